@@ -1,6 +1,6 @@
 """Natural-language blocks in Python as structured-concurrency actors, on Trio or asyncio.
 
-The house, ground floor first; a room imports only from lower floors (`tests/architecture/test_floors.py`):
+Packages by floor, lowest first; each imports only from lower floors (`tests/architecture/test_floors.py`):
 
     0  errors, pickling, types, secret_names, configuration, observation, tracing, executions, threads,
        backoff, lazy_exports
@@ -11,8 +11,8 @@ The house, ground floor first; a room imports only from lower floors (`tests/arc
     5  executors
     6  functions, runs, scopes, hooks, human, oversight, resilience, asgi, testing, cli, and this module
 
-What is exported is loaded when it is first used: a program that defines no budget, asks nobody and starts no
-actor of its own does not wait for what does that. Type checkers read `__init__.pyi`, which says the same.
+Exports are loaded on first use: a program that defines no budget, asks no person and starts no actor does not
+import the code for these. Type checkers read `__init__.pyi`, which lists the same names.
 """
 
 from .lazy_exports import LazyModule, attach_exports
@@ -232,9 +232,7 @@ _load, __dir__, __all__ = attach_exports(
     },
 )
 
-offer_tracing(
-    LazyModule(f"{__name__}.telemetry.tracing")
-)  # loaded where the program has loaded OpenTelemetry
+offer_tracing(LazyModule(f"{__name__}.telemetry.tracing"))  # loaded if the program has loaded OpenTelemetry
 
 
 def __getattr__(name: str) -> object:
@@ -243,7 +241,7 @@ def __getattr__(name: str) -> object:
         from importlib.metadata import version
 
         return version("nighthawk-async")
-    if name == "open_tasks":  # whose room knows nothing of the mailboxes that tasks have
+    if name == "open_tasks":  # in a package that knows nothing of the mailboxes of tasks
         from importlib import import_module
 
         import_module(f"{__name__}.runtime.run_tasks")

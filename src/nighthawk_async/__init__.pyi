@@ -1,4 +1,4 @@
-"""What `nighthawk_async` exports. Each name is loaded when it is first used."""
+"""Exports of `nighthawk_async`. Each name is loaded on first use."""
 
 from . import actors, asgi, hooks, human, observe, oversight, parallel, resilience
 from .configuration import LoopGuard, StepContextLimits, StepExecutorConfiguration, StepPromptTemplates

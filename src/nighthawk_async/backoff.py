@@ -1,10 +1,10 @@
-"""Exponential backoff: the wait before something that failed is tried again."""
+"""Exponential backoff: the wait before a failed operation is retried."""
 
 import math
 
 
 def backoff_seconds(earlier: int, *, first: float, longest: float, factor: float = 2.0) -> float:
-    """Return the wait before another try, without jitter, in seconds.
+    """Return the wait before the next retry, without jitter, in seconds.
 
     Args:
         earlier: The number of waits before this one.

@@ -21,7 +21,7 @@ from .types.model import OutcomeTransport
 DEFAULT_MODEL = "openai-responses:gpt-5.4-nano"
 
 JsonRendererStyle: TypeAlias = Literal["strict", "default", "detailed"]
-"""How previews show what they leave out: not at all, with `…`, or with comments that count."""
+"""Marks for what previews leave out: none, `…`, or comments with counts."""
 
 ProvidedToolName: TypeAlias = Literal["nh_eval", "nh_assign", "nh_exec"]
 """The provided tools that a configuration may offer or not; `nh_outcome` belongs to the outcome transport."""
@@ -57,18 +57,18 @@ SYSTEM_PLACEHOLDERS = ("tools", "outcome", *_COMMON_PLACEHOLDERS)
 USER_PLACEHOLDERS = ("program", "locals", "globals", *_COMMON_PLACEHOLDERS)
 
 PLACEHOLDER = re.compile(r"\$(?:(?P<escaped>\$)|(?P<bare>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)\})")
-"""What is replaced in a template; a dollar sign before anything else stays as it is."""
+"""The pattern of placeholders in a template; a dollar sign before anything else is kept."""
 
 _Count: TypeAlias = Annotated[int, Field(ge=0)]
 _Positive: TypeAlias = Annotated[int, Field(ge=1)]
 
 _TOOL_RESULT_TOKENS = 8_000
 _RESULTS_IN_CONTEXT = 8
-"""The number of tool results, each as long as it may be by default, that a model's context has room for."""
+"""The number of tool results of the greatest default length that fit into a model's context."""
 
 
 class ModelId(BaseModel):
-    """A model id taken apart.
+    """A parsed model id.
 
     Args:
         provider: The provider, for example `openai-chat`.
@@ -85,7 +85,7 @@ class ModelId(BaseModel):
 
 
 def parse_model_id(text: str) -> ModelId:
-    """Take a `provider:model` identifier apart.
+    """Parse a `provider:model` identifier.
 
     Args:
         text: The identifier.
@@ -105,15 +105,15 @@ class StepPromptTemplates(BaseModel):
     """Prompt templates used for step execution.
 
     Args:
-        step_system_prompt_template: The system prompt. `$tools` and `$outcome` are replaced by what the
-            step's tools and outcome transport require.
+        step_system_prompt_template: The system prompt. `$tools` and `$outcome` are replaced by the
+            instructions for the step's tools and outcome transport.
         step_user_prompt_template: The user prompt, section delimiters included. `$program`, `$locals` and
             `$globals` are replaced.
 
-    In both, `$types` is replaced by stubs of the types that the block makes and meets, and
+    In both, `$types` is replaced by stubs of the types that the block produces and uses, and
     `$tool_result_max_tokens` by that limit. `$$` is one dollar sign; another name after a dollar sign is
-    refused. A placeholder may have braces: `${types}`. A paragraph that is a placeholder alone is left out
-    where there is nothing to put in its place.
+    refused. A placeholder may have braces: `${types}`. A paragraph that consists only of a placeholder is
+    left out if its replacement is empty.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -152,7 +152,7 @@ class StepContextLimits(BaseModel):
         tool_result_max_tokens: Tokens of one tool result's preview; None for 8,000, or an eighth of the
             model's context where that is less.
         visible_names: The names that the model is shown and its code can use: `all` of Python's, or only
-            those that are `named` by the block.
+            those `named` by the block.
         types_max_tokens: Tokens of the stubs of types; 0 for none.
     """
 
@@ -187,11 +187,11 @@ class LoopGuard(BaseModel):
     """Limits for a model that repeats itself: the same tool call with the same result, turn after turn.
 
     Each number counts the turns in which that happened without anything new in between, the first one
-    included. A result that changes, or anything else that is new, starts the count anew.
+    included. A changed result, or anything else that is new, restarts the count.
 
     Args:
-        warn_after: From this one on, a note in the tool result tells the model.
-        refuse_after: From this one on, the call is not carried out; the model gets a tool error.
+        warn_after: From this one on, a note in the tool result warns the model.
+        refuse_after: From this one on, the call is not executed; the model gets a tool error.
         fail_after: At this one the step fails with `RepeatedToolCallError`.
     """
 
@@ -215,24 +215,24 @@ class StepExecutorConfiguration(BaseModel):
         model: The model, `provider:model`.
         model_settings: Settings for the model's endpoint (`temperature`, `max_tokens`, `seed`, `base_url`,
             `api_key`, …). A pydantic model is converted to a dictionary, the defaults that it declares
-            included. A field that is None only by default is left out; None that was given stays, since it
-            means something for some settings: no limit, for `timeout_seconds`. A dump holds `**********` in
-            the place of secrets, and is refused as a configuration until they are put back.
+            included. A field that is None only by default is left out; None that was given stays, because
+            some settings give it a meaning: no limit, for `timeout_seconds`. A dump holds `**********` in
+            place of secrets, and is refused as a configuration until they are restored.
         tokenizer_encoding: Name of the tokenizer encoding for token budgets. None resolves it from the
             model's name, then falls back to `o200k_base`.
         prompts: The prompt templates.
         context_limits: The limits of rendered context.
-        json_renderer_style: The form in which previews show what they leave out.
-        show_secrets: Whether models are shown values whose names say that they are secrets, `password` or
-            `api_key` for example; `<hidden>` stands in their place otherwise.
+        json_renderer_style: The form in which previews mark omitted parts.
+        show_secrets: Whether models are shown values whose names mark them as secrets, such as `password` or
+            `api_key`; otherwise `<hidden>` replaces them.
         system_prompt_suffix_fragments: Texts appended to every system prompt.
         user_prompt_suffix_fragments: Texts appended to every user prompt.
-        outcome_transport: The transport of outcomes; `auto` takes the one that suits the model.
+        outcome_transport: The transport of outcomes; `auto` chooses the one that suits the model.
         provided_tools: The provided tools on offer to the model.
         max_turns: Model requests per step, corrective turns included.
         max_tool_calls: Tool calls per step.
         max_tool_argument_bytes: Bytes that the arguments of one tool call may have; a longer call is not
-            carried out, and its model is told.
+            executed, and the model gets a tool error.
         loop_guard: The reaction to a model that makes the same tool call again and again; None for none.
         max_corrective_turns: Times a model may answer with something malformed before the step fails.
         step_timeout_seconds: Seconds a step may take in all; None for no limit.
@@ -283,7 +283,7 @@ class StepExecutorConfiguration(BaseModel):
 
 
 def _defaults_of_none(settings: BaseModel) -> dict[str, Any]:
-    """The fields that are None by default, also of models inside: they say nothing about a setting."""
+    """The fields that are None by default, in nested models too: they do not set anything."""
     left_out: dict[str, Any] = {}
     for name in type(settings).model_fields:
         value = getattr(settings, name)

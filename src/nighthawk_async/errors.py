@@ -10,23 +10,23 @@
     │   ├── AnnotationError             a type in the program cannot be resolved or validated
     │   ├── StepLimitError              a limit on turns, tool calls, seconds or nested steps was reached
     │   │   ├── RepeatedToolCallError       the model made the same tool call again and again
-    │   │   └── NestedStepLimitError        steps would be within too many steps
-    │   ├── StepStoppedError            somebody stopped a step through its handle
+    │   │   └── NestedStepLimitError        steps would be nested too deeply
+    │   ├── StepStoppedError            a step was stopped through its handle
     │   ├── StepRejectedError           oversight, or a hook, refused a step or its commit
     │   ├── VerificationError           a check refused every outcome that the model proposed
     │   └── StepEndedError              a message reached a step actor that had already stopped
-    ├── BudgetExceededError         a budget has no room for what was to be done
+    ├── BudgetExceededError         a budget has no room for an operation
     ├── StepAbortedError            oversight, or a hook, ended a step
-    ├── HookError                   a hook raised, or answered with what its event does not allow
-    ├── HumanError                  a person was asked, in vain
-    │   ├── NoHumanError                nobody is there to be asked
+    ├── HookError                   a hook raised, or gave an answer that its event does not allow
+    ├── HumanError                  a person was asked, without success
+    │   ├── NoHumanError                no person can be asked
     │   ├── AnswerTimeoutError          no answer came in time
-    │   ├── ApprovalDeniedError         somebody said no
-    │   └── ApprovalExpiredError        too few said yes in time
+    │   ├── ApprovalDeniedError         the approval was denied
+    │   └── ApprovalExpiredError        too few people approved in time
     ├── ToolEvaluationError         an expression or a statement raised while a tool evaluated it
     ├── ToolValidationError         a value does not match the type of its binding
     ├── ToolRegistrationError       a tool has a bad name, a bad signature, or a name that is taken
-    ├── ToolBoundaryError           what a tool raises to send a structured failure to the model
+    ├── ToolBoundaryError           raised by a tool to send a structured failure to the model
     └── ModelError                  a model request failed
         ├── ModelConnectionError        no connection, or a broken one
         ├── ModelTimeoutError           something took too long
@@ -38,8 +38,8 @@
         ├── ModelProviderError          the provider reported an error inside its stream
         └── ModelProtocolError          the answer is not what the protocol promises
 
-Some rooms define errors beside what raises them: `InterceptionError` of `runtime.model_access` and the errors
-of cassettes below it; `actors.errors` and `parallel.errors`, because those rooms know nothing of this one.
+Some packages define their own errors: `InterceptionError` of `runtime.model_access` and the errors of
+cassettes below it; `actors.errors` and `parallel.errors`, because those packages do not import this module.
 All of them can be pickled and copied: `pickling` has the base that they share.
 
 Source: specification section 13; the branches below `ConfigurationError` and `ModelError` are this
@@ -121,7 +121,7 @@ AnswerCause: TypeAlias = Literal[
 CorrectionCause: TypeAlias = AnswerCause | ErrorKind
 """Causes of corrections: of an answer, or, by the kind of the error, of a tool call.
 
-`oversight` is also why an answer is sent back that a check, a hook or oversight does not accept.
+`oversight` is also the cause when a check, a hook or oversight does not accept an answer.
 """
 
 
@@ -132,25 +132,25 @@ class NighthawkError(PicklableError):
     """
 
     is_transient: bool = False
-    """Whether the same may succeed later."""
+    """Whether the same operation may succeed later."""
     retry_after_seconds: float | None = None
-    """After how many seconds it may; None when nobody says."""
+    """The number of seconds after which it may succeed; None when unknown."""
 
     execution_id: str | None = None
-    """The `execution_id` of the innermost step that it has left; None when it has left none."""
+    """The `execution_id` of the innermost step that it propagated out of; None for none."""
 
     _without_content: str | None = None
 
     @property
     def message_without_content(self) -> str:
-        """The message without content: without quotations of models and values."""
+        """The message without content: without quotations of model output and values."""
         return str(self) if self._without_content is None else self._without_content
 
     def without_content(self, message: str) -> Self:
-        """Give it the message for where no content may be shown, and return it.
+        """Set the message to use where no content may be shown, and return the error.
 
         Args:
-            message: The failure, in the words of the code that raises it.
+            message: The failure, described without content.
         """
         self._without_content = message
         return self
@@ -199,10 +199,10 @@ class ExecutionError(NighthawkError):
     """
 
     cause: "CorrectionCause | None" = None
-    """What was wrong with the answer of a model, where that is what failed."""
+    """The fault of the model's answer, if that is what failed."""
 
     def caused_by(self, cause: "CorrectionCause") -> Self:
-        """Say what was wrong with the answer of a model, and return it."""
+        """Set the fault of the model's answer, and return the error."""
         self.cause = cause
         return self
 
@@ -210,7 +210,7 @@ class ExecutionError(NighthawkError):
 class AnnotationError(ExecutionError):
     """A type in the program cannot be resolved, or no value can be validated against it. Nothing was sent.
 
-    It names what is annotated: a write binding, or the return value. Nothing tries the step again.
+    The message names what is annotated: a write binding, or the return value. The step is not retried.
     """
 
 
@@ -223,15 +223,15 @@ class RepeatedToolCallError(StepLimitError):
 
 
 class NestedStepLimitError(StepLimitError):
-    """A step would be within more steps than `max_depth` allows. It did not begin; nothing tries it again."""
+    """A step would be nested deeper than `max_depth` allows. It did not begin; it is not retried."""
 
 
 class StepStoppedError(ExecutionError):
-    """Somebody stopped a step through its handle. Nothing tries it again."""
+    """A step was stopped through its handle. It is not retried."""
 
 
 class StepRejectedError(ExecutionError):
-    """Oversight, or a hook, refused a step or its commit. Nothing tries it again.
+    """Oversight, or a hook, refused a step or its commit. It is not retried.
 
     The cause is a `ToolBoundaryError` of kind `oversight`, with the reason and the guidance.
     """
@@ -242,7 +242,7 @@ class VerificationError(ExecutionError):
 
     Args:
         message: The failure, naming the step.
-        feedback: The answer of the check to the last one.
+        feedback: The feedback of the check on the last one.
     """
 
     def __init__(self, message: str, *, feedback: str = "") -> None:
@@ -255,7 +255,7 @@ class StepEndedError(ExecutionError):
 
 
 class BudgetExceededError(NighthawkError):
-    """A budget has no room for what was to be done. It was not done, and nothing was sent.
+    """A budget has no room for an operation. The operation did not happen, and nothing was sent.
 
     Args:
         budget: The name of the budget.
@@ -263,7 +263,7 @@ class BudgetExceededError(NighthawkError):
         limit: The amount that it allows; cost in US dollars.
         spent: The amount spent.
         reserved: The amount reserved for work in progress.
-        asked: The further amount that was asked for.
+        asked: The further amount that was requested.
     """
 
     def __init__(
@@ -298,10 +298,10 @@ def _amount(number: int | float | Decimal, resource: str) -> str:
 
 
 class StepAbortedError(NighthawkError):
-    """Oversight, or a hook, ended a step. Nothing retries it.
+    """Oversight, or a hook, ended a step. It is not retried.
 
     Args:
-        reason: The reason, in the words of whoever ended it.
+        reason: The reason given by the oversight or the hook.
         step_id: The block; None outside a step.
     """
 
@@ -313,7 +313,7 @@ class StepAbortedError(NighthawkError):
 
 
 class HookError(NighthawkError):
-    """A hook raised, or answered with what its event does not allow. The cause is chained.
+    """A hook raised, or gave an answer that its event does not allow. The cause is chained.
 
     Args:
         message: The failure.
@@ -326,11 +326,11 @@ class HookError(NighthawkError):
 
 
 class HumanError(NighthawkError):
-    """A person was asked for an answer or an approval, in vain."""
+    """A person was asked for an answer or an approval, without success."""
 
 
 class NoHumanError(HumanError):
-    """Nobody is there to be asked: no handler is installed, or it has no way to reach anybody."""
+    """No person can be asked: no handler is installed, or it has no way to reach anyone."""
 
 
 class AnswerTimeoutError(HumanError, TimeoutError):
@@ -368,7 +368,7 @@ class ToolValidationError(NighthawkError):
     """A value does not match the type of the binding it was assigned to.
 
     Attributes:
-        annotation: The type; None where nobody says.
+        annotation: The type; None when unknown.
         paths: The places in the value that fail, as far as they are known: fields, keys and positions.
     """
 
@@ -376,7 +376,7 @@ class ToolValidationError(NighthawkError):
     paths: tuple[tuple[str | int, ...], ...] = ()
 
     def about(self, annotation: object, *paths: tuple[str | int, ...]) -> Self:
-        """Say which type it is about, and where in the value it fails, and return it."""
+        """Set the type and the failing places in the value, and return the error."""
         self.annotation, self.paths = annotation, paths
         return self
 
@@ -424,11 +424,11 @@ class ModelConnectionError(ModelError):
 
 
 class ModelTimeoutError(ModelError):
-    """Something took too long; the subclasses say what."""
+    """A phase of the request took too long; see the subclasses."""
 
 
 class ConnectTimeoutError(ModelTimeoutError):
-    """The connection was not there in time (`connect_timeout_seconds`)."""
+    """The connection was not made in time (`connect_timeout_seconds`)."""
 
 
 class FirstEventTimeoutError(ModelTimeoutError):

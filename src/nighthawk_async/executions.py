@@ -1,7 +1,7 @@
-"""The executions of steps in progress, each within the one that brought it about.
+"""The executions of steps in progress, each below the one that started it.
 
-They flow with the context variables into tasks and threads, and actors carry them from whoever sends a
-message to its handler. The rooms below the runtime know nothing else of steps.
+They flow with the context variables into tasks and threads, and actors carry them from the sender of a
+message to its handler. The packages below the runtime know nothing else about steps.
 """
 
 from contextlib import suppress
@@ -12,10 +12,10 @@ class Execution:
     """One execution of a step; in progress during the `with` statement.
 
     Args:
-        id: Its id; no other one has it.
+        id: Its unique id.
 
     Attributes:
-        has_ended: Whether it is over.
+        has_ended: Whether it has ended.
     """
 
     __slots__ = ("_parent", "_token", "has_ended", "id")
@@ -27,11 +27,11 @@ class Execution:
 
     @property
     def parent(self) -> "Execution | None":
-        """The nearest one around it that has not ended."""
+        """The nearest enclosing execution that has not ended."""
         parent = self._parent
         while parent is not None and parent.has_ended:
             parent = parent._parent
-        self._parent = parent  # nothing of those that have ended is kept
+        self._parent = parent  # keep no reference to executions that have ended
         return parent
 
     @property
@@ -60,12 +60,12 @@ def find_execution_in_progress() -> Execution | None:
 
 
 def find_execution() -> Execution | None:
-    """The execution that brought the caller about, also when it has ended meanwhile; None for none."""
+    """The execution that started the caller, even if it has ended meanwhile; None for none."""
     return _innermost.get()
 
 
 class using_execution:  # noqa: N801  (a context manager that reads as a function at its call)
-    """Let what begins in the `with` statement be brought about by an execution.
+    """Make an execution the parent of everything that begins in the `with` statement.
 
     Args:
         execution: The execution; None changes nothing.
@@ -83,5 +83,5 @@ class using_execution:  # noqa: N801  (a context manager that reads as a functio
 
     def __exit__(self, *exc_details: object) -> None:
         if self._token is not None:
-            with suppress(ValueError):  # a coroutine that nobody has ended is closed in another context
+            with suppress(ValueError):  # an unfinished coroutine may be closed in another context
                 _innermost.reset(self._token)

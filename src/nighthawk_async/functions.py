@@ -39,7 +39,7 @@ RunStep: TypeAlias = Callable[[int, Mapping[str, object], str | None], object]
 
 
 class _Options(Struct, frozen=True, kw_only=True, eq=False):
-    """Arguments of the decorator: policies of the function, and who gets values while answers stream."""
+    """Arguments of the decorator: policies of the function, and the callback for streamed values."""
 
     policies: tuple[Policy, ...]
     on_partial: Listener | None
@@ -58,12 +58,11 @@ def natural_function(
 def natural_function(
     function: Function | None = None, /, *, verify: Verify = (), on_partial: OnPartial | None = None
 ) -> Function | Callable[[Function], Function]:
-    """Make a function whose natural blocks are carried out by the run's step executor.
+    """Make a function whose natural blocks are run by the run's step executor.
 
     Works on `async def` and `def` functions, methods, class methods, static methods, generators and async
     generators. Put it nearest to the function, below other decorators. The result keeps the signature, the
-    docstring (sentinel included), the defaults and the annotations; `__wrapped__` is the function as it was
-    written.
+    docstring (sentinel included), the defaults and the annotations; `__wrapped__` is the original function.
 
     A name that only a block's text mentions is looked up when the block runs: among the function's local
     variables, the enclosing function's (when that one is a natural function too), the module's globals and
@@ -74,15 +73,16 @@ def natural_function(
         function: The function, with at least one natural block, when the decorator is used without
             parentheses.
         verify: The checks of whether a block of the function is done, as for `nighthawk_async.scope`: a
-            function of a `Proposal`, or several. The checks of the scopes around a call must agree as well.
+            function of a `Proposal`, or several. The checks of the scopes that enclose a call must pass as
+            well.
         on_partial: A function, `def` or `async def`, that is called with the `PartialValues` of each block
-            while its model's answer streams, and at last with what the block is about to commit. Calls come
-            one at a time; one that takes long is followed by one with the latest values. What it raises fails
-            the block with `HookError`, and nothing is committed.
+            while its model's answer streams, and finally with the values that the block is about to commit.
+            Calls come one at a time; after a slow call, the next one gets the latest values. An exception
+            from it fails the block with `HookError`, and nothing is committed.
 
     Raises:
         NaturalParseError: The source cannot be read, there is no natural block, a block is malformed, or a
-            function inside has a block and is no natural function.
+            nested function has a block and is no natural function.
         NighthawkError: A check, or `on_partial`, cannot be called.
     """
     options = _Options(policies=_checked_policies(verify), on_partial=_checked_listener(on_partial))
@@ -96,7 +96,7 @@ def natural_function(
 
 
 def _checked_policies(verify: "Verify") -> tuple[Policy, ...]:
-    """The policies of the function, of which only its own steps know."""
+    """The policies of the function, which apply only to its own steps."""
     if verify == ():
         return ()
     from .policies.oversight.policy import policies_of_function  # here, because few functions have one
@@ -105,7 +105,7 @@ def _checked_policies(verify: "Verify") -> tuple[Policy, ...]:
 
 
 def _checked_listener(on_partial: OnPartial | None) -> Listener | None:
-    """The callback as a hook, of which only its function's steps know."""
+    """The callback as a hook, which applies only to its function's steps."""
     if on_partial is None:
         return None
     from .policies.hooks.policy import listener_of  # here, because few functions have one
@@ -154,12 +154,12 @@ def _decorate(function: object, frame: FrameType | None, options: _Options) -> F
         call_entry=CallEntry(function, is_generator=is_generator, return_check=return_check),
     )
     if function.__qualname__.endswith(f"<locals>.{function.__name__}"):
-        captured[function.__name__] = bound  # what the name is about to mean, where it has no value yet
+        captured[function.__name__] = bound  # the future value of the name, where it has no value yet
     return bound
 
 
 def _refuse_inert(function: FunctionType, nested: Sequence[NestedBlock]) -> None:
-    """Raise for a block inside the function that nothing would ever run.
+    """Raise for a nested block that nothing would ever run.
 
     Raises:
         NaturalParseError: A nested function or class has a block, and is no natural function for certain.
@@ -181,7 +181,7 @@ def _refuse_inert(function: FunctionType, nested: Sequence[NestedBlock]) -> None
 
 
 def _may_be_natural(name: str | None, function: FunctionType) -> bool:
-    """Whether what a name from outside of a function stands for may make natural functions."""
+    """Whether the value of a name from outside a function may make natural functions."""
     if name is None:
         return True
     root, *fields = name.split(".")
@@ -197,7 +197,7 @@ def _may_be_natural(name: str | None, function: FunctionType) -> bool:
 
 
 def _promises_a_type(function: FunctionType) -> bool:
-    """Whether a function says what it returns. An async generator returns nothing."""
+    """Whether a function annotates its return value. An async generator returns nothing."""
     if inspect.isasyncgenfunction(function):
         return False
     try:
@@ -250,7 +250,7 @@ def _annotations(function: FunctionType) -> Mapping[str, object]:
 def _capture(
     function: FunctionType, transformed: TransformedFunction, frame: FrameType | None
 ) -> dict[str, object]:
-    """The values that names known to the block texts alone have in the enclosing functions, at decoration."""
+    """The values, at decoration, of names in the enclosing functions that only the block texts mention."""
     captured: dict[str, object] = {
         parameter.__name__: parameter for parameter in getattr(function, "__type_params__", ())
     }

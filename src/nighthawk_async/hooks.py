@@ -1,7 +1,7 @@
-"""Hooks: functions that are called for events, and may veto or modify what is about to happen. Floor 6.
+"""Hooks: functions that are called for events, and may veto or modify operations. Floor 6.
 
-`Hooks` holds them, `nighthawk_async.run(hooks=…)` and `scope(hooks=…)` put them in force. The docstring of an
-event says when it happens, and what a hook may answer.
+`Hooks` holds them, `nighthawk_async.run(hooks=…)` and `scope(hooks=…)` activate them. The docstring of an
+event says when it happens and which answers a hook may give.
 """
 
 from .policies.hooks.registry import Hooks

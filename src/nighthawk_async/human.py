@@ -1,6 +1,6 @@
-"""People in the loop: asking for answers and approvals, and the handlers that reach somebody. Floor 6.
+"""People in the loop: asking for answers and approvals, and the handlers that reach people. Floor 6.
 
-`nighthawk_async.run(human=…)` and `scope(human=…)` put a handler in force.
+`nighthawk_async.run(human=…)` and `scope(human=…)` activate a handler.
 """
 
 from .errors import AnswerTimeoutError, ApprovalDeniedError, ApprovalExpiredError, HumanError, NoHumanError

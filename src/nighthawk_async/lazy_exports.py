@@ -1,10 +1,10 @@
 """Loading on first use: what a package exports, and modules that few calls and annotations need.
 
-What a package exports stands in its code, not in a data file beside it, so that it is found in a zip archive
-and in a packed application too. `__init__.pyi` says the same to type checkers.
+The exports of a package are listed in its code, not in a data file beside it, so that they are found in a zip
+archive and in a packed application too. `__init__.pyi` lists the same names for type checkers.
 """
 
-# Not used here: `dataclasses` looks at this module as it is, also while another thread is loading it.
+# Not used here: `dataclasses` inspects this module even while another thread is loading it.
 import typing  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
@@ -22,8 +22,8 @@ def attach_exports(
 
     Args:
         package: Its `__name__`.
-        names: By module, as in `from .module import names`, what it exports.
-        submodules: The modules that it exports themselves.
+        names: The exported names by module, as in `from .module import names`.
+        submodules: The modules that are exported themselves.
     """
     load, directory, exported = lazy_loader.attach(package, submodules, names)
     sources = {module.partition(".")[0] for module in names}.difference(exported)
@@ -35,9 +35,9 @@ def attach_exports(
 
 
 class LazyModule(ModuleType):
-    """Stands for a module, which is imported when it is first asked for something.
+    """A proxy for a module, which is imported on first attribute access.
 
-    Other than `lazy_loader.load` it leaves `sys.modules` alone, so that threads may use it at the same time.
+    Unlike `lazy_loader.load`, it leaves `sys.modules` alone, so that threads may use it at the same time.
     """
 
     def __getattr__(self, name: str) -> object:

@@ -1,8 +1,8 @@
 """Reports of a program's work to the live tree, node by node.
 
-A node is one thing that goes on: a run, a step, a tool call, a task. Whoever watches makes a node the current
-one, and what begins below it reports to it. Nobody watches by default, and then a report costs one look at a
-context variable. Who watches, and how a report becomes something to look at, is not known here (`observe`).
+A node is one activity: a run, a step, a tool call, a task. An observer makes a node the current one, and
+whatever begins below it reports to it. There are no observers by default, and then a report costs one read of
+a context variable. This module does not know the observers or how they display reports (`observe`).
 """
 
 from collections.abc import Callable, Generator, Mapping
@@ -26,7 +26,7 @@ NodeKind: TypeAlias = Literal[
     "job",
     "question",
 ]
-"""What a node is.
+"""The kind of a node.
 
 An HTTP request of a service, a run, the call of a natural function, a step, a model request, a tool call,
 parallel calls that belong together, a task, an actor, a pool, a job of a pool, or a question to a person.
@@ -35,20 +35,20 @@ parallel calls that belong together, a task, an actor, a pool, a job of a pool, 
 NodeState: TypeAlias = Literal[
     "waiting", "running", "suspended", "completed", "raised", "failed", "cancelled"
 ]
-"""Where a node stands. The last four are ends; `raised` is that of a step whose outcome is `raise`."""
+"""The state of a node. The last four are final; `raised` is for a step whose outcome is `raise`."""
 
 TranscriptKind: TypeAlias = Literal["text", "reasoning", "tool_call", "tool_result", "message", "note"]
-"""What a part of a transcript is.
+"""The kind of a part of a transcript.
 
 The model's text or reasoning, a tool call or its result, a message that was delivered to the model while it
-worked, or a note of the library's own.
+worked, or a note from the library.
 """
 
 Inputs: TypeAlias = Mapping[str, object]
 
 
 class NodeControl(Protocol):
-    """Control of a node by observers. Everything happens on the event loop of the node."""
+    """Control of a node by observers. All of it runs on the event loop of the node."""
 
     def request_cancel(self, reason: str | None) -> None:
         """Ask it to end."""
@@ -56,14 +56,14 @@ class NodeControl(Protocol):
 
 
 class NodeWriter(Protocol):
-    """Takes what is told of one node. Every method may be called from any thread, and returns at once.
+    """Receives the reports about one node. Every method may be called from any thread, and returns at once.
 
-    Values are looked at when they are told and not kept.
+    Values are read when they are reported, and not kept.
     """
 
     @property
     def is_watched(self) -> bool:
-        """Whether somebody waits for changes in it, or in what it is below."""
+        """Whether anything waits for changes in it or in its ancestors."""
         ...
 
     def begin_child(
@@ -78,7 +78,7 @@ class NodeWriter(Protocol):
         control: NodeControl | None = None,
         speaks_above: bool = False,
     ) -> "NodeWriter":
-        """Something begins below the node.
+        """Report the beginning of an activity below the node.
 
         Args:
             kind: The kind of the node.
@@ -87,27 +87,27 @@ class NodeWriter(Protocol):
             source: The place in the program, `module:line`.
             inputs: Its inputs, by name.
             attributes: Its further attributes, under the names that traces use.
-            control: The control of it, on the present event loop. What it offers beyond cancelling is
-                found by its methods: `steer(text)`, `suspend()`, `resume()`.
-            speaks_above: Whether what is written to it belongs to the transcript of this node, of which it
-                shows its own part.
+            control: The control of it, on the current event loop. Optional methods offer more than
+                cancelling: `steer(text)`, `suspend()`, `resume()`.
+            speaks_above: Whether text written to it belongs to the transcript of this node, of which it shows
+                its own part.
         """
         ...
 
     def change_state(self, state: NodeState) -> None:
-        """It waits, runs or is suspended from now on."""
+        """Report that it waits, runs or is suspended from now on."""
         ...
 
     def set_attributes(self, attributes: Mapping[str, str | int | float | bool]) -> None:
-        """More is known of it."""
+        """Add attributes to it."""
         ...
 
     def set_control(self, control: NodeControl | None) -> None:
-        """It can be influenced in another way from now on, or no longer."""
+        """Replace its control from now on; None removes it."""
         ...
 
     def write(self, kind: TranscriptKind, text: str, *, key: str | None = None) -> None:
-        """Continue its transcript: a text of the kind and key of the last part goes on with that part.
+        """Continue its transcript: a text of the same kind and key as the last part is appended to it.
 
         Args:
             kind: The kind of the part.
@@ -121,11 +121,11 @@ class NodeWriter(Protocol):
         ...
 
     def set_outputs(self, outputs: Inputs) -> None:
-        """Set its outputs so far, by name; replaces earlier reports. Its end has the last word."""
+        """Set its outputs so far, by name; replaces earlier reports. Outputs given to `end` win."""
         ...
 
     def count_retry(self) -> None:
-        """It is tried again."""
+        """Report that it is retried."""
         ...
 
     def end(
@@ -135,10 +135,10 @@ class NodeWriter(Protocol):
         outputs: Inputs | None = None,
         error: BaseException | None = None,
     ) -> None:
-        """It has ended; only the first end counts.
+        """Report its end; only the first end counts.
 
         Args:
-            state: How: `completed`, `raised`, `failed` or `cancelled`.
+            state: The final state: `completed`, `raised`, `failed` or `cancelled`.
             outputs: Its outputs, by name.
             error: The error that ended it.
         """
@@ -150,15 +150,16 @@ _everywhere: NodeWriter | None = None
 
 
 def find_node_writer() -> NodeWriter | None:
-    """The node in force, below which things begin; None when nobody watches."""
+    """The current node, the parent of what begins; None when nothing observes."""
     return _node_writer.get(_everywhere)
 
 
 @contextmanager
 def using_node_writer_everywhere(writer: NodeWriter) -> Generator[None, None, None]:
-    """Put a node in force in the whole process where no other one is, for the extent of the `with` statement.
+    """Make a node the process-wide default during the `with` statement.
 
-    Before Python 3.14, threads of `threading` begin without the context variables of whoever starts them.
+    It is current wherever no other node is. Before Python 3.14, threads of `threading` begin without the
+    context variables of the thread that starts them.
     """
     global _everywhere
     before, _everywhere = _everywhere, writer
@@ -169,12 +170,12 @@ def using_node_writer_everywhere(writer: NodeWriter) -> Generator[None, None, No
 
 
 def _take_back(token: Token[NodeWriter | None]) -> None:
-    with suppress(ValueError):  # a generator is closed in another context than that in which it began
+    with suppress(ValueError):  # a generator may be closed in another context than it began in
         _node_writer.reset(token)
 
 
 class using_node_writer:  # noqa: N801  (a context manager that reads as a function at its call)
-    """Put a node in force for the extent of the `with` statement; None for nobody who watches."""
+    """Make a node the current one during the `with` statement; None for no observer."""
 
     __slots__ = ("_token", "_writer")
 
@@ -190,18 +191,18 @@ class using_node_writer:  # noqa: N801  (a context manager that reads as a funct
 
 
 class observed:  # noqa: N801  (a context manager that reads as a function at its call)
-    """Tell whoever watches of what goes on in the `with` statement; gives its node, None when nobody does.
+    """Report the `with` statement as a node to observers; yields the node, None without observers.
 
-    What begins inside is below it. It ends with the statement: `completed`, `failed` by an exception or
-    `cancelled` by what is none, unless it was told to have ended otherwise before.
+    Whatever begins inside is below it. It ends with the statement: `completed`, `failed` by an exception or
+    `cancelled` by another `BaseException`, unless another end was reported before.
 
     Args:
         kind: The kind of the node.
         name: The name of the node.
         state: Its first state.
         source: The place in the program, `module:line`.
-        inputs: Gives what it works with, by name; called when somebody watches.
-        attributes: Gives what else is known of it; called when somebody watches.
+        inputs: Returns its inputs, by name; called only when something observes.
+        attributes: Returns its further attributes; called only when something observes.
         control: The control of it.
     """
 
@@ -251,7 +252,7 @@ class observed:  # noqa: N801  (a context manager that reads as a function at it
             attributes=None if self._attributes is None else self._attributes(),
             control=self._control,
         )
-        self._inputs = None  # nothing is kept of the values
+        self._inputs = None  # no references to the values are kept
         self._token = _node_writer.set(self._writer)
         return self._writer
 

@@ -1,10 +1,10 @@
-"""Inspection of steps from outside, before they have an effect (specification 8.3 and 10). Floor 6.
+"""Inspection of steps before they take effect (specification 8.3 and 10). Floor 6.
 
 An object with the methods of `Oversight` sees tool calls and commits, and answers each with `Accept`,
-`Reject`, `Rewrite` or `Abort`; `nighthawk_async.scope(oversight=…)` puts it in force.
+`Reject`, `Rewrite` or `Abort`; `nighthawk_async.scope(oversight=…)` activates it.
 
-A check looks at a `Proposal` and says whether the step is done; `nighthawk_async.scope(verify=…)` puts it in
-force.
+A check examines a `Proposal` and decides whether the step is done; `nighthawk_async.scope(verify=…)`
+activates it.
 """
 
 from .policies.oversight.inspection import (

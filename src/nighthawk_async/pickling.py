@@ -1,9 +1,9 @@
 """Pickling and copying of errors, for other processes.
 
-Python rebuilds an exception by calling its type with its `args`, which fails for every type that takes other
-arguments than its message; in the worker of a process pool, one such error breaks the whole pool. What an
-error holds can be as bad: errors of programs that cannot be rebuilt either, and objects of the present
-process. These are replaced by a description, so that the error itself always arrives.
+Python rebuilds an exception by calling its type with its `args`, which fails for every type that takes
+arguments other than its message; in the worker of a process pool, one such error breaks the whole pool. An
+error's contents can be as bad: other exceptions that cannot be rebuilt, and objects of the current process.
+These are replaced by a description, so that the error itself always arrives.
 """
 
 import copy
@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 _MAX_DEPTH = 16
-_MAX_TEXT = 1_000  # characters of the description of what is left out
+_MAX_TEXT = 1_000  # characters of the description of an omitted part
 
 _PLAIN = frozenset({type(None), bool, int, float, str, bytes, Decimal})
 
@@ -23,28 +23,28 @@ Value = TypeVar("Value")
 
 
 class PicklableError(Exception):
-    """An exception whose copies and pickles are as it is, whatever arguments its type takes.
+    """An exception that can be copied and pickled faithfully, whatever arguments its type takes.
 
-    They have its type, its message, its arguments, its attributes and its notes; as with every exception,
-    pickles have no cause and no traceback. In a pickle, what cannot be pickled, or not be rebuilt from its
-    pickle, is replaced: an exception by an `UnpicklableError`, anything else by a text.
+    The copies have its type, its message, its arguments, its attributes and its notes; as with every
+    exception, pickles have no cause and no traceback. In a pickle, anything that cannot be pickled, or cannot
+    be rebuilt from its pickle, is replaced: an exception by an `UnpicklableError`, anything else by a text.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle it, with a description of what it holds and cannot be pickled."""
+        """Pickle it, with descriptions in place of contents that cannot be pickled."""
         error_type, args, state = _parts(self)
         sent_args = tuple(_sendable(part) for part in args)
         return _recreated, (error_type, sent_args), {name: _sendable(part) for name, part in state.items()}
 
     def __copy__(self) -> "PicklableError":
-        """Copy it; what it holds is shared."""
+        """Copy it; its contents are shared."""
         error_type, args, state = _parts(self)
         error = _recreated(error_type, args)
         error.__setstate__(state)
         return error
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PicklableError":
-        """Copy it and what it holds; what cannot be copied is shared."""
+        """Copy it and its contents; what cannot be copied is shared."""
         error_type, args, state = _parts(self)
         error = _recreated(error_type, tuple(_deep_copy(part, memo) for part in args))
         memo[id(self)] = error  # which it may hold itself
@@ -53,7 +53,7 @@ class PicklableError(Exception):
 
 
 class UnpicklableError(PicklableError):
-    """Stands for an exception that cannot be pickled, in the pickle of an error that holds it.
+    """A substitute for an exception that cannot be pickled, in the pickle of an error that holds it.
 
     Args:
         type_name: The qualified name of its type.
@@ -67,14 +67,14 @@ class UnpicklableError(PicklableError):
 
 
 def checked_picklable(value: Value, advice: str) -> Value:
-    """A value that can be pickled, for the `__reduce__` of what holds it.
+    """Check that a value can be pickled, and return it for the `__reduce__` of its holder.
 
     Args:
         value: The value.
         advice: The part that cannot be pickled, and a remedy.
 
     Raises:
-        TypeError: It cannot be pickled, or not be rebuilt from its pickle.
+        TypeError: It cannot be pickled, or cannot be rebuilt from its pickle.
     """
     problem = _find_problem(value)
     if problem is not None:
@@ -99,13 +99,13 @@ def _remade(kind: type[Value], fields: Mapping[str, Any], read_only: Sequence[st
 
 
 def _parts(error: PicklableError) -> tuple[type[PicklableError], tuple[object, ...], dict[str, object]]:
-    """The type, the arguments and the attributes of an error, as the built-in part of it tells them."""
+    """The type, the arguments and the attributes of an error, as its built-in base class reports them."""
     _, args, *rest = cast("tuple[Any, ...]", super(PicklableError, error).__reduce__())
     return type(error), args, dict(rest[0]) if rest and rest[0] else {}
 
 
 def _recreated(error_type: type[PicklableError], args: tuple[object, ...]) -> PicklableError:
-    """An error with such arguments, without a call of the constructor that its type defines."""
+    """Return an error with these arguments, without calling the constructor that its type defines."""
     error = error_type.__new__(error_type, *args)
     built_in = next(base for base in error_type.__mro__ if base.__module__ == "builtins")
     built_in.__init__(error, *args)
@@ -115,7 +115,7 @@ def _recreated(error_type: type[PicklableError], args: tuple[object, ...]) -> Pi
 def _deep_copy(part: object, memo: dict[int, Any]) -> object:
     try:
         return copy.deepcopy(part, memo)
-    except Exception:  # whatever an object's own way to be copied raises
+    except Exception:  # an object's own copying may raise anything
         return part
 
 
@@ -149,7 +149,7 @@ def _sendable_group(group: BaseExceptionGroup[BaseException], depth: int) -> Bas
 
 
 class _TrialPickler(pickle.Pickler):
-    """Pickles everything but errors that take care of themselves, so that none is tried again and again."""
+    """A pickler that skips errors which pickle themselves, so that none is tried repeatedly."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
@@ -159,7 +159,7 @@ class _TrialPickler(pickle.Pickler):
         kind = type(obj)
         if not issubclass(kind, PicklableError) or kind.__reduce__ is not PicklableError.__reduce__:
             return None
-        if _find_problem(kind) is not None:  # nobody finds it by its name
+        if _find_problem(kind) is not None:  # it cannot be found by its name
             return None
         self.trusted.append(obj)
         return len(self.trusted) - 1
@@ -182,7 +182,7 @@ def _find_problem(part: object) -> Exception | None:
         pickler.dump(part)
         file.seek(0)
         _TrialUnpickler(file, pickler.trusted).load()
-    except Exception as error:  # whatever an object's own way to be pickled, or rebuilt, raises
+    except Exception as error:  # an object's own pickling or rebuilding may raise anything
         return error
     return None
 

@@ -1,4 +1,4 @@
-"""Models and their responses, which the runtime needs and others implement.
+"""Protocols of models and their responses, which the runtime needs and other packages implement.
 
 The step executor protocols name `StepContext`, so they stand one floor up, in `runtime.step_executor`.
 """
@@ -54,7 +54,7 @@ class HasSettings(Protocol):
     """A model with settings, beside the protocol `Model`."""
 
     def settings_of(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The settings that a request with these is sent with: those of the model itself as well.
+        """Return the settings that a request with these is sent with, those of the model included.
 
         Raises:
             ConfigurationError: A setting is bad.
@@ -75,20 +75,20 @@ class AttemptUsage(Struct, frozen=True, kw_only=True):
 
 
 AttemptsSource: TypeAlias = Callable[[], Sequence[AttemptUsage]]
-"""Gives the attempts at a request that were begun, oldest first, at any time."""
+"""Returns the attempts at a request that have begun, oldest first; may be called at any time."""
 
 ResendCheck: TypeAlias = Callable[[AttemptsSource], bool]
 """Called before a request is sent again, with the attempts so far; returns whether there is room for that.
 
-It raises `BudgetExceededError` when there will be none, whatever others that are in progress give back.
+It raises `BudgetExceededError` when there will be none, whatever the requests in progress release.
 """
 
 
 class ResponseStream(AbstractAsyncContextManager["ResponseStream"], AsyncIterator[ModelEvent]):
-    """A response that knows more about its request than its events say.
+    """A response that knows more about its request than its events report.
 
-    `Model.stream` may also return any other asynchronous context manager of an iterator; then this is what
-    counts.
+    `Model.stream` may also return any other asynchronous context manager of an iterator; only its events
+    count then.
 
     Subclasses are not generators: no cancel scope is open while the caller holds the stream.
     """
@@ -97,7 +97,7 @@ class ResponseStream(AbstractAsyncContextManager["ResponseStream"], AsyncIterato
     def usage(self) -> Usage | None:
         """The usage of the request so far, at any time and after its end; None when nothing was sent.
 
-        Events report nothing of a request that is cancelled before its first one.
+        Events report nothing about a request that is cancelled before its first one.
         """
         return None
 
@@ -108,19 +108,22 @@ class ResponseStream(AbstractAsyncContextManager["ResponseStream"], AsyncIterato
 
     @property
     def arrived_at(self) -> float:
-        """The arrival of the piece with the last event, by `time.perf_counter`: it may have held several."""
+        """The arrival time of the chunk that held the last event, by `time.perf_counter`.
+
+        A chunk may hold several events.
+        """
         return perf_counter()
 
     @property
     def is_replay(self) -> bool:
-        """Whether no model is asked, because the response was recorded."""
+        """Whether the response was recorded, so that no model is asked."""
         return False
 
     def check_resends(self, check: ResendCheck) -> None:
-        """Ask before the request is sent again; called before the stream is entered.
+        """Set a check to make before the request is sent again; called before the stream is entered.
 
         Args:
-            check: The check to make.
+            check: The check.
         """
 
 
@@ -143,11 +146,11 @@ class ForwardedStream(ResponseStream):
 
     @property
     def arrived_at(self) -> float:
-        """The arrival of the piece with the last event, by `time.perf_counter`."""
+        """The arrival time of the chunk with the last event, by `time.perf_counter`."""
         return self.source.arrived_at if isinstance(self.source, ResponseStream) else perf_counter()
 
     def check_resends(self, check: ResendCheck) -> None:
-        """Have the source ask before it sends the request again."""
+        """Have the source make a check before it sends the request again."""
         self.resend_check = check
 
     async def enter_source(self, source: AbstractAsyncContextManager[AsyncIterator[ModelEvent]]) -> None:

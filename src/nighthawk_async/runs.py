@@ -1,4 +1,4 @@
-"""`run`: the extent in which steps are carried out (specification 10)."""
+"""`run`: the context manager in which steps run (specification 10)."""
 
 from typing import Unpack, cast, get_args
 
@@ -24,23 +24,23 @@ def run(
     max_depth: int = DEFAULT_MAX_DEPTH,
     **policies: Unpack[PolicyArguments],
 ) -> Run:
-    """Carry out the steps inside with an executor.
+    """Run the steps inside with an executor.
 
-    Works inside another run too, whose executor and scopes it replaces. Of the policies around it,
-    permissions and budgets hold in it as well; of all others it has those that it is given.
+    A run inside another run replaces its executor and scopes. It inherits permissions and budgets from the
+    parent run; all other policies are those that it is given.
 
     Args:
         step_executor: The executor of the steps.
         run_id: The id of the run; None makes a new one.
-        sync_backend: The AnyIO backend of the thread that carries out synchronous natural functions.
-        max_concurrent_steps: The number of places for steps in flight; None for any number. Further
-            steps wait and are admitted in the order in which they came. A step that a step in flight brings
-            about, in its tools or their tasks, joins its place: it never waits and does not count. The place
-            is free when the last step at it has ended. A run inside a run counts its own steps.
+        sync_backend: The AnyIO backend of the thread that runs synchronous natural functions.
+        max_concurrent_steps: The number of slots for steps in flight; None for any number. Further steps wait
+            and are admitted in order of arrival. A step that is started by a step in flight, in its tools or
+            their tasks, shares its slot: it never waits and does not count. The slot is free when the last
+            step in it has ended. A run inside a run counts its own steps.
         max_depth: The greatest depth of steps within steps, as when a block calls a natural function whose
-            block calls another: 1 for none within another. A further one raises `NestedStepLimitError`, which
-            a calling model is told as the error of its call. In a run inside a run, the outer limit holds
-            as well.
+            block calls another: 1 allows no nesting. A deeper one raises `NestedStepLimitError`, which a
+            calling model sees as the error of its call. In a run inside a run, the parent's limit holds as
+            well.
         policies: `hooks`, `oversight`, `verify`, `human`, `permissions`, `budget`, `step_budget`,
             `resilience`, `concurrent_mutation` and `policies`; see `PolicyArguments`.
 
@@ -62,7 +62,7 @@ def run(
         arguments: PolicyArguments = {"concurrent_mutation": "warn", **policies}
         outer = find_environment()
         if arguments.get("human") is None:
-            arguments.pop("human", None)  # nobody
+            arguments.pop("human", None)  # no handler
             default_handler = find_default_handler() if outer is None else None
             if default_handler is not None:
                 arguments["human"] = default_handler

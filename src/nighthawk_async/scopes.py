@@ -1,4 +1,4 @@
-"""`scope`: a part of a run in which some things are different (specification 10)."""
+"""`scope`: a part of a run with other settings (specification 10)."""
 
 import keyword
 import uuid
@@ -23,10 +23,10 @@ from .tracing import traced
 
 
 class Scope:
-    """The extent of a scope; enter it with `with` or with `async with`. Gives the step executor in force.
+    """Context manager of a scope, for `with` and for `async with`. Returns the active step executor.
 
     Args:
-        resolve: Gives the environment inside for the one around.
+        resolve: Returns the environment of the scope for that of its parent.
     """
 
     def __init__(self, resolve: Callable[[Environment], Environment]) -> None:
@@ -70,7 +70,7 @@ class Scope:
             )
         self._is_entered = True
         outer = get_environment()
-        if outer is not self._outer:  # what is in force counts when the scope is entered
+        if outer is not self._outer:  # the environment at entry counts
             self._environment = self._resolve(outer)
         execution_ref = self._environment.execution_ref
         stack.enter_context(traced(KernelActivity(name="scope", execution_ref=execution_ref)))
@@ -90,7 +90,7 @@ def scope(
     implicit_references: Mapping[str, object] | None = None,
     **policies: Unpack[PolicyArguments],
 ) -> Scope:
-    """Carry out the steps inside with some things different.
+    """Run the steps inside with other settings.
 
     Args:
         scope_id: The id of the scope; None makes a new one.
@@ -99,7 +99,7 @@ def scope(
             mapping clears.
         step_executor_configuration: Another configuration for the executor.
         step_executor: Another executor.
-        max_depth: The greatest depth of steps within steps inside; see `nighthawk_async.run`. Outer limits
+        max_depth: The greatest depth of steps within steps inside; see `nighthawk_async.run`. Parent limits
             hold as well, in both modes. None for no change.
         system_prompt_suffix_fragments: Texts appended to system prompts.
         user_prompt_suffix_fragments: Texts appended to user prompts.
@@ -108,7 +108,7 @@ def scope(
             `resilience`, `concurrent_mutation` and `policies`; see `PolicyArguments`.
 
     Returns:
-        A context manager, for `with` and for `async with`, that gives the executor in force.
+        A context manager, for `with` and for `async with`, that returns the active executor.
 
     Raises:
         NighthawkError: No run is active, the mode or an argument is not one of those above, the executor
@@ -151,7 +151,7 @@ def _inner_environment(
     """Return the environment of a scope.
 
     Args:
-        outer: The environment around it.
+        outer: The parent environment.
         scope_id: The id of the scope; None makes a new one.
         executor: The executor inside.
         policies: The policies inside.
@@ -159,7 +159,7 @@ def _inner_environment(
         system_prompt_suffix_fragments: Texts appended to system prompts; None for no change.
         user_prompt_suffix_fragments: Texts appended to user prompts; None for no change.
         implicit_references: Names and values for every block inside; None for no change.
-        is_added: Whether what is given is added to what is around it, or replaces that.
+        is_added: Whether the arguments are added to those of the parent, or replace them.
 
     Raises:
         NighthawkError: An argument has a bad value, or a reference is already bound to something else.
@@ -194,7 +194,7 @@ def _inner_executor(
     """Return the executor of a scope.
 
     Args:
-        current: The executor around it.
+        current: The executor of the parent.
         given: Another executor; None for no change.
         configuration: Another configuration; None for no change.
 

@@ -9,10 +9,10 @@ from urllib.parse import unquote_plus
 from pydantic import SecretBytes, SecretStr
 
 HIDDEN = "<hidden>"
-"""What is shown in the place of a secret."""
+"""The text shown in place of a secret."""
 
 MASK = "**********"
-"""What stands in the place of a secret in a dump, as it does for pydantic's `SecretStr`."""
+"""The text that replaces a secret in a dump, the same as for pydantic's `SecretStr`."""
 
 _MAX_NAME_CHARACTERS = 100
 _VALUES = frozenset({"bytes", "header", "raw", "string", "text", "value"})
@@ -28,7 +28,7 @@ _SECRET_WORD = re.compile(
 _CREDENTIAL_KINDS = frozenset(
     {"access", "api", "auth", "id", "private", "refresh", "secret", "session", "user"}
 )
-# What these words come right before is no secret: `prompt_cache_key`, `eos_token`.
+# A name in which one of these follows a secret word is no secret: `prompt_cache_key`, `eos_token`.
 _HARMLESS_KINDS = frozenset(
     {
         "bos",
@@ -50,13 +50,13 @@ _HARMLESS_KINDS = frozenset(
     }
     | {"special", "stop", "unk"}
 )
-# Of data that is shown, these are keys and tokens like others: `row_key`, `last_token`.
+# In displayed data, these are ordinary keys and tokens: `row_key`, `last_token`.
 _PLAIN_KEYS = frozenset(
     {"answer", "composite", "dict", "event", "hot", "index", "lookup", "map", "natural", "object"}
     | {"routing", "row", "shortcut", "unique"}
 )
 _PLAIN_TOKENS = frozenset({"first", "last"})
-# A name that ends in one of these tells something about a secret, not the secret itself.
+# A name that ends in one of these describes a secret; it is not the secret itself.
 _ABOUT_SECRETS = frozenset(
     {
         "age",
@@ -103,16 +103,16 @@ def is_secret_field(name: str, is_inside_secret: bool) -> bool:
 
     Args:
         name: Its name.
-        is_inside_secret: Whether the structure itself stands under a secret name.
+        is_inside_secret: Whether the structure itself has a secret name.
     """
     return is_secret_name(name) or (is_inside_secret and name.lower() not in _ABOUT_SECRETS)
 
 
 def hides_value(name: object, value: object) -> bool:
-    """Whether what stands under a name is not shown to models and people, because it is a secret that is set.
+    """Whether the value of a name is hidden from models and people, because it is a secret that is set.
 
-    This takes fewer names for secrets than `is_secret_name` does, because a program cannot work with what is
-    hidden by mistake: `key` and `key_points` are shown, and so is `token_counter`.
+    Fewer names count as secrets here than in `is_secret_name`, because a program cannot work with data that
+    is hidden by mistake: `key` and `key_points` are shown, and so is `token_counter`.
 
     Args:
         name: The name of a variable, an attribute or a parameter, or a key of a mapping.
@@ -142,11 +142,11 @@ def _names_secret_value(name: str) -> bool:
 
 
 def masked(value: object, *, is_secret: bool = False) -> object:
-    """The same settings with `MASK` in the place of secrets at any depth, credentials in URLs included.
+    """The same settings with `MASK` in place of secrets at any depth, credentials in URLs included.
 
     Args:
         value: Texts, numbers, lists, mappings, and anything else that settings hold.
-        is_secret: Whether the value itself stands under a secret name.
+        is_secret: Whether the value itself has a secret name.
     """
     if isinstance(value, Mapping):
         fields = cast("Mapping[object, object]", value)

@@ -1,9 +1,9 @@
 """Calling synchronous functions in worker threads, so that a cancellation reaches what they begin.
 
-A thread cannot be interrupted, but what it carries to its event loop with `anyio.from_thread.run` can be. On
-Trio that runs in the task of the caller and is cancelled with it, whenever it comes. On asyncio AnyIO runs it
-in a task of its own and cancels those that are there in the moment in which the caller is cancelled: who came
-to the loop a moment later would wait without end.
+A thread cannot be interrupted, but the calls that it sends to its event loop with `anyio.from_thread.run` can
+be. On Trio such a call runs in the task of the caller and is cancelled with it, whenever it arrives. On
+asyncio, AnyIO runs it in a task of its own and cancels those that exist at the moment of the caller's
+cancellation: a call that arrives a moment later would never be cancelled.
 """
 
 from collections.abc import Callable
@@ -23,10 +23,10 @@ Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
 
 _SECONDS_BETWEEN_CANCELLATIONS = 0.01
-"""How long what a thread begins on its loop after the cancellation of the caller may go on."""
+"""The seconds for which a call that a thread sends to its loop after the caller's cancellation may run."""
 
 _SECONDS_UNNOTICED = 0.5
-"""How long a signal may stay unnoticed by a thread that waits."""
+"""The seconds for which a signal may stay unnoticed by a waiting thread."""
 
 _limiters: RunVar[dict[int, CapacityLimiter]] = RunVar("nighthawk_async_threads_of_levels")
 
@@ -34,9 +34,8 @@ _limiters: RunVar[dict[int, CapacityLimiter]] = RunVar("nighthawk_async_threads_
 def thread_limiter() -> CapacityLimiter | None:
     """The limiter of the caller's worker threads; None for AnyIO's default of 40 for the event loop.
 
-    Threads that wait for steps, which need threads themselves, could hold all there are and wait for ever.
-    So each level of steps within steps has as many of its own, and those of one level wait for deeper ones
-    alone.
+    Threads that wait for steps which need threads themselves could exhaust the limiter and deadlock. So each
+    level of nested steps has a limiter of its own, and threads of one level wait only for deeper ones.
     """
     execution = find_execution_in_progress()
     if execution is None:
@@ -58,17 +57,17 @@ async def call_in_thread(
     """Call a synchronous function in a worker thread, and wait until it has returned.
 
     The context variables of the caller flow in. When the caller is cancelled before the thread has begun, the
-    function is not called. Later it is waited for, and what it does through `anyio.from_thread` is cancelled,
-    whether it came to the loop before the cancellation or comes after it. What it returns or raises then
-    goes before the cancellation.
+    function is not called. When the caller is cancelled later, this waits for the function and cancels its
+    calls through `anyio.from_thread`, whether they reached the loop before the cancellation or after it. The
+    function's result or exception then takes precedence over the cancellation.
 
     Args:
         function: The function.
         args: Its arguments.
-        limiter: Bounds the worker threads; what `thread_limiter` gives when None.
+        limiter: Bounds the worker threads; None for that of `thread_limiter`.
 
     Raises:
-        BaseException: Whatever the function raised.
+        BaseException: The exception that the function raised.
     """
     call = partial(_begin, function, args)
     limiter = limiter or thread_limiter()
@@ -82,7 +81,7 @@ async def call_in_thread(
             task_group.start_soon(_cancel_late_comers, has_returned)
             try:
                 values.extend(await anyio.to_thread.run_sync(call, limiter=limiter))
-            except Exception as error:  # goes on as it is, and not in a group
+            except Exception as error:  # re-raised as it is, and not in a group
                 failures.append(error)
             finally:
                 has_returned.set()
@@ -98,22 +97,22 @@ async def call_in_thread(
 
 
 def restart_cancellation() -> None:
-    """Have the cancellation of a scope around the caller, if there is one, look for tasks anew.
+    """Have the cancellation of a scope that encloses the caller, if any, look for tasks again.
 
     On asyncio it stops looking when every task in the scope has ended or is shielded.
     """
     with anyio.CancelScope():  # noqa: ASYNC100  (nothing is to be cancelled in it)
-        pass  # leaving it does that
+        pass  # leaving the scope does that
 
 
 def _begin(function: Callable[[*Arguments], Result], args: tuple[*Arguments]) -> tuple[Result]:
-    # In a tuple, because Trio takes a thread that gives a coroutine for a mistake.
+    # In a tuple, because Trio treats a thread that returns a coroutine as a mistake.
     from_thread.check_cancelled()
     return (function(*args),)
 
 
 async def _cancel_late_comers(has_returned: anyio.Event) -> None:
-    """Once the caller of a thread is cancelled, cancel what the thread begins on the loop from then on."""
+    """Once the caller of a thread is cancelled, cancel the calls that the thread then sends to the loop."""
     try:
         await has_returned.wait()
     except get_cancelled_exc_class():
@@ -125,10 +124,10 @@ async def _cancel_late_comers(has_returned: anyio.Event) -> None:
 
 
 def wait_interruptibly(future: "Future[Result]") -> Result:
-    """Wait for a future in a thread without an event loop, and give its result.
+    """Wait for a future in a thread without an event loop, and return its result.
 
-    Python carries signal handlers out in the main thread, and does not wake it when a signal comes right
-    before it begins to wait, or comes to another thread: Ctrl-C would be noticed after the result.
+    Python runs signal handlers in the main thread, and does not wake it when a signal arrives right before it
+    begins to wait, or arrives in another thread: Ctrl-C would be noticed only after the result.
 
     Args:
         future: The future.

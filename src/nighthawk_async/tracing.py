@@ -1,9 +1,9 @@
 """Reports of a program's work for traces, metrics and log records, as typed activities and events.
 
-Who makes spans of them is not known here (`telemetry`). Where the program has not loaded OpenTelemetry, a
-report costs one look at a variable.
+This module does not know the code that makes spans of them (`telemetry`). If the program has not loaded
+OpenTelemetry, a report costs one read of a variable.
 
-OpenTelemetry's own context is carried from here to where something is carried out.
+OpenTelemetry's own context is also carried from here to the place of execution.
 """
 
 import sys
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class Span(Protocol):
-    """Takes what is reported of one activity, for traces and metrics."""
+    """Receives the reports about one activity, for traces and metrics."""
 
     def active(self) -> AbstractContextManager[object]:
-        """Make it the current span for the extent of the `with` statement, which does not end it."""
+        """Make it the current span during the `with` statement, which does not end it."""
         ...
 
     def note(self, event: object) -> None:
-        """Something happens in it.
+        """Report an event in it.
 
         Args:
             event: The typed event.
@@ -33,7 +33,7 @@ class Span(Protocol):
         ...
 
     def end(self, error: BaseException | None) -> None:
-        """It has ended. Ending it again changes nothing.
+        """Report its end. Ending it again changes nothing.
 
         Args:
             error: The error or cancellation that ended it; None when all went well.
@@ -42,21 +42,21 @@ class Span(Protocol):
 
 
 class Tracing(Protocol):
-    """Makes traces, metrics and log records of what is reported."""
+    """Makes traces, metrics and log records of reports."""
 
     def begin(self, activity: object) -> Span | None:
-        """An activity begins, below the current span.
+        """Report that an activity begins, below the current span.
 
         Args:
             activity: The typed activity; see `runtime.activities`.
 
         Returns:
-            Its span; None when nobody wants one.
+            Its span; None when nothing records it.
         """
         ...
 
     def note(self, event: object) -> None:
-        """Something happens in the current span.
+        """Report an event in the current span.
 
         Args:
             event: The typed event.
@@ -64,7 +64,7 @@ class Tracing(Protocol):
         ...
 
     def collects(self) -> bool:
-        """Whether there is a trace here, or somebody collects metrics or log records."""
+        """Whether there is a current trace, or metrics or log records are collected."""
         ...
 
 
@@ -87,7 +87,7 @@ def offer_tracing(module: ModuleType) -> None:
     """Report to a module that makes traces, metrics and log records, where OpenTelemetry is loaded.
 
     Args:
-        module: A module with the functions of `Tracing`; most programs never ask it for anything.
+        module: A module with the functions of `Tracing`; most programs never load it.
     """
     global _offered
     _offered = cast("Tracing", module)
@@ -99,7 +99,7 @@ def find_tracing() -> Tracing | None:
 
 
 def begin_span(activity: object) -> Span | None:
-    """Report that an activity begins; None when nobody wants a span of it.
+    """Report that an activity begins; return its span, None when nothing records it.
 
     Args:
         activity: The typed activity.
@@ -132,7 +132,7 @@ def note_named_event(name: str, attributes: Mapping[str, str | int | float]) -> 
 
 
 class traced:  # noqa: N801  (a context manager that reads as a function at its call)
-    """Trace an activity for the extent of the `with` statement; gives its span, None when nobody wants one.
+    """Trace an activity during the `with` statement; yields its span, None when nothing records it.
 
     Args:
         activity: The typed activity.
@@ -158,8 +158,8 @@ class traced:  # noqa: N801  (a context manager that reads as a function at its 
 
 
 def find_trace_context() -> "TraceContext | None":
-    """The trace context in force; None where there is no trace, recorded or not."""
-    if "opentelemetry.trace" not in sys.modules:  # nobody has a trace who has not loaded it
+    """The active trace context; None where there is no trace, recorded or not."""
+    if "opentelemetry.trace" not in sys.modules:  # without it there is no trace
         return None
     from opentelemetry import context as otel_context
     from opentelemetry import trace
@@ -169,10 +169,10 @@ def find_trace_context() -> "TraceContext | None":
 
 
 class using_trace_context:  # noqa: N801  (a context manager that reads as a function at its call)
-    """Put a trace context in force for the extent of the `with` statement.
+    """Activate a trace context during the `with` statement.
 
-    It must not surround a `yield`: a generator may be closed in another context than that in which it began.
-    So may a coroutine that nobody has ended. That other context stays as it is then, and nobody is told.
+    It must not surround a `yield`: a generator may be closed in a different context from the one in which it
+    began. So may an unfinished coroutine. That other context then stays as it is, and nothing is reported.
 
     Args:
         context: The context; None changes nothing.
@@ -197,5 +197,5 @@ class using_trace_context:  # noqa: N801  (a context manager that reads as a fun
             return
         try:
             self._token.var.reset(self._token)
-        except ValueError:  # another context, with which `otel_context.detach` fills the log
+        except ValueError:  # another context, for which `otel_context.detach` would log an error
             return

@@ -1,4 +1,4 @@
-"""What `nighthawk_async.actors` exports. Each name is loaded when it is first used."""
+"""Exports of `nighthawk_async.actors`. Each name is loaded when it is first used."""
 
 from .actor import Actor, ActorHandle, OpenedActor, open_actor
 from .actor_core import ActorStatistics, ActorStatus

@@ -1,12 +1,13 @@
 """Actors: objects whose methods are called one at a time, by one task, in the order of messages.
 
-An actor has the context variables of whoever opened it (of whoever started it, under a supervisor), and not
+An actor has the context variables of the code that opened it (under a supervisor, that started it), and not
 those of its askers: it serves many of them, may outlive each, and is restarted without any. So a natural
-function as a handler belongs to the run in which the actor was opened. What a handler needs of its asker is
-an argument. The trace alone is that of the asker, who wants to see there what was done.
+function used as a handler belongs to the run in which the actor was opened. Anything else that a handler
+needs from its asker is passed as an argument. The exception is the trace, which is the asker's, so the work
+shows up where it was requested.
 
-Its handle is the only way to an actor. A method is passed as a function, `reviewer.ask(Reviewer.review,
-"text")`, because this is the one form whose arguments and result a type checker can check: Python cannot say
+Its handle is the only way to reach an actor. A method is passed as a function, `reviewer.ask(Reviewer.review,
+"text")`, because only this form lets a type checker check the arguments and the result: Python cannot express
 "the same methods, but asked".
 """
 
@@ -28,13 +29,13 @@ Parameters = ParamSpec("Parameters")
 
 
 class ActorHandle(Generic[Actor_co]):
-    """An actor, for those who talk to it. `open_actor` and `Supervisor.start_actor` give it.
+    """Handle for sending messages to an actor. `open_actor` and `Supervisor.start_actor` return it.
 
     A message is a function and its arguments: a method of the actor's class, as overridden in the class of
-    the actor at hand, or any other function that takes the actor first. It is called in the actor's own task,
-    one message at a time, in the order of sending. A function that is not async is called in a worker thread,
-    because it may block. It cannot be cancelled there: whatever cancels the actor waits until it returns, and
-    the asker gets the reply.
+    the given instance, or any other function that takes the actor first. It is called in the actor's own
+    task, one message at a time, in the order of sending. A function that is not async is called in a worker
+    thread, because it may block. It cannot be cancelled there: a cancellation of the actor waits until it
+    returns, and the asker gets the reply.
 
     The handle of a supervised actor stays the same when the actor is restarted.
     """
@@ -60,7 +61,7 @@ class ActorHandle(Generic[Actor_co]):
 
     @property
     def status(self) -> ActorStatus:
-        """`running`, `waiting` to be started or restarted, or `ended` for good."""
+        """`running`, `waiting` to be started or restarted, or `ended` permanently."""
         return self._core.status
 
     @overload
@@ -80,10 +81,10 @@ class ActorHandle(Generic[Actor_co]):
         **kwargs: Parameters.kwargs,
     ) -> Result: ...
     async def ask(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """Have a function called with the actor, and wait for what it gives.
+        """Have a function called with the actor, and wait for its result.
 
-        Waits for room in the mailbox too. Who is cancelled while waiting abandons the message: when the actor
-        has not taken it yet, it is never handled; when it has, it is handled to its end.
+        Waits for room in the mailbox too. A caller that is cancelled while waiting abandons the message: if
+        the actor has not taken it yet, it is never handled; if it has, it is handled to its end.
 
         Args:
             function: The function to call.
@@ -94,9 +95,9 @@ class ActorHandle(Generic[Actor_co]):
             ActorDeadlockError: The caller is a handler of this actor, or one for which this actor waits.
             ActorEndedError: The actor has ended, or ended before it took the message.
             ActorInterruptedError: The actor was stopped while it handled the message.
-            TypeError: The given object is no function.
-            Exception: Whatever the function raised. The actor has ended then, or is restarted by its
-                supervisor, unless its class says that the exception is an answer only.
+            TypeError: The given object is not a function.
+            Exception: Any exception raised by the function. The actor has ended then, or is restarted by its
+                supervisor, unless its class lists the exception in `answers`.
         """
         return await self._core.ask(Ask(function, args, kwargs))
 
@@ -107,7 +108,7 @@ class ActorHandle(Generic[Actor_co]):
         *args: Parameters.args,
         **kwargs: Parameters.kwargs,
     ) -> None:
-        """Have a function called with the actor, without waiting for that.
+        """Have a function called with the actor, without waiting for the call.
 
         Waits for room in the mailbox. A cancelled wait has sent nothing.
 
@@ -119,8 +120,8 @@ class ActorHandle(Generic[Actor_co]):
         Raises:
             ActorDeadlockError: There is no room, and the caller is a handler of this actor, or one for which
                 this actor waits.
-            ActorEndedError: The actor has ended, or did while the caller waited for room.
-            TypeError: The given object is no function.
+            ActorEndedError: The actor has ended, or ended while the caller waited for room.
+            TypeError: The given object is not a function.
         """
         await self._core.tell(ActorMessage(function, args, kwargs))
 
@@ -131,21 +132,21 @@ class ActorHandle(Generic[Actor_co]):
         *args: Parameters.args,
         **kwargs: Parameters.kwargs,
     ) -> None:
-        """Have a function called with the actor, without any waiting.
+        """Have a function called with the actor, without waiting at all.
 
         Raises:
             ActorEndedError: The actor has ended.
             MailboxFullError: There is no room in the mailbox.
-            TypeError: The given object is no function.
+            TypeError: The given object is not a function.
         """
         self._core.tell_nowait(ActorMessage(function, args, kwargs))
 
     def close(self) -> None:
-        """Send nothing more: the actor handles what was sent before and ends. Handlers may do so too."""
+        """Accept no more messages: the actor handles those already sent and ends. Handlers may call this."""
         self._core.close()
 
     async def stop(self) -> None:
-        """Close, and wait until the actor has handled what was sent before and ended.
+        """Close the actor, and wait until it has handled the messages already sent and ended.
 
         Raises:
             ActorDeadlockError: The caller is a handler of this actor, or one for which this actor waits.
@@ -153,14 +154,14 @@ class ActorHandle(Generic[Actor_co]):
         await self._core.stop()
 
     def stop_now(self) -> None:
-        """Cancel what the actor is handling, and refuse what waits. A supervisor does not restart it.
+        """Cancel the message being handled, and refuse the waiting ones. A supervisor does not restart it.
 
         A function in a worker thread is not cancelled: the actor ends when it returns.
         """
         self._core.stop_now()
 
     async def wait_ended(self) -> None:
-        """Wait until the actor has ended for good.
+        """Wait until the actor has ended permanently.
 
         Raises:
             ActorDeadlockError: The caller is a handler of this actor, or one for which this actor waits.
@@ -168,14 +169,14 @@ class ActorHandle(Generic[Actor_co]):
         await self._core.wait_ended()
 
     def statistics(self) -> ActorStatistics:
-        """Figures at this moment."""
+        """Return the current statistics."""
         return self._core.statistics()
 
 
 class Actor:
     """Base class of actors: derive, and write methods.
 
-    Nobody calls the methods of an instance but its own task; others send messages through a handle:
+    Only the actor's own task calls the methods of an instance; others send messages through a handle:
 
         class Counter(Actor):
             def __init__(self) -> None:
@@ -188,34 +189,35 @@ class Actor:
         async with open_actor(Counter) as counter:
             total = await counter.ask(Counter.add, 5)
 
-    An exception that a handler raises goes to the asker and ends the actor: its state may be broken. A
-    supervisor then makes another instance. Exceptions that are mere answers are named by the class. A handler
-    fails too, with `ForeignCancellationError`, when it awaits what others cancel, which on asyncio looks like
-    a cancellation of the actor.
+    An exception that a handler raises goes to the asker and ends the actor, because its state may be broken.
+    A supervisor then makes another instance. The class lists in `answers` the exceptions that only go to the
+    asker. A handler also fails, with `ForeignCancellationError`, when something that it awaits is cancelled
+    by others, which on asyncio looks like a cancellation of the actor.
 
-    A context variable that a handler sets stays set for the next message, like every state of the actor.
+    A context variable that a handler sets stays set for the next message, like all state of the actor.
     """
 
     answers: ClassVar[tuple[type[Exception], ...]] = ()
     """Exceptions of handlers that go to the asker and do not end the actor."""
 
     stopping_seconds: ClassVar[float] = 5.0
-    """How many seconds `stopping` may take; then it is cancelled."""
+    """Time limit for `stopping`, in seconds; it is cancelled after that."""
 
     _core: ActorCore
 
     @property
     def handle(self) -> ActorHandle[Self]:
-        """The handle of this actor, to be given to others. There is none in `__init__`, before `started`."""
+        """The handle of this actor, to pass to others. Available from `started` on, not in `__init__`."""
         return ActorHandle(self._core)
 
     async def started(self) -> None:
-        """Called in the actor's task before the first message. What it raises is a crash."""
+        """Called in the actor's task before the first message. An exception from it is a crash."""
 
     async def stopping(self) -> None:
-        """Called in the actor's task after the last message, however it ended: stopped, crashed or cancelled.
+        """Called in the actor's task after the last message, whether it was stopped, crashed or cancelled.
 
-        Not called when `started` failed. It is not cancelled with the actor, but has `stopping_seconds`.
+        Not called when `started` failed. It is not cancelled with the actor, but limited by
+        `stopping_seconds`.
         """
 
 
@@ -223,7 +225,7 @@ Instance = TypeVar("Instance", bound=Actor)
 
 
 def make_core(make: Callable[[], Instance], *, name: str | None, capacity: int | None) -> ActorCore:
-    """An actor that has not begun to live."""
+    """Make an actor that is not started yet."""
 
     def make_bound(core: ActorCore) -> Instance:
         instance = make()
@@ -239,7 +241,7 @@ def make_core(make: Callable[[], Instance], *, name: str | None, capacity: int |
 
 
 class OpenedActor(Generic[Instance]):
-    """The extent of an actor; made by `open_actor`, entered once. Entering gives the handle."""
+    """Context manager that runs an actor; made by `open_actor`, entered once. Entering gives the handle."""
 
     def __init__(self, core: ActorCore) -> None:
         self._core = core
@@ -260,7 +262,7 @@ class OpenedActor(Generic[Instance]):
                 return await self._task_group.__aexit__(exc_type, exc, traceback)
             return False
         finally:
-            self._core.end(None)  # when it was cancelled before it began
+            self._core.end(None)  # when it was cancelled before it started
 
     async def _own(self) -> None:
         try:
@@ -275,12 +277,12 @@ class OpenedActor(Generic[Instance]):
 
 @contextmanager
 def _giving_way(exc: BaseException | None) -> Generator[None, None, None]:
-    """Let a block that asyncio itself cancels end cancelled when it cancels the actor with it.
+    """Let a block that asyncio itself cancels end cancelled when asyncio cancels the actor with it.
 
-    As `asyncio.run` does with all tasks at its end. For the actor it is a foreign cancellation.
+    `asyncio.run` does so with all tasks at its end. For the actor it is a foreign cancellation.
 
     Args:
-        exc: With what the body of the block ended.
+        exc: The exception with which the body of the block ended.
     """
     is_native = isinstance(exc, anyio.get_cancelled_exc_class()) and not is_cancelled()
     try:
@@ -295,10 +297,10 @@ def open_actor(
 ) -> OpenedActor[Instance]:
     """Start an actor that lives as long as the `async with` block, at most.
 
-    Leaving the block closes the actor and waits until it has handled what was sent before; leaving it with an
-    error or a cancellation cancels the actor, but waits for a function that runs in a worker thread. A crash
-    whose error an asker got ends the actor and nothing else; a crash that nobody was told (of a `tell`, of a
-    hook, or because the asker was cancelled) is raised from the block.
+    Leaving the block closes the actor and waits until it has handled the messages already sent; leaving it
+    with an error or a cancellation cancels the actor, but waits for a function that runs in a worker thread.
+    A crash whose error reached an asker ends the actor and nothing else; a crash whose error reached nobody
+    (in a `tell`, in a hook, or because the asker was cancelled) is raised from the block.
 
     Args:
         make: Makes the instance: the class, or a function without arguments.
@@ -309,7 +311,7 @@ def open_actor(
         A context manager, for `async with`, that gives the handle.
 
     Raises:
-        TypeError: Nothing can be made, as what makes it cannot be called.
+        TypeError: `make` cannot be called.
         ValueError: The capacity is not a whole number of at least 1.
     """
     return OpenedActor(make_core(make, name=name, capacity=capacity))

@@ -1,8 +1,8 @@
-"""An actor from its first life to its last: the mailbox stays, instances come and go.
+"""An actor across all its lives: the mailbox stays, instances come and go.
 
-A life is one instance and the task that owns it. An actor that nobody supervises has one life; a supervisor
-may give it another after a crash. What waits in the mailbox is kept in between; what is being handled when a
-life ends is lost, and its asker is told.
+A life is one instance and the task that owns it. An unsupervised actor has one life; a supervisor may give it
+another after a crash. Messages in the mailbox are kept in between; a message that is being handled when a
+life ends is lost, and its asker gets an error.
 """
 
 from collections.abc import Callable, Generator
@@ -23,7 +23,7 @@ from .wait_graph import Holder, begin_wait
 
 
 class _ActorHolder(Holder):
-    """An actor, as far as it waits for others, and others wait for what it can do after its present handler.
+    """An actor as a node of the wait graph: it waits for others, and others wait for its handler to return.
 
     Args:
         name: The name of the actor.
@@ -46,7 +46,7 @@ class _ActorHolder(Holder):
 
     @contextmanager
     def owned(self) -> Generator[None, None, None]:
-        """The current task owns the actor."""
+        """Mark the current task as the owner of the actor."""
         token = self.enter()
         try:
             yield
@@ -55,10 +55,10 @@ class _ActorHolder(Holder):
 
     @contextmanager
     def awaited(self, is_over: Callable[[], bool]) -> Generator[None, None, None]:
-        """The caller waits for what the actor can do only when its handler has returned.
+        """Register that the caller waits for something the actor can do only after its handler has returned.
 
         Args:
-            is_over: Whether what is waited for has come; see `Wait`.
+            is_over: Whether the wait is over; see `Wait`.
 
         Raises:
             ActorDeadlockError: It would wait for ever.
@@ -77,7 +77,7 @@ ActorStatus: TypeAlias = Literal["waiting", "running", "ended"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActorStatistics:
-    """Figures of an actor at one moment.
+    """Statistics of an actor at one moment.
 
     Args:
         lives: The number of instances so far.
@@ -85,7 +85,7 @@ class ActorStatistics:
         failed: Messages whose handler raised or was interrupted.
         abandoned: Messages never handled because their asker was cancelled before.
         refused: Messages that were waiting when the actor ended.
-        mailbox: Figures of the mailbox.
+        mailbox: Statistics of the mailbox.
     """
 
     lives: int
@@ -118,7 +118,7 @@ class ActorCore:
         self._cause: Exception | None = None
         self._waits = _ActorHolder(name)
         self._node = LivesNode("actor", name, self.stop_now)
-        self.when_closed: Callable[[], object] | None = None  # told when it is closed between two lives
+        self.when_closed: Callable[[], object] | None = None  # called when it is closed between two lives
 
     @property
     def status(self) -> ActorStatus:
@@ -133,7 +133,7 @@ class ActorCore:
         return self._mailbox.is_closed and not self._mailbox.statistics().depth
 
     def statistics(self) -> ActorStatistics:
-        """Figures at this moment."""
+        """Return the current statistics."""
         return ActorStatistics(
             lives=self._figures.lives,
             handled=self._figures.handled,
@@ -143,11 +143,11 @@ class ActorCore:
             mailbox=self._mailbox.statistics(),
         )
 
-    # ---- for those who send
+    # ---- for senders
 
     async def ask(self, message: Ask) -> object:
         """Send a message and wait for the reply."""
-        await checkpoint_if_cancelled()  # what ended the actor may have cancelled the caller, too
+        await checkpoint_if_cancelled()  # the end of the actor may have cancelled the caller, too
         self._check_open()
         sending = self._mailbox.sending(message).wait()
         try:
@@ -174,13 +174,13 @@ class ActorCore:
         self._mailbox.send_nowait(message)
 
     def close(self) -> None:
-        """Take no more messages; end when those sent are handled."""
+        """Take no more messages; end when those already sent are handled."""
         self._mailbox.close()
         if self.when_closed is not None and not self._is_living:
             self.when_closed()
 
     def stop_now(self) -> None:
-        """End now, whatever is being handled or waits."""
+        """End now, even if messages are waiting or being handled."""
         if self._is_living:
             self._mailbox.close()
             self._refuse_waiting()
@@ -200,13 +200,13 @@ class ActorCore:
         with self._waits.awaited(self._has_ended.is_set):
             await self._has_ended.wait()
 
-    # ---- for those who own it
+    # ---- for the owner
 
     async def live(self) -> None:
         """One life: make an instance and handle messages until the mailbox is closed and empty, or paused.
 
         Raises:
-            Exception: Whatever a handler raised, unless it is an answer only, or a hook.
+            Exception: Any exception raised by a hook, or by a handler unless it is in `answers`.
         """
         if self._has_ended.is_set():
             return
@@ -222,18 +222,18 @@ class ActorCore:
         self._life = self._new_life()
 
     def pause(self) -> None:
-        """End this life after the message in hand. The mailbox stays open for the next life."""
+        """End this life after the current message. The mailbox stays open for the next life."""
         self._life.pause()
 
     async def wait_delivered(self, error: Exception) -> bool:
-        """Wait until it is clear whether the error with which this life ended has arrived at an asker."""
+        """Wait until it is known whether the error that ended this life has reached an asker."""
         return await self._life.wait_delivered(error)
 
     def end(self, cause: Exception | None) -> None:
-        """End for good: what waits is refused. Ending again changes nothing.
+        """End permanently and refuse the waiting messages. Calling it again has no effect.
 
         Args:
-            cause: The cause of the end; None when there is none to tell.
+            cause: The cause of the end; None when there is none to report.
         """
         if self._has_ended.is_set():
             return

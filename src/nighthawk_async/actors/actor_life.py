@@ -24,9 +24,9 @@ from .task_group import raising_foreign_cancellations
 
 
 class ActorMessage:
-    """A function that the actor is told to call with itself. Nobody waits for what it gives.
+    """A function for the actor to call with itself. Nobody waits for its result.
 
-    What it brings about belongs to the trace in force where the message was made, and to the step in progress
+    The call belongs to the trace that is active where the message was made, and to the step in progress
     there.
 
     Args:
@@ -35,7 +35,7 @@ class ActorMessage:
         kwargs: The keyword arguments.
 
     Raises:
-        TypeError: The function is none.
+        TypeError: The given object is not a function.
     """
 
     __slots__ = ("_args", "_execution", "_function", "_kwargs", "_trace_context")
@@ -56,7 +56,7 @@ class ActorMessage:
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether whoever sent it does not want it any more."""
+        """Whether its sender no longer wants it handled."""
         return False
 
     async def carry_out(self, actor: object, limiter: anyio.CapacityLimiter) -> object:
@@ -67,7 +67,7 @@ class ActorMessage:
             limiter: Bounds the worker threads.
 
         Raises:
-            Exception: Whatever the function raised.
+            Exception: Any exception raised by the function.
         """
         with using_trace_context(self._trace_context), using_execution(self._execution):
             return await self._call(actor, limiter)
@@ -80,20 +80,21 @@ class ActorMessage:
         return cast("object", await value) if inspect.isawaitable(value) else value
 
     def resolve(self, value: object) -> None:
-        """The function gave this."""
+        """Accept the result of the function."""
 
     def fail(self, error: Exception) -> None:
-        """The function raised this, or was not called for this reason."""
+        """Accept the error that the function raised, or the reason why it was not called."""
 
     async def wait_delivered(self) -> bool:
-        """Wait until whoever sent it has the reply, or will never have; whether somebody has it."""
+        """Wait until its sender has the reply or never will; return whether the reply was received."""
         return False
 
 
 class Ask(ActorMessage):
     """A message whose sender waits for the reply.
 
-    Who is cancelled while waiting has abandoned it: when the actor has not taken it yet, it never does.
+    A caller that is cancelled while waiting abandons the message: if the actor has not taken it yet, it never
+    does.
     """
 
     __slots__ = ("_answered", "_error", "_is_delivered", "_left", "_traceback", "_value")
@@ -111,7 +112,7 @@ class Ask(ActorMessage):
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether the asker waits no more."""
+        """Whether the asker has stopped waiting."""
         return self._left.is_set()
 
     def is_answered(self) -> bool:
@@ -129,16 +130,16 @@ class Ask(ActorMessage):
         self._answered.set()
 
     async def wait_delivered(self) -> bool:
-        """Wait until the asker goes on; whether it does so with the reply.
+        """Wait until the asker resumes; return whether it received the reply.
 
-        It has been woken: it goes on in its next turn, although it may be cancelled there.
+        It was woken already: it resumes in its next turn, although it may be cancelled there.
         """
         with anyio.CancelScope(shield=True):
             await self._left.wait()
         return self._is_delivered
 
     def leave(self) -> None:
-        """The asker goes on, with the reply or without."""
+        """Note that the asker resumes, with the reply or without."""
         self._left.set()
 
     async def wait(self) -> Any:
@@ -147,14 +148,14 @@ class Ask(ActorMessage):
         Raises:
             ActorEndedError: The actor ended before it took the message.
             ActorInterruptedError: The actor was stopped while it handled the message.
-            Exception: Whatever the handler raised.
+            Exception: Any exception raised by the handler.
         """
         await self._answered.wait()
         if self._error is not None:
-            await checkpoint_if_cancelled()  # what ended the actor may have cancelled the caller, too
+            await checkpoint_if_cancelled()  # the end of the actor may have cancelled the caller, too
         self._is_delivered = True
         if self._error is not None:
-            # The asker sees where it was raised, and not the way it took through the actor's owner.
+            # The asker sees where the error was raised, without the frames of the actor's owner.
             raise self._error.with_traceback(self._traceback)
         return self._value
 
@@ -163,13 +164,13 @@ async def _call_in_thread(call: Callable[[], object], limiter: anyio.CapacityLim
     try:
         return await call_in_thread(call, limiter=limiter)
     except CallFromThreadCancelledError:
-        # How a cancellation looks on asyncio after its way through the thread.
+        # A cancellation that came through the thread looks like this on asyncio.
         await checkpoint()
         raise
 
 
 def _find_override(function: Callable[..., Any], actor_class: type) -> Callable[..., Any]:
-    """The method of that name in the class of the actor, as with every method call in Python."""
+    """Return the method of that name in the class of the actor, as in every method call in Python."""
     name = getattr(function, "__name__", "")
     if any(vars(base).get(name) is function for base in actor_class.__mro__):
         return cast("Callable[..., Any]", getattr(actor_class, name))
@@ -183,8 +184,8 @@ class ActorInstance(Protocol):
     """The instance as one life of an actor uses it.
 
     Args:
-        answers: Exceptions of handlers that go to the asker only.
-        stopping_seconds: The longest time of `stopping`, in seconds.
+        answers: Exceptions of handlers that only go to the asker.
+        stopping_seconds: The time limit for `stopping`, in seconds.
     """
 
     answers: ClassVar[tuple[type[Exception], ...]]
@@ -216,7 +217,7 @@ class ActorLife:
     Args:
         name: The name of the actor.
         mailbox: Its messages; it outlives this life.
-        figures: The figures to count in.
+        figures: The counters to update.
     """
 
     def __init__(self, name: str, mailbox: Mailbox[ActorMessage], figures: ActorFigures) -> None:
@@ -230,13 +231,13 @@ class ActorLife:
         self._crash: tuple[Exception, ActorMessage] | None = None
 
     async def wait_delivered(self, error: Exception) -> bool:
-        """Wait until it is clear whether the error with which it crashed has arrived at an asker."""
+        """Wait until it is known whether the error with which it crashed has reached an asker."""
         if self._crash is None or self._crash[0] is not error:
             return False  # a hook raised it
         return await self._crash[1].wait_delivered()
 
     def pause(self) -> None:
-        """End after the message in hand."""
+        """End after the current message."""
         self._is_paused = True
         if self._idle is not None:
             self._idle.cancel()
@@ -246,10 +247,10 @@ class ActorLife:
         self._scope.cancel()
 
     async def run(self, make: Callable[[], ActorInstance]) -> None:
-        """Make an instance and live.
+        """Make an instance and run it.
 
         Raises:
-            Exception: Whatever a handler raised, unless it is an answer only, or a hook.
+            Exception: Any exception raised by a hook, or by a handler unless it is in `answers`.
         """
         self._figures.lives += 1
         with self._scope:
@@ -276,12 +277,12 @@ class ActorLife:
         with bound, raising_foreign_cancellations():
             await instance.stopping()
         if bound.cancelled_caught:
-            _logger.warning("actor %s: `stopping` was cut off after its time", self._name)
+            _logger.warning("actor %s: `stopping` was cancelled after its time limit", self._name)
 
     async def _next(self) -> ActorMessage | None:
         """The next message; None when there will be none in this life."""
         try:
-            await checkpoint()  # before anything is taken, so that a cancelled life has taken nothing
+            await checkpoint()  # before a message is taken, so that a cancelled life has taken nothing
             return self._mailbox.receive_nowait()
         except anyio.WouldBlock:
             return await self._wait_for_next()
@@ -312,8 +313,13 @@ class ActorLife:
                 self._crash = (error, message)
                 raise
             if not await message.wait_delivered():
-                _logger.warning("actor %s: %s failed, and nobody asked", self._name, message, exc_info=error)
-        except BaseException:  # cancelled, or the program is to end
+                _logger.warning(
+                    "actor %s: %s failed, and no caller received the error",
+                    self._name,
+                    message,
+                    exc_info=error,
+                )
+        except BaseException:  # cancelled, or the program is ending
             self._figures.failed += 1
             message.fail(ActorInterruptedError(self._name))
             raise

@@ -1,8 +1,8 @@
-"""Numbers that callers give: refused at once, and in the same words everywhere in the room."""
+"""Checks of numbers that callers pass: invalid ones raise at once, with the same messages for all actors."""
 
 
 def check_whole_number(name: str, number: object, *, least: int, or_none: bool = False) -> None:
-    """Refuse what is not a whole number, or is too small.
+    """Raise unless the object is a whole number and large enough.
 
     Args:
         name: The name of the number in the error: usually that of the argument.
@@ -11,7 +11,7 @@ def check_whole_number(name: str, number: object, *, least: int, or_none: bool =
         or_none: Whether None is accepted, too.
 
     Raises:
-        ValueError: It is not accepted. True and False are no numbers here.
+        ValueError: The number is invalid. True and False do not count as numbers.
     """
     if number is None and or_none:
         return
@@ -22,7 +22,7 @@ def check_whole_number(name: str, number: object, *, least: int, or_none: bool =
 
 
 def check_seconds(name: str, seconds: object, *, or_none: bool = False) -> None:
-    """Refuse what is not a number of seconds, or is negative. Infinity is accepted.
+    """Raise unless the object is a non-negative number of seconds. Infinity is accepted.
 
     Args:
         name: The name of the number in the error: usually that of the argument.
@@ -30,7 +30,7 @@ def check_seconds(name: str, seconds: object, *, or_none: bool = False) -> None:
         or_none: Whether None is accepted, too.
 
     Raises:
-        ValueError: It is not accepted. True and False are no numbers here.
+        ValueError: The number is invalid. True and False do not count as numbers.
     """
     if seconds is None and or_none:
         return

@@ -3,27 +3,27 @@
     ActorError
     ├── ChannelClosedError          nothing can be sent through the channel any more
     ├── LockReentryError            a task in a block that holds a mutex asks for it again
-    ├── LockTimeoutError            a lock was not there in time
+    ├── LockTimeoutError            a lock could not be acquired in time
     ├── MailboxClosedError          nothing can be sent to the mailbox, or nothing is left to receive
     ├── MailboxFullError            the mailbox holds as many messages as it may
-    ├── NameConflictError           the name stands for something that was made differently
-    ├── NamespaceLeftError          the namespace was left: nothing can be named in it
-    ├── UnknownMailboxError         no mailbox in reach has the name
-    ├── UnknownNamespaceError       no namespace of that kind surrounds the caller
-    └── UpdateConflictError         the function of an update changes what it updates
+    ├── NameConflictError           the name is already used with other settings
+    ├── NamespaceLeftError          the namespace has ended: nothing can be named in it
+    ├── UnknownMailboxError         no mailbox in scope has the name
+    ├── UnknownNamespaceError       no namespace of that kind encloses the caller
+    └── UpdateConflictError         the function of an update changes the value that it updates
 
-The room knows nothing of natural functions, so its errors have a base class of their own.
+This package knows nothing of natural functions, so its errors have a base class of their own.
 """
 
 from ..pickling import PicklableError
 
 
 class ActorError(PicklableError):
-    """Something that actors share was used in a way, or in a state, that does not allow it."""
+    """Misuse of something that actors share, or use of it in the wrong state."""
 
 
 class ChannelClosedError(ActorError):
-    """The channel is closed: nothing goes through it any more."""
+    """The channel is closed: it delivers no more messages."""
 
 
 class LockReentryError(ActorError):
@@ -31,7 +31,7 @@ class LockReentryError(ActorError):
 
 
 class LockTimeoutError(ActorError, TimeoutError):
-    """A lock was not there in time.
+    """A lock could not be acquired in time.
 
     Args:
         kind: The kind of lock: `mutex`, `semaphore` or `gate`.
@@ -51,39 +51,40 @@ class MailboxClosedError(ActorError):
 
 
 class MailboxFullError(ActorError):
-    """The mailbox holds as many messages as it may, or others wait before the caller to send theirs."""
+    """The mailbox is full, or other senders are waiting ahead of the caller."""
 
 
 class NameConflictError(ActorError):
-    """The name stands for something that was made differently."""
+    """The name is already used for something with other settings."""
 
 
 class NamespaceLeftError(ActorError):
-    """The namespace was left: nothing can be named in it any more."""
+    """The namespace has ended: nothing can be named in it any more."""
 
 
 class UnknownMailboxError(ActorError, LookupError):
-    """No mailbox in reach has the name."""
+    """No mailbox in scope has the name."""
 
 
 class UnknownNamespaceError(ActorError, LookupError):
-    """No namespace of that kind surrounds the caller."""
+    """No namespace of that kind encloses the caller."""
 
 
 class UpdateConflictError(ActorError):
-    """The function of an update changed what it updates, again and again, so that nothing could be set."""
+    """The function of an update repeatedly changed the value that it updates, so nothing could be set."""
 
 
 class ActorDeadlockError(ActorError):
     """A handler would wait for its own actor, directly or through actors and jobs that wait for each other.
 
-    For a reply, for room in a mailbox, or for the end of an actor. Who waits under its own timeout will go
-    on, so nobody who waits for it is told; it is told itself, at once, when its wait is in vain.
+    The wait may be for a reply, for room in a mailbox, or for the end of an actor. A caller that waits under
+    its own timeout will resume, so nothing is raised in those that wait for it; it gets the error itself, at
+    once, when its wait is in vain.
     """
 
 
 class ActorEndedError(ActorError):
-    """The actor has ended. The message was never taken; what made the actor end is the cause.
+    """The actor has ended and never took the message. The cause is the error that ended the actor.
 
     Args:
         name: The name of the actor.
@@ -95,7 +96,7 @@ class ActorEndedError(ActorError):
 
 
 class ActorInterruptedError(ActorError):
-    """The actor was stopped or restarted while it handled the message: nobody knows how far it came.
+    """The actor was stopped or restarted while it handled the message, which may be partly done.
 
     Args:
         name: The name of the actor.
@@ -107,17 +108,17 @@ class ActorInterruptedError(ActorError):
 
 
 class PoolError(ActorError):
-    """A pool was used in a way, or is in a state, that does not allow it."""
+    """Misuse of a pool, or use of it in the wrong state."""
 
 
 class JobCancelledError(PoolError):
-    """A job was cancelled, and somebody awaits its handle.
+    """Raised by awaiting the handle of a cancelled job.
 
-    It is an ordinary error: who awaits the handle of a cancelled job is not cancelled for that.
+    It is an ordinary error: awaiting the handle of a cancelled job does not cancel the caller.
 
     Args:
         job_id: The job.
-        reason: The reason; None when nobody gave one.
+        reason: The reason; None when none was given.
     """
 
     def __init__(self, *, job_id: str, reason: str | None) -> None:
@@ -127,12 +128,12 @@ class JobCancelledError(PoolError):
 
 
 class JobRejectedError(PoolError):
-    """A job was dropped because the pool was full, and somebody awaits its handle. Its body never ran.
+    """Raised by awaiting the handle of a job that was dropped because the pool was full. It never ran.
 
     Args:
         job_id: The job.
         policy: The policy of the full pool: `drop_oldest`, `drop_newest` or `ring_buffer`.
-        reason: Why it was this job.
+        reason: Why this job was dropped.
     """
 
     def __init__(self, *, job_id: str, policy: str, reason: str) -> None:
@@ -150,12 +151,13 @@ class PoolDeadlockError(PoolError):
     """A job would wait for ever for its own pool.
 
     Either jobs wait for each other in a circle, or every running job of a full pool waits for it. The error
-    is raised in the job whose wait would make it so, and only where that wait has no deadline of its own.
+    is raised in the job whose wait would complete the deadlock, and only where that wait has no deadline of
+    its own.
     """
 
 
 class PoolFullError(PoolError):
-    """The pool has no place for the job, which was not submitted.
+    """The pool has no slot for the job, which was not submitted.
 
     Args:
         pool: The name of the pool.
@@ -171,7 +173,7 @@ class PoolFullError(PoolError):
 
 
 class SupervisorError(ActorError):
-    """A supervisor was used in a state that does not allow it, or has given up."""
+    """A supervisor was used in the wrong state, or has given up."""
 
 
 class RestartLimitError(SupervisorError):
@@ -179,8 +181,8 @@ class RestartLimitError(SupervisorError):
 
     Args:
         child: The name of the child that ended last.
-        max_restarts: The number of restarts that is allowed to all children together.
-        window_seconds: Within how many seconds.
+        max_restarts: The number of restarts allowed for all children together.
+        window_seconds: The length of the window, in seconds.
     """
 
     def __init__(self, *, child: str, max_restarts: int, window_seconds: float) -> None:
@@ -196,7 +198,7 @@ class RestartLimitError(SupervisorError):
 class SupervisorDeadlockError(SupervisorError):
     """A child would wait for its own end: directly, or for the end of the supervisor that runs it.
 
-    Only what a child waits for itself is known; the waits of tasks and threads that it starts are not.
+    Only waits of the child itself are known, not those of tasks and threads that it starts.
     """
 
 

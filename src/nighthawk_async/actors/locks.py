@@ -8,11 +8,11 @@
         ...
 
 A key means the same lock everywhere in a scope: by default everywhere on the event loop. Another event loop,
-a portal thread of the same run for instance, has locks of its own.
+for instance a portal thread of the same run, has its own locks.
 
-Whoever comes first is served first. Permits come back on every way out of the block: its end, an error, a
-cancellation. A wait that is cancelled, or whose time is over, leaves nothing behind: no permit, no place in
-the queue. Entering a lock is a checkpoint; leaving it is none.
+Locks are granted in the order of requests. Permits are released on every way out of the block: its end, an
+error, a cancellation. A wait that is cancelled or times out leaves nothing behind: no permit, no entry in the
+queue. Entering a lock is a checkpoint; leaving it is not.
 
 A timeout raises `LockTimeoutError` from `async with`, whose block cannot run without the lock. `acquire_…`
 returns None instead, for programs that go on without it:
@@ -25,8 +25,9 @@ returns None instead, for programs that go on without it:
 
 A timeout of zero takes the lock only when it is free.
 
-Asked for again inside its own block, a mutex raises `LockReentryError`. A gate or semaphore gives further
-permits there; where only the block itself could give them back, the wait ends with its timeout or never.
+A mutex that is requested again inside its own block raises `LockReentryError`. A gate or semaphore gives
+further permits there; where only the block itself could release them, the wait ends with its timeout or
+never.
 """
 
 from collections.abc import AsyncGenerator, Awaitable
@@ -45,18 +46,18 @@ from .namespaces import NamespaceKind, find_namespace
 def mutex(
     key: str, *, timeout: float | None = None, scope: NamespaceKind = "process"
 ) -> AbstractAsyncContextManager[Permit]:
-    """A block that one task at a time runs.
+    """Limit a block to one task at a time.
 
     Args:
         key: The key of the mutex: blocks with the same key exclude each other.
         timeout: The longest wait for it, in seconds; None for as long as it takes.
-        scope: In the innermost extent of this kind around the caller the key means this mutex.
+        scope: The kind of scope in which the key is unique; the innermost one around the caller is used.
 
     Raises:
-        LockReentryError: On entering: the task that runs is in a block that holds this mutex.
-        LockTimeoutError: On entering: the time is over.
-        NamespaceLeftError: On entering: the extent has ended.
-        UnknownNamespaceError: On entering: no such extent surrounds the caller.
+        LockReentryError: On entering: the current task is in a block that holds this mutex.
+        LockTimeoutError: On entering: the timeout expired.
+        NamespaceLeftError: On entering: the scope has ended.
+        UnknownNamespaceError: On entering: no such scope encloses the caller.
         ValueError: At once: the timeout is not a number of at least 0.
     """
     return _Wish(kind="mutex", key=key, capacity=1, permits=1, timeout=timeout, scope=scope).entering()
@@ -65,17 +66,17 @@ def mutex(
 def acquire_mutex(
     key: str, *, timeout: float | None = None, scope: NamespaceKind = "process"
 ) -> Awaitable[Permit | None]:
-    """Acquire a mutex until its permit is released; None when the time is over.
+    """Acquire a mutex until its permit is released; return None when the timeout expires.
 
     Args:
         key: The key of the mutex.
         timeout: The longest wait for it, in seconds; None for as long as it takes.
-        scope: In the innermost extent of this kind around the caller the key means this mutex.
+        scope: The kind of scope in which the key is unique; the innermost one around the caller is used.
 
     Raises:
-        LockReentryError: The task that runs is in a block that holds this mutex.
-        NamespaceLeftError: The extent has ended.
-        UnknownNamespaceError: No such extent surrounds the caller.
+        LockReentryError: The current task is in a block that holds this mutex.
+        NamespaceLeftError: The scope has ended.
+        UnknownNamespaceError: No such scope encloses the caller.
         ValueError: The timeout is not a number of at least 0.
     """
     return _Wish(kind="mutex", key=key, capacity=1, permits=1, timeout=timeout, scope=scope).acquire()
@@ -89,25 +90,25 @@ def semaphore(
     timeout: float | None = None,
     scope: NamespaceKind = "process",
 ) -> AbstractAsyncContextManager[Permit]:
-    """A block for which a number of permits is taken together, out of a number that all share.
+    """Run a block while holding a number of permits, acquired together from a shared number.
 
-    Asked for again inside the block, it gives further permits; where only the block could give them back, the
+    Requested again inside the block, it gives further permits; where only the block could release them, the
     wait ends with its timeout or never.
 
     Args:
         key: The key of the semaphore.
         capacity: The number of permits; the same wherever the key is used.
-        permits: The number that the block needs. It waits for all of them, and nobody who came later goes
-            before.
+        permits: The number that the block needs. It waits for all of them, and later requests do not
+            overtake it.
         timeout: The longest wait for them, in seconds; None for as long as it takes.
-        scope: In the innermost extent of this kind around the caller the key means this semaphore.
+        scope: The kind of scope in which the key is unique; the innermost one around the caller is used.
 
     Raises:
-        LockTimeoutError: On entering: the time is over.
+        LockTimeoutError: On entering: the timeout expired.
         NameConflictError: On entering: the semaphore has another capacity.
-        NamespaceLeftError: On entering: the extent has ended.
-        UnknownNamespaceError: On entering: no such extent surrounds the caller.
-        ValueError: At once: a number is not whole and positive, more permits are wanted than there are, or
+        NamespaceLeftError: On entering: the scope has ended.
+        UnknownNamespaceError: On entering: no such scope encloses the caller.
+        ValueError: At once: a number is not whole and positive, more permits are requested than exist, or
             the timeout is not a number of at least 0.
     """
     return _Wish(
@@ -123,20 +124,20 @@ def acquire_semaphore(
     timeout: float | None = None,
     scope: NamespaceKind = "process",
 ) -> Awaitable[Permit | None]:
-    """Acquire permits of a semaphore until they are released; None when the time is over.
+    """Acquire permits of a semaphore until they are released; return None when the timeout expires.
 
     Args:
         key: The key of the semaphore.
         capacity: The number of permits; the same wherever the key is used.
         permits: The number to acquire, all together.
         timeout: The longest wait for them, in seconds; None for as long as it takes.
-        scope: In the innermost extent of this kind around the caller the key means this semaphore.
+        scope: The kind of scope in which the key is unique; the innermost one around the caller is used.
 
     Raises:
         NameConflictError: The semaphore has another capacity.
-        NamespaceLeftError: The extent has ended.
-        UnknownNamespaceError: No such extent surrounds the caller.
-        ValueError: A number is not whole and positive, more permits are wanted than there are, or the timeout
+        NamespaceLeftError: The scope has ended.
+        UnknownNamespaceError: No such scope encloses the caller.
+        ValueError: A number is not whole and positive, more permits are requested than exist, or the timeout
             is not a number of at least 0.
     """
     return _Wish(
@@ -147,22 +148,22 @@ def acquire_semaphore(
 def gate(
     key: str, *, limit: int, timeout: float | None = None, scope: NamespaceKind = "process"
 ) -> AbstractAsyncContextManager[Permit]:
-    """A block that a limited number of tasks runs at a time.
+    """Limit the number of tasks that run a block at a time.
 
-    Asked for again inside the block, it counts the task twice; where only the block could make room, the wait
+    Requested again inside the block, it counts the task twice; where only the block could make room, the wait
     ends with its timeout or never.
 
     Args:
         key: The key of the gate.
         limit: The number of tasks that it lets in; the same wherever the key is used.
         timeout: The longest wait for admission, in seconds; None for as long as it takes.
-        scope: In the innermost extent of this kind around the caller the key means this gate.
+        scope: The kind of scope in which the key is unique; the innermost one around the caller is used.
 
     Raises:
-        LockTimeoutError: On entering: the time is over.
+        LockTimeoutError: On entering: the timeout expired.
         NameConflictError: On entering: the gate has another limit.
-        NamespaceLeftError: On entering: the extent has ended.
-        UnknownNamespaceError: On entering: no such extent surrounds the caller.
+        NamespaceLeftError: On entering: the scope has ended.
+        UnknownNamespaceError: On entering: no such scope encloses the caller.
         ValueError: At once: the limit is not whole and positive, or the timeout not a number of at least 0.
     """
     return _Wish(kind="gate", key=key, capacity=limit, permits=1, timeout=timeout, scope=scope).entering()
@@ -171,35 +172,35 @@ def gate(
 def acquire_gate(
     key: str, *, limit: int, timeout: float | None = None, scope: NamespaceKind = "process"
 ) -> Awaitable[Permit | None]:
-    """Go through a gate until its permit is released; None when the time is over.
+    """Enter a gate until its permit is released; return None when the timeout expires.
 
     Args:
         key: The key of the gate.
         limit: The number of tasks that it lets in; the same wherever the key is used.
         timeout: The longest wait for admission, in seconds; None for as long as it takes.
-        scope: In the innermost extent of this kind around the caller the key means this gate.
+        scope: The kind of scope in which the key is unique; the innermost one around the caller is used.
 
     Raises:
         NameConflictError: The gate has another limit.
-        NamespaceLeftError: The extent has ended.
-        UnknownNamespaceError: No such extent surrounds the caller.
+        NamespaceLeftError: The scope has ended.
+        UnknownNamespaceError: No such scope encloses the caller.
         ValueError: The limit is not whole and positive, or the timeout not a number of at least 0.
     """
     return _Wish(kind="gate", key=key, capacity=limit, permits=1, timeout=timeout, scope=scope).acquire()
 
 
 def lock_statistics(kind: LockKind | None = None, key: str | None = None) -> tuple[LockStatistics, ...]:
-    """Figures of the named locks that the caller can reach.
+    """Return statistics of the named locks that the caller can reach.
 
-    Every lock that is held or waited for is there, and of the others the 1,024 of each namespace that were
-    used last; the figures of earlier ones are gone.
+    They cover every lock that is held or waited for, and of the others the 1,024 most recently used ones of
+    each namespace; the statistics of earlier ones are dropped.
 
     Args:
         kind: The kind of locks; None for any.
         key: The key of the locks; None for any.
 
     Returns:
-        Those of the innermost namespace first.
+        The statistics, those of the innermost namespace first.
     """
     return tuple(
         statistics
@@ -235,7 +236,7 @@ class _Wish:
     async def entering(self) -> AsyncGenerator[Permit, None]:
         permit = await self.acquire()
         if permit is None:
-            assert self.timeout is not None, "only a wait with a timeout ends with nothing"
+            assert self.timeout is not None, "only a wait with a timeout returns None"
             raise LockTimeoutError(kind=self.kind, key=self.key, seconds=self.timeout)
         with permit:
             yield permit
@@ -249,7 +250,7 @@ class _Wish:
         except BaseException:  # cancelled, maybe after it was granted
             lock.withdraw(request, "cancelled")
             raise
-        if request.is_granted:  # maybe in the same moment in which its time was over
+        if request.is_granted:  # maybe at the same moment as its timeout expired
             return lock.take(request)
         lock.withdraw(request, "timeout")
         return None

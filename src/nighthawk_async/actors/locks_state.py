@@ -1,13 +1,13 @@
-"""One named lock: who holds how many of its permits, who waits, and who comes next.
+"""State of one named lock: the permits that are held, the waiting requests, and the next one to grant.
 
 Every method is synchronous: it decides, and never waits (`locks` adds the waiting). A mutex is a lock of one
 permit, a gate gives one permit at a time, a semaphore gives several at once; the rules are the same for all.
 
 Requests are served in their order. One that needs many permits is not overtaken by a later one that needs
-few, so it is not starved; the price is that free permits may lie idle until there are enough of them.
+few, so it is not starved; the price is that free permits may stay idle until there are enough of them.
 
 AnyIO's own `Lock` and `Semaphore` give one permit at a time, which is not enough here: two tasks that each
-collect several permits one after the other block each other for ever.
+collect several permits one after the other would block each other for ever.
 """
 
 import warnings
@@ -23,12 +23,12 @@ from .errors import LockReentryError, NameConflictError
 from .namespaces import Family, Namespace, NamespaceKind
 
 LockKind: TypeAlias = Literal["mutex", "semaphore", "gate"]
-"""What a lock is: locks of different kinds may have the same key."""
+"""The kind of a lock; locks of different kinds may have the same key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockStatistics:
-    """Figures of a lock at one moment. `acquired - released` permit objects have not been given back.
+    """Statistics of a lock at one moment. `acquired - released` permit objects have not been given back.
 
     Args:
         kind: The kind of lock.
@@ -36,15 +36,15 @@ class LockStatistics:
         scope: The namespace it belongs to.
         capacity: The number of permits.
         acquired: Requests that were granted.
-        timeouts: Requests that were given up because their time was over.
+        timeouts: Requests that ended because their timeout expired.
         cancelled: Requests that were cancelled.
         released: Granted requests whose permits were given back.
         held: Permits that are not free.
         waiting: Requests that wait.
         greatest_waiting: The greatest number of requests that have waited at the same time.
-        total_wait_seconds: The time that ended requests have waited, those that got nothing included.
-        total_held_seconds: The time for which permits were held that were given back; a request for several
-            counts once.
+        total_wait_seconds: The time that ended requests have waited, including those that got nothing.
+        total_held_seconds: The time for which released permits were held; a request for several counts
+            once.
     """
 
     kind: LockKind
@@ -74,7 +74,7 @@ class _Counts:
 
 
 class LockRequest:
-    """A request for permits, from the moment it is made until its task takes them or gives it up."""
+    """A request for permits, from the moment it is made until its task takes them or withdraws it."""
 
     __slots__ = ("_granted", "is_granted", "permits", "since")
 
@@ -85,13 +85,13 @@ class LockRequest:
         self._granted: anyio.Event | None = None
 
     def grant(self) -> None:
-        """Tell the waiting task that the permits are its own."""
+        """Notify the waiting task that it has the permits."""
         self.is_granted = True
         if self._granted is not None:
             self._granted.set()
 
     async def wait(self) -> None:
-        """Wait until it is granted, which it is not yet."""
+        """Wait until it is granted. It must not be granted yet."""
         self._granted = anyio.Event()
         await self._granted.wait()
 
@@ -104,7 +104,7 @@ class NamedLock:
         key: Its key.
         scope: The namespace it belongs to.
         capacity: The number of permits.
-        on_idle: Called whenever nobody holds a permit and nobody waits any more.
+        on_idle: Called whenever no permit is held and no request waits any more.
     """
 
     def __init__(
@@ -127,16 +127,16 @@ class NamedLock:
         self._counts = _Counts()
 
     def request(self, permits: int) -> LockRequest:
-        """Ask for permits on behalf of the task that runs.
+        """Request permits for the current task.
 
         Args:
             permits: The number of permits; at most the capacity.
 
         Returns:
-            The request: granted, or standing last in the queue.
+            The request: granted, or last in the queue.
 
         Raises:
-            LockReentryError: This is a mutex, and the task that runs is in a block that holds it.
+            LockReentryError: This is a mutex, and the current task is in a block that holds it.
         """
         if self._holder is not None and self._holder is anyio.get_current_task().coro:
             raise LockReentryError(
@@ -149,24 +149,24 @@ class NamedLock:
         return request
 
     def hold(self) -> None:
-        """Note that the task that runs enters a block that holds a permit.
+        """Note that the current task enters a block that holds a permit.
 
-        Only there, and only of a mutex, is it always an error when that task waits for the lock again: who
-        acquired a permit without a block may hand it to a task that releases it. The coroutine is noted, and
-        not the task's id, which another task may have after this one ended.
+        Only for such a block, and only of a mutex, is it always an error when the task waits for the lock
+        again: a permit acquired without a block may be handed to a task that releases it. The coroutine is
+        noted, not the task's id, which another task may reuse after this one ended.
         """
         if self.kind == "mutex":
             self._holder = anyio.get_current_task().coro
 
     def take(self, request: LockRequest) -> "Permit":
-        """Hand out what a granted request asked for."""
+        """Take the permits of a granted request."""
         now = anyio.current_time()
         self._counts.acquired += 1
         self._counts.total_wait_seconds += now - request.since
         return Permit(self, permits=request.permits, acquired_at=now)
 
     def withdraw(self, request: LockRequest, reason: Literal["timeout", "cancelled"]) -> None:
-        """Give a request up. What it was granted and had not taken goes to the next."""
+        """Withdraw a request. Permits that it was granted and had not taken go to the next request."""
         if reason == "timeout":
             self._counts.timeouts += 1
         else:
@@ -186,7 +186,7 @@ class NamedLock:
         self._give_back(permits)
 
     def statistics(self) -> LockStatistics:
-        """Figures at this moment."""
+        """Return the current statistics."""
         counts = self._counts
         return LockStatistics(
             kind=self.kind,
@@ -208,7 +208,7 @@ class NamedLock:
         self._held -= permits
         self._holder = None
         self._admit()
-        if not self._held:  # then nobody waits: the first to come would hold what is free
+        if not self._held:  # then no request waits: the first would have been granted
             self._on_idle(self)
 
     def _admit(self) -> None:
@@ -223,14 +223,14 @@ class NamedLock:
 
 
 class Permit:
-    """Permits of a lock that its user holds until they are released.
+    """Permits of a lock, held until they are released.
 
-    Given by `async with` a lock, or by acquiring it, and never made by hand. It is a context manager that
-    releases on leaving; while its block runs, the task of the block is the holder. A permit without a block
-    may be handed to another task of the same event loop, which then releases it.
+    Entering a lock with `async with`, or acquiring it, gives one; it is never made by hand. It is a context
+    manager that releases on leaving; while its block runs, the task of the block is the holder. A permit
+    without a block may be handed to another task of the same event loop, which then releases it.
 
     Attributes:
-        permits: The number of permits of the lock that it stands for.
+        permits: The number of permits of the lock that it represents.
     """
 
     __slots__ = ("_acquired_at", "_is_released", "_lock", "permits")
@@ -257,10 +257,10 @@ class Permit:
         return self._is_released
 
     def release(self) -> bool:
-        """Give the permits back. Must be called on the event loop of the lock.
+        """Release the permits. Must be called on the event loop of the lock.
 
         Returns:
-            True the first time; False later, when nothing is left to give back.
+            True the first time; False later, when there is nothing left to release.
         """
         if self._is_released:
             return False
@@ -283,7 +283,7 @@ class Permit:
         return f"<Permit for {self.permits} of the {self.kind} {self.key!r}, {state}>"
 
     def __del__(self) -> None:
-        # Releasing here would wake tasks from any thread at any moment: the loss is only told.
+        # Releasing here would wake tasks from any thread at any moment, so the loss is only reported.
         if not self._is_released:
             warnings.warn(
                 f"{self!r} was lost without being released", ResourceWarning, stacklevel=1, source=self
@@ -291,7 +291,7 @@ class Permit:
 
 
 IDLE_LOCKS = 1_024
-"""How many idle locks a namespace remembers."""
+"""The number of idle locks that a namespace remembers."""
 
 
 class _LockTable:
@@ -328,30 +328,30 @@ class _LockTable:
             self._idle.popitem(last=False)
 
 
-# Nothing is done when a namespace is left: permits still held are released into the table they came from.
+# Nothing is done when a namespace ends: permits still held are released into the table they came from.
 _TABLES: Family[_LockTable] = Family(title="table of locks")
 _TABLE_NAME = "named locks"
 
 
 def find_lock(namespace: Namespace, kind: LockKind, key: str, *, capacity: int) -> NamedLock:
-    """The lock of a key, made when there is none. The caller makes a request of it before it waits.
+    """Find the lock of a key, or make it. The caller must make a request of it before it waits.
 
     Args:
-        namespace: The namespace in which the key is looked for.
+        namespace: The namespace in which to look for the key.
         kind: The kind of lock.
         key: The key.
         capacity: The number of permits.
 
     Raises:
         NameConflictError: The lock has another capacity.
-        NamespaceLeftError: The extent of the namespace has ended.
+        NamespaceLeftError: The scope of the namespace has ended.
     """
     table = namespace.get_or_add(_TABLES, _TABLE_NAME, lambda: _LockTable(namespace.kind))
     return table.use(kind, key, capacity)
 
 
 def iterate_statistics(namespace: Namespace) -> Iterator[LockStatistics]:
-    """The figures of every lock that a namespace knows: those in use first, then the idle ones."""
+    """Iterate over the statistics of every lock of a namespace: those in use first, then the idle ones."""
     table = namespace.find(_TABLES, _TABLE_NAME)
     if table is not None:
         yield from table.statistics()

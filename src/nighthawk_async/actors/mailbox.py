@@ -1,4 +1,4 @@
-"""A typed mailbox: the one way into an actor."""
+"""A typed mailbox: the only way to send messages to an actor."""
 
 from typing import Any, TypeVar
 
@@ -11,11 +11,11 @@ Message = TypeVar("Message")
 
 
 class Mailbox(MessageQueue[Message]):
-    """A bounded first-in-first-out queue: whoever sends goes on while it has room.
+    """A bounded first-in-first-out queue: senders only wait when it is full.
 
-    It may have several senders and several receivers; each message goes to exactly one receiver. What was
-    sent before `close` is still delivered; then receiving raises `MailboxClosedError` and iterations end.
-    `send` waits for room, `send_nowait` raises, `try_send` says whether there was room.
+    It may have several senders and several receivers; each message goes to exactly one receiver. Messages
+    sent before `close` are still delivered; then receiving raises `MailboxClosedError` and iterations end.
+    `send` waits for room, `send_nowait` raises, `try_send` returns whether there was room.
 
     Args:
         capacity: The greatest number of waiting messages; None for no limit.
@@ -53,7 +53,7 @@ class Mailbox(MessageQueue[Message]):
         raise MailboxFullError(f"the {self._label()} holds {state.capacity} messages already")
 
     def try_send(self, message: Message) -> bool:
-        """Send a message; False when the mailbox is closed or full."""
+        """Send a message; return False when the mailbox is closed or full."""
         try:
             self.send_nowait(message)
         except (MailboxClosedError, MailboxFullError):
@@ -61,31 +61,31 @@ class Mailbox(MessageQueue[Message]):
         return True
 
     def drain(self) -> list[Message]:
-        """Take every message that was sent and not received, oldest first."""
+        """Take all messages that were sent and not received, oldest first."""
         return self._state.drain()
 
 
 MAILBOXES: Family[Mailbox[Any]] = Family(title="mailbox", close=Mailbox[Any].close)
-"""The mailboxes that have names; one is closed when its namespace is left."""
+"""The named mailboxes; each is closed when its namespace ends."""
 
 
 def open_mailbox(
     name: str, *, capacity: int | None = 256, scope: NamespaceKind | None = None
 ) -> Mailbox[Any]:
-    """The mailbox of a name; made when the name is free, or that of a closed mailbox.
+    """Return the mailbox of a name; make it when the name is free or its mailbox is closed.
 
-    The mailbox is closed, and its name free, when the extent is left. What was sent to a closed mailbox whose
-    name is opened again is still received by those who have that mailbox; by name only the new one is found.
+    The mailbox is closed, and its name free, when the scope ends. Messages sent to a closed mailbox whose
+    name is opened again can still be received through that mailbox; by name only the new one is found.
 
     Args:
         name: Its name.
         capacity: The greatest number of waiting messages; None for no limit.
-        scope: In which extent the name stands for it; None for the innermost around the caller.
+        scope: The kind of scope that the name belongs to; None for the innermost one around the caller.
 
     Raises:
-        NameConflictError: The name stands for a mailbox with another capacity.
-        NamespaceLeftError: The extent has ended.
-        UnknownNamespaceError: The caller is in no such extent.
+        NameConflictError: The name belongs to a mailbox with another capacity.
+        NamespaceLeftError: The scope has ended.
+        UnknownNamespaceError: The caller is in no such scope.
         ValueError: The capacity is not a whole number of at least 1.
     """
     namespace = find_namespace(scope)
@@ -101,16 +101,16 @@ def open_mailbox(
 
 
 def find_mailbox(name: str) -> Mailbox[Any] | None:
-    """The mailbox of a name, closed or not; None when no extent around the caller has one.
+    """Return the mailbox of a name, closed or not; None when no scope around the caller has one.
 
-    Of several with the same name it is that of the innermost extent: a closed one, too, hides an open one of
-    an outer extent until its name is opened again.
+    Of several with the same name it is that of the innermost scope: even a closed one hides an open one of
+    an enclosing scope until its name is opened again.
     """
     return find_namespace().search(MAILBOXES, name)
 
 
 async def send(name: str, message: object) -> None:
-    """Send a message to the mailbox that `find_mailbox` finds, waiting while that is full.
+    """Send a message to the mailbox that `find_mailbox` finds, waiting while it is full.
 
     A cancelled wait sends nothing.
 
@@ -125,6 +125,6 @@ async def send(name: str, message: object) -> None:
 
 
 def try_send(name: str, message: object) -> bool:
-    """Send a message to the mailbox that `find_mailbox` finds; False when none is, or when it takes none."""
+    """Send a message to the mailbox that `find_mailbox` finds; False when there is none or it refuses it."""
     mailbox = find_mailbox(name)
     return mailbox is not None and mailbox.try_send(message)

@@ -1,7 +1,7 @@
-"""Queues of messages: what mailboxes and channels share (receive, wait to send, close, count), and channels.
+"""Queues of messages: the parts shared by mailboxes and channels (receive, wait to send, close, count).
 
-Not for several threads: everything happens on one event loop. A mailbox belongs to whoever reads it and holds
-messages; a channel joins tasks of equal rank, holds none and hands each message over.
+Also defines channels. Not thread-safe: everything happens on one event loop. A mailbox belongs to its reader
+and holds messages; a channel connects tasks of equal rank, holds none and hands each message over.
 """
 
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ Default = TypeVar("Default")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatistics:
-    """Figures of a mailbox or channel at one moment. `sent` is always `received + depth`.
+    """Statistics of a mailbox or channel at one moment. `sent` is always `received + depth`.
 
     Args:
         depth: Messages sent and not yet received.
         capacity: The greatest number of messages that are held; None for no limit.
         sent: Messages sent so far.
         received: Messages received so far, drained ones included.
-        failed_sends: Messages that were refused; not those whose sender was cancelled.
+        failed_sends: Messages that were refused; excludes those whose sender was cancelled.
         waiting_senders: Tasks waiting to send.
         waiting_receivers: Tasks waiting for a message.
         high_water_mark: The greatest depth so far.
@@ -46,7 +46,7 @@ class QueueStatistics:
 
 
 class MessageQueue(Generic[Message]):
-    """Messages on their way, first in, first out; each goes to exactly one receiver."""
+    """A first-in-first-out queue of messages; each goes to exactly one receiver."""
 
     _closed_error: ClassVar[type[ActorError]]
 
@@ -59,7 +59,7 @@ class MessageQueue(Generic[Message]):
         return f"<{self._label()}, {state}, {len(self._state.messages)} messages>"
 
     def __deepcopy__(self, memo: object) -> "MessageQueue[Message]":
-        """Itself: it is shared by those who hold it, also as a task-local value."""
+        """Return itself: everything that holds it shares it, even as a task-local value."""
         return self
 
     @property
@@ -75,9 +75,9 @@ class MessageQueue(Generic[Message]):
     async def send(self, message: Message) -> None:
         """Wait until the message can be sent, and send it. A cancelled wait has sent nothing.
 
-        Senders take turns in the order of waiting. (One exception: a task that asyncio itself cancels, and no
-        cancel scope, after a receiver has taken its message and before it runs again, is cancelled although
-        the message was received.)
+        Senders are served in the order of waiting. (One exception: a task that is cancelled by asyncio itself
+        rather than by a cancel scope, after a receiver has taken its message and before it runs again, ends
+        cancelled although the message was received.)
 
         Raises:
             ActorError: It is closed, or was while waiting; the message is not sent.
@@ -91,10 +91,10 @@ class MessageQueue(Generic[Message]):
     async def receive(self) -> Message:
         """Wait for the oldest message and take it. A cancelled wait takes nothing.
 
-        Receivers take turns in the order of waiting.
+        Receivers are served in the order of waiting.
 
         Raises:
-            ActorError: It is closed, and everything was received.
+            ActorError: It is closed, and all messages were received.
         """
         if self._state.is_exhausted() or self._state.is_ready():
             await checkpoint()
@@ -107,8 +107,8 @@ class MessageQueue(Generic[Message]):
         """Take the oldest message.
 
         Raises:
-            anyio.WouldBlock: There is none, or only some for receivers that waited before.
-            ActorError: It is closed, and everything was received.
+            anyio.WouldBlock: There is none, or every message is reserved for a receiver that waited before.
+            ActorError: It is closed, and all messages were received.
         """
         if self._state.is_exhausted():
             raise self._closed()
@@ -132,7 +132,7 @@ class MessageQueue(Generic[Message]):
             return default
 
     def close(self) -> None:
-        """Accept no more messages. Those sent are still received; waiting senders fail. Twice is fine."""
+        """Accept no more messages. Sent ones are still received; waiting senders fail. Twice is fine."""
         self._state.close()
 
     def receiving(self) -> "Receiving[Message]":
@@ -144,7 +144,7 @@ class MessageQueue(Generic[Message]):
         return Sending(self, self._state, message)
 
     def statistics(self) -> QueueStatistics:
-        """Figures at this moment."""
+        """Return the current statistics."""
         state = self._state
         return QueueStatistics(
             depth=len(state.messages),
@@ -185,7 +185,7 @@ class Receiving(Generic[Message_co]):
         self._state = state
 
     def wait(self) -> ReceiveWait[Message_co]:
-        """A wait of a select."""
+        """Begin a wait for a select."""
         return ReceiveWait(self._state)
 
 
@@ -200,12 +200,12 @@ class Sending:
         self._message = message
 
     def wait(self) -> SendWait[Any]:
-        """A wait of a select."""
+        """Begin a wait for a select."""
         return SendWait(self._state, self._message)
 
 
 class Channel(MessageQueue[Message]):
-    """Hands each message from a sender to a receiver: `send` returns once a receiver has it.
+    """Hand each message from a sender to a receiver: `send` returns once a receiver has it.
 
     It may have several senders and several receivers. Closing makes waiting senders fail and waiting
     receivers end: then both raise `ChannelClosedError`, and iterations end.

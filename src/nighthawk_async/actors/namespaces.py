@@ -1,8 +1,8 @@
-"""Scopes in which names stand for mailboxes, locks, cells and pools.
+"""Scopes in which names refer to mailboxes, locks, cells and pools.
 
-A namespace is the extent of a process, a run or a task group. Namespaces nest; what is named in an outer one
-is found from inside unless an inner one uses the same name. Everything named belongs to the event loop on
-which it was named, so tasks of another loop (a portal thread of the same run, for instance) never find it.
+A namespace covers a process, a run or a task group. Namespaces nest; a name in an enclosing one is found from
+inside unless an inner one uses the same name. Everything named belongs to the event loop on which it was
+named, so tasks of another loop (for instance a portal thread of the same run) never find it.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -18,18 +18,18 @@ from anyio.lowlevel import RunVar, current_token
 from .errors import NamespaceLeftError, UnknownNamespaceError
 
 NamespaceKind: TypeAlias = Literal["process", "run", "task_group"]
-"""`process` is everything on one event loop; `run` and `task_group` are extents inside it."""
+"""`process` is everything on one event loop; `run` and `task_group` are scopes inside it."""
 
 Thing = TypeVar("Thing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Family(Generic[Thing]):
-    """A kind of thing that has names: two families may use the same name.
+    """A kind of named object: two families may use the same name.
 
     Args:
-        title: The word for one of them in error messages: `mailbox`.
-        close: The function that closes each when its namespace is left; None for none.
+        title: The word for one of them in error messages, for example `mailbox`.
+        close: The function that closes each when its namespace ends; None for none.
     """
 
     title: str
@@ -37,11 +37,11 @@ class Family(Generic[Thing]):
 
 
 class Namespace:
-    """The names of one extent. Made by `open_namespace`; the one of the process is always there.
+    """The names of one scope. Made by `open_namespace`; the one of the process always exists.
 
     Args:
         kind: The kind of its scope.
-        parent: The namespace around it; None for the process, and for an outermost one.
+        parent: The enclosing namespace; None for the process, and for an outermost one.
     """
 
     __slots__ = ("_is_left", "_things_by_loop", "kind", "parent")
@@ -54,7 +54,7 @@ class Namespace:
 
     @property
     def is_left(self) -> bool:
-        """Whether the extent has ended."""
+        """Whether the scope has ended."""
         return self._is_left
 
     def find(self, family: Family[Thing], name: str) -> Thing | None:
@@ -70,15 +70,15 @@ class Namespace:
         """Return the object with that name in this very namespace; make it when there is none.
 
         Args:
-            family: The kind of thing.
+            family: The kind of object.
             name: The name.
-            make: Makes the thing.
+            make: Makes the object.
 
         Raises:
-            NamespaceLeftError: The extent has ended.
+            NamespaceLeftError: The scope has ended.
         """
         if self._is_left:
-            raise NamespaceLeftError(f"the {family.title} {name!r} is wanted in a {self.kind} that has ended")
+            raise NamespaceLeftError(f"the {family.title} {name!r} cannot be made: the {self.kind} has ended")
         thing = self.find(family, name)
         if thing is None:
             thing = make()
@@ -86,7 +86,7 @@ class Namespace:
         return thing
 
     def remove(self, family: Family[Thing], name: str) -> Thing | None:
-        """Free a name. What it stood for is given back and not closed; None for nothing."""
+        """Free a name. Return its object, which is not closed; None when there is none."""
         return cast("Thing | None", self._things().pop((family, name), None))
 
     def names(self, family: Family[Thing]) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ class Namespace:
         return tuple(name for known, name in self._things() if known is family)
 
     def outward(self) -> "Iterator[Namespace]":
-        """This namespace and those around it, the innermost first and the one of the process last."""
+        """Iterate over this namespace and the enclosing ones, innermost first, the process last."""
         namespace: Namespace | None = self
         while namespace is not None:
             yield namespace
@@ -103,10 +103,10 @@ class Namespace:
             yield _process_namespace()
 
     def leave(self) -> None:
-        """End the extent: close what is named on this event loop, the latest first, and free all names.
+        """End the scope: close the objects named on this event loop, the latest first, and free all names.
 
-        What is named on another event loop is left to that loop: closing it from here would wake its tasks
-        in the wrong thread.
+        Objects named on another event loop are left to that loop: closing them from here would wake their
+        tasks in the wrong thread.
         """
         self._is_left = True
         things_by_loop, self._things_by_loop = self._things_by_loop, None
@@ -132,14 +132,14 @@ _process: RunVar[Namespace] = RunVar("nighthawk_async_process_namespace")
 
 
 def find_namespace(kind: NamespaceKind | None = None) -> Namespace:
-    """The innermost namespace around the caller.
+    """Return the innermost namespace around the caller.
 
     Args:
         kind: The kind of scope that it must have; None for any.
 
     Raises:
-        UnknownNamespaceError: The caller is in no such extent.
-        anyio.NoEventLoopError: The one of the process is wanted, and no event loop runs in this thread.
+        UnknownNamespaceError: The caller is in no such scope.
+        anyio.NoEventLoopError: That of the process is requested, and no event loop runs in this thread.
     """
     namespace = _innermost.get()
     while namespace is not None:
@@ -153,9 +153,9 @@ def find_namespace(kind: NamespaceKind | None = None) -> Namespace:
 
 @contextmanager
 def open_namespace(kind: Literal["run", "task_group"]) -> Generator[Namespace, None, None]:
-    """Make a namespace inside the innermost one; leaving closes what is named in it.
+    """Open a namespace inside the innermost one; leaving closes the objects that are named in it.
 
-    Tasks started inside see it. Entering needs no event loop, naming something does.
+    Tasks started inside see it. Entering needs no event loop, naming an object does.
 
     Args:
         kind: The kind of its scope.

@@ -1,4 +1,4 @@
-"""Tells whoever watches of actors, supervised functions, pools and their jobs."""
+"""Reports actors, supervised functions, pools and their jobs to observers."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -7,11 +7,11 @@ from typing import Literal, cast
 
 from ..observation import NodeState, NodeWriter, find_node_writer, using_node_writer
 
-_name_of_class = type.__dict__["__name__"].__get__  # whatever a metaclass makes of it
+_name_of_class = type.__dict__["__name__"].__get__  # even if a metaclass overrides it
 
 
 class LivesNode:
-    """Tells of what may live several times, from its first life to its end. A further life counts as a retry.
+    """Reports something that may live several times, from its first life to its end. Later lives are retries.
 
     Args:
         kind: The kind of the node.
@@ -27,11 +27,11 @@ class LivesNode:
         self._stop_now = stop_now
         self._node: NodeWriter | None = None
         self._is_cancelled = False
-        self._last_error: Exception | None = None  # of the present life
+        self._last_error: Exception | None = None  # of the current life
 
     @contextmanager
     def life(self) -> Generator[None, None, None]:
-        """The extent of one life, in the task that lives it: what that does is below it."""
+        """Enclose one life, in the task that lives it: nodes that the task begins are below it."""
         if self._node is not None:
             self._last_error, self._is_cancelled = None, False
             self._node.count_retry()
@@ -55,12 +55,12 @@ class LivesNode:
             self._node.change_state("waiting")
 
     def request_cancel(self, reason: str | None) -> None:
-        """End it now, as whoever watches wants it."""
+        """End it now, at the request of an observer."""
         self._is_cancelled, self._last_error = True, None
         self._stop_now()
 
     def end(self) -> None:
-        """It has ended for good, as its last life did."""
+        """Report that it ended permanently, with the state of its last life."""
         if self._node is None:
             return
         ending: NodeState = "cancelled" if self._is_cancelled else "completed"
@@ -68,7 +68,7 @@ class LivesNode:
 
 
 def begin_pool(name: str | None, max_concurrent: int) -> NodeWriter | None:
-    """The node of a pool; None when nobody watches."""
+    """Begin the node of a pool; return None when there are no observers."""
     parent = find_node_writer()
     if parent is None:
         return None
@@ -77,7 +77,7 @@ def begin_pool(name: str | None, max_concurrent: int) -> NodeWriter | None:
 
 
 def end_pool(node: NodeWriter | None, leaving: BaseException | None) -> None:
-    """A pool was left; what leaves its block is given, None when all went well."""
+    """End the node of a pool; `leaving` is the exception that leaves its block, None without one."""
     if node is not None:
         state: NodeState = "failed" if isinstance(leaving, Exception) else "cancelled"
         node.end("completed" if leaving is None else state, error=leaving)
@@ -90,14 +90,14 @@ def begin_job(
     args: tuple[object, ...],
     cancel: Callable[[str | None], object],
 ) -> NodeWriter:
-    """The node of a job that the pool has taken, and that waits for a worker.
+    """Begin the node of a job that the pool has taken and that waits for a worker.
 
     Args:
         pool: The node of the pool.
         job_id: The job.
-        function: The function that it calls.
-        args: With which arguments.
-        cancel: Cancels it, for a reason.
+        function: The function to call.
+        args: Its arguments.
+        cancel: Cancels the job, with a reason.
     """
     return pool.begin_child(
         "job",
@@ -110,7 +110,7 @@ def begin_job(
 
 
 def end_job(node: NodeWriter, phase: str, result: object, error: BaseException | None) -> None:
-    """A job has ended.
+    """End the node of a job.
 
     Args:
         node: Its node.

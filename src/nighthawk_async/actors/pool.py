@@ -1,4 +1,4 @@
-"""A pool: a bounded number of workers that many submitters share.
+"""A pool: a bounded number of workers shared by many submitters.
 
     async with Pool(max_concurrent=8, name="crawl") as pool:
         handle = await pool.submit(fetch, "https://example.com/")
@@ -30,37 +30,37 @@ Result = TypeVar("Result")
 
 
 class Pool:
-    """Runs jobs, a bounded number at the same time. Use it once, with `async with`.
+    """Runs jobs, a bounded number at a time. Use it once, with `async with`.
 
-    Every job is a task of the pool, in a copy of the context variables that its submitter had when it asked.
-    Nothing else ties it to the submitter: not its deadlines, its cancellation or its end. What a variable
-    stands for, such as a namespace, may thus have ended when the job looks.
+    Every job is a task of the pool, in a copy of the submitter's context variables at the time of submission.
+    Nothing else ties it to the submitter: not its deadlines, its cancellation or its end. An object that a
+    variable refers to, such as a namespace, may thus have ended when the job uses it.
 
-    What a job raises goes to those who await its handle: it neither ends the pool nor disturbs other jobs.
-    When the handle of a failed job is gone, and nobody has asked how the job ended, a warning is logged. Only
-    what ends the program, such as Ctrl-C, ends the pool.
+    An exception that a job raises goes to those that await its handle: it neither ends the pool nor disturbs
+    other jobs. When the handle of a failed job is dropped before anything asked how the job ended, a warning
+    is logged. Only an exception that ends the program, such as Ctrl-C, ends the pool.
 
     Leaving the block waits for everything queued and running; meanwhile only jobs of the pool submit more.
     When the block raises or is cancelled, the rest is cancelled. Either way nothing runs afterwards, and
-    every handle says how its job ended.
+    every handle reports how its job ended.
 
-    A job that waits for its own pool, awaiting another handle or blocked in `submit`, keeps its worker. When
-    all workers are kept so, none would ever be free; when jobs await each other in a circle, they never end.
-    The call that would make it so raises `PoolDeadlockError`, even when another task would cancel it later,
-    which nobody can know. A wait with a deadline of its own, such as `with anyio.fail_after(...)` inside the
-    job, ends anyway and is let wait. (Circles through several pools are not noticed.)
+    A job that waits for its own pool, awaiting another handle or blocked in `submit`, keeps its worker. If
+    all workers were kept that way, none would ever be free; jobs that await each other in a circle never end.
+    The call that would complete such a deadlock raises `PoolDeadlockError`, even if another task would cancel
+    it later, which cannot be known. A wait with a deadline of its own, such as `with anyio.fail_after(...)`
+    inside the job, ends anyway and is allowed. (Circles through several pools are not detected.)
 
     Args:
         max_concurrent: The greatest number of jobs that run at the same time.
-        name: By what `find_pool` finds it; also the first part of the ids of its jobs. None for nothing.
-        scope: In which extent the name stands for it; None for the innermost around the block.
+        name: The name for `find_pool`; also the first part of the ids of its jobs. None for no name.
+        scope: The kind of scope that the name belongs to; None for the innermost one around the block.
         queue: The order of queued jobs; see `QueueOrder`.
         backpressure: The policy when no worker is free and the queue is full; see `Backpressure`.
-        max_queued: The greatest number of queued jobs; None for no limit. Zero lets nothing wait for a
-            worker. Without meaning for `fail_fast`.
+        max_queued: The greatest number of queued jobs; None for no limit. With zero, no job waits for a
+            worker. Ignored by `fail_fast`.
 
     Raises:
-        ValueError: An argument is not one of the values it may have.
+        ValueError: An argument has an invalid value.
     """
 
     def __init__(
@@ -91,17 +91,17 @@ class Pool:
 
     @property
     def name(self) -> str | None:
-        """By what it is found; None for nothing."""
+        """The name of the pool; None for no name."""
         return self._name
 
     @property
     def max_concurrent(self) -> int:
-        """The number of jobs that run at the same time at most."""
+        """The greatest number of jobs that run at the same time."""
         return self._max_concurrent
 
     @property
     def is_closed(self) -> bool:
-        """Whether it takes nothing from outside any more. Its own jobs may still submit until it is left."""
+        """Whether it takes no more jobs from outside. Its own jobs may still submit until it is left."""
         return self._jobs.is_closed
 
     async def submit(
@@ -112,30 +112,30 @@ class Pool:
         priority: int = 0,
         idempotency_key: Hashable = None,
     ) -> JobHandle[Result]:
-        """Submit a job; wait for room only where the backpressure is `block`.
+        """Submit a job. Waits for room only if the backpressure is `block`.
 
-        Submitters that wait take turns in the order of asking, whatever the order of the queue. A cancelled
-        wait has submitted nothing. (Where asyncio itself cancels a task, and no cancel scope, after its job
-        was taken and before it runs again, the job is counted, as cancelled; it has not begun.)
+        Waiting submitters are served in the order of asking, whatever the order of the queue. A cancelled
+        wait has submitted nothing. (If a task is cancelled by asyncio itself rather than by a cancel scope,
+        after its job was taken and before it runs again, the job counts as cancelled; it was not started.)
 
         Args:
             function: An async function.
             args: Its arguments; `functools.partial` takes keyword arguments.
-            key: The fairness key; keys take turns. Jobs without a key have one in common.
-            priority: The priority, where that counts; the highest is first.
-            idempotency_key: Submitting again with the same key gives the same handle and calls nothing: while
-                the job is queued or running, and after it has ended. The last 1,024 keys are remembered that
-                ended or were asked for. A key is free again when the body never ran: the job was rejected,
-                or cancelled before it began.
+            key: The fairness key; jobs of different keys alternate. Jobs without a key share one.
+            priority: The priority, for a queue ordered by it; the highest is first.
+            idempotency_key: Submitting again with the same key returns the same handle and calls nothing:
+                while the job is queued or running, and after it has ended. Of ended jobs, the 1,024 keys that
+                ended or were requested last are remembered. A key is free again when the body never ran: the
+                job was rejected, or cancelled before it started.
 
         Returns:
-            The handle. It is `rejected` already where the backpressure drops the newest.
+            The handle. It is `rejected` already if the backpressure drops the newest.
 
         Raises:
-            PoolClosedError: The pool is not entered, or closed, or was closed while waiting for room.
+            PoolClosedError: The pool is not entered, is closed, or was closed while waiting for room.
             PoolDeadlockError: A job of this pool would wait for room for ever.
-            PoolFullError: There is no place, where the backpressure is `fail` or `fail_fast`.
-            TypeError: A key is not hashable, or the priority is no whole number.
+            PoolFullError: There is no free slot, and the backpressure is `fail` or `fail_fast`.
+            TypeError: A key is not hashable, or the priority is not a whole number.
         """
         await checkpoint()
         submitted = self._find_or_make(function, args, key, priority, idempotency_key)
@@ -155,8 +155,8 @@ class Pool:
 
         Raises:
             PoolClosedError: The pool is not entered, or closed.
-            PoolFullError: There is no place, and the backpressure drops nothing.
-            TypeError: A key is not hashable, or the priority is no whole number.
+            PoolFullError: There is no free slot, and the backpressure drops nothing.
+            TypeError: A key is not hashable, or the priority is not a whole number.
         """
         submitted = self._find_or_make(function, args, key, priority, idempotency_key)
         if submitted.job.phase == "blocked":
@@ -164,14 +164,14 @@ class Pool:
         return submitted.hand_out()
 
     def close(self) -> None:
-        """Take nothing from outside any more. What was submitted still runs; waiting submitters fail.
+        """Take no more jobs from outside. Submitted jobs still run; waiting submitters fail.
 
-        Twice is fine.
+        Calling it again has no effect.
         """
         self._jobs.close()
 
     def statistics(self) -> PoolStatistics:
-        """Figures at this moment."""
+        """Return the current statistics."""
         return self._jobs.statistics()
 
     async def __aenter__(self) -> Self:
@@ -247,7 +247,7 @@ class Pool:
             return
         namespace = find_namespace(self._scope)
         if namespace.get_or_add(_POOLS, self._name, lambda: self) is not self:
-            raise NameConflictError(f"the name {self._name!r} stands for another pool")
+            raise NameConflictError(f"the name {self._name!r} is already used by another pool")
         self._namespace = namespace
 
     def _free_name(self) -> None:
@@ -263,8 +263,8 @@ _POOLS: Family[Pool] = Family(title="pool", close=Pool.close)
 
 
 def find_pool(name: str) -> Pool | None:
-    """The pool of a name, from its being entered until it is left; None when no extent around has one.
+    """Return the pool of a name, from its entry until it is left; None when no scope around has one.
 
-    Of several with the same name it is that of the innermost extent.
+    Of several with the same name it is that of the innermost scope.
     """
     return find_namespace().search(_POOLS, name)

@@ -1,12 +1,12 @@
-"""One job of a pool from its submission to its end: plain state, and waiting for it.
+"""One job of a pool from its submission to its end: plain state, and the wait for its end.
 
     blocked ──► queued ──► running ──► completed | failed | cancelled
        │           └─────────────────► cancelled | rejected
        ├──► running | rejected
        └──► (withdrawn: it was never submitted)
 
-The pool decides (`pool_jobs`), its runner reports what happened, holders of the handle ask. `blocked` is
-never seen from outside: the submitter has no handle yet.
+The pool decides (`pool_jobs`), its runner reports what happened, holders of the handle query it. `blocked`
+is never visible from outside: the submitter has no handle yet.
 """
 
 import logging
@@ -33,7 +33,7 @@ JobStatus: TypeAlias = Literal["queued", "running", "completed", "failed", "reje
 
 
 class Admission:
-    """Those who wait for a place for one job."""
+    """The callers that wait for a slot for one job."""
 
     __slots__ = ("_event", "_inside", "_tasks", "_waits", "is_refused")
 
@@ -46,7 +46,7 @@ class Admission:
 
     @property
     def is_given_up(self) -> bool:
-        """Whether nobody waits any more."""
+        """Whether no caller waits any more."""
         return not self._tasks
 
     @property
@@ -55,14 +55,14 @@ class Admission:
         return bool(self._inside)
 
     def is_wanted(self) -> bool:
-        """Whether somebody waits whose cancellation is not under way."""
+        """Whether a caller waits that is not being cancelled."""
         return any(not task.has_pending_cancellation() for task in self._tasks)
 
     async def wait(self, wait: Wait | None, *, is_inside: bool) -> None:
-        """Wait until it is decided.
+        """Wait until the pool has decided.
 
         Args:
-            wait: The registered wait of the caller; None when nothing is held by it.
+            wait: The registered wait of the caller; None when the caller holds nothing.
             is_inside: Whether the caller is a job of the pool.
         """
         task = anyio.get_current_task()
@@ -80,7 +80,7 @@ class Admission:
                 self._waits.remove(wait)
 
     def decide(self, *, refused: bool) -> None:
-        """Wake those who wait: the pool has taken the job, or refuses it."""
+        """Wake the waiting callers: the pool has taken the job, or refuses it."""
         self.is_refused = refused
         for wait in self._waits:
             wait.end()
@@ -88,7 +88,7 @@ class Admission:
 
 
 class JobOwner(Protocol):
-    """The pool as its jobs see it: its name, and the jobs that wait for it."""
+    """The pool as seen by its jobs: its name, and the jobs that wait for it."""
 
     pool: str
     waits: "PoolWaits"
@@ -106,9 +106,9 @@ class Job(Holder, Generic[Result]):
         function: The function to call.
         args: Its arguments.
         context: The context variables of the submitter.
-        key: Whom it belongs to.
+        key: The fairness key.
         priority: The priority.
-        idempotency_key: By what it is found when it is submitted again.
+        idempotency_key: The key that finds it when it is submitted again.
     """
 
     __slots__ = (
@@ -164,9 +164,9 @@ class Job(Holder, Generic[Result]):
         self.index = -1  # given when the pool takes it
         self.phase: Literal["blocked"] | JobStatus = "blocked"
         self.has_begun = False
-        self.node: NodeWriter | None = None  # where somebody watches the pool, once it has taken the job
+        self.node: NodeWriter | None = None  # if observed, once the pool has taken the job
         self.is_asked_to_end = False
-        self.is_handed_out = False  # whether somebody has got the handle
+        self.is_handed_out = False  # whether a caller has received the handle
         self.scope: anyio.CancelScope | None = None
         self.error: BaseException | None = None
         self._traceback: TracebackType | None = None
@@ -198,36 +198,36 @@ class Job(Holder, Generic[Result]):
         return self._result
 
     def claim(self) -> None:
-        """Somebody has learned how it ended."""
+        """Note that a caller has learned how it ended."""
         if self.is_ended:
             self._is_claimed = True
 
     def abandon(self) -> None:
-        """Its handle is gone: nobody can ask any more how it ended, or will end."""
+        """Note that its handle is dropped: its outcome can no longer be retrieved."""
         self._is_abandoned = True
         self._warn_of_lost_failure()
 
     def begin(self) -> tuple[Callable[..., Awaitable[Result]], tuple[Any, ...]]:
-        """Its body runs now; what is to be called."""
+        """Mark it as started; return the function and the arguments to call."""
         self.has_begun = True
         if self.node is not None:
             self.node.change_state("running")
-        self.enter()  # for good: its context is its own
+        self.enter()  # permanently: its context is its own
         assert self.function is not None, "a job begins once"
         return self.function, self.args
 
     def complete(self, result: Result) -> None:
-        """It has returned."""
+        """Record that it returned."""
         self._result = result
         self._end("completed")
 
     def fail(self, error: BaseException) -> None:
-        """It has raised."""
+        """Record that it raised."""
         self.error, self._traceback = error, error.__traceback__
         self._end("failed")
 
     def reject(self, policy: str, reason: str) -> None:
-        """There is no place for it."""
+        """Record that there is no slot for it."""
         self.error = JobRejectedError(job_id=self.id, policy=policy, reason=reason)
         self._end("rejected")
 
@@ -237,13 +237,13 @@ class Job(Holder, Generic[Result]):
             self._reason = reason
 
     def ask_to_end(self) -> None:
-        """Cancel it, which runs, at its next checkpoint."""
+        """Cancel it at its next checkpoint. It must be running."""
         self.is_asked_to_end = True
         if self.scope is not None:
             self.scope.cancel(self._reason)
 
     def end_cancelled(self, reason: str | None = None) -> None:
-        """It has ended because it was cancelled, or never begins for that reason."""
+        """Record that it ended because it was cancelled, or never starts for that reason."""
         self.note_reason(reason)
         self.error = JobCancelledError(job_id=self.id, reason=self._reason)
         self._end("cancelled")
@@ -269,21 +269,21 @@ class Job(Holder, Generic[Result]):
         finally:
             if wait is not None:
                 wait.end()
-        await checkpoint_if_cancelled()  # what cancelled the job may have cancelled the caller, too
+        await checkpoint_if_cancelled()  # the cancellation of the job may have cancelled the caller, too
 
     async def wait_result(self) -> Result:
-        """Wait until it has ended, and learn how.
+        """Wait until it has ended, and return or raise its outcome.
 
         Raises:
             JobCancelledError: It was cancelled.
             JobRejectedError: It was dropped.
             PoolDeadlockError: The caller is a job of the same pool, and would wait for ever.
-            BaseException: Whatever it raised.
+            BaseException: Any exception that it raised.
         """
         await self.wait_ended()
         self._is_claimed = True
         if self.error is not None:
-            # Each who awaits it sees where it was raised, and not the way it took to others.
+            # Each caller sees where the error was raised, without the frames of other callers.
             raise self.error.with_traceback(self._traceback)
         return cast("Result", self._result)
 
@@ -296,14 +296,14 @@ class Job(Holder, Generic[Result]):
         if self._ended is not None:
             self._ended.set()
         for wait in self._awaited_by or ():
-            wait.end()  # at once: whoever waited goes on, though it has not run yet
+            wait.end()  # at once: the waiting task will resume, though it has not run yet
         self._awaited_by = None
         self._warn_of_lost_failure()
 
     def _warn_of_lost_failure(self) -> None:
         is_lost = self._is_abandoned and not self._is_claimed
         if is_lost and isinstance(self.error, Exception) and self.phase == "failed":  # others end the pool
-            _logger.warning("job %s failed, and nobody asked how it ended", self.id, exc_info=self.error)
+            _logger.warning("job %s failed, and its error was never retrieved", self.id, exc_info=self.error)
 
 
 Result_co = TypeVar("Result_co", covariant=True)
@@ -313,7 +313,7 @@ class PoolWaits:
     """The waits of the jobs of one pool for that pool.
 
     A job that awaits another one, or submits to its pool and is blocked, holds a worker while it waits. When
-    every worker is held so, none of them is ever free again.
+    every worker is held that way, none of them is ever free again.
 
     Args:
         max_concurrent: The greatest number of running jobs.
@@ -332,13 +332,13 @@ class PoolWaits:
         return None
 
     def begin(self, target: "Job[Any]") -> Wait | None:
-        """Register that the caller waits for the pool; None when nothing is held by that.
+        """Register that the caller waits for the pool; None when that holds nothing.
 
         Args:
-            target: The job that is waited for, or for which there is no place yet.
+            target: The job that is waited for, or for which there is no slot yet.
 
         Raises:
-            PoolDeadlockError: The wait closes a circle, or every worker waits for the pool now.
+            PoolDeadlockError: The wait closes a circle, or every worker now waits for the pool.
         """
         wait = begin_wait(target, error_type=PoolDeadlockError)
         worker = self.find_worker()
@@ -354,7 +354,7 @@ class PoolWaits:
         return wait
 
     def forget(self, worker: "Job[Any]") -> None:
-        """A job has ended. What its tasks wait for, if some live on, holds no worker."""
+        """Note that a job has ended. Waits of tasks that outlive it hold no worker."""
         self._waiting.discard(worker)
         worker.leave()
 
@@ -375,12 +375,12 @@ class PoolWaits:
 
 
 class JobHandle(Generic[Result_co]):
-    """A job, for those who submitted it. `Pool.submit` gives it.
+    """Handle of a submitted job. `Pool.submit` returns it.
 
-    `await handle` gives what the job returned, or raises what it raised; any number of tasks may await it, at
-    any time, also when the pool is left. Who is cancelled while awaiting it does not cancel the job. Awaiting
-    a job that was cancelled or rejected raises `JobCancelledError` or `JobRejectedError`: plain errors, that
-    cancel nobody.
+    `await handle` returns what the job returned, or raises what it raised; any number of tasks may await it,
+    at any time, also after the pool is left. A cancelled await does not cancel the job. Awaiting a job that
+    was cancelled or rejected raises `JobCancelledError` or `JobRejectedError`: ordinary errors that cancel
+    nothing.
 
     A handle belongs to the event loop of its pool.
     """
@@ -401,7 +401,7 @@ class JobHandle(Generic[Result_co]):
 
     @property
     def id(self) -> str:
-        """The id of the job: the name of its pool, and how many jobs were submitted before: `crawl[3]`."""
+        """The id of the job: the name of its pool, and the number of jobs submitted before: `crawl[3]`."""
         return self._job.id
 
     @property
@@ -433,18 +433,18 @@ class JobHandle(Generic[Result_co]):
         return error.reason if self.status == "rejected" and isinstance(error, JobRejectedError) else None
 
     async def wait(self) -> Result_co:
-        """Wait until the job has ended; what it returned.
+        """Wait until the job has ended, and return its result.
 
         Raises:
             JobCancelledError: The job was cancelled.
             JobRejectedError: The job was dropped because the pool was full.
             PoolDeadlockError: The caller is a job of the same pool, and would wait for ever.
-            BaseException: Whatever the job raised.
+            BaseException: Any exception that the job raised.
         """
         return await self._job.wait_result()
 
     async def wait_ended(self) -> None:
-        """Wait until the job has ended, in whatever way. Its failure still counts as noticed by nobody.
+        """Wait until the job has ended, in whatever way. This does not count as retrieving its failure.
 
         Raises:
             PoolDeadlockError: The caller is a job of the same pool, and would wait for ever.
@@ -452,15 +452,15 @@ class JobHandle(Generic[Result_co]):
         await self._job.wait_ended()
 
     def cancel(self, reason: str | None = None) -> bool:
-        """Cancel the job. The body of one that has not begun never runs; a running one is cancelled.
+        """Cancel the job. One that has not started never runs; a running one is cancelled.
 
-        A running job is cancelled at its next checkpoint; when it returns or raises all the same, it has
+        A running job is cancelled at its next checkpoint; if it returns or raises anyway, it counts as
         completed or failed.
 
         Args:
             reason: The reason, for those who await the job. The first reason counts.
 
         Returns:
-            Whether it was in time: False when the job had ended.
+            Whether it was in time: False when the job had already ended.
         """
         return self._job.owner.cancel_job(self._job, reason)

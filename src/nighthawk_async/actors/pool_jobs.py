@@ -1,7 +1,7 @@
 """The jobs of one pool: which are taken, started, dropped, refused and counted.
 
-Nearly everything is synchronous: it changes plain state, and tells those who wait. Tasks and names are the
-business of `pool`.
+Nearly everything is synchronous: it changes plain state, and notifies waiting tasks. Tasks and names are
+handled by `pool`.
 """
 
 import inspect
@@ -25,17 +25,17 @@ from .pool_queue import PoolQueue
 from .task_group import is_cancelled
 
 REMEMBERED_JOBS = 1_024
-"""How many jobs with a key that have ended a pool remembers: those that ended, or were asked for, last."""
+"""The number of ended jobs with a key that a pool remembers: those that ended, or were requested, last."""
 
 
 class Submitted(NamedTuple):
-    """A job, and the one handle that everybody gets who submits it."""
+    """A job, and the one handle that all its submitters share."""
 
     job: Job[Any]
     handle: JobHandle[Any]
 
     def hand_out(self) -> JobHandle[Any]:
-        """Give the handle to one who submits it."""
+        """Return the handle for a submitter."""
         self.job.is_handed_out = True
         return self.handle
 
@@ -57,13 +57,13 @@ class KeyMemory:
         return submitted
 
     def remember(self, submitted: Submitted) -> None:
-        """A job was submitted."""
+        """Remember a submitted job."""
         key = submitted.job.idempotency_key
         if key is not None:
             self._alive[key] = submitted
 
     def end(self, job: Job[Any]) -> None:
-        """A job has ended, or was never taken. Its key is free when its body never ran."""
+        """Record that a job has ended, or was never taken. Its key is free when its body never ran."""
         key = job.idempotency_key
         submitted = self._alive.pop(key, None)
         if submitted is None or not job.has_begun:
@@ -74,10 +74,11 @@ class KeyMemory:
 
 
 async def run_job(job: Job[Any]) -> None:
-    """Run a job. How it ends is kept in its state, and goes no further.
+    """Run a job. Its outcome is kept in its state, and not raised.
 
     Raises:
-        BaseException: A cancellation from outside, and what ends the program (Ctrl-C, `sys.exit`).
+        BaseException: A cancellation from outside, or an exception that ends the program (Ctrl-C,
+            `sys.exit`).
     """
     try:
         with anyio.CancelScope() as job.scope:
@@ -100,7 +101,7 @@ async def run_job(job: Job[Any]) -> None:
 async def _run(job: Job[Any]) -> None:
     if job.is_asked_to_end:
         return
-    await checkpoint_if_cancelled()  # what is around the pool may be cancelled before the job begins
+    await checkpoint_if_cancelled()  # a scope around the pool may be cancelled before the job starts
     function, args = job.begin()
     with nullcontext() if job.node is None else using_node_writer(job.node):
         job.complete(await _call(function, args))
@@ -117,7 +118,7 @@ async def _call(function: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) 
 
 
 def _without_cancellations(error: BaseException) -> BaseException | None:
-    """The errors in it; None when it is cancellations only. Nurseries raise both in groups."""
+    """Return the errors in it; None when it holds cancellations only. Nurseries raise both in groups."""
     cancelled = get_cancelled_exc_class()
     if isinstance(error, BaseExceptionGroup):
         return cast("BaseExceptionGroup[BaseException]", error).split(cancelled)[1]
@@ -125,7 +126,7 @@ def _without_cancellations(error: BaseException) -> BaseException | None:
 
 
 def _without_runner(error: BaseException) -> BaseException:
-    """An error whose traceback begins in the body of the job."""
+    """Return an error whose traceback begins in the body of the job."""
     traceback: TracebackType | None = error.__traceback__
     while traceback is not None and traceback.tb_frame.f_code.co_filename == __file__:
         traceback = traceback.tb_next
@@ -134,7 +135,7 @@ def _without_runner(error: BaseException) -> BaseException:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolStatistics:
-    """Figures of a pool at one moment. `submitted` is always the sum of the six that follow it.
+    """Statistics of a pool at one moment. `submitted` is always the sum of the six that follow it.
 
     Args:
         submitted: Jobs for which there is a handle.
@@ -174,7 +175,7 @@ class PoolJobs:
         self.pool = pool
         self.waits = PoolWaits(queue.max_concurrent)
         self.is_closed = False
-        self.node: NodeWriter | None = None  # where somebody watches the pool
+        self.node: NodeWriter | None = None  # when there are observers
         self._is_over = False
         self._queue = queue
         self._start_task = start
@@ -184,20 +185,20 @@ class PoolJobs:
         self._submitted = self._refused = 0
 
     def check_open(self) -> None:
-        """See that the caller may submit.
+        """Check that the caller may submit.
 
         Raises:
-            PoolClosedError: It may not: the pool is closed and the caller is none of its jobs, or it is over.
+            PoolClosedError: The pool is over, or it is closed and the caller is not one of its jobs.
         """
         if self._is_over or (self.is_closed and self.waits.find_worker() is None):
             raise PoolClosedError(f"the pool {self.pool!r} takes no more jobs")
 
     def find(self, idempotency_key: Hashable) -> Submitted | None:
-        """The job that was submitted with a key; None when the key is free."""
+        """Return the job that was submitted with a key; None when the key is free."""
         return self._keys.find(idempotency_key)
 
     def submit(self, job: Job[Any]) -> Submitted:
-        """Take a new job, or let it wait for a place: then its phase is `blocked`.
+        """Take a new job, or let it wait for a slot: then its phase is `blocked`.
 
         Raises:
             PoolFullError: It is not taken, and does not wait.
@@ -211,7 +212,7 @@ class PoolJobs:
         return submitted
 
     async def wait_for_place(self, job: Job[Any]) -> None:
-        """Wait until a blocked job is taken. Whoever is the last to be cancelled here takes it back.
+        """Wait until a blocked job is taken. The last of its submitters to be cancelled here takes it back.
 
         Raises:
             PoolClosedError: The pool takes no more jobs.
@@ -227,18 +228,18 @@ class PoolJobs:
                 self._take_back(job)
             raise
         if admission.is_refused:
-            await checkpoint_if_cancelled()  # what cancelled the pool may have cancelled the caller, too
+            await checkpoint_if_cancelled()  # the cancellation of the pool may have cancelled the caller, too
             raise PoolClosedError(f"the pool {self.pool!r} takes no more jobs")
 
     def leave_waiting(self, job: Job[Any]) -> PoolFullError:
-        """Do not wait for a blocked job; the error that says so. Others may go on waiting for it."""
+        """Stop waiting for a blocked job; return the error to raise. Others may go on waiting for it."""
         if job.admission is not None and job.admission.is_given_up:
             self._take_back(job)
         self._refused += 1
         return self._full()
 
     def cancel_job(self, job: Job[Any], reason: str | None) -> bool:
-        """Cancel a job; False when it has ended already."""
+        """Cancel a job; return False when it has already ended."""
         if job.is_ended:
             return False
         job.note_reason(reason)
@@ -251,7 +252,7 @@ class PoolJobs:
         return True
 
     def end(self, job: Job[Any]) -> None:
-        """The task of a job has ended."""
+        """Record that the task of a job has ended."""
         del self._started[job]
         self.waits.forget(job)
         self._queue.free_worker()
@@ -259,14 +260,14 @@ class PoolJobs:
         self._advance()
 
     def close(self) -> None:
-        """Take nothing from outside any more."""
+        """Take no more jobs from outside."""
         self.is_closed = True
         for job in self._queue.blocked_items():
             if job.admission is not None and not job.admission.is_from_inside:
                 self._refuse(job)
 
     def abort(self) -> None:
-        """Cancel everything that has not been started, and take nothing any more."""
+        """Cancel every job that has not been started, and take no more jobs."""
         self.is_closed = self._is_over = True
         for job in self._queue.blocked_items():
             self._refuse(job)
@@ -281,7 +282,7 @@ class PoolJobs:
             self.end(job)
 
     def statistics(self) -> PoolStatistics:
-        """Figures at this moment."""
+        """Return the current statistics."""
         return PoolStatistics(
             submitted=self._submitted,
             queued=self._queue.queued,
@@ -296,7 +297,7 @@ class PoolJobs:
         )
 
     def _place(self, job: Job[Any]) -> bool:
-        """Take a job if there is a place for it; False when it may wait for one."""
+        """Take a job if there is a slot for it; return False when it may wait for one."""
         placement = self._queue.place(job)
         if placement.where == "blocked":
             return False
@@ -312,9 +313,9 @@ class PoolJobs:
         elif placement.where == "queued":
             job.phase = "queued"
         else:
-            self._reject(job, "it came when no place was left")
+            self._reject(job, "no worker and no queue slot was free")
         if placement.evicted is not None:
-            self._reject(placement.evicted, f"it had waited longest when job {job.id} came")
+            self._reject(placement.evicted, f"it was the oldest queued job when job {job.id} was submitted")
         return True
 
     def _start(self, job: Job[Any]) -> None:
@@ -335,7 +336,7 @@ class PoolJobs:
         self._keys.end(job)
 
     def _advance(self) -> None:
-        """Give free workers and free places to those who are next."""
+        """Give free workers and free slots to the next jobs."""
         while (job := self._queue.next_started()) is not None:
             self._start(job)
         while (job := self._queue.next_admitted()) is not None:
@@ -344,10 +345,10 @@ class PoolJobs:
     def _admit(self, job: Job[Any]) -> None:
         admission = job.admission
         if admission is not None and admission.is_wanted():
-            # The submitter is woken first: when asyncio cancels it nevertheless, the job has not begun.
+            # The submitter is woken first: if asyncio cancels it anyway, the job has not started.
             admission.decide(refused=False)
             self._place(job)
-        else:  # those who submit it are being cancelled
+        else:  # all its submitters are being cancelled
             self._keys.end(job)
 
     def _refuse(self, job: Job[Any]) -> None:
@@ -357,7 +358,7 @@ class PoolJobs:
             job.admission.decide(refused=True)
 
     def _take_back(self, job: Job[Any]) -> None:
-        """Nobody waits for the place of a job any more."""
+        """Withdraw a job for whose slot no caller waits any more."""
         if job.phase == "blocked":
             if self._queue.withdraw(job):
                 self._keys.end(job)

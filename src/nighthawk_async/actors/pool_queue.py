@@ -1,12 +1,12 @@
-"""Admission of jobs to a pool: those that run, those that wait, and the policy for a full queue.
+"""Admission of jobs to a pool: running jobs, waiting jobs, and the policy for a full queue.
 
-Every method is synchronous: it changes plain state and says what is to be done (`pool` does it). Two things
-are always true:
+Every method is synchronous: it changes plain state and returns the work to do (`pool` does it). Two
+invariants hold:
 
-- While something is queued, no worker is free.
-- While somebody waits to submit, no worker is free and the queue is full, so that nobody is overtaken.
+- While an item is queued, no worker is free.
+- While a submitter waits, no worker is free and the queue is full, so no submitter is overtaken.
 
-Whoever frees a worker or a place must therefore ask `next_started` and `next_admitted` until they give None.
+So a caller that frees a worker or a slot must call `next_started` and `next_admitted` until they return None.
 """
 
 import heapq
@@ -18,7 +18,7 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeV
 from .argument_checks import check_whole_number
 
 QueueOrder: TypeAlias = Literal["fifo", "lifo", "priority", "fair_round_robin"]
-"""Which queued job runs next.
+"""The order in which queued jobs run.
 
 - `fifo`: the oldest.
 - `lifo`: the newest.
@@ -45,7 +45,7 @@ Item = TypeVar("Item", bound=Queueable)
 
 
 class OrderedQueue(ABC, Generic[Item]):
-    """Items that wait. Each is in it once."""
+    """Waiting items. Each is in it once."""
 
     def __init__(self) -> None:
         self._by_age: OrderedDict[Item, None] = OrderedDict()
@@ -66,10 +66,10 @@ class OrderedQueue(ABC, Generic[Item]):
 
     @abstractmethod
     def pop(self) -> Item:
-        """Take the item that is next. There must be one."""
+        """Take the next item. There must be one."""
 
     def remove(self, item: Item) -> None:
-        """Take an item out, wherever it stands."""
+        """Take out an item at any position."""
         del self._by_age[item]
 
     def pop_oldest(self) -> Item:
@@ -90,7 +90,7 @@ class _NewestFirst(OrderedQueue[Item]):
 
 
 class _HighestFirst(OrderedQueue[Item]):
-    """A heap. What was taken out from the middle stays in it until it comes up, or until it is half of it."""
+    """A heap. Items removed from the middle stay in it until they reach the top or make up half of it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class _HighestFirst(OrderedQueue[Item]):
 
 
 class _KeysInTurn(OrderedQueue[Item]):
-    """The key whose turn it is comes first; after its turn, or when it is new, a key goes to the end."""
+    """Keys in turn: the first key is next; after its turn, or when it is new, a key goes to the end."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -144,10 +144,10 @@ class _KeysInTurn(OrderedQueue[Item]):
 
 
 def make_queue(order: QueueOrder) -> OrderedQueue[Any]:
-    """An empty queue.
+    """Make an empty queue.
 
     Raises:
-        ValueError: There is no such order.
+        ValueError: The order is unknown.
     """
     match order:
         case "fifo":
@@ -163,21 +163,21 @@ def make_queue(order: QueueOrder) -> OrderedQueue[Any]:
 
 
 Backpressure: TypeAlias = Literal["block", "drop_oldest", "drop_newest", "fail", "fail_fast", "ring_buffer"]
-"""What a pool does with a job when no worker is free and its queue is full.
+"""The policy of a pool for a job that comes when no worker is free and the queue is full.
 
 - `block`: the submitter waits for room, in the order of asking.
 - `drop_oldest`: the job that has waited longest is rejected, and the new one takes its place.
 - `drop_newest`: the new job is rejected.
 - `fail`: submitting raises `PoolFullError`.
 - `fail_fast`: the same, and there is no queue: it raises when no worker is free.
-- `ring_buffer`: the queue always holds the newest jobs. As `drop_oldest`, but it has to have a size.
+- `ring_buffer`: the queue always holds the newest jobs. Like `drop_oldest`, but it requires a size.
 """
 
 Item = TypeVar("Item", bound=Queueable)
 
 
 class QueuePosition(NamedTuple, Generic[Item]):
-    """The placement of an item.
+    """The result of placing an item.
 
     Args:
         where: `started`, `queued`, `rejected` (it was dropped), `refused` (the submitter gets an error) or
@@ -190,16 +190,16 @@ class QueuePosition(NamedTuple, Generic[Item]):
 
 
 class PoolQueue(Generic[Item]):
-    """Workers, the queue before them, and those who wait before the queue.
+    """Workers, their queue, and the items that wait for a slot in the queue.
 
     Args:
         max_concurrent: The number of workers.
         order: The order of the queued items.
-        backpressure: The policy for an item without a place.
+        backpressure: The policy for an item without a slot.
         max_queued: The greatest number of queued items; None for no limit. `fail_fast` queues nothing.
 
     Raises:
-        ValueError: An argument is not one of the values it may have.
+        ValueError: An argument has an invalid value.
     """
 
     def __init__(
@@ -225,7 +225,7 @@ class PoolQueue(Generic[Item]):
         return len(self._blocked)
 
     def place(self, item: Item) -> QueuePosition[Item]:
-        """Give an item to a worker, or a place in the queue, or none."""
+        """Give an item to a worker, or a slot in the queue, or neither."""
         if self.running < self.max_concurrent:
             self.running += 1
             return _STARTED
@@ -245,11 +245,11 @@ class PoolQueue(Generic[Item]):
                 return _REFUSED
 
     def block(self, item: Item) -> None:
-        """Let an item without a place wait for one."""
+        """Let an item wait for a slot."""
         self._blocked[item] = None
 
     def withdraw(self, item: Item) -> bool:
-        """Take an item out that is queued or blocked; False when it is neither."""
+        """Take out an item that is queued or blocked; return False when it is neither."""
         if item in self._queued:
             self._queued.remove(item)
             return True
@@ -259,7 +259,7 @@ class PoolQueue(Generic[Item]):
         return False
 
     def free_worker(self) -> None:
-        """A worker has done its work."""
+        """Mark a worker as free."""
         self.running -= 1
 
     def next_started(self) -> Item | None:
@@ -270,13 +270,13 @@ class PoolQueue(Generic[Item]):
         return self._queued.pop()
 
     def next_admitted(self) -> Item | None:
-        """Take the first blocked item out if there is a place for it now; None when there is not."""
+        """Take the first blocked item out if there is a slot for it now; None when there is not."""
         if not self._blocked or not (self.running < self.max_concurrent or self._has_room()):
             return None
         return self._blocked.popitem(last=False)[0]
 
     def drain(self) -> list[Item]:
-        """Take out everything that is queued, the oldest first."""
+        """Take out all queued items, the oldest first."""
         items = list(self._queued)
         for item in items:
             self._queued.remove(item)

@@ -1,16 +1,16 @@
-"""The state of a mailbox or channel: who sends, who receives, and who is woken for what.
+"""State of a mailbox or channel: the senders, the receivers, and the wake-ups.
 
 Plain data that synchronous functions change; `message_queue` adds the waiting. Two rules keep every message
 safe, wherever a task is cancelled:
 
 - A message leaves the queue only when its receiver runs. A receiver is woken with a claim; it takes a message
-  when it runs, and passes the claim on when it was cancelled in between.
-- Whoever makes room lets waiting senders in, in their order, except those whose cancellation is under way. A
+  when it runs, and passes the claim on if it was cancelled in between.
+- Code that makes room lets waiting senders in, in their order, except those that are being cancelled. A
   sender that is cancelled after it was let in, which only asyncio's own `task.cancel()` does, takes its
-  message back unless somebody has received it. So a cancelled send has sent nothing.
+  message back unless it was already received. So a cancelled send has sent nothing.
 
-`wait_for_first` waits for the first of several such things: exactly one happens, and a cancelled wait undoes
-itself.
+`wait_for_first` waits for the first of several such operations: exactly one happens, and a cancelled wait
+undoes itself.
 """
 
 from abc import ABC, abstractmethod
@@ -23,7 +23,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 
 class Waiter:
-    """A waiting task. It is woken for one of the things it waits for."""
+    """A waiting task. It is woken for one of the operations it waits for."""
 
     __slots__ = ("_is_woken", "_woken_for")
 
@@ -32,7 +32,7 @@ class Waiter:
         self._woken_for: Wait | None = None
 
     def wake(self, wait: "Wait") -> bool:
-        """Wake the task for a thing; False when it was woken for another one already."""
+        """Wake the task for an operation; return False when it was already woken for another."""
         if self._woken_for is not None:
             return False
         self._woken_for = wait
@@ -40,7 +40,7 @@ class Waiter:
         return True
 
     async def wait(self) -> "Wait":
-        """Wait until woken; what for."""
+        """Wait until woken; return the wait that woke it."""
         try:
             await self._is_woken.wait()
         except BaseException:  # cancelled, maybe after it was woken
@@ -50,16 +50,16 @@ class Waiter:
         return cast("Wait", self._woken_for)
 
     def wait_again(self) -> None:
-        """Be ready to be woken once more."""
+        """Get ready to be woken again."""
         self._is_woken = anyio.Event()
         self._woken_for = None
 
 
 class Wait(ABC):
-    """A thing that a task waits for. Every method is synchronous: it decides, and never waits itself.
+    """An operation that a task waits for. Every method is synchronous: it decides, and never waits itself.
 
     Attributes:
-        is_refused: Whether it will never happen. A task that is told so has waited for it all the same.
+        is_refused: Whether it will never happen. A task notified of that has still waited for it.
     """
 
     __slots__ = ("is_refused",)
@@ -68,36 +68,36 @@ class Wait(ABC):
 
     @abstractmethod
     def poll(self) -> bool:
-        """Do it now if nobody waits before; whether it was done."""
+        """Do it now if no other task waits before; return whether it was done."""
 
     @abstractmethod
     def enter(self, waiter: Waiter, *, is_again: bool) -> None:
-        """Stand in the queue, last at first; a task that was woken for nothing keeps its place."""
+        """Join the queue, at the end at first; a task that was woken for nothing keeps its position."""
 
     @abstractmethod
     def leave(self) -> None:
-        """Stand in the queue no more."""
+        """Leave the queue."""
 
     @abstractmethod
     def settle(self) -> bool:
-        """Do it, when the task was woken for this; False when there is nothing to be done any more."""
+        """Do it, when the task was woken for this; return False when there is nothing left to do."""
 
     @abstractmethod
     def pass_on(self) -> None:
-        """Undo it and leave it to the next, when the task was woken for this and then cancelled."""
+        """Undo it and leave it to the next task, when the task was woken for this and then cancelled."""
 
 
 AnyWait = TypeVar("AnyWait", bound=Wait)
 
 
 async def wait_for_first(waits: Sequence[AnyWait]) -> AnyWait:
-    """Wait until one of several things is done; the others are not, and nothing is when this is cancelled.
+    """Wait until one of several operations is done; the others are not, and none is if this is cancelled.
 
     Args:
-        waits: The waits. Of those that can be done at once, the first is.
+        waits: The operations. If several can be done at once, the first one is.
 
     Returns:
-        What was done.
+        The wait whose operation was done.
     """
     done = _poll(waits)
     if done is not None:
@@ -110,7 +110,7 @@ async def wait_for_first(waits: Sequence[AnyWait]) -> AnyWait:
                 wait.enter(waiter, is_again=is_again)
             done = _settle(waits, await waiter.wait())
             if done is not None:
-                if done.is_refused:  # what cancelled the other side may have cancelled the caller, too
+                if done.is_refused:  # the cancellation of the other side may have cancelled the caller, too
                     await checkpoint_if_cancelled()
                 return done
             waiter.wait_again()
@@ -124,7 +124,7 @@ def _settle(waits: Sequence[AnyWait], woken_for: Wait) -> AnyWait | None:
     for wait in waits:
         if wait is woken_for and wait.settle():
             return wait
-    return _poll(waits)  # what came to the others meanwhile woke nobody
+    return _poll(waits)  # operations that became possible meanwhile woke no task
 
 
 def _poll(waits: Sequence[AnyWait]) -> AnyWait | None:
@@ -166,19 +166,19 @@ class QueueState(Generic[Message]):
         self.received = self.failed_sends = self.high_water_mark = 0
 
     def has_room(self) -> bool:
-        """Whether one more message can be held. Nobody waits to send while there is room."""
+        """Whether one more message can be held. No sender waits while there is room."""
         return self.capacity is None or len(self.messages) < self.capacity
 
     def is_ready(self) -> bool:
-        """Whether there is a message for somebody who did not wait for it."""
+        """Whether there is a message for a receiver that did not wait for it."""
         return len(self.messages) + len(self.senders) > self.claims
 
     def is_exhausted(self) -> bool:
-        """Whether no message will ever come any more."""
-        return self.is_closed and not self.messages  # closing sends the waiting senders away
+        """Whether no more messages will ever come."""
+        return self.is_closed and not self.messages  # closing refuses the waiting senders
 
     def put(self, message: Message) -> int:
-        """Hold one more message; gives its number."""
+        """Add a message; return its number."""
         number = self.put_so_far
         self.messages[number] = message
         self.put_so_far += 1
@@ -188,13 +188,13 @@ class QueueState(Generic[Message]):
         return number
 
     def take_back(self, number: int) -> None:
-        """Hold a message no more, if it was not received yet."""
+        """Remove a message, if it was not received yet."""
         self.messages.pop(number, None)
         self.admit_senders()
         self.wake_receivers()
 
     def take(self) -> Message:
-        """Give the oldest message away.
+        """Take the oldest message.
 
         Raises:
             anyio.WouldBlock: There is none.
@@ -210,7 +210,7 @@ class QueueState(Generic[Message]):
         return message
 
     def drain(self) -> list[Message]:
-        """Give every message away that is held, oldest first."""
+        """Take all messages that are held, oldest first."""
         messages = list(self.messages.values())
         self.messages.clear()
         self.received += len(messages)
@@ -219,7 +219,7 @@ class QueueState(Generic[Message]):
         return messages
 
     def close(self) -> None:
-        """Let nothing in any more."""
+        """Accept no more messages."""
         self.is_closed = True
         while self.senders:
             self.senders.popitem(last=False)[0].refuse()
@@ -248,7 +248,7 @@ class QueueState(Generic[Message]):
 
 
 class SendWait(Wait, Generic[Message]):
-    """A task waits until its message is let in.
+    """The wait of a task until its message is let in.
 
     Args:
         state: The queue to send it to.
@@ -276,7 +276,7 @@ class SendWait(Wait, Generic[Message]):
         return True
 
     def enter(self, waiter: Waiter, *, is_again: bool) -> None:
-        """Wait for room; a channel's receivers are told."""
+        """Wait for room; a channel's receivers are notified."""
         if self in self._state.senders:
             return
         self._waiter = waiter
@@ -287,11 +287,11 @@ class SendWait(Wait, Generic[Message]):
         self._state.wake_receivers()
 
     def leave(self) -> None:
-        """Wait no more."""
+        """Stop waiting."""
         self._state.senders.pop(self, None)
 
     def settle(self) -> bool:
-        """Whether it was accepted, or is refused now; else the task should have been cancelled by now."""
+        """Return whether it was accepted, or is refused now; otherwise the task must have been cancelled."""
         return self._is_accepted or self.poll()
 
     def pass_on(self) -> None:
@@ -300,14 +300,14 @@ class SendWait(Wait, Generic[Message]):
             self._state.take_back(self.number)
 
     def accept(self) -> bool:
-        """Wake the sender because its message is let in; False when it cannot be."""
+        """Wake the sender because its message is let in; return False when it cannot be."""
         if not self._waiter.wake(self):
             return False
         self._is_accepted = not self._task.has_pending_cancellation()
         return self._is_accepted
 
     def refuse(self) -> None:
-        """Wake the sender because nothing is let in any more."""
+        """Wake the sender because no more messages are let in."""
         self.is_refused = self._waiter.wake(self)
 
     def is_over(self) -> bool:
@@ -316,7 +316,7 @@ class SendWait(Wait, Generic[Message]):
 
 
 class ReceiveWait(Wait, Generic[Message]):
-    """A task waits for a message.
+    """The wait of a task for a message.
 
     Args:
         state: The queue that it comes from.
@@ -335,7 +335,7 @@ class ReceiveWait(Wait, Generic[Message]):
         return cast("Message", self._message)
 
     def poll(self) -> bool:
-        """Take a message that nobody has a claim on."""
+        """Take a message that no receiver has a claim on."""
         if self._state.is_exhausted():
             self.is_refused = True
             return True
@@ -357,19 +357,19 @@ class ReceiveWait(Wait, Generic[Message]):
             self._state.receivers.move_to_end(self, last=False)
 
     def leave(self) -> None:
-        """Wait no more."""
+        """Stop waiting."""
         self._state.receivers.pop(self, None)
 
     def settle(self) -> bool:
-        """Turn the claim into a message; there is none when it was drained, or its sender went away."""
+        """Turn the claim into a message; there is none when it was drained, or its sender left."""
         self._state.claims -= 1
         return self.poll()
 
     def pass_on(self) -> None:
-        """Let the next receiver have the claim."""
+        """Pass the claim to the next receiver."""
         self._state.claims -= 1
         self._state.wake_receivers()
 
     def wake(self) -> bool:
-        """Wake the receiver with a claim; False when it was woken for something else."""
+        """Wake the receiver with a claim; return False when it was woken for something else."""
         return self._waiter.wake(self)

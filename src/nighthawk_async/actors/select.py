@@ -1,4 +1,4 @@
-"""Waiting for several mailboxes and channels at once; exactly one arm fires."""
+"""Waits for several mailboxes and channels at once; exactly one arm fires."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,22 +58,22 @@ class SourceClosed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedOut:
-    """No arm fired in time."""
+    """No arm fired before the timeout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NothingReady:
-    """No arm could fire at once, and the default was asked for."""
+    """No arm could fire at once, and the caller chose not to wait."""
 
 
 Fired: TypeAlias = Received[Message_co] | Sent | SourceClosed | TimedOut | NothingReady
-"""What a select gives."""
+"""The result of a select."""
 
 Arm: TypeAlias = Receiving[Message_co] | Sending
 
 
 class Select(Generic[Message_co]):
-    """Several arms of which one fires each time this is entered. Made by `select`."""
+    """Several arms, of which one fires each time this is entered. Made by `select`."""
 
     def __init__(self, arms: tuple[Arm[Message_co], ...], *, timeout: float | None, default: bool) -> None:
         self._arms = arms
@@ -87,7 +87,7 @@ class Select(Generic[Message_co]):
             return self._poll(waits) or NothingReady()
         with anyio.move_on_after(self._timeout):
             return self._fired(waits, await wait_for_first(waits))
-        # What is there when the time is over is not left lying.
+        # A message that is there when the timeout expires is still taken.
         return self._poll(waits) or TimedOut()
 
     async def __aexit__(
@@ -114,11 +114,11 @@ _AnyWait: TypeAlias = ReceiveWait[Any] | SendWait[Any]
 def select(*arms: Arm[Message_co], timeout: float | None = None, default: bool = False) -> Select[Message_co]:
     """Wait until one of several messages can be received or sent, and do that; the others are not touched.
 
-    Enter it with `async with`: that waits, and gives what fired. A cancelled wait receives and sends nothing
-    (`MessageQueue.send` names the one exception).
-    Of the arms that can fire at once the first listed does, so list first what matters most (a stop before
-    work): an arm that can always fire keeps those after it from firing. A select that has to wait fires for
-    what comes first, wherever that is listed.
+    Enter it with `async with`, which waits and returns what fired. A cancelled wait receives and sends
+    nothing (`MessageQueue.send` documents the one exception).
+    If several arms can fire at once, the first listed does, so list the most important one first (a stop
+    before work): an arm that can always fire keeps those after it from firing. A select that has to wait
+    fires the arm that becomes ready first, wherever it is listed.
 
         async with select(stop.receiving(), inbox.receiving(), timeout=5) as fired:
             match fired:
@@ -127,21 +127,21 @@ def select(*arms: Arm[Message_co], timeout: float | None = None, default: bool =
                 case TimedOut():
                     ...
 
-    A closed mailbox or channel fires its arm as `SourceClosed`, once everything was received; leave that arm
-    out of the next select.
+    A closed mailbox or channel fires its arm as `SourceClosed`, once all messages were received; leave that
+    arm out of the next select.
 
     Args:
         arms: The possible operations: `receiving()` and `sending(message)` of mailboxes and channels.
-        timeout: After how many seconds to give `TimedOut`; None to wait for ever.
-        default: Whether to give `NothingReady` instead of waiting. To send through a channel always takes
-            waiting for its receiver, so that such an arm does not fire.
+        timeout: The number of seconds after which it returns `TimedOut`; None to wait for ever.
+        default: Whether to return `NothingReady` instead of waiting. Sending through a channel always has to
+            wait for its receiver, so such an arm does not fire.
 
     Returns:
-        An asynchronous context manager, that may be entered again for another select over the same arms.
+        An asynchronous context manager that may be entered again for another select over the same arms.
 
     Raises:
-        ValueError: There is no arm, a timeout as well as a default, a timeout that is not a number of at
-            least 0, or something both to receive from and to send to.
+        ValueError: There are no arms, a timeout as well as a default, a timeout that is not a number of at
+            least 0, or a queue both to receive from and to send to.
     """
     if not arms:
         raise ValueError("select needs an arm")

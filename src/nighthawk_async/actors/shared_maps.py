@@ -1,16 +1,16 @@
-"""A mapping that tasks share on purpose: a version for every key, and compare-and-set.
+"""A mapping that tasks share on purpose, with a version for every key and compare-and-set.
 
     memo = shared_map("memo", initial={"customer-42": "new"})
     snapshot = memo.snapshot("customer-42")
     summary = await summarize(snapshot.value)
     memo.compare_and_set("customer-42", snapshot, summary)  # False when another task was faster
 
-Like a `SharedCell`, it holds values as they are, and lives on one event loop.
+Like a `SharedCell`, it holds values without copying them, and lives on one event loop.
 
 Every change takes the next version of the whole map, so a key that was deleted and set again has a greater
-version than before. Of keys that are not there, the versions of the latest 1,024 deletions are known exactly;
-an older one may make a comparison fail that could have held, never the other way round. So keys that come and
-go do not take memory for ever.
+version than before. For missing keys, the versions of the latest 1,024 deletions are known exactly; for an
+older one, a comparison may fail that should succeed, but never succeed that should fail. So keys that come
+and go do not use memory for ever.
 """
 
 from collections import OrderedDict
@@ -33,11 +33,11 @@ Value = TypeVar("Value")
 Default = TypeVar("Default")
 
 KNOWN_DELETIONS = 1_024
-"""Of how many deletions a map knows the version."""
+"""The number of deletions whose versions a map remembers."""
 
 
 class SharedMap(Generic[Key, Value]):
-    """Shared values by key. Made by hand for those it is handed to, or with a name by `shared_map`.
+    """Shared values by key. Made directly to be passed around, or with a name by `shared_map`.
 
     Args:
         initial: The first entries.
@@ -52,7 +52,7 @@ class SharedMap(Generic[Key, Value]):
         self._forgotten_deletion = 0
 
     def __deepcopy__(self, memo: object) -> "SharedMap[Key, Value]":
-        """Itself: it is shared by those who hold it, also as a task-local value."""
+        """Return itself: everything that holds it shares it, even as a task-local value."""
         return self
 
     @overload
@@ -60,13 +60,13 @@ class SharedMap(Generic[Key, Value]):
     @overload
     def get(self, key: Key, default: Default) -> Value | Default: ...
     def get(self, key: Key, default: object = None) -> object:
-        """The value of a key; the default when there is none."""
+        """Return the value of a key, or the default when there is none."""
         self._state.reads += 1
         entry = self._entries.get(key)
         return default if entry is None else entry[0]
 
     def set(self, key: Key, value: Value) -> Value | None:
-        """Set the value of a key, whatever it is now.
+        """Set the value of a key, whatever its current value.
 
         Returns:
             The previous value; None when there was none.
@@ -76,7 +76,7 @@ class SharedMap(Generic[Key, Value]):
         return None if previous is None else previous[0]
 
     def delete(self, key: Key) -> Value | None:
-        """Delete a key. Deleting one that is not there changes nothing.
+        """Delete a key. Deleting a missing key changes nothing.
 
         Returns:
             The value it had; None when there was none.
@@ -90,12 +90,12 @@ class SharedMap(Generic[Key, Value]):
         return previous[0]
 
     def items(self) -> tuple[tuple[Key, Value], ...]:
-        """The keys with their values at this moment, in the order in which the keys came."""
+        """Return the current keys and values, in the order in which the keys were added."""
         self._state.reads += 1
         return tuple((key, value) for key, (value, _) in self._entries.items())
 
     def snapshot(self, key: Key) -> Snapshot[Value | None]:
-        """The value of a key with its version, for `compare_and_set`. A missing key has a version too."""
+        """Return the value of a key with its version, for `compare_and_set`. A missing key has one too."""
         self._state.reads += 1
         entry = self._entries.get(key)
         return Snapshot(
@@ -110,15 +110,15 @@ class SharedMap(Generic[Key, Value]):
 
         Args:
             key: The key.
-            expected: A snapshot of this key, which holds until the key is set or deleted; or a value, which
-                holds when it is, or equals, the present one. Only a snapshot can expect that there is none.
+            expected: A snapshot of this key, valid until the key is set or deleted; or a value, which matches
+                if it is, or equals, the current one. Only a snapshot can expect a missing key.
             value: The new value.
 
         Returns:
             Whether it was set.
 
         Raises:
-            ValueError: The snapshot was taken of something else.
+            ValueError: The snapshot is of another key or object.
         """
         is_snapshot = isinstance(expected, Snapshot)
         if is_snapshot:
@@ -133,7 +133,7 @@ class SharedMap(Generic[Key, Value]):
         return True
 
     def update(self, key: Key, function: Callable[[Value], Value], *, default: Value) -> Value:
-        """Set what a function makes of a value. A function that changes the key itself is asked again.
+        """Set a value to the result of a function. A function that changes the key itself is called again.
 
         Args:
             key: The key.
@@ -156,7 +156,7 @@ class SharedMap(Generic[Key, Value]):
         raise UpdateConflictError(f"the function of the update changes the key {key!r} that it updates")
 
     async def changed(self, *, since: int) -> int:
-        """Wait for a change of any key. To watch one value alone, put it into a `SharedCell`.
+        """Wait for a change of any key. To observe a single value, use a `SharedCell`.
 
         Args:
             since: The version after which a change counts: that of a snapshot, or of the statistics.
@@ -171,7 +171,7 @@ class SharedMap(Generic[Key, Value]):
         return self._state.version
 
     def statistics(self) -> SharedStatistics:
-        """Figures at this moment, of all keys together."""
+        """Return the current statistics, of all keys together."""
         return self._state.statistics()
 
     def __repr__(self) -> str:
@@ -197,16 +197,16 @@ _MAPS: Family[SharedMap[Any, Any]] = Family(title="shared map")
 def shared_map(
     name: str, *, initial: Mapping[Key, Value] | None = None, scope: NamespaceKind | None = None
 ) -> SharedMap[Key, Value]:
-    """The shared map of a name, made when there is none.
+    """Return the shared map of a name; make it when there is none.
 
     Args:
         name: The name.
-        initial: The first entries of a new map; a map that exists keeps its own. They are copied.
-        scope: The map belongs to the innermost extent of this kind around the caller and ends with it. None:
-            to the run around the caller, without one to the process.
+        initial: The first entries of a new map, copied; ignored if the map exists.
+        scope: The map belongs to the innermost scope of this kind around the caller and ends with it. None:
+            to the run around the caller, or to the process outside a run.
 
     Raises:
-        NamespaceLeftError: The extent has ended.
-        UnknownNamespaceError: No such extent surrounds the caller.
+        NamespaceLeftError: The scope has ended.
+        UnknownNamespaceError: No such scope encloses the caller.
     """
     return find_shared_namespace(scope).get_or_add(_MAPS, name, lambda: SharedMap(initial))

@@ -1,9 +1,9 @@
-"""Shared cells, and what they have in common with maps: versions, statistics, waits for a change.
+"""Shared cells, and the parts that they share with maps: versions, statistics, waits for a change.
 
-A cell is a value that tasks share on purpose, with snapshots that have versions, and compare-and-set:
+A cell is a value that tasks share on purpose, with versioned snapshots and compare-and-set:
 
     budget = shared_cell("tokens", initial=0)
-    budget.update(lambda tokens: tokens + 1)                # at once: no other task comes between
+    budget.update(lambda tokens: tokens + 1)                # atomic: no other task runs in between
 
     while True:                                             # with an await between reading and writing
         snapshot = budget.snapshot()
@@ -11,10 +11,10 @@ A cell is a value that tasks share on purpose, with snapshots that have versions
         if budget.compare_and_set(snapshot, planned):
             break
 
-Versions tell a value that stayed from one that was changed and changed back (the ABA case).
+Versions distinguish a value that stayed from one that was changed and changed back (the ABA problem).
 
-Values are held as they are, not copied: put immutable ones in. A list inside a cell is changed by whoever
-holds it, and the cell does not notice. Everything happens on one event loop: other threads come in through
+Values are not copied, so use immutable ones: any code that holds a list from a cell can change it without the
+cell noticing. Everything happens on one event loop: other threads call in through
 `anyio.from_thread`.
 """
 
@@ -33,7 +33,7 @@ Value_co = TypeVar("Value_co", covariant=True)
 Result = TypeVar("Result")
 
 UPDATE_ATTEMPTS = 100
-"""How often an update is tried whose function changes what it updates."""
+"""The number of attempts for an update whose function changes the value that it updates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Snapshot(Generic[Value_co]):
 
     Args:
         value: The value itself, not a copy. None when there was none.
-        version: Grows with every change, also with one that sets an equal value. Versions may be compared;
+        version: Grows with every change, even with one that sets an equal value. Versions may be compared;
             their differences mean nothing.
         is_present: Whether there was a value. A cell always has one; a key of a map may have none.
         origin: The cell or map that was read.
@@ -56,14 +56,14 @@ class Snapshot(Generic[Value_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedStatistics:
-    """Figures of a shared cell or map at one moment.
+    """Statistics of a shared cell or map at one moment.
 
     Args:
         reads: The number of reads.
-        writes: The number of times that something was set or deleted without a comparison.
-        compare_and_set_successes: Comparisons that held, so that something was set.
-        compare_and_set_failures: Comparisons that did not hold, so that nothing was set.
-        stale_reads: The number of these that failed because a snapshot was out of date, whatever the value.
+        writes: The number of changes (sets and deletions) without a comparison.
+        compare_and_set_successes: Comparisons that succeeded, so that the value was set.
+        compare_and_set_failures: Comparisons that failed, so that nothing was set.
+        stale_reads: The number of those that failed because a snapshot was out of date, whatever the value.
         version: The version of the latest change: the sum of `writes` and `compare_and_set_successes`.
     """
 
@@ -76,7 +76,7 @@ class SharedStatistics:
 
 
 class SharedState:
-    """The version of a cell or map, and what is counted. Not for several threads."""
+    """The version of a cell or map, and its counters. Not thread-safe."""
 
     def __init__(self) -> None:
         self.reads = 0
@@ -92,27 +92,27 @@ class SharedState:
         return self._writes + self._successes
 
     def count_write(self) -> int:
-        """Note a change without a comparison, and wake those who wait; gives its version."""
+        """Record a change without a comparison, and wake the waiting tasks; return its version."""
         self._writes += 1
         self._announce()
         return self.version
 
     def count_success(self) -> int:
-        """Note a change after a comparison, and wake those who wait; gives its version."""
+        """Record a change after a comparison, and wake the waiting tasks; return its version."""
         self._successes += 1
         self._announce()
         return self.version
 
     def count_failure(self, *, is_stale: bool) -> None:
-        """Note a comparison that did not hold."""
+        """Record a comparison that failed."""
         self._failures += 1
         self._stale_reads += is_stale
 
     async def wait_changed(self, since: int) -> None:
-        """Wait until the version is greater than a given one.
+        """Wait until the version is greater than the given one.
 
         Raises:
-            ValueError: The given version has never been.
+            ValueError: The given version does not exist yet.
         """
         check_whole_number("since", since, least=0)
         if since > self.version:
@@ -124,7 +124,7 @@ class SharedState:
             await self._changed.wait()
 
     def statistics(self) -> SharedStatistics:
-        """Figures at this moment."""
+        """Return the current statistics."""
         return SharedStatistics(
             reads=self.reads,
             writes=self._writes,
@@ -144,7 +144,7 @@ def refuse_coroutine(result: Result) -> Result:
     """Return the result of an update function, unless the function was async.
 
     Raises:
-        TypeError: It gave a coroutine.
+        TypeError: The function returned a coroutine.
     """
     if isinstance(result, Coroutine):
         cast("Coroutine[Any, Any, Any]", result).close()
@@ -153,13 +153,14 @@ def refuse_coroutine(result: Result) -> Result:
 
 
 def find_shared_namespace(scope: NamespaceKind | None) -> Namespace:
-    """The namespace of a shared cell or map.
+    """Find the namespace of a shared cell or map.
 
     Args:
-        scope: The innermost extent of this kind. None: the run around the caller, without one the process.
+        scope: The innermost scope of this kind. None: the run around the caller, or the process outside a
+            run.
 
     Raises:
-        UnknownNamespaceError: No such extent surrounds the caller.
+        UnknownNamespaceError: No such scope encloses the caller.
     """
     if scope is not None:
         return find_namespace(scope)
@@ -170,7 +171,7 @@ Value = TypeVar("Value")
 
 
 class SharedCell(Generic[Value]):
-    """One shared value. Made by hand for those it is handed to, or with a name by `shared_cell`.
+    """One shared value. Made directly to be passed around, or with a name by `shared_cell`.
 
     Args:
         initial: The first value.
@@ -181,16 +182,16 @@ class SharedCell(Generic[Value]):
         self._state = SharedState()
 
     def __deepcopy__(self, memo: object) -> "SharedCell[Value]":
-        """Itself: it is shared by those who hold it, also as a task-local value."""
+        """Return itself: everything that holds it shares it, even as a task-local value."""
         return self
 
     def get(self) -> Value:
-        """The value."""
+        """Return the value."""
         self._state.reads += 1
         return self._value
 
     def set(self, value: Value) -> Value:
-        """Set the value, whatever it is now.
+        """Set the value, whatever its current value.
 
         Returns:
             The previous value.
@@ -200,7 +201,7 @@ class SharedCell(Generic[Value]):
         return previous
 
     def snapshot(self) -> Snapshot[Value]:
-        """The value with its version, for `compare_and_set`."""
+        """Return the value with its version, for `compare_and_set`."""
         self._state.reads += 1
         return Snapshot(value=self._value, version=self._state.version, origin=self)
 
@@ -208,15 +209,15 @@ class SharedCell(Generic[Value]):
         """Set the value if it is still the expected one.
 
         Args:
-            expected: A snapshot of this cell, which holds until anything is set; or a value, which holds
-                when it is, or equals, the present one.
+            expected: A snapshot of this cell, valid until the cell is set; or a value, which matches if it
+                is, or equals, the current one.
             value: The new value.
 
         Returns:
             Whether it was set.
 
         Raises:
-            ValueError: The snapshot was taken of something else.
+            ValueError: The snapshot is of another object.
         """
         is_snapshot = isinstance(expected, Snapshot)
         if is_snapshot:
@@ -234,7 +235,7 @@ class SharedCell(Generic[Value]):
         return True
 
     def update(self, function: Callable[[Value], Value]) -> Value:
-        """Set what a function makes of the value. A function that changes the cell itself is asked again.
+        """Set the value to the result of a function. A function that changes the cell itself is called again.
 
         Args:
             function: Takes the value and returns the new one. It is not async.
@@ -254,13 +255,13 @@ class SharedCell(Generic[Value]):
         raise UpdateConflictError("the function of the update changes the cell that it updates")
 
     async def changed(self, *, since: int) -> Snapshot[Value]:
-        """Wait for a change. Of several changes since then, only the latest is seen.
+        """Wait for a change. If there were several changes since then, only the latest is seen.
 
         Args:
             since: The version after which a change counts, usually that of a snapshot.
 
         Returns:
-            A snapshot that is newer.
+            A newer snapshot.
 
         Raises:
             ValueError: The cell has not had this version yet.
@@ -269,7 +270,7 @@ class SharedCell(Generic[Value]):
         return self.snapshot()
 
     def statistics(self) -> SharedStatistics:
-        """Figures at this moment."""
+        """Return the current statistics."""
         return self._state.statistics()
 
     def __repr__(self) -> str:
@@ -280,16 +281,16 @@ _CELLS: Family[SharedCell[Any]] = Family(title="shared cell")
 
 
 def shared_cell(name: str, *, initial: Value, scope: NamespaceKind | None = None) -> SharedCell[Value]:
-    """The shared cell of a name, made when there is none.
+    """Return the shared cell of a name; make it when there is none.
 
     Args:
         name: The name.
-        initial: The first value of a new cell; a cell that exists keeps its own.
-        scope: The cell belongs to the innermost extent of this kind around the caller and ends with it. None:
-            to the run around the caller, without one to the process.
+        initial: The first value of a new cell; ignored if the cell exists.
+        scope: The cell belongs to the innermost scope of this kind around the caller and ends with it. None:
+            to the run around the caller, or to the process outside a run.
 
     Raises:
-        NamespaceLeftError: The extent has ended.
-        UnknownNamespaceError: No such extent surrounds the caller.
+        NamespaceLeftError: The scope has ended.
+        UnknownNamespaceError: No such scope encloses the caller.
     """
     return find_shared_namespace(scope).get_or_add(_CELLS, name, lambda: SharedCell(initial))

@@ -1,6 +1,6 @@
 """Supervisors: they start children, and restart those that fail.
 
-What becomes of the children is decided in `supervisor_state`, and carried out in `supervisor_driver`.
+`supervisor_state` makes the decisions about children, and `supervisor_driver` executes them.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ SupervisorStatus: TypeAlias = Literal["new", "running", "stopping", "stopped", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Child:
-    """A function that a supervisor is to run.
+    """A function for a supervisor to run.
 
     Args:
         name: Its name.
@@ -50,7 +50,7 @@ class Child:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActorChild(Generic[Instance]):
-    """An actor that a supervisor is to run.
+    """An actor for a supervisor to run.
 
     Args:
         name: Its name.
@@ -67,18 +67,18 @@ class ActorChild(Generic[Instance]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupervisorStatistics:
-    """Figures of a supervisor at one moment.
+    """Statistics of a supervisor at one moment.
 
     Args:
         running: Children that run.
         waiting: Children that will be started or restarted.
-        circuit_open: Children that stay down for a while because there were too many restarts.
+        circuit_open: Children that are not restarted for a while because there were too many restarts.
         stopped: Children that ended without an error or were stopped.
-        failed: Children that failed and are not restarted.
-        suppressed: Children that would be restarted if the supervisor went on.
+        failed: Children that failed and will not be restarted.
+        suppressed: Children that would be restarted if the supervisor were not stopping.
         failures: The number of failures of children so far.
         restarts: The number of restarts of children so far.
-        circuit_openings: The number of times that a child had to stay down for that reason.
+        circuit_openings: The number of times that a child was not restarted for a while for that reason.
     """
 
     running: int
@@ -93,44 +93,44 @@ class SupervisorStatistics:
 
 
 class Supervisor:
-    """Runs children and restarts those that fail; enter it once, with `async with`.
+    """Runs children and restarts those that fail. Enter it once, with `async with`.
 
-    Leaving the block stops the children, the last one first: each is asked to end, and cancelled when it has
-    not after the grace. What a child does in a worker thread cannot be cancelled and is waited for. An error
-    or a cancellation in the block cancels all children at once. A supervisor that gives up stops them as
-    leaving does and raises from the block, so that supervisors can supervise each other: run the inner one
-    with `run`.
+    Leaving the block stops the children, the last one first: each is asked to end, and cancelled if it has
+    not ended after the grace. Work of a child in a worker thread cannot be cancelled and is waited for. An
+    error or a cancellation in the block cancels all children at once. A supervisor that gives up stops them
+    as leaving does and raises from the block, so supervisors can supervise each other: run the inner one with
+    `run`.
 
     - `one_for_one`: a child that fails is restarted.
-    - `one_for_all`: the others are stopped and restarted along with it, those that had returned included.
-    - `rest_for_one`: those that were started after it are.
+    - `one_for_all`: the others are stopped and restarted with it, including those that had returned.
+    - `rest_for_one`: those that were started after it are stopped and restarted with it.
     - `escalate`: the first failure ends the supervisor, which raises that error.
 
-    The cancellation of a child is never a failure. That of something that it awaits, by others, is one on
-    asyncio, where it arrives in the child. A child that is stopped (`stop_child`) is never restarted, an
-    actor that was closed only while messages wait that were sent before. Children with the mode `never` are
-    stopped with others and not restarted with them.
+    The cancellation of a child is never a failure. If others cancel something that it awaits, that is a
+    failure on asyncio, where the cancellation arrives in the child. A child that is stopped (`stop_child`) is
+    never restarted; an actor that was closed is restarted only while messages wait that were sent before.
+    Children with the mode `never` are stopped with others and not restarted with them.
 
-    Restarts are counted over all children, as in Erlang; one that takes others along counts once. When one
-    more is needed than `max_restarts` within `window_seconds`, the supervisor gives up and raises
-    `RestartLimitError`. With `circuit_open_seconds` it does not: the child that needs it stays down for so
-    long and is tried again, which is a restart, too. Under `escalate` there are no restarts to count.
+    Restarts are counted over all children, as in Erlang; a restart of a child with its siblings counts once.
+    If one more is needed than `max_restarts` within `window_seconds`, the supervisor gives up and raises
+    `RestartLimitError`. With `circuit_open_seconds` it does not: the child is restarted after that time,
+    which counts as a restart, too. Under `escalate` there are no restarts to count.
 
     Args:
         strategy: The children that are restarted together.
         children: Children to start when it is entered, in order.
         max_restarts: The greatest number of restarts within the window.
         window_seconds: The length of the rolling window, in seconds.
-        circuit_open_seconds: The time for which a child that needs one more stays down, in seconds. None: the
-            supervisor gives up.
+        circuit_open_seconds: The delay before a child that needs one more restart is restarted, in seconds.
+            None: the supervisor gives up.
         grace_seconds: The time that children have to stop before they are cancelled, in seconds.
         name: Its name in logs.
         max_events: The number of events that are kept.
 
     Raises:
-        NameConflictError: Two of the children have one name.
-        TypeError: The policy of a child is no `Restart`, or an actor cannot be made.
-        ValueError: A value is out of range, or no number.
+        NameConflictError: Two of the children have the same name.
+        TypeError: The policy of a child is not a `Restart`, or `make` of an actor cannot be called.
+        ValueError: A value is out of range or not a number.
     """
 
     def __init__(
@@ -186,11 +186,11 @@ class Supervisor:
         return self._driver.log.events
 
     def watch(self) -> SupervisorEventStream:
-        """An async iterator over the events from now on; it ends when the supervisor has ended."""
+        """Return an async iterator over the events from now on; it ends when the supervisor has ended."""
         return self._driver.log.stream()
 
     def statistics(self) -> SupervisorStatistics:
-        """Figures at this moment."""
+        """Return the current statistics."""
         counts = Counter(child.status for child in self._driver.state.children)
         return SupervisorStatistics(
             running=counts["running"],
@@ -212,7 +212,7 @@ class Supervisor:
         """Run a function as a child. It has the context variables of the caller, each time it runs.
 
         Args:
-            name: The name of the child. One that has ended for good may have had it.
+            name: The name of the child. It may be that of a child that has ended permanently.
             function: An async function without arguments.
             restart: The restart policy; None for the default one.
 
@@ -233,10 +233,10 @@ class Supervisor:
     ) -> ActorHandle[Instance]:
         """Run an actor as a child.
 
-        The handle stays the same over restarts, and messages that wait are not lost. The asker of a message
-        that crashes the actor gets the error. An actor that is closed or stopped handles what was sent to it
-        before: one that is closed while it waits for its restart is started at once for that. One that its
-        supervisor stops while it is being restarted refuses what waits.
+        The handle stays the same over restarts, and waiting messages are not lost. The asker of a message
+        that crashes the actor gets the error. An actor that is closed or stopped handles the messages sent to
+        it before: one that is closed while it waits for its restart is started at once for that. One that its
+        supervisor stops while it is being restarted refuses the waiting messages.
 
         Args:
             name: The name of the child, and of the actor.
@@ -255,7 +255,7 @@ class Supervisor:
         return ActorHandle(core)
 
     def find_actor(self, name: str) -> ActorHandle[Any] | None:
-        """The handle of the actor that is the child of that name; None when no actor is."""
+        """Return the handle of the actor child of that name; None when there is no such actor."""
         runner = self._driver.runners.get(name)
         return ActorHandle(runner.core) if isinstance(runner, ActorRunner) else None
 
@@ -264,26 +264,25 @@ class Supervisor:
 
         Args:
             name: Its name.
-            grace_seconds: The time that it has before it is cancelled, in seconds; None for that of the
-                supervisor.
+            grace_seconds: The time before it is cancelled, in seconds; None for that of the supervisor.
 
         Raises:
             KeyError: There is no such child.
-            SupervisorDeadlockError: The caller is this child, or a child somewhere below it.
-            ValueError: The grace is negative, or no number.
+            SupervisorDeadlockError: The caller is this child, or a descendant of it.
+            ValueError: The grace is negative or not a number.
         """
         await self._driver.stop_child(name, self._checked_grace(grace_seconds))
 
     def forget_child(self, name: str) -> None:
-        """Forget a child that has ended for good, so that it takes no memory.
+        """Remove a child that has ended permanently, so that it uses no memory.
 
         Raises:
             KeyError: There is no such child.
-            NameConflictError: It has not ended for good.
+            NameConflictError: It has not ended permanently.
         """
         self._driver.forget(name)
 
-    # ---- the whole
+    # ---- the supervisor itself
 
     async def __aenter__(self) -> Self:
         if self._driver.task_group is not None:
@@ -308,46 +307,46 @@ class Supervisor:
         """Stop the children, the last one first, and wait until all have ended.
 
         Args:
-            grace_seconds: The time that they have, all in all, before they are cancelled, in seconds; None
-                for that of the supervisor. Of two calls the shorter one counts.
+            grace_seconds: The total time before they are cancelled, in seconds; None for that of the
+                supervisor. Of two calls the shorter grace counts.
 
         Raises:
-            SupervisorDeadlockError: The caller is a child, or one somewhere below; see `request_stop`.
+            SupervisorDeadlockError: The caller is a child or a descendant of one; see `request_stop`.
             SupervisorEndedError: The supervisor is not entered.
-            ValueError: The grace is negative, or no number.
+            ValueError: The grace is negative or not a number.
         """
         self._driver.check_waiter()
         self.request_stop(grace_seconds)
         await self._driver.wait_ended()
 
     def request_stop(self, grace_seconds: float | None = None) -> None:
-        """Stop the children, the last one first, without waiting. A child may do this, too.
+        """Stop the children, the last one first, without waiting. A child may call this, too.
 
         Args:
             grace_seconds: As with `stop`.
 
         Raises:
             SupervisorEndedError: The supervisor is not entered.
-            ValueError: The grace is negative, or no number.
+            ValueError: The grace is negative or not a number.
         """
         grace = self._checked_grace(grace_seconds)
         self._driver.check_entered()
         self._driver.request_stop(grace)
 
     async def wait_ended(self) -> None:
-        """Wait until every child has ended for good.
+        """Wait until every child has ended permanently.
 
         Raises:
-            SupervisorDeadlockError: The caller is a child, or one somewhere below.
+            SupervisorDeadlockError: The caller is a child or a descendant of one.
             SupervisorEndedError: The supervisor is not entered.
         """
         self._driver.check_entered()
         await self._driver.wait_children_ended()
 
     async def run(self) -> None:
-        """Enter, and leave when every child has ended for good, or when a supervisor around asks to stop.
+        """Enter, and leave when every child has ended permanently, or when a parent supervisor asks to stop.
 
-        This is how a supervisor becomes the child of another one: `outer.start("inner", lambda:
+        This makes a supervisor the child of another one: `outer.start("inner", lambda:
         Supervisor(children=[…]).run())`.
         """
         outer = find_child()
@@ -373,7 +372,7 @@ _FirstChild: TypeAlias = tuple[str, Restart, Callable[[], ChildRunner]]
 
 
 def _checked_children(children: Iterable[Child | ActorChild[Any]]) -> tuple[_FirstChild, ...]:
-    """The name, the policy, and what makes the runner of each child: in the context of whoever enters."""
+    """Return the name, policy and runner factory of each child, in the context of the code that enters."""
     checked: dict[str, _FirstChild] = {}
     for child in children:
         check_restart(child.restart)

@@ -6,9 +6,10 @@
        ├──────────────────────────────────────────┤
        └─ down ◄──────────────────────────────────┴─► over ─► concluded
 
-What has to begin, and is to stop before it has, goes from `waiting` through `begins_to_stop` to `to_stop`.
+A child that must start, even if it is to stop first, goes from `waiting` through `begins_to_stop` to
+`to_stop`.
 
-Plain values and arithmetic. What a supervisor makes of them is decided in `supervisor_state`.
+Plain values and arithmetic. `supervisor_state` makes the supervisor's decisions with them.
 """
 
 import math
@@ -37,14 +38,14 @@ class Restart:
     apart that fail together.
 
     Args:
-        mode: After which endings it is restarted.
+        mode: The endings after which it is restarted.
         backoff_seconds: The delay before the first restart within the window, in seconds.
         max_backoff_seconds: The longest delay, jitter not included, in seconds.
-        factor: By how much the delay grows from one restart to the next.
+        factor: The factor by which the delay grows from one restart to the next.
         jitter_seconds: The greatest addition to the delay, in seconds.
 
     Raises:
-        ValueError: A value is out of range, or no number.
+        ValueError: A value is out of range or not a number.
     """
 
     mode: RestartMode = "on_failure"
@@ -83,16 +84,16 @@ class Restart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartLimit:
-    """Limit for the restarts of all children together, and the reaction of the supervisor.
+    """Limit for the restarts of all children together, and what a supervisor does when it is reached.
 
     Args:
         max_restarts: The greatest number of restarts within the window.
         window_seconds: The length of the rolling window, in seconds.
-        circuit_open_seconds: The time for which a child that would need one more stays down before it is
-            tried again, in seconds. None: the supervisor gives up instead.
+        circuit_open_seconds: The delay before a child that needs one more restart is restarted, in seconds.
+            None: the supervisor gives up instead.
 
     Raises:
-        ValueError: A value is out of range, or no number.
+        ValueError: A value is out of range or not a number.
     """
 
     max_restarts: int
@@ -109,7 +110,7 @@ class RestartLimit:
 
 
 class RestartHistory:
-    """The latest restarts, as far back as they matter to a limit.
+    """The latest restarts, as far back as a limit needs them.
 
     Args:
         limit: The limit.
@@ -129,16 +130,16 @@ class RestartHistory:
         return len(self._times)
 
     def add(self, now: float) -> None:
-        """There is a restart."""
+        """Record a restart."""
         self.count += 1
         self._times.append(now)
 
 
 def check_restart(restart: Restart) -> None:
-    """Refuse a policy that is none.
+    """Check a restart policy.
 
     Raises:
-        TypeError: It is no `Restart`.
+        TypeError: It is not a `Restart`.
     """
     if not isinstance(cast("object", restart), Restart):
         raise TypeError(f"restart must be a Restart, not {restart!r}")
@@ -157,20 +158,21 @@ def _check_factor(factor: object) -> None:
 
 ChildStatus: TypeAlias = Literal["running", "waiting", "circuit_open", "stopped", "failed", "suppressed"]
 """`waiting`: it is started soon, or restarted after its delay. `circuit_open`: there were too many restarts,
-and it stays down for a while. `stopped`: it ended without an error, or was stopped. `failed`: it raised, and
-its mode does not restart it, or it was closed and has nothing left to do. `suppressed`: it raised, and its
-mode would restart it, but it or the supervisor stops."""
+and it is not restarted for a while. `stopped`: it ended without an error, or was stopped. `failed`: it
+raised, and its mode does not restart it, or it was closed and has nothing left to do. `suppressed`: it
+raised, and its mode would restart it, but it or the supervisor stops."""
 
 ChildPhase: TypeAlias = Literal[
     "waiting", "begins_to_stop", "running", "to_stop", "asked", "cancelled", "down", "over", "concluded"
 ]
-"""How far the supervisor is with it. `to_stop`: its turn to be asked has not come. `down`: only a sibling
-that takes it along starts it again. `over`: nothing does; `concluded`: and those who wait for it know."""
+"""Progress of the supervisor with a child. `to_stop`: its turn to be asked has not come. `down`: it starts
+again only if it is restarted with a sibling. `over`: it never starts again; `concluded`: and the tasks that
+wait for it were notified."""
 
 ALIVE: tuple[ChildPhase, ...] = ("running", "to_stop", "asked", "cancelled")
 STOPPING: tuple[ChildPhase, ...] = ("begins_to_stop", "to_stop", "asked", "cancelled")
 UP: tuple[ChildPhase, ...] = ("waiting", "begins_to_stop", *ALIVE)
-"""It runs, or is going to."""
+"""The phases in which it runs, or will run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +190,7 @@ class ChildEnding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildState:
-    """A child at one moment.
+    """A snapshot of a child.
 
     Args:
         name: Its name.
@@ -197,7 +199,7 @@ class ChildState:
         last_error: The latest error it raised; None for none.
         restart_at: The time of its next restart, in seconds on the clock of the event loop
             (`anyio.current_time`); None unless it waits.
-        is_stopping: Whether it was asked to stop, or will be when those after it have stopped.
+        is_stopping: Whether it was asked to stop, or will be when the children after it have stopped.
     """
 
     name: str
@@ -209,14 +211,14 @@ class ChildState:
 
 
 class ChildRecord:
-    """A child. Its phase is changed by `ChildTable.move` only.
+    """A child. Only `ChildTable.move` changes its phase.
 
     Args:
         name: Its name.
         restart: Its policy.
         history: Its restarts.
         start_at: The time of its start.
-        must_begin: Whether it is started even when it is to stop before: it has something to finish.
+        must_begin: Whether it is started even if it is to stop first, because it has something to finish.
     """
 
     __slots__ = (
@@ -245,12 +247,12 @@ class ChildRecord:
         self.phase: ChildPhase = "waiting"
         self.position = 0  # in the order of starting; set by the table
         self.status: ChildStatus = "waiting"
-        self.start_at: float | None = start_at  # of one that runs: it is to be stopped and started again then
+        self.start_at: float | None = start_at  # if it runs, it is stopped and restarted then
         self.start_count = 0
         self.stop_by = 0.0
-        self.is_alone = False  # stopped by itself, and not in its turn with others
+        self.is_alone = False  # stopped on its own, not in turn with the others
         self.last_error: Exception | None = None
-        self.has_failed = False  # the last time it ran
+        self.has_failed = False  # in its last run
 
     @property
     def is_alive(self) -> bool:
@@ -264,7 +266,7 @@ class ChildRecord:
 
     @property
     def is_down_for_good(self) -> bool:
-        """Whether it does not run and is not going to, unless a sibling takes it along in a restart."""
+        """Whether it does not run and will not, unless it is restarted with a sibling."""
         return self.phase not in UP
 
     @property
@@ -289,7 +291,7 @@ class ChildRecord:
         )
 
     def view(self) -> ChildState:
-        """A snapshot of its present state."""
+        """Return a snapshot of its current state."""
         return ChildState(
             name=self.name,
             status=self.status,
@@ -317,30 +319,30 @@ class ChildTable:
         return self._children[name]
 
     def find(self, name: str) -> ChildRecord | None:
-        """The child of that name, if there is one."""
+        """Return the child of that name, if there is one."""
         return self._children.get(name)
 
     def add(self, child: ChildRecord) -> None:
-        """Add a child after the others. There is none of its name."""
+        """Add a child after the others. Its name must be free."""
         child.position = next(self._positions)
         self._children[child.name] = self._by_phase[child.phase][child.name] = child
 
     def remove(self, child: ChildRecord) -> None:
-        """Forget a child."""
+        """Remove a child."""
         del self._children[child.name], self._by_phase[child.phase][child.name]
 
     def move(self, child: ChildRecord, phase: ChildPhase) -> None:
-        """A child is in another phase from now on."""
+        """Move a child to another phase."""
         del self._by_phase[child.phase][child.name]
         child.phase = phase
         self._by_phase[phase][child.name] = child
 
     def are_any(self, *phases: ChildPhase) -> bool:
-        """Whether a child is in one of these phases."""
+        """Whether any child is in one of these phases."""
         return any(self._by_phase[phase] for phase in phases)
 
     def in_phase(self, phase: ChildPhase) -> tuple[ChildRecord, ...]:
-        """The children in a phase, the one that entered it first at the front."""
+        """Return the children in a phase, in the order in which they entered it."""
         return tuple(self._by_phase[phase].values())
 
 
@@ -363,15 +365,15 @@ supervisor's own."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupervisorEvent:
-    """Something that happened.
+    """An event of a supervisor.
 
     Args:
         kind: The kind of event.
         time: The time, in seconds on the clock of the event loop (`anyio.current_time`).
-        child: The name of the child; None when it is about the supervisor.
-        error: The error that has to do with it, if any.
+        child: The name of the child; None if the event is about the supervisor.
+        error: The related error, if any.
         restart_count: The number of restarts of the child.
-        restart_at: The time of its next restart, on the same clock; None for never or not known.
+        restart_at: The time of its next restart, on the same clock; None if there is none or it is unknown.
     """
 
     kind: SupervisorEventKind
@@ -401,13 +403,13 @@ class SupervisorEventLog:
         return tuple(self._events)
 
     def record(self, event: SupervisorEvent) -> None:
-        """Add an event and wake whoever waits."""
+        """Add an event and wake the waiting tasks."""
         self._events.append(event)
         self._count += 1
         self._wake()
 
     def close(self) -> None:
-        """There will be no more events."""
+        """Record no more events."""
         self._is_closed = True
         self._wake()
 
@@ -417,11 +419,11 @@ class SupervisorEventLog:
             await self._changed.wait()
 
     def stream(self) -> "SupervisorEventStream":
-        """The events from now on."""
+        """Return a stream of the events from now on."""
         return SupervisorEventStream(self, self._count)
 
     async def next_after(self, position: int) -> tuple[SupervisorEvent, int] | None:
-        """Wait for the first event at or after a position; it, and the next position. None at the end."""
+        """Wait for the first event at or after a position; return it and the next position, or None."""
         while position >= self._count:
             if self._is_closed:
                 return None
@@ -438,7 +440,7 @@ class SupervisorEventLog:
 class SupervisorEventStream:
     """An iterator over events as they happen; it ends when the supervisor has ended.
 
-    Who is so slow that more events happen than are kept misses the oldest.
+    A consumer that falls behind by more events than are kept misses the oldest.
     """
 
     def __init__(self, log: SupervisorEventLog, position: int) -> None:

@@ -1,9 +1,9 @@
-"""Carries out what `supervisor_state` decides: starts children, stops them, and says how they ended.
+"""Executes the decisions of `supervisor_state`: starts children, stops them, and reports how they ended.
 
-One task does it all, so that what is done to the children is done in one order. What is decided is carried
-out before anything else can happen: nothing is awaited in between.
+A single task does all of it, so the actions have one order. Each decision is executed before anything else
+can happen: there is no await in between.
 
-The children are functions and actors; a runner carries out one of them, whenever `supervisor_state` says.
+The children are functions and actors; a runner runs one of them, whenever `supervisor_state` decides so.
 """
 
 import logging
@@ -33,7 +33,7 @@ from .task_group import raising_foreign_cancellations
 
 
 class SupervisorPosition:
-    """The position of a supervisor: the child of another supervisor that has entered it, if one has."""
+    """The position of a supervisor: the child of another supervisor that has entered it, if any."""
 
     __slots__ = ("outer",)
 
@@ -42,10 +42,10 @@ class SupervisorPosition:
 
 
 class ChildRunner(ABC):
-    """Runs a child, once or several times, one time after the other."""
+    """Runs a child, once or several times in sequence."""
 
     must_begin: ClassVar[bool] = False
-    """Whether it is started even when it is to stop before."""
+    """Whether it is started even if it is to stop first."""
 
     def __init__(self) -> None:
         self.context = copy_context()
@@ -56,12 +56,12 @@ class ChildRunner(ABC):
 
     @property
     def is_caller(self) -> bool:
-        """Whether the caller is the child, and not merely a task that it started."""
+        """Whether the caller is the child itself, not merely a task that it started."""
         return self._task_id is not None and self._task_id == anyio.get_current_task().id
 
     @contextmanager
     def owned(self) -> Generator[None, None, None]:
-        """The current task, which ends with the child, runs it."""
+        """Mark the current task, which ends with the child, as the one that runs it."""
         _current.set(self)
         self._task_id = anyio.get_current_task().id
         try:
@@ -79,7 +79,7 @@ class ChildRunner(ABC):
 
     @abstractmethod
     def ask_to_stop(self, *, is_final: bool) -> bool:
-        """Ask it to end soon; whether it can hear that.
+        """Ask it to end soon; return whether it can notice the request.
 
         Args:
             is_final: Whether it will not be started again.
@@ -91,15 +91,15 @@ class ChildRunner(ABC):
         return False
 
     def call_when_closed(self, call: Callable[[], object]) -> None:
-        """Call something when it is to end, or has ended, while it does not run. Only some can be closed."""
+        """Register a callback for when it is closed while not running. Only some children can be closed."""
         return
 
     def call_to_stop(self, call: Callable[[], object]) -> None:
-        """Call something when whoever watches wants it to end. Some end by themselves then."""
+        """Register a callback for when an observer wants it to end. Some children then end by themselves."""
         return
 
     def conclude(self, error: Exception | None) -> None:
-        """It will not be started again. Concluding again changes nothing.
+        """Note that it will not be started again. Calling it again has no effect.
 
         Args:
             error: The last error that it raised; None for none.
@@ -108,7 +108,7 @@ class ChildRunner(ABC):
 
 
 class SupervisedChild:
-    """The child of a supervisor in which the caller runs; `current_child` gives it.
+    """The supervised child in which the caller runs; `current_child` returns it.
 
     Args:
         name: The name of the child.
@@ -125,7 +125,7 @@ class SupervisedChild:
 
     @property
     def is_stop_requested(self) -> bool:
-        """Whether the supervisor asks the child to return. When it does not, it is cancelled later."""
+        """Whether the supervisor has asked the child to return. If it does not, it is cancelled later."""
         return self._is_stop_requested.is_set()
 
     async def wait_stop_requested(self) -> None:
@@ -171,18 +171,18 @@ class FunctionRunner(ChildRunner):
             await self._function()
 
     def ask_to_stop(self, *, is_final: bool) -> bool:
-        """Ask the function to return; False when it never asked for its `current_child`."""
+        """Ask the function to return; return False if it never called `current_child`."""
         self._child.request_stop()
         return self._has_asked
 
     def call_to_stop(self, call: Callable[[], object]) -> None:
-        """Call something when whoever watches wants the function to end."""
+        """Register a callback for when an observer wants the function to end."""
         self._stop = call
 
     def conclude(self, error: Exception | None) -> None:
-        """The function will not be called again."""
+        """Note that the function will not be called again."""
         self._node.end()
-        self._stop = None  # it holds the runner
+        self._stop = None  # it references the runner
         super().conclude(error)
 
     def _stop_now(self) -> None:
@@ -191,13 +191,13 @@ class FunctionRunner(ChildRunner):
 
 
 class ActorRunner(ChildRunner):
-    """An actor, one life each time.
+    """Runs an actor, one life per run.
 
     Args:
         core: The actor.
     """
 
-    must_begin = True  # it handles what was sent before it was stopped
+    must_begin = True  # it handles the messages sent before it was stopped
 
     def __init__(self, core: ActorCore) -> None:
         super().__init__()
@@ -219,7 +219,7 @@ class ActorRunner(ChildRunner):
             await self.core.live()
 
     def ask_to_stop(self, *, is_final: bool) -> bool:
-        """Let the actor handle what was sent to it, or only what it has in hand when it will live again."""
+        """Let the actor handle the messages sent to it, or only the current one if it will live again."""
         if is_final:
             self.core.close()
         else:
@@ -227,11 +227,11 @@ class ActorRunner(ChildRunner):
         return True
 
     def call_when_closed(self, call: Callable[[], object]) -> None:
-        """Call something when the actor is closed between two lives."""
+        """Register a callback for when the actor is closed between two lives."""
         self.core.when_closed = call
 
     def conclude(self, error: Exception | None) -> None:
-        """Refuse what waits in the mailbox."""
+        """Refuse the messages that wait in the mailbox."""
         self.core.end(error)
         super().conclude(error)
 
@@ -240,13 +240,13 @@ _current: ContextVar[ChildRunner | None] = ContextVar("nighthawk_async_supervise
 
 
 def find_child() -> SupervisedChild | None:
-    """The child of a supervisor in which the caller runs; None when it runs in none."""
+    """Return the supervised child in which the caller runs; None when it runs in none."""
     runner = _current.get()
     return runner.find_child() if isinstance(runner, FunctionRunner) else None
 
 
 def enclosing_runners() -> Iterator[ChildRunner]:
-    """The child that is the caller, the one that has entered the supervisor of that child, and so on."""
+    """Iterate over the child that is the caller, the one that has entered its supervisor, and so on."""
     runner = _current.get()
     if runner is None or not runner.is_caller:
         return
@@ -256,10 +256,10 @@ def enclosing_runners() -> Iterator[ChildRunner]:
 
 
 def current_child() -> SupervisedChild:
-    """The child of a supervisor in which the caller runs: a function that `Supervisor.start` was given.
+    """Return the supervised child in which the caller runs: a function passed to `Supervisor.start`.
 
-    A function that asks for it is expected to return when a stop is requested, and is given time for that.
-    One that never does is cancelled at once.
+    A function that calls this is expected to return when a stop is requested, and is given time for that. One
+    that never calls it is cancelled at once.
 
     Raises:
         ActorError: The caller does not run in such a function.
@@ -279,7 +279,7 @@ class SupervisorDriver:
     Args:
         name: The name of the supervisor.
         strategy: The children that are restarted together.
-        limit: The number of restarts that is too many.
+        limit: The limit for restarts.
         grace_seconds: The time that children have to stop before they are cancelled, in seconds.
         max_events: The number of events that are kept.
     """
@@ -306,21 +306,21 @@ class SupervisorDriver:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing runs any more."""
+        """Whether no child runs any more."""
         return self._has_ended.is_set()
 
     def check_running(self) -> None:
-        """Refuse to start children in a supervisor that is not entered, or is stopping."""
+        """Raise unless the supervisor is entered and not stopping, so that it can start children."""
         if self.task_group is None or self.state.is_stopping:
-            raise SupervisorEndedError(f"the supervisor {self.name!r} does not run, and starts nothing")
+            raise SupervisorEndedError(f"the supervisor {self.name!r} is not running, so it starts nothing")
 
     def check_entered(self) -> None:
-        """Refuse to stop or to be waited for before it runs."""
+        """Raise unless the supervisor is entered, so that it can be stopped or waited for."""
         if self.task_group is None:
             raise SupervisorEndedError(f"the supervisor {self.name!r} is not entered")
 
     def start_in(self, task_group: TaskGroup) -> None:
-        """Run in a task group from now on, and so do the children."""
+        """Run in a task group from now on, together with the children."""
         self.task_group = task_group
         self._place.outer = next(enclosing_runners(), None)
         task_group.start_soon(self.drive, name=f"supervisor {self.name}")
@@ -329,7 +329,7 @@ class SupervisorDriver:
         """Start a child soon.
 
         Raises:
-            TypeError: The policy is no `Restart`.
+            TypeError: The policy is not a `Restart`.
         """
         check_restart(restart)
         now = anyio.current_time()
@@ -343,7 +343,7 @@ class SupervisorDriver:
         self._happened.set()
 
     def forget(self, name: str) -> None:
-        """Forget a child that has ended for good."""
+        """Remove a child that has ended permanently."""
         forgotten = self.state.remove(name)
         self.runners.pop(name).conclude(forgotten.last_error)
 
@@ -362,17 +362,17 @@ class SupervisorDriver:
         await runner.has_concluded.wait()
 
     async def wait_children_ended(self) -> None:
-        """Wait until every child has ended for good."""
+        """Wait until every child has ended permanently."""
         self.check_waiter()
         while not (self.state.is_idle or self.has_ended):
             await self.log.wait_changed()
 
     async def wait_ended(self) -> None:
-        """Wait until nothing runs any more."""
+        """Wait until no child runs any more."""
         await self._has_ended.wait()
 
     def check_waiter(self) -> None:
-        """Refuse to let a child wait for all children, and so for itself."""
+        """Raise when a child would wait for all children, and so for itself."""
         for runner in enclosing_runners():
             if runner.place is self._place:
                 raise SupervisorDeadlockError(
@@ -381,10 +381,10 @@ class SupervisorDriver:
                 )
 
     async def drive(self) -> None:
-        """Do what the state decides, until it has ended.
+        """Execute the decisions of the state until it has ended.
 
         Raises:
-            Exception: Why it has given up.
+            Exception: The reason why it has given up.
         """
         while True:
             self._happened = anyio.Event()
@@ -400,7 +400,7 @@ class SupervisorDriver:
             raise self.state.failure
 
     def end(self) -> None:
-        """Nothing runs any more, also when it was cancelled from outside. Again changes nothing."""
+        """End, also after a cancellation from outside. Calling it again has no effect."""
         if self.has_ended:
             return
         self.state.end(anyio.current_time())
@@ -423,10 +423,10 @@ class SupervisorDriver:
                 runner.conclude(action.error)
 
     def _start(self, name: str, runner: ChildRunner) -> None:
-        assert self.task_group is not None, "who is not entered starts nothing"
+        assert self.task_group is not None, "the supervisor is entered before it starts children"
         runner.prepare()
         earlier, self._has_begun = self._has_begun, anyio.Event()
-        # The task copies the context in force.
+        # The task copies the active context.
         runner.context.run(
             self.task_group.start_soon, self._run_child, name, runner, earlier, self._has_begun
         )
@@ -440,7 +440,7 @@ class SupervisorDriver:
                 await _take_turn(earlier, has_begun)
                 await runner.run()
                 ending = ChildEnding(kind="returned")
-        except Exception as error:  # whatever it is, the policy decides what becomes of it
+        except Exception as error:  # the policy decides how to handle any error
             ending = ChildEnding(kind="failed", error=error)
         finally:
             if runner.is_finished:
@@ -465,7 +465,7 @@ class SupervisorDriver:
 
 
 async def _take_turn(earlier: anyio.Event, has_begun: anyio.Event) -> None:
-    """Begin after the one that was started before, so that children begin in their order."""
+    """Start after the child that was started before, so that children start in their order."""
     try:
         await earlier.wait()
     finally:

@@ -1,7 +1,7 @@
 """Decisions of a supervisor: starting, stopping, giving up.
 
-Plain state without waiting: the supervisor says what happened and what time it is, `advance` says what is to
-be done, and `next_time` when to ask again. Where in doubt it decides as Erlang's supervisors do.
+Plain state without waiting: the supervisor reports events and the current time, `advance` returns the actions
+to take, and `next_time` the time of the next call. Unspecified cases follow Erlang's supervisors.
 """
 
 import math
@@ -25,19 +25,19 @@ from .supervisor_child import (
 )
 
 SupervisorStrategy: TypeAlias = Literal["one_for_one", "one_for_all", "rest_for_one", "escalate"]
-"""What a restart takes along: nothing, all children, or those started after. `escalate`: a failure restarts
-nothing and ends the supervisor."""
+"""The children that are restarted with a failed one: none, all, or those started after it. `escalate`: a
+failure restarts nothing and ends the supervisor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """Something to be done with a child.
+    """An action to take on a child.
 
     Args:
         kind: `start` it; `ask` it to stop; `cancel` it; `conclude` it: it is never started again.
         child: Its name.
         is_final: Whether a child that is asked to stop is not started again.
-        error: Why it is concluded; None for nothing special.
+        error: The reason for its conclusion; None for none.
     """
 
     kind: Literal["start", "ask", "cancel", "conclude"]
@@ -51,9 +51,9 @@ class SupervisorState:
 
     Args:
         strategy: The children that are restarted together.
-        limit: The number of restarts that is too many.
+        limit: The limit for restarts.
         grace_seconds: The time that children have to stop before they are cancelled, in seconds.
-        record: Takes the events.
+        record: A callback for events.
     """
 
     def __init__(
@@ -71,8 +71,8 @@ class SupervisorState:
         self._record = record
         self._children = ChildTable()
         self._takes_along = strategy in ("one_for_all", "rest_for_one")
-        self._turns: list[ChildRecord] | None = []  # who is to be asked to stop, the next one last
-        self._in_turn: ChildRecord | None = None  # who was asked to stop last
+        self._turns: list[ChildRecord] | None = []  # children to be asked to stop, the next one last
+        self._in_turn: ChildRecord | None = None  # the child that was asked to stop last
         self.is_stopping = False
         self.failure: Exception | None = None
         self.failures = self.restarts = self.circuit_openings = 0
@@ -89,19 +89,19 @@ class SupervisorState:
 
     @property
     def is_ended(self) -> bool:
-        """Whether it is over."""
+        """Whether it has ended."""
         return self.is_stopping and self.is_idle
 
-    # ---- what happens
+    # ---- events
 
     def add(self, name: str, restart: Restart, now: float, *, must_begin: bool = False) -> ChildRecord | None:
-        """A child is to be started. One of its name that is down for good is replaced, and given back.
+        """Add a child to be started. One of its name that is down permanently is replaced, and returned.
 
         Args:
             name: Its name.
             restart: Its policy.
-            now: The present time.
-            must_begin: Whether it is started even when it is to stop before: it has something to finish.
+            now: The current time.
+            must_begin: Whether it is started even if it is to stop first, because it has something to finish.
 
         Raises:
             NameConflictError: Another child has the name.
@@ -116,20 +116,20 @@ class SupervisorState:
         return known
 
     def remove(self, name: str) -> ChildRecord:
-        """Forget a child, which is given back.
+        """Remove a child and return it.
 
         Raises:
             KeyError: There is no such child.
-            NameConflictError: It is not down for good.
+            NameConflictError: It is not down permanently.
         """
         child = self._children[name]
         if not child.is_down_for_good:
-            raise NameConflictError(f"the child {name!r} runs, or is going to")
+            raise NameConflictError(f"the child {name!r} is running or will be started")
         self._children.remove(child)
         return child
 
     def stop_child(self, name: str, now: float, grace_seconds: float) -> None:
-        """A child is to stop, and not to be started again.
+        """Stop a child permanently.
 
         Raises:
             KeyError: There is no such child.
@@ -139,7 +139,7 @@ class SupervisorState:
         self._take_down(child, now, grace_seconds)
 
     def stop(self, now: float, grace_seconds: float) -> None:
-        """All children are to stop, the last one first."""
+        """Stop all children, the last one first."""
         if not self.is_stopping:
             self.is_stopping = True
             self._emit("stopping", now)
@@ -147,7 +147,7 @@ class SupervisorState:
             self._take_down(child, now, grace_seconds)
 
     def end(self, now: float) -> None:
-        """Nothing runs any more: what runs at this moment was cancelled from outside before it began."""
+        """Record the end: children still running were cancelled from outside before they started."""
         self.stop(now, 0)
         for child in self._children:
             if not child.is_down_for_good:
@@ -155,7 +155,7 @@ class SupervisorState:
         self._emit("ended", now)
 
     def child_ended(self, name: str, ending: ChildEnding, now: float) -> None:
-        """A child that was started has ended."""
+        """Record that a child that was started has ended."""
         child = self._children[name]
         child.has_failed = ending.error is not None
         if ending.error is not None:
@@ -170,11 +170,11 @@ class SupervisorState:
             self._settle_ended(child, ending, now)
 
     def child_closed(self, name: str, now: float, *, is_finished: bool) -> None:
-        """A child is to end by itself, or has ended; when it waits to be started, it waits no longer.
+        """Record that a child is to end by itself, or has ended; if it waits to be started, it stops waiting.
 
         Args:
             name: Its name.
-            now: The present time.
+            now: The current time.
             is_finished: Whether it has nothing to do in another run; otherwise it is started at once.
         """
         child = self._children[name]
@@ -185,10 +185,10 @@ class SupervisorState:
         else:
             child.start_at = now
 
-    # ---- what is to be done
+    # ---- actions
 
     def advance(self, now: float) -> list[Action]:
-        """Return the actions to take now. There may be more when they are done."""
+        """Return the actions to take now. There may be more once these are done."""
         return [*self._asks(), *self._cancels(now), *self._starts(now), *self._conclusions()]
 
     def next_time(self) -> float:
@@ -199,8 +199,8 @@ class SupervisorState:
         return min([*deadlines, *starts], default=math.inf)
 
     def _asks(self) -> Iterable[Action]:
-        """Ask those to stop that are stopped alone, and of the others the next one."""
-        if self._turns is None:  # others are to stop than before
+        """Ask the children to stop that are stopped on their own, and of the others the next one."""
+        if self._turns is None:  # the set of children to stop has changed
             to_stop = self._children.in_phase("to_stop")
             self._turns = sorted(to_stop, key=lambda child: (child.is_alone, child.position))
         while self._turns:
@@ -234,7 +234,7 @@ class SupervisorState:
             yield Action(kind="start", child=child.name)
 
     def _may_start(self) -> bool:
-        """Children that are restarted together start when all of them have stopped."""
+        """Whether children may start: those restarted together start when all of them have stopped."""
         return not self._takes_along or not self._children.are_any(*STOPPING)
 
     def _conclusions(self) -> Iterable[Action]:
@@ -242,17 +242,17 @@ class SupervisorState:
             self._children.move(child, "concluded")
             yield Action(kind="conclude", child=child.name, error=child.last_error)
 
-    # ---- how an ending is settled
+    # ---- endings
 
     def _settle_stopped(self, child: ChildRecord, ending: ChildEnding) -> None:
-        """It was to stop, and has."""
+        """Handle the end of a child that was to stop."""
         if child.start_at is not None and ending.kind != "finished":
             self._wait(child, "waiting", child.start_at)
         else:
             self._rest(child, "failed" if ending.error is not None else "stopped", is_over=True)
 
     def _settle_ended(self, child: ChildRecord, ending: ChildEnding, now: float) -> None:
-        """It ended by itself."""
+        """Handle the end of a child that ended by itself."""
         error = ending.error
         if error is not None and self._strategy == "escalate":
             self._rest(child, "failed", is_over=True)
@@ -279,7 +279,7 @@ class SupervisorState:
             self._give_up(child, reason, now)
 
     def _schedule(self, child: ChildRecord, status: ChildStatus, start_at: float, now: float) -> None:
-        """It is restarted, and takes others along."""
+        """Restart it, together with its siblings where the strategy says so."""
         companions = self._companions(child)
         start_at = max([start_at, *(each.start_at for each in companions if each.start_at is not None)])
         self._history.add(now)
@@ -297,7 +297,7 @@ class SupervisorState:
         return []
 
     def _take_along(self, child: ChildRecord, start_at: float, now: float) -> None:
-        """It is stopped, and restarted with another child, unless it is not to run again."""
+        """Stop it, and restart it with another child, unless it is not to run again."""
         if child.is_alive:
             self._stop(child, now + self._grace_seconds)
         if child.restart.mode == "never" or child.is_over or child.is_alone:
@@ -307,15 +307,15 @@ class SupervisorState:
         else:
             self._wait(child, "circuit_open" if child.status == "circuit_open" else "waiting", start_at)
 
-    # ---- how a child is changed
+    # ---- changes of a child
 
     def _wait(self, child: ChildRecord, status: ChildStatus, start_at: float) -> None:
-        """It does not run, and is started at that time."""
+        """Mark it as not running, to be started at that time."""
         child.status, child.start_at = status, start_at
         self._children.move(child, "waiting")
 
     def _begin(self, child: ChildRecord, now: float) -> None:
-        """It runs from now on."""
+        """Mark it as running."""
         is_restart = child.start_count > 0
         child.status, child.start_at = "running", None
         child.start_count += 1
@@ -328,7 +328,7 @@ class SupervisorState:
         self._emit("restarted" if is_restart else "started", now, child)
 
     def _stop(self, child: ChildRecord, stop_by: float) -> None:
-        """It is to stop, and is cancelled when it has not until then."""
+        """Stop it, and cancel it if it has not ended by that time."""
         self._turns = None
         if child.is_stopping:
             child.stop_by = min(stop_by, child.stop_by)
@@ -337,7 +337,7 @@ class SupervisorState:
             self._children.move(child, "to_stop" if child.is_alive else "begins_to_stop")
 
     def _take_down(self, child: ChildRecord, now: float, grace_seconds: float) -> None:
-        """It is to be down, and never to be started again."""
+        """Bring it down permanently."""
         if child.is_alive or child.is_stopping or (child.phase == "waiting" and child.is_unstarted):
             child.start_at = None
             self._stop(child, now + grace_seconds)
@@ -347,17 +347,17 @@ class SupervisorState:
             self._children.move(child, "over")
 
     def _suppress(self, child: ChildRecord, now: float) -> None:
-        """It would be started, and is not."""
+        """Cancel its pending start."""
         self._rest(child, "suppressed" if child.has_failed else "stopped", is_over=True)
         self._emit("suppressed", now, child, child.last_error if child.has_failed else None)
 
     def _rest(self, child: ChildRecord, status: ChildStatus, *, is_over: bool) -> None:
-        """It does not run, and is not started again.
+        """Mark it as not running and not to be started again.
 
         Args:
             child: The child.
             status: Its status.
-            is_over: Whether it is over for good, and not merely while no sibling takes it along in a restart.
+            is_over: Whether it is over permanently, and not merely until it is restarted with a sibling.
         """
         child.status, child.start_at = status, None
         self._children.move(child, "over" if is_over else "down")

@@ -1,11 +1,12 @@
-"""A task group whose one error leaves as it is, and cancellations that were not meant for their task.
+"""A task group that raises a single error bare, and cancellations that were not meant for their task.
 
-On asyncio, whoever awaits a future or task that others cancel gets their `CancelledError`. It looks like a
-cancellation of the waiting task and would end that task, and all that it serves, without a word. Trio has no
-such thing, unless a caught `Cancelled` is raised again later.
+On asyncio, a task that awaits a future or task that others cancel gets their `CancelledError`. It looks like
+a cancellation of the waiting task and would silently end that task, and everything that it serves. Trio has
+no such thing, unless a caught `Cancelled` is raised again later.
 
-A task that `asyncio.Task.cancel` ends directly, and no cancel scope, looks the same from here: it fails.
-When asyncio cancels the host of an actor too, in the body of its block, the host ends cancelled all the same.
+A task that is ended directly by `asyncio.Task.cancel`, and not by a cancel scope, looks the same from here:
+it fails. If asyncio cancels the host of an actor too, in the body of its block, the host still ends
+cancelled.
 """
 
 from collections.abc import Generator
@@ -21,23 +22,23 @@ from .errors import ActorError
 
 
 class ForeignCancellationError(ActorError):
-    """Something that was awaited was cancelled, and not the task that awaited it."""
+    """Something that a task awaited was cancelled, but not the task itself."""
 
     def __init__(self) -> None:
         super().__init__("something that was awaited was cancelled, and not the task that awaited it")
 
 
 def is_cancelled() -> bool:
-    """Whether a cancellation of the current task is under way, by a scope around the caller."""
+    """Whether the current task is being cancelled, by a scope around the caller."""
     return anyio.get_current_task().has_pending_cancellation()
 
 
 @contextmanager
 def raising_foreign_cancellations() -> Generator[None, None, None]:
-    """Turn a cancellation that is none of the current task's own into an error.
+    """Turn a cancellation that is not the current task's own into an error.
 
     Raises:
-        ForeignCancellationError: A cancellation came out, and no scope around the caller is cancelled.
+        ForeignCancellationError: A cancellation was raised, and no scope around the caller is cancelled.
     """
     try:
         yield
@@ -50,9 +51,9 @@ def raising_foreign_cancellations() -> Generator[None, None, None]:
 class BareTaskGroup:
     """A task group that raises the error of its only failing task bare, not in an exception group.
 
-    Entering gives the task group, leaving waits for its tasks. When several tasks failed, the exception group
-    is the honest answer. Only the outermost layer is taken off: an exception group that a task raised on
-    purpose stays as it is. An error takes the place of a cancellation, as it does in a `finally` clause.
+    Entering returns the task group, leaving waits for its tasks. If several tasks failed, the exception group
+    is raised. Only the outermost layer is removed: an exception group that a task raised on purpose stays as
+    it is. An error replaces a cancellation, as it does in a `finally` clause.
     """
 
     def __init__(self) -> None:
@@ -74,9 +75,9 @@ class BareTaskGroup:
                 await checkpoint_if_cancelled()
             return is_caught
         if error is exc or _is_copy(error, exc):
-            return False  # what the body raised goes on by itself
-        # Raised outside the handler, so that it does not refer to the group. What the body raised, maybe the
-        # cancellation for this very error, would take the place of its context.
+            return False  # the exception of the body propagates by itself
+        # Raised outside the handler, so that it does not refer to the group. An exception of the body, maybe
+        # the cancellation for this very error, would otherwise replace its context.
         context = error.__context__
         try:
             raise error
@@ -85,7 +86,7 @@ class BareTaskGroup:
 
 
 def _is_copy(error: BaseException, original: BaseException | None) -> bool:
-    """Whether an error is what Trio makes of a group that it has looked through for cancellations."""
+    """Whether an error is Trio's copy of a group from which it has filtered cancellations."""
     if not isinstance(error, BaseExceptionGroup) or not isinstance(original, BaseExceptionGroup):
         return False
     groups = cast("list[BaseExceptionGroup[BaseException]]", [error, original])

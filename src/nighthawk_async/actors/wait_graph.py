@@ -1,12 +1,12 @@
-"""The graph of who waits for whom: actors, and running jobs of pools.
+"""The wait-for graph of actors and running jobs of pools.
 
 A handler that asks an actor, or a job that awaits another one, holds its actor or its worker while it waits.
-When such waits close a circle, none of them ever ends, whatever is free. So each is registered, and the one
-that would close a circle raises instead.
+When such waits form a circle, none of them ever ends, whatever is free. So each wait is registered, and the
+one that would close a circle raises instead.
 
 A wait with a deadline of its own, inside the handler or job, ends anyway and does not count. One whose only
-deadline is around it counts: it would end with everything else there. That somebody might cancel a wait later
-cannot be known; until then it counts.
+deadline is around the handler or job counts: it would end together with everything else there. Whether
+another task might cancel a wait later cannot be known; until then it counts.
 """
 
 import math
@@ -22,7 +22,7 @@ from .errors import ActorDeadlockError, ActorError
 
 
 class Holder(ABC):
-    """An actor in one of its lives, or a running job: what others wait for, and what a wait of its own holds.
+    """An actor in one of its lives, or a running job: others wait for it, and its own waits hold it.
 
     Attributes:
         waits: The waits that hold it.
@@ -32,11 +32,11 @@ class Holder(ABC):
     __slots__ = ("_deadline", "_task", "parent", "waits")
 
     kind: ClassVar[str]
-    """The plural of what it is, for errors."""
+    """The plural of its kind, for errors."""
     has_tasks: ClassVar[bool]
     """Whether waits of the tasks that it starts hold it too."""
     checks_limited: ClassVar[bool]
-    """Whether a wait that a deadline inside it ends raises too, at once, when it is in vain."""
+    """Whether a wait that a deadline inside it ends also raises, at once, when it is in vain."""
 
     def __init__(self) -> None:
         self.waits: list[Wait] = []
@@ -47,32 +47,32 @@ class Holder(ABC):
     @property
     @abstractmethod
     def label(self) -> str:
-        """The name of it in errors."""
+        """Its name in errors."""
 
     def enter(self) -> "Token[Holder | None]":
-        """The current task runs it from now on."""
+        """Mark the current task as running it."""
         self._task = anyio.get_current_task()
         self._deadline = anyio.current_effective_deadline()
         self.parent = _innermost.get()
         return _innermost.set(self)
 
     def leave(self, token: "Token[Holder | None] | None" = None) -> None:
-        """It has ended. What tasks of it wait for, if some live on, holds it no more.
+        """Note that it has ended. Waits of tasks that outlive it no longer hold it.
 
         Args:
-            token: What `enter` gave, to be taken back; None where the context ends as well.
+            token: The token from `enter`, to be reset; None if the context ends as well.
         """
-        self._task = self.parent = None  # else each job would keep the one that submitted it
+        self._task = self.parent = None  # otherwise each job would keep its submitter alive
         self.waits.clear()
         if token is not None:
             _innermost.reset(token)
 
     def is_held_by(self, task: TaskInfo) -> bool:
-        """Whether a task that waits here may hold it: surely so when it is its own."""
+        """Whether a task that waits here may hold it: certainly if it is its own."""
         return self._task is not None and (self.has_tasks or task == self._task)
 
     def is_limited(self) -> bool:
-        """Whether a deadline inside it ends what the caller waits for."""
+        """Whether a deadline inside it ends the wait of the caller."""
         return self._deadline != anyio.current_effective_deadline() < math.inf
 
     def contains(self, task: TaskInfo, parents: Mapping[int, int | None]) -> bool:
@@ -94,7 +94,7 @@ _innermost: ContextVar[Holder | None] = ContextVar("nighthawk_async_holder", def
 
 
 def holders() -> Iterator[Holder]:
-    """The holders in which the caller runs, in tasks that they started too; innermost first."""
+    """Iterate over the holders in which the caller runs, including through started tasks; innermost first."""
     holder = _innermost.get()
     while holder is not None:
         yield holder
@@ -106,8 +106,8 @@ class Wait:
 
     Args:
         target: The holder that is waited for.
-        is_over: Whether what is waited for has come, although the task may not have run since. It changes
-            nothing, and may be called at any time.
+        is_over: Whether the wait is over, although the task may not have run since. It changes nothing, and
+            may be called at any time.
     """
 
     __slots__ = ("_held", "_is_over", "_task", "target")
@@ -119,24 +119,24 @@ class Wait:
         self._held: list[Holder] = []
 
     def hold(self, holder: Holder) -> None:
-        """Hold a holder, until it ends."""
+        """Hold a holder until the wait ends."""
         holder.waits.append(self)
         self._held.append(holder)
 
     def release(self, holder: Holder) -> None:
-        """Hold a holder no longer."""
+        """Stop holding a holder."""
         holder.waits.remove(self)
         self._held.remove(holder)
 
     def end(self) -> None:
-        """End it: what is waited for is there, or the wait was cancelled. Ending it twice is fine."""
+        """End it: it is satisfied, or was cancelled. Calling it again has no effect."""
         for holder in self._held:
             if self in holder.waits:
                 holder.waits.remove(self)
         self._held.clear()
 
     def may_hold(self, holder: Holder) -> bool:
-        """Whether a holder may be unable to end before it: a task that is being cancelled goes on anyway."""
+        """Whether a holder may be unable to end before it: a task that is being cancelled resumes anyway."""
         return (
             holder.is_held_by(self._task)
             and not self._is_over()
@@ -154,7 +154,7 @@ class Wait:
 
 
 def task_parents() -> Mapping[int, int | None]:
-    """The ids of all tasks, and of the tasks whose task groups they run in. Slow where there are many."""
+    """Return the ids of all tasks, and of the tasks whose task groups they run in. Slow with many tasks."""
     return {task.id: task.parent_id for task in anyio.get_running_tasks()}
 
 
@@ -164,7 +164,7 @@ def begin_wait(
     is_over: Callable[[], bool] = lambda: False,
     error_type: type[ActorError] = ActorDeadlockError,
 ) -> Wait | None:
-    """Register that the caller waits for a holder; to be ended. None when the caller runs in none.
+    """Register a wait of the caller for a holder, and return it; None if the caller runs in no holder.
 
     Args:
         target: The holder.
@@ -196,7 +196,7 @@ def begin_wait(
 
 
 def _find_circle(holder: Holder) -> list[Holder]:
-    """The holders from one to itself of which each waits for the next; empty when there are none."""
+    """Return the holders from one to itself, each waiting for the next; empty when there are none."""
     if not _circle(holder, Wait.may_hold):
         return []
     parents = task_parents()

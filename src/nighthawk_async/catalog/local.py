@@ -1,4 +1,4 @@
-"""Facts about models that run on this machine: what they can do and where their weights come from.
+"""Facts about models that run on this machine: their capabilities and the sources of their weights.
 
 Data only. `models.weights` fetches the weights, `models.local` serves them.
 """
@@ -105,4 +105,4 @@ GGUF_FILE = LocalModelFacts(
     context_tokens=4_096,
     parallel_requests=2,
 )
-"""What is assumed of a GGUF file that the user names by its path."""
+"""The assumptions about a GGUF file that the user names by its path."""

@@ -17,8 +17,8 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
         pattern: The model ids it covers, with `*` for any characters, `?` for one and `[…]` for one of some.
         capabilities: The capabilities of the models.
         setting_names: The endpoint's names of settings, by the names that others use.
-        only_through: The provider that reaches the models instead; empty where this one does.
-        more_through: The provider through which they can do more; empty where that is this one.
+        only_through: The provider that serves the models instead; empty if this one does.
+        more_through: The provider through which they can do more; empty if that is this one.
         schema_rules: The module in `wire` with the rules of the endpoint for JSON Schemas; empty for those of
             the provider.
         note: Advice for people who choose the models, in a sentence or two.

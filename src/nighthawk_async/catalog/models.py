@@ -1,13 +1,13 @@
-"""Facts about the models of all providers: what they can do and what their endpoint calls things.
+"""Facts about the models of all providers: their capabilities and their endpoints' names for settings.
 
 Models that run on this machine have their own table, `catalog.local`. Users correct a row by the model
 setting `capabilities`.
 
 Prices of Google's models are those of the paid tier of the Gemini API, for standard requests and text. Some
-models charge more for sound. Google caches prefixes of itself; a request cannot say which.
+models charge more for sound. Google caches prefixes automatically; a request cannot choose them.
 
-The newest models ignore `temperature`, `top_p` and `top_k`, and Google asks to leave them out: a setting that
-does nothing is one that the model lacks.
+The newest models ignore `temperature`, `top_p` and `top_k`, and Google asks to leave them out: a setting
+without effect counts as missing.
 """
 
 import re
@@ -26,7 +26,7 @@ _GEMINI_SOURCE = (
     "read on 2026-11-21"
 )
 
-# Told by a word how much to think.
+# The amount of thinking is set by a word.
 _GEMINI = ModelCapabilities(
     structured_output=True,
     images=True,
@@ -40,7 +40,7 @@ _GEMINI = ModelCapabilities(
 _GEMINI_3 = replace(_GEMINI, reasoning_efforts=("minimal", "low", "medium", "high"))
 _GEMINI_3_6 = replace(_GEMINI_3, sampling=False)
 _GEMINI_3_7 = replace(_GEMINI_3_6, reasoning_efforts=("low", "medium", "high"))
-# Told by a number of tokens; these are the words that the codec has numbers for.
+# It is set by a number of tokens; these are the words that the codec has numbers for.
 _GEMINI_2_5 = replace(
     _GEMINI,
     structured_output_with_tools=False,
@@ -76,10 +76,10 @@ _FLASH = price("0.75", "3.75", read="0.075")
 _PRO = _rising(price("2", "12", read="0.2"))
 
 GOOGLE_MODELS: tuple[ModelFacts, ...] = (
-    # The length of their longest response is told in two ways, so it is not told here.
+    # Sources disagree on the length of their longest response, so it is not given here.
     _gemini("gemini-4-carbon", replace(_GEMINI, max_output_tokens=None), _GEMINI_4, _UNTIL_DECEMBER),
     _gemini("gemini-4-argon", replace(_GEMINI, max_output_tokens=None), _GEMINI_4, _UNTIL_DECEMBER),
-    # Of its input, only these are described.
+    # Only these kinds of its input are documented.
     _gemini(
         "gemini-4-hydrogen", replace(_GEMINI, audio=False, video=False), price("1.5", "7.5", read="0.075")
     ),
@@ -103,7 +103,7 @@ GOOGLE_MODELS: tuple[ModelFacts, ...] = (
     ),
     _gemini("gemini-2.5-flash", _GEMINI_2_5, price("0.3", "2.5", read="0.03"), _SOUND_COSTS_MORE),
     _gemini("gemini-2.5-flash-lite", _GEMINI_2_5, price("0.1", "0.4", read="0.01"), _SOUND_COSTS_MORE),
-    # What these names stand for changes, and the price with it.
+    # The models behind these names change, and the price with them.
     _gemini("gemini-pro-latest", _GEMINI, None),
     _gemini("gemini-flash-latest", _GEMINI, None),
     _gemini("gemini-flash-lite-latest", _GEMINI, None),
@@ -124,7 +124,7 @@ _SOURCE = (
     "types of anthropic 2.12.0, and the tables of litellm 1.109.1 and genai-prices 0.2.3; read on 2026-11-21"
 )
 
-# Told by a number of tokens how much to think.
+# The amount of thinking is set by a number of tokens.
 _WITH_BUDGET = ModelCapabilities(
     structured_output=True,
     images=True,
@@ -135,7 +135,7 @@ _WITH_BUDGET = ModelCapabilities(
     context_window=200_000,
     max_output_tokens=64_000,
 )
-# Told by a word. Thinking can be turned off.
+# It is set by a word. Thinking can be turned off.
 _CLAUDE_4_6 = replace(
     _WITH_BUDGET,
     reasoning_control="effort",
@@ -223,7 +223,7 @@ MODELS: tuple[ModelFacts, ...] = (*OPENAI_MODELS, *ANTHROPIC_MODELS, *GOOGLE_MOD
 """The families, first match first."""
 
 UNKNOWN_MODEL = ModelFacts(pattern="*", capabilities=ModelCapabilities())
-"""What is assumed of a model that no row covers."""
+"""The assumptions about a model that no row covers."""
 
 _WILDCARD = re.compile(r"[*?[]")
 
@@ -241,7 +241,7 @@ def find_model_facts(model_id: str) -> ModelFacts:
 def find_schema_rules(model_id: str) -> SchemaRuleFacts:
     """The rules of a model's endpoint for JSON Schemas.
 
-    Other servers of OpenAI's protocols, which most names without a row mean, have none that are known.
+    Most names without a row belong to other servers of OpenAI's protocols, which have no known rules.
 
     Args:
         model_id: The model, `provider:name`.

@@ -1,15 +1,15 @@
-"""Models of OpenAI: what they can do, how large they are, what they cost. Data only.
+"""Models of OpenAI: capabilities, sizes and prices. Data only.
 
 A family is written once and becomes a row for each of the two protocols. They differ: Chat Completions calls
-the limit of a reasoning model's response `max_completion_tokens`; it does not reach every model; with some it
-refuses requests that offer tools, with others only those that also say how much to reason.
+the limit of a reasoning model's response `max_completion_tokens`; it does not serve every model; for some it
+refuses requests that offer tools, for others only those that also set the reasoning effort.
 
 The words for reasoning are those that the endpoint lists when it refuses another. Models that cannot do
 without reasoning refuse `temperature` and `top_p`.
 
 Prices are OpenAI's own, for standard requests. The price of writing to the cache is that of its shorter
-lifetime. OpenAI caches prefixes of itself; what its newest models let a request say about that, the codecs do
-not write, so no row claims it.
+lifetime. OpenAI caches prefixes automatically; its newest models let a request control that, but the codecs
+do not use it, so no row claims it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -52,8 +52,8 @@ class _Family(Struct, frozen=True, kw_only=True):
     Args:
         name: Their names, as a pattern.
         capabilities: Their capabilities through Responses.
-        chat: Their capabilities through Chat Completions: all of that, all but take tools and a word for
-            reasoning in one request, all but take tools, or nothing.
+        chat: Their capabilities through Chat Completions: all of those, all but tools and a word for
+            reasoning in one request, all but tools, or none.
         note: Advice for people.
         chat_note: Advice for people who use Chat Completions.
     """
@@ -72,7 +72,7 @@ _REASONING = replace(_MEDIA, reasoning=True)
 _GPT_4_1 = replace(_MEDIA, context_window=1_047_576, max_output_tokens=32_768)
 _GPT_4O = replace(_MEDIA, context_window=128_000, max_output_tokens=16_384)
 _THREE: _Efforts = ("low", "medium", "high")
-# Of the codex models, not all words are known.
+# Not all words of the codex models are known.
 _CODEX = replace(_REASONING, context_window=400_000, max_output_tokens=128_000)
 _GPT_5 = replace(_CODEX, reasoning_efforts=("minimal", "low", "medium", "high"), sampling=False)
 _GPT_5_1 = replace(_CODEX, reasoning_efforts=("none", "low", "medium", "high"))
@@ -282,7 +282,7 @@ def _chat_capabilities(family: _Family) -> ModelCapabilities:
 
 
 def _audio(name: str) -> ModelFacts:
-    """Models that hear. The Responses protocol carries no sound.
+    """Models that take sound. The Responses protocol carries no sound.
 
     They have no price here, since sound costs more than text and usage does not tell the two apart.
     """

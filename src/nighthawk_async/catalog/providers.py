@@ -1,4 +1,4 @@
-"""Facts about providers: where they are, how they are spoken to, where their key comes from.
+"""Facts about providers: their URLs, their protocols, and the sources of their keys.
 
 Source: the official SDKs (`openai`, `anthropic`, `google-genai`), read in November 2026: their base URLs,
 environment variables, headers and retry rules.
@@ -28,10 +28,10 @@ ACCOUNT_HEADERS = frozenset(
         "x-portkey-virtual-key",
     }
 )
-"""Headers that tell against whose rate limits a request counts, in lower case.
+"""Headers that determine whose rate limits a request counts against, in lower case.
 
-Named one by one: what merely looks like a credential may be a new one for each request, such as
-`idempotency-key`, and no two requests would share a limit.
+Listed one by one: a header that merely looks like a credential, such as `idempotency-key`, may differ for
+each request, and no two requests would share a limit.
 """
 
 
@@ -43,13 +43,13 @@ class RetryRules(Struct, frozen=True, kw_only=True):
             from 500.
         first_delay_seconds: Seconds before the first retry; each further delay is twice as long.
         max_delay_seconds: The longest of these delays, in seconds.
-        jitter_share: The part of a delay that chance may take away.
-        jitter_seconds: The seconds that chance may add to a delay.
+        jitter_share: The share of a delay that random jitter may subtract.
+        jitter_seconds: The seconds that random jitter may add to a delay.
         max_server_delay_seconds: The longest delay that the server may ask for, in seconds.
-        server_jitter_share: The part of a server's delay that chance may add to it, lest all whom it refused
-            come back in one instant. None is taken away: the server would refuse again.
-        gives_up_beyond: Whether a server that asks for a longer delay gets no retry; otherwise it gets one
-            after the usual delay.
+        server_jitter_share: The share of a server's delay that random jitter may add to it, so that refused
+            requests do not all return at once. Nothing is subtracted: the server would refuse again.
+        gives_up_beyond: Whether there is no retry when a server asks for a longer delay; otherwise there is
+            one after the usual delay.
     """
 
     statuses: frozenset[int] | None = None
@@ -132,7 +132,7 @@ PROVIDERS: Mapping[str, ProviderFacts] = MappingProxyType(
             key_header="x-api-key",
             key_prefix="",
             version_path="/v1",
-            # Its SDK keeps any delay that the server asks for. Beyond two minutes an error says more.
+            # Its SDK obeys any delay that the server asks for. Beyond two minutes an error is more useful.
             retry_rules=RetryRules(max_server_delay_seconds=120.0, gives_up_beyond=True),
         ),
         "google": ProviderFacts(
@@ -143,7 +143,7 @@ PROVIDERS: Mapping[str, ProviderFacts] = MappingProxyType(
             key_header="x-goog-api-key",
             key_prefix="",
             version_path="/v1beta",
-            # Its SDK ignores a delay that the server asks for; keeping it costs fewer refused requests.
+            # Its SDK ignores a delay that the server asks for; obeying it leads to fewer refused requests.
             retry_rules=RetryRules(
                 statuses=frozenset({408, 429, 500, 502, 503, 504}),
                 first_delay_seconds=1.0,

@@ -1,4 +1,4 @@
-"""Costs of tokens: by the price of a model, or as the user says. Pure."""
+"""Costs of tokens, by the price of a model or the user's own prices. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ _PER_TOKEN = Decimal(1) / 1_000_000
 def cost_of(usage: Usage, price: ModelPrice) -> Decimal:
     """Return the cost of one request's tokens, in US dollars.
 
-    A provider that reports more cached tokens than tokens is taken at its word for the latter.
+    If a provider reports more cached tokens than tokens, the number of tokens is trusted.
 
     Args:
         usage: The usage of one request.
@@ -40,7 +40,7 @@ def cost_of(usage: Usage, price: ModelPrice) -> Decimal:
 
 
 def priced(usage: Usage, price: ModelPrice | None) -> Usage:
-    """The usage of one request with its cost, where whoever reported it told none.
+    """The usage of one request with its cost added, unless the cost was reported.
 
     Every view of a request passes through here, so that all of them show the same cost.
 
@@ -62,7 +62,7 @@ def known_cost(
         usage: The usage of the request.
         model_name: The model id.
         prices: The prices that users give; the first that knows the model counts.
-        model_price: The price of the model, which counts when the transport has told no cost.
+        model_price: The price of the model, used when the transport has reported no cost.
 
     Raises:
         ConfigurationError: A user's function gives no amount of money.
@@ -86,11 +86,11 @@ def highest_cost(
     prices: Sequence[Prices],
     model_price: ModelPrice | None,
 ) -> Decimal | None:
-    """The most that a request can cost, in US dollars: every token sent at the dearest price there is.
+    """The greatest possible cost of a request, in US dollars: every token sent at the highest price.
 
     Args:
-        input_tokens: The most tokens that are sent.
-        output_tokens: The most tokens that are received.
+        input_tokens: The greatest number of tokens sent.
+        output_tokens: The greatest number of tokens received.
         model_name: The model id.
         prices: The prices that users give; the first that knows the model counts.
         model_price: The price of the model.

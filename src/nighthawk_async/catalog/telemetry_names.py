@@ -1,8 +1,8 @@
 """The names of OpenTelemetry's conventions for generative AI, in two versions. Data only.
 
 Everything else takes its names from here. Sources: `docs/gen-ai` of `open-telemetry/semantic-conventions` at
-v1.41.1, the last version before they moved, and of `open-telemetry/semantic-conventions-genai`, which goes on
-with them and still renames.
+v1.41.1, the last version before they moved, and of `open-telemetry/semantic-conventions-genai`, which
+continues them and still renames.
 """
 
 from collections.abc import Mapping
@@ -24,21 +24,21 @@ TOKENS = tuple(4**power for power in range(14))
 """The bounds of the buckets of numbers of tokens, which the conventions ask for."""
 
 CORRECTIONS = "nighthawk.corrections"
-"""The library's own metric of how often models were told that something was wrong."""
+"""The library's own metric of the number of corrections sent to models."""
 
 CORRECTION_CAUSE = "nighthawk.correction.cause"
-"""What was wrong."""
+"""The cause of a correction."""
 
 PROVIDERS: Mapping[str, str] = MappingProxyType(
     {"openai-chat": "openai", "openai-responses": "openai", "google": "gcp.gemini"}
 )
-"""What the conventions call a provider, where that is not the first part of the model's id."""
+"""The conventions' name of a provider, where it differs from the first part of the model's id."""
 
 OWN_AGENT = "nighthawk_async"
-"""What stands for the provider of an agent of the user's own, of whose models nothing is known."""
+"""The provider name for an agent of the user's own, whose models are unknown."""
 
 FINISH_REASONS: Mapping[str, str] = MappingProxyType({"tool_calls": "tool_call"})
-"""What the conventions call the reason why a response ended, where we call it otherwise."""
+"""The conventions' name of the reason why a response ended, where ours differs."""
 
 
 class Names(Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class Names(Struct, frozen=True, kw_only=True):
     request_model: str = "gen_ai.request.model"
     request_stream: str = "gen_ai.request.stream"
     reports_whole_responses: bool = True
-    """Whether a request says as well that it asks for no stream."""
+    """Whether a request that asks for no stream reports that as well."""
     request_numbers: tuple[tuple[str, str], ...] = (
         ("temperature", "gen_ai.request.temperature"),
         ("top_p", "gen_ai.request.top_p"),
@@ -100,7 +100,7 @@ class Names(Struct, frozen=True, kw_only=True):
     tool_result: str = "gen_ai.tool.call.result"
     messages_hold_finish_reason: bool = True
     unfinished_reason: str | None = None
-    """Why a response ended that broke off."""
+    """The reason why a response broke off."""
 
     details_event: str | None = None
     exception_event: str | None = None
@@ -111,11 +111,11 @@ class Names(Struct, frozen=True, kw_only=True):
     token_metric: str | None = "gen_ai.client.token.usage"
     token_type: str = "gen_ai.token.type"
     token_counters: Mapping[str, str] = {}
-    """By the name of the attribute that tells the same of one request."""
+    """By the name of the attribute that holds the same for one request."""
     token_histograms: Mapping[str, str] = {}
     """As the counters."""
     unknown_modality: Mapping[str, str] = {}
-    """What the counters tell of the tokens of a provider that does not break them down."""
+    """The counters' label for the tokens of a provider that does not break them down."""
     agent_duration_metric: str | None = None
     agent_inferences_metric: str | None = None
     agent_tool_calls_metric: str | None = None

@@ -1,6 +1,6 @@
 """The command line, `nighthawk-async`.
 
-Only the console script and `python -m nighthawk_async` import this package: it brings typer and rich along.
+Only the console script and `python -m nighthawk_async` import this package: it imports typer and rich.
 """
 
 import sys
@@ -11,9 +11,9 @@ _EXIT_INTERRUPTED = 130
 
 
 def main() -> None:
-    """Carry out the command line of this process and exit."""
+    """Run the command line of this process and exit."""
     try:
-        from .application import run_command_line  # here, because it takes a while in which Ctrl-C may come
+        from .application import run_command_line  # here, because Ctrl-C may come meanwhile
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(_EXIT_INTERRUPTED)

@@ -16,7 +16,7 @@ def active_base_url(
 
     Args:
         provider: The provider.
-        transport: The model settings that steer the transport.
+        transport: The model settings of the transport.
         environment: Environment variables.
 
     Raises:
@@ -38,7 +38,7 @@ def active_key(
     environment: Mapping[str, str],
     base_url: SplitResult,
 ) -> tuple[bool, str]:
-    """Whether requests carry a key, and where it comes from or how it would.
+    """Whether requests carry a key, and its source or the way to set it.
 
     Args:
         provider: The provider.
@@ -63,7 +63,7 @@ def active_key(
 def active_headers(
     provider: ProviderFacts, transport: TransportSettings, environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """The headers of a provider's requests that say who asks, credentials included.
+    """The headers of a provider's requests that identify the caller, credentials included.
 
     Args:
         provider: The provider.

@@ -1,4 +1,4 @@
-"""The commands, and how they end: exit codes and one-line errors."""
+"""The commands, their exit codes and their one-line errors."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, cast
@@ -22,10 +22,10 @@ EXIT_INTERRUPTED = 130
 
 
 class _Commands(TyperGroup):
-    """All commands; turns what ends one into an exit code and a line on standard error."""
+    """All commands; turns the exception that ends one into an exit code and a line on standard error."""
 
-    def invoke(self, ctx: Any) -> Any:  # the class of contexts depends on the version of typer
-        """Carry out the command."""
+    def invoke(self, ctx: Any) -> Any:  # the context class depends on the version of typer
+        """Run the command."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -68,7 +68,7 @@ def _describe(  # pyright: ignore[reportUnusedFunction]
 
 
 def run_command_line(arguments: Sequence[str]) -> int:
-    """Carry out a command line.
+    """Run a command line.
 
     Args:
         arguments: The command line without the program's name.
@@ -85,9 +85,9 @@ def run_command_line(arguments: Sequence[str]) -> int:
 
 
 def _group_failed(group: BaseExceptionGroup[BaseException]) -> int:
-    """Errors of several tasks at once; what is not the library's own goes on as it is.
+    """Handle errors of several tasks at once; errors of other origin propagate unchanged.
 
-    rich ends a task with `SystemExit` when nobody reads its output any more: there is nobody to tell.
+    rich ends a task with `SystemExit` when its output is no longer read: then nothing is reported.
     """
     leaves = list(_leaves(group))
     if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):

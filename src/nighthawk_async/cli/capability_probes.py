@@ -1,8 +1,8 @@
 """The capabilities of a model behind a server, for `models check --capabilities`.
 
-The statements of the server count (`server_facts`). Each thing that it leaves open is found by a small
-request, whose answer can only come from a server that does it. When a request gets no answer in time, no
-other one follows.
+The statements of the server count (`server_facts`). Each open question is settled by a small request, whose
+answer can only come from a server that has the capability. When a request gets no answer in time, no other
+one follows.
 """
 
 import struct
@@ -33,10 +33,10 @@ ALL_CAPABILITIES: Mapping[str, Any] = {
     "context_window": None,
     "max_output_tokens": None,
 }
-"""The capabilities of a model that is asked for everything: no request is refused before it is sent."""
+"""All capabilities, so that no request is refused before it is sent."""
 
 _LONGEST_QUOTE = 80
-_MOST_TOKENS = 1_024  # enough for a model that reasons before it says a word
+_MOST_TOKENS = 1_024  # enough for a model that reasons before its first word
 _RIDDLE = "How many letters has the word strawberry?"
 _CODES = ("k7", "m3")
 _CODE_SCHEMA = {
@@ -51,11 +51,11 @@ _PASSING_STATUSES = frozenset({408, 429, 502, 503, 504})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ability:
-    """One capability, as it was found.
+    """One capability, as found.
 
     Args:
         name: The field of `ModelCapabilities`.
-        value: Its value; None when it could not be found out.
+        value: Its value; None when it could not be determined.
         detail: The evidence, or the reason why there is none.
     """
 
@@ -75,8 +75,8 @@ class _Probe:
         name: The field of `ModelCapabilities`.
         request: The request.
         judge: Whether the answer shows it, and the reason.
-        needs: Another field, without which there is nothing to ask.
-        opposite: A request that tells the model not to do it, where that has to make a difference.
+        needs: Another field, without which there is nothing to probe.
+        opposite: A request that asks the model not to do it, if that has to make a difference.
         otherwise: A request that asks for less, for a server that refuses the first one.
     """
 
@@ -91,7 +91,7 @@ class _Probe:
 async def find_abilities(
     model: Model, facts: ServerFacts, report: Callable[[Ability], None], *, is_limited: bool
 ) -> None:
-    """Find out what a model can do, one thing after the other.
+    """Determine the capabilities of a model, one after the other.
 
     Args:
         model: The model, with `ALL_CAPABILITIES`.
@@ -118,7 +118,7 @@ async def find_abilities(
             ability, trouble = await _ask(model, probe, settings)
         found[probe.name] = ability.value
         if probe.name == "sampling" and ability.value:
-            settings["temperature"] = 0.0  # the other answers should not be a matter of chance
+            settings["temperature"] = 0.0  # the other answers should not depend on chance
         report(ability)
     for name, said in facts.statements.items():
         if name not in found:
@@ -126,7 +126,7 @@ async def find_abilities(
 
 
 async def _ask(model: Model, probe: _Probe, settings: Mapping[str, Any]) -> tuple[Ability, str]:
-    """One probe's ability, and why no other one should follow; empty when others may."""
+    """One probe's ability, and the reason why no other one should follow; empty when others may."""
     exchange = await ask_model(model, _with_settings(probe.request, settings))
     if probe.otherwise is not None and _is_refusal(exchange.error):
         exchange = await ask_model(model, _with_settings(probe.otherwise, settings))
@@ -147,7 +147,7 @@ async def _ask(model: Model, probe: _Probe, settings: Mapping[str, Any]) -> tupl
 
 
 def _is_refusal(error: ModelError | None) -> bool:
-    """Whether a server has refused a request, as it would again."""
+    """Whether a server has refused a request and would do so again."""
     return isinstance(error, ModelStatusError) and error.status not in _PASSING_STATUSES
 
 
@@ -161,7 +161,7 @@ def _limit(window: Statement | None) -> dict[str, Any]:
 
 
 def _probes() -> Iterator[_Probe]:
-    """The requests, each after what it needs."""
+    """The requests, each after the probe that it needs."""
     tool = TOOL_REQUEST.tools[0]
     yield _Probe(
         name="sampling",

@@ -1,4 +1,4 @@
-"""`models check --capabilities`: find what a model can do, and print the settings that say so."""
+"""`models check --capabilities`: find the capabilities of a model, and print the settings for them."""
 
 import json
 import os
@@ -27,7 +27,7 @@ from .server_facts import ServerFacts, ask_server
 
 _NAME_COLUMNS = 30
 _UNWRITTEN_SETTINGS = frozenset({"api_key", "base_url", "extra_headers", "capabilities"})
-"""Settings that are not printed: credentials, and what is printed otherwise."""
+"""Settings that are not printed: credentials, and those printed in another form."""
 
 
 _PARTS: Mapping[str, str] = {
@@ -35,7 +35,7 @@ _PARTS: Mapping[str, str] = {
     "forced_tool_choice": "tools",
     "structured_output_with_tools": "structured_output",
 }
-"""Capabilities that say nothing where the model lacks another one."""
+"""Capabilities that mean nothing if the model lacks another one."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class _Found:
     """All findings so far.
 
     Args:
-        report: Called with each finding and each ability as soon as it is there.
+        report: Called with each finding and each ability as soon as it is available.
     """
 
     report: Callable[[Finding | Ability], None]
@@ -72,7 +72,7 @@ class _Subject:
         base_url: The URL that requests go to; empty for models on this machine.
         key_sent: Whether requests carry a key.
         model: The model, ready for everything.
-        ask_facts: Asks the server what it says of itself.
+        ask_facts: Asks the server for its own statements.
     """
 
     model_id: str
@@ -84,7 +84,7 @@ class _Subject:
 
 
 def run_capability_check(model_id: str, settings: Mapping[str, Any], *, as_json: bool) -> bool:
-    """Find what a model can do, and print it with the settings to write.
+    """Find the capabilities of a model, and print them with the settings to write.
 
     Args:
         model_id: The model, `provider:name`.
@@ -139,9 +139,9 @@ async def _no_facts() -> ServerFacts:
 
 
 async def _check_in_run(subject: _Subject, found: _Found) -> ServerFacts:
-    """Within a run, all requests share a connection, which the server may close meanwhile: hence one retry.
+    """Send the probes in a run. They share a connection, which the server may close meanwhile: hence a retry.
 
-    The first request loads the model where that is needed.
+    The first request loads the model if needed.
     """
     async with nh.run(nh.AgentStepExecutor.from_model(model=subject.model)):
         exchange = await ask_model(subject.model, DIRECT_QUESTION)
@@ -181,7 +181,7 @@ def _judge_server(
 
 
 def _settings_to_write(subject: _Subject, abilities: list[Ability]) -> dict[str, Any]:
-    """The model settings that say what was found, as far as the library would assume otherwise."""
+    """The model settings for the findings that differ from the library's assumptions."""
     assumed = find_model_facts(subject.model_id).capabilities
     given: Mapping[str, Any] = subject.settings.get("capabilities") or {}
     found = {each.name: each.value for each in abilities if each.value is not None}

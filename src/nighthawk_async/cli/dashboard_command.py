@@ -13,7 +13,7 @@ import nighthawk_async as nh
 from ..errors import ConfigurationError
 
 _GRACE_SECONDS = 3
-"""What is still in progress then is cut off."""
+"""The seconds to finish requests on shutdown; later ones are cut off."""
 
 
 def dashboard(
@@ -28,19 +28,19 @@ def dashboard(
         str | None,
         typer.Option(
             envvar="NIGHTHAWK_DASHBOARD_TOKEN",
-            help="What people have to know to cancel, steer, suspend, resume and answer.",
+            help="The token that people need to cancel, steer, suspend, resume and answer.",
         ),
     ] = None,
     allow_actions: Annotated[
-        bool, typer.Option("--allow-actions", help="Make up a token and put it into the printed address.")
+        bool, typer.Option("--allow-actions", help="Generate a token and put it into the printed address.")
     ] = False,
     protect_reading: Annotated[
-        bool, typer.Option("--protect-reading", help="Need the token for looking, too.")
+        bool, typer.Option("--protect-reading", help="Require the token for viewing, too.")
     ] = False,
 ) -> None:
-    """Serve an ASGI application, and a page beside it on which one sees what its natural functions do.
+    """Serve an ASGI application, and a dashboard page that shows its natural functions at work.
 
-    Who acts there also answers the questions and approvals of runs that were told of nobody else to ask.
+    People who act there also answer the questions and approvals of runs without another handler.
     """
     uvicorn = _load_server()
     loaded = _load_application(app)
@@ -59,7 +59,7 @@ def dashboard(
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
     socket = config.bind_socket()
-    socket.listen(config.backlog)  # whoever reads the addresses may connect at once
+    socket.listen(config.backlog)  # a reader of the addresses may connect at once
     shown_host = f"[{host}]" if ":" in host else host
     address = f"http://{shown_host}:{socket.getsockname()[1]}"
     typer.echo(f"Application: {address}/")
@@ -82,7 +82,7 @@ def _make_server(uvicorn: Any, config: Any, page: "nh.asgi.Dashboard") -> Any:
 
 
 def _load_server() -> Any:
-    """Uvicorn, which is not among what the library requires.
+    """Import Uvicorn, which is not a dependency of the library.
 
     Raises:
         ConfigurationError: It is not installed.
@@ -98,10 +98,10 @@ def _load_server() -> Any:
 
 
 def _load_application(name: str) -> Any:
-    """The application of that name.
+    """Import the application of that name.
 
     Raises:
-        ConfigurationError: It cannot be found, or is nothing that can be called.
+        ConfigurationError: It cannot be found, or cannot be called.
     """
     from uvicorn.importer import ImportFromStringError, import_from_string
 
@@ -123,7 +123,7 @@ def _load_application(name: str) -> Any:
 
 
 def _allowed_hosts(host: str) -> list[str] | None:
-    """On this machine alone: its own names, so that no page of another site leads here. Elsewhere any."""
+    """The allowed host names: on this machine its own, so that no page of another site leads here."""
     try:
         is_local = ip_address(host).is_loopback
     except ValueError:

@@ -23,15 +23,16 @@ def run_demo(
     Args:
         executor: The executor of the steps.
         reviews: The reviews to classify.
-        view: Shows what happens.
+        view: Shows the progress.
         concurrency: The number of reviews that are classified at the same time.
 
     Returns:
-        What was counted.
+        The counts.
 
     Raises:
         ConfigurationError: The model cannot be used as it is set up.
-        ModelError: The model cannot be reached, or answers with an error.
+        ModelError: The
+        model cannot be reached, or answers with an error.
     """
     record = DemoRecord(total=len(reviews))
     began = time.monotonic()

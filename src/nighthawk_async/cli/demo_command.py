@@ -32,7 +32,7 @@ def demo(
     ] = None,
 ) -> None:
     """Run natural functions on a real model, by default a small one on this machine's processor."""
-    # Imported here, since the natural functions are compiled on import and the other commands have no use for
+    # Imported here, since the natural functions are compiled on import and the other commands do not need
     # them.
     from ..executors.agent import AgentStepExecutor
     from .demo import run_demo
@@ -49,7 +49,7 @@ def demo(
 
 
 def prepare_local_model(model: str, console: Console) -> None:
-    """Pull the weights of a named local model, unless they are there.
+    """Pull the weights of a named local model, unless they are present.
 
     Args:
         model: The model, of any provider.

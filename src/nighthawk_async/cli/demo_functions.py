@@ -60,7 +60,7 @@ def publish(review: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """A product review and what a person said about it.
+    """A product review and its label by a person.
 
     Args:
         review: The text.
@@ -75,7 +75,7 @@ def load_reviews(count: int | None = None) -> list[Review]:
     """The reviews that come with the library.
 
     Args:
-        count: The number; None for all of them. More than there are repeats them.
+        count: The number; None for all of them. A greater number repeats them.
     """
     text = files("nighthawk_async.cli").joinpath("reviews.json").read_text(encoding="utf-8")
     reviews = [Review(**fields) for fields in json.loads(text)]

@@ -24,7 +24,7 @@ class Classification:
     Args:
         review: The review.
         label: The label that the model gave; None when the step failed.
-        error: Why it failed.
+        error: The reason of the failure.
         seconds: The time that it took, in seconds.
     """
 
@@ -35,7 +35,7 @@ class Classification:
 
     @property
     def is_right(self) -> bool:
-        """Whether the model said what the person said."""
+        """Whether the model and the person agree."""
         return self.label == self.review.label
 
 
@@ -60,11 +60,11 @@ class DemoRecord:
     seconds: float = 0.0
 
     def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> nh.Accept:
-        """Let every tool call happen."""
+        """Accept every tool call."""
         return nh.Accept()
 
     def inspect_step_commit(self, commit: nh.StepCommit) -> nh.Accept:
-        """Count the outcome and let it happen."""
+        """Count the outcome and accept it."""
         self.outcomes[commit.outcome.kind] += 1
         return nh.Accept()
 
@@ -128,7 +128,7 @@ class DemoView:
             yield
 
     def classified(self, record: DemoRecord) -> None:
-        """Note that one more review was classified."""
+        """Count one more classified review."""
         if not self._console.is_terminal:
             classification = record.classifications[-1]
             counter = f"[{record.done:{len(str(record.total))}}/{record.total}]"
@@ -136,7 +136,7 @@ class DemoView:
             self._line(head + _quote(classification.review.review, _PLAIN_LINE_CHARACTERS - len(head)))
 
     def begin(self, title: str) -> None:
-        """Begin another part."""
+        """Begin another section."""
         self._console.print(Text(title, style="bold"), soft_wrap=True)
 
     def called(self, function: Callable[[str], Any], argument: str, result: str) -> None:

@@ -1,10 +1,10 @@
-"""Shows a tree while a program goes on, from a thread of its own.
+"""Shows a tree while a program runs, from a thread of its own.
 
-The thread looks at the tree a few times a second. So it goes on when the program holds its event loop, and
-however much happens, the program is not slowed down by what is shown.
+The thread reads the tree a few times a second. So it continues when the program blocks its event loop, and
+the display does not slow the program down, however much happens.
 
-What is shown are the changes from one look to the next. A view of which nothing has changed is the same
-object, so only what has changed is walked through.
+It shows the changes between two reads. An unchanged view is the same object, so only changed ones are walked
+through.
 """
 
 import threading
@@ -20,7 +20,7 @@ from .live_tree_picture import Figures
 from .live_tree_words import cost_text, sent_and_received_text
 from .run_interrupts import EXIT_INTERRUPTED
 
-_MAX_KNOWN = 60_000  # more of them are looked through for such as the tree has dropped
+_MAX_KNOWN = 60_000  # above this number, they are searched for nodes that the tree has dropped
 
 _own_parts: Callable[[NodeView], tuple[Any, ...]] = attrgetter(
     *("name", "state", "ended_at", "attributes", "controls", "usage", "retries", "error", "outputs")
@@ -32,9 +32,9 @@ class Change:
     """A node that is new or that has changed itself.
 
     Args:
-        before: The node when it was looked at last; None when it is new.
+        before: The node at the last read; None when it is new.
         view: The node now.
-        depth: The number of nodes above it, without the one above everything.
+        depth: The number of nodes above it, without the root.
         is_text_only: Whether nothing but its transcript has changed.
     """
 
@@ -45,12 +45,12 @@ class Change:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it has ended since."""
+        """Whether it has ended since the last read."""
         return self.view.is_ended and (self.before is None or not self.before.is_ended)
 
 
 class Changes:
-    """Remembers the tree as it was looked at last."""
+    """Keeps the state of the tree at the last read."""
 
     def __init__(self) -> None:
         self._known: dict[str, NodeView] = {}
@@ -59,7 +59,7 @@ class Changes:
         """The nodes that have changed since the last call, each before those below it.
 
         Args:
-            root: The node above everything, now.
+            root: The current root.
         """
         changes = list(self._walk(root))
         if len(self._known) > _MAX_KNOWN:
@@ -89,7 +89,7 @@ class Changes:
 
 
 class Tally:
-    """Counts the steps by where they stand, also those that the tree no longer keeps."""
+    """Counts the steps by state, including those that the tree no longer keeps."""
 
     def __init__(self) -> None:
         self._open: dict[str, str] = {}
@@ -98,11 +98,11 @@ class Tally:
         self.retries = 0
 
     def count(self, root: NodeView, changes: list[Change]) -> None:
-        """Take notice of changes.
+        """Count changes.
 
         Args:
-            root: The node above everything.
-            changes: The changes in it.
+            root: The root.
+            changes: The changes below it.
         """
         self.usage, self.retries = root.subtree_usage, root.subtree_retries
         for change in changes:
@@ -128,7 +128,7 @@ class Tally:
         return len(self._open) + sum(self.ended.values())
 
 
-INTERVAL = 0.1  # seconds from one look to the next
+INTERVAL = 0.1  # seconds from one read to the next
 
 ASKED_TO_END = "interrupted, ending; Ctrl-C again to end at once"
 
@@ -140,9 +140,9 @@ class TreeDisplay(Protocol):
         """Show the tree.
 
         Args:
-            root: The node above everything.
+            root: The root.
             changes: The changes since the last call.
-            figures: The figures of everything.
+            figures: The overall figures.
 
         Raises:
             OSError: The terminal is gone.
@@ -150,15 +150,15 @@ class TreeDisplay(Protocol):
         ...
 
     def interrupted(self) -> None:
-        """Tell that the program was asked to end."""
+        """Show that the program was asked to end."""
         ...
 
     def close(self, root: NodeView, figures: Figures, status: int) -> None:
-        """Show the end, and nothing any more.
+        """Show the end; nothing is shown afterwards.
 
         Args:
-            root: The node above everything.
-            figures: The figures of everything.
+            root: The root.
+            figures: The overall figures.
             status: The exit status of the program.
 
         Raises:
@@ -187,11 +187,11 @@ class LiveTree:
         self._thread = threading.Thread(target=self._show_all_the_time, name="live tree", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Begin to show the tree."""
         self._thread.start()
 
     def interrupted(self) -> None:
-        """The program was asked to end; told with the next look. A handler of signals may call this."""
+        """Record that the program was asked to end; shown with the next read. Signal handlers may call it."""
         self._is_interrupted = True
 
     def finish(self, status: int) -> None:
@@ -207,14 +207,14 @@ class LiveTree:
             root = self._tree.snapshot()
             self._display.close(root, figures_of(self._tally, self._seconds), status)
         except OSError:
-            return  # nobody is left to see it
+            return  # the display is gone
 
     def _show_all_the_time(self) -> None:
         try:
             while not self._is_over.wait(INTERVAL):
                 self._look()
         except OSError:
-            return  # the program goes on without anybody who sees it
+            return  # the program continues without a display
 
     def _look(self) -> None:
         if self._is_interrupted and not self._is_reported:
@@ -242,11 +242,11 @@ def remark_on(status: int) -> str:
 
 
 def figures_of(tally: Tally, seconds: float) -> Figures:
-    """The figures of what was counted.
+    """The figures from the counts.
 
     Args:
         tally: The counts.
-        seconds: The time that it has taken, in seconds.
+        seconds: The elapsed time, in seconds.
     """
     return Figures(
         seconds=seconds,

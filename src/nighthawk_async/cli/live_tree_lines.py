@@ -1,8 +1,8 @@
 """The tree as plain lines, one for each beginning and end: for pipes, files and dumb terminals.
 
-Nothing is redrawn and nothing is coloured. What goes on for long is told from time to time.
+Nothing is redrawn and nothing is coloured. The figures are repeated from time to time while nothing ends.
 
-The tree as lines of JSON, one for each change of a node, for other programs.
+Also the tree as lines of JSON, one for each change of a node, for other programs.
 """
 
 import json
@@ -16,11 +16,11 @@ from .live_tree import ASKED_TO_END, Change, remark_on
 from .live_tree_picture import Figures, figures_line
 from .live_tree_words import cost_text, error_text, one_line, seconds_of, seconds_text, tokens_text
 
-_TEXT_INTERVAL = 1.0  # seconds between two lines for a node of which only the text goes on
+_TEXT_INTERVAL = 1.0  # seconds between two lines for a node of which only the text grows
 
 
 class JsonTree:
-    """Writes each changed node as `observe.view_as_json` gives it, without what is below it.
+    """Writes each changed node in the form of `observe.view_as_json`, without the nodes below it.
 
     Args:
         output: The file to write to; it is closed at the end.
@@ -33,7 +33,7 @@ class JsonTree:
         self.result: JsonableValue = None
 
     def show(self, root: NodeView, changes: list[Change], figures: Figures) -> None:
-        """Write what has changed."""
+        """Write the changes."""
         now = time.monotonic()
         for change in changes:
             view = change.view
@@ -46,10 +46,10 @@ class JsonTree:
         self._output.flush()
 
     def interrupted(self) -> None:
-        """Write nothing: the nodes that end tell it."""
+        """Write nothing: the ends of the nodes show it."""
 
     def close(self, root: NodeView, figures: Figures, status: int) -> None:
-        """Write what is left, and the summary."""
+        """Write the remaining changes and the summary."""
         for view in list(self._late.values()):
             self._print(view, 0.0)
         usage = view_as_json(root, depth=0)["subtree_usage"]
@@ -75,11 +75,11 @@ class JsonTree:
         self._write(view_as_json(view, depth=0))
 
     def _write(self, value: dict[str, JsonableValue]) -> None:
-        self._output.write(f"{json.dumps(value)}\n")  # in ASCII: a text may hold what UTF-8 has no bytes for
+        self._output.write(f"{json.dumps(value)}\n")  # in ASCII: texts may hold lone surrogates
 
 
 _SHOWN = ("function", "step")
-_SILENCE = 10.0  # seconds without a line after which the figures are told
+_SILENCE = 10.0  # seconds without a line after which the figures are written
 _MAX_INDENT = 8
 
 
@@ -88,7 +88,7 @@ class PlainTree:
 
     Args:
         descriptor: The descriptor of the file to write to.
-        encoding: The encoding of the text; what it lacks becomes a question mark.
+        encoding: The encoding of the text; unsupported characters become question marks.
     """
 
     def __init__(self, descriptor: int, encoding: str) -> None:
@@ -98,7 +98,7 @@ class PlainTree:
         self._spoke_after = 0.0
 
     def show(self, root: NodeView, changes: list[Change], figures: Figures) -> None:
-        """Write what has begun and ended, in the order of time."""
+        """Write beginnings and ends, in the order of time."""
         self._began_at = root.began_at
         events = [event for change in changes for event in self._events(change)]
         for _, line in sorted(events, key=lambda event: event[0]):

@@ -1,8 +1,8 @@
 """Picture of the tree in a terminal: one line of text per row, and a line of figures below. Pure.
 
-The rows are chosen to fit a screen: everything while it fits. Then what has ended well is put on one line per
-subtree, then on one line for all its siblings; then texts are left out; then so many siblings are shown that
-it fits, the others are counted. What failed and what goes on stays longest.
+The rows are chosen to fit a screen: everything while it fits. Then subtrees that have ended well are folded
+into one line each, then into one line for all siblings; then texts are left out; then only as many siblings
+are shown as fit, the others are counted. Failed and running nodes are kept longest.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ class Row:
         kind: The kind of row: a node, its model's text, its error, or the number of nodes that are not shown.
         view: The node, or the one to which the row belongs.
         text: The text of the other kinds.
-        levels: For each level above, whether the line from there goes on below this row.
+        levels: For each level above, whether the line from there continues below this row.
         is_last: Whether no sibling follows.
         step: The only step of a function, when both share the row.
         hidden: The number of nodes below it that are not shown.
@@ -56,10 +56,10 @@ class _Detail:
     """The amount of detail.
 
     Args:
-        ended: Whether what is below a node that ended well is shown.
+        ended: Whether the nodes below one that ended well are shown.
         each_ended: Whether siblings that ended well have a row each.
-        texts: Whether it is shown what models say.
-        siblings: The number of siblings that are shown, of those that go on and of those that failed.
+        texts: Whether the models' texts are shown.
+        siblings: The number of siblings that are shown, of running and of failed ones each.
     """
 
     ended: bool = False
@@ -84,7 +84,7 @@ class _Digest:
     Args:
         version: The version of the node.
         nodes: The number of nodes.
-        is_live: Whether any of them goes on.
+        is_live: Whether any of them is running.
         failures: The number of them that failed.
         questions: The number of them that are questions to a person.
     """
@@ -97,20 +97,20 @@ class _Digest:
 
 
 class Digests:
-    """Knows what is below nodes, and looks again only at what has changed."""
+    """Caches digests of subtrees, and recomputes only changed ones."""
 
     def __init__(self) -> None:
         self._digests: dict[str, _Digest] = {}
 
     def look(self, root: NodeView) -> None:
-        """Take notice of the whole tree.
+        """Update the digests of the whole tree.
 
         Args:
-            root: The node above everything.
+            root: The root.
         """
         before, now = self._digests, dict[str, _Digest]()
         order: list[NodeView] = [root]
-        for view in order:  # which grows meanwhile
+        for view in order:  # it grows meanwhile
             digest = before.get(view.id)
             if digest is not None and digest.version == view.version:
                 now[view.id] = digest
@@ -130,12 +130,12 @@ class Digests:
         return digest
 
     def is_quiet(self, view: NodeView) -> bool:
-        """Whether everything in a node has ended, and well."""
+        """Whether everything in a node has ended well."""
         digest = self.of(view)
         return not digest.is_live and not digest.failures
 
     def is_asking(self, view: NodeView) -> bool:
-        """Whether a person is asked something below a node."""
+        """Whether a question to a person is open below a node."""
         return self.of(view).questions > 0
 
 
@@ -153,7 +153,7 @@ def rows_that_fit(root: NodeView, digests: Digests, height: int) -> list[Row]:
     """The rows to show of the tree.
 
     Args:
-        root: The node above everything.
+        root: The root.
         digests: The digests of the nodes below each node.
         height: The number of rows.
     """
@@ -184,7 +184,7 @@ class _Rows:
             yield Row(kind="folded", view=parent, text=text, levels=levels, is_last=is_last)
 
     def _children(self, parent: NodeView) -> tuple[list[NodeView], list[str]]:
-        """The children to show, and how the others are counted."""
+        """The children to show, and the counts of the others."""
         detail, digests = self._detail, self._digests
         if detail.each_ended:
             dropped = parent.dropped_children
@@ -220,14 +220,14 @@ class _Rows:
             yield from self.below(lowest, inner)
 
     def _said(self, view: NodeView) -> str:
-        """Return the present text of its model. The request of a step is left out: the step has the same."""
+        """Return the current text of its model. A step's request is left out: the step has the same text."""
         if not self._detail.texts or view.is_ended or view.kind == "model_request":
             return ""
         return last_line_said(view)
 
 
 def _only_step(view: NodeView) -> NodeView | None:
-    """The step of a function that has nothing else below it and nothing else to say."""
+    """The step of a function that has nothing else below it and nothing else to show."""
     if view.kind != "function" or len(view.children) != 1 or view.dropped_children:
         return None
     step = view.children[0]
@@ -235,7 +235,7 @@ def _only_step(view: NodeView) -> NodeView | None:
 
 
 def _is_told_below(view: NodeView) -> bool:
-    """Whether a node below ended of the same error, so that it need not be told twice."""
+    """Whether a node below ended with the same error, so that it need not be shown twice."""
     return any(child.error == view.error for child in view.children)
 
 
@@ -263,10 +263,10 @@ _ASCII = _Lines(marks=PLAIN_MARKS, branch="|- ", last="`- ", through="|  ", elli
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """The figures of everything.
+    """The overall figures.
 
     Args:
-        seconds: The time that it has taken, in seconds.
+        seconds: The elapsed time, in seconds.
         states: The number of steps by state, in the order of the line.
         tokens: Tokens sent and received; empty for none.
         cost: The cost; empty when it is unknown.
@@ -357,7 +357,7 @@ class Picture:
 
 
 def figures_line(figures: Figures, *, remark: str = "") -> str:
-    """The figures of everything on one line.
+    """The overall figures on one line.
 
     Args:
         figures: The figures.

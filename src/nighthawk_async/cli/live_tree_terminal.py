@@ -1,9 +1,9 @@
-"""The tree in a terminal, redrawn below what the program prints.
+"""The tree in a terminal, redrawn below the program's output.
 
-It has a region at the bottom of the terminal, the program prints above it. What is printed comes through
-whole: lines go to the terminal as they are, at once, above the region. A line that has not ended yet is shown
-as the first line of the region until it has. The cursor is never hidden and stands below the region between
-two frames, so a process that is killed leaves the terminal usable.
+It has a region at the bottom of the terminal; the program prints above it. Printed output is kept complete:
+lines go to the terminal unchanged, at once, above the region. An unfinished line is shown as the first line
+of the region until it ends. The cursor is never hidden and stays below the region between two frames, so a
+process that is killed leaves the terminal usable.
 """
 
 import builtins
@@ -28,13 +28,13 @@ from ..observe import NodeView
 from .live_tree import ASKED_TO_END, Change, remark_on
 from .live_tree_picture import Digests, Figures, Picture, Row, figures_line, rows_that_fit
 
-_BEGIN_FRAME = "\x1b[?2026h"  # terminals that know it show a frame at once
+_BEGIN_FRAME = "\x1b[?2026h"  # terminals that support it show a frame at once
 _END_FRAME = "\x1b[?2026l"
 _MAX_UNFINISHED_BYTES = 65_536
 
 
 class Screen:
-    """The terminal, shared by the region and by what is printed. Any thread may use it.
+    """The terminal, shared by the region and by printed output. Any thread may use it.
 
     Args:
         descriptor: The descriptor of the terminal.
@@ -42,7 +42,7 @@ class Screen:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._lock = threading.RLock()  # a handler of signals may print while its own thread prints
+        self._lock = threading.RLock()  # a signal handler may print while its own thread prints
         self._process = os.getpid()
         self._drawn: list[str] = []
         self._drawn_widths: list[int] = []
@@ -63,8 +63,8 @@ class Screen:
         """Show a frame in place of the last one.
 
         Args:
-            lines: The lines, with what colours them.
-            widths: The columns that each of them takes.
+            lines: The lines, with their colour codes.
+            widths: The number of columns of each.
 
         Raises:
             OSError: The terminal is gone.
@@ -83,12 +83,12 @@ class Screen:
                 self._drawn, self._drawn_widths = frame, frame_widths
 
     def print(self, data: bytes) -> None:
-        """Let something pass that is printed.
+        """Write printed output above the region.
 
         Args:
             data: The printed text.
         """
-        if os.getpid() != self._process:  # a forked child has no region, but perhaps a lock that is held
+        if os.getpid() != self._process:  # a forked child has no region, but may have inherited a held lock
             self._write(data)
             return
         with self._lock:
@@ -104,19 +104,19 @@ class Screen:
                 self._write(self._take_region_away() + self._take_unfinished() + b"\n")
 
     def pause(self) -> None:
-        """Take the region away until `resume`, because somebody is asked for input."""
+        """Remove the region until `resume`, because the program asks for input."""
         with self._lock:
             self._pauses += 1
             if self._pauses == 1 and not self._is_closed:
                 self._write(self._take_region_away() + self._take_unfinished())
 
     def resume(self) -> None:
-        """Show the region again with the next frame, after as many calls as there were of `pause`."""
+        """Show the region again with the next frame, after as many calls as of `pause`."""
         with self._lock:
             self._pauses -= 1
 
     def close(self, lines: Sequence[str] = ()) -> None:
-        """Draw no more. What is printed goes straight to the terminal from now on.
+        """Stop drawing. Printed output goes straight to the terminal from now on.
 
         Args:
             lines: The lines that stay in place of the region.
@@ -134,7 +134,7 @@ class Screen:
             self._write(self._take_region_away() + unfinished + end + text)
 
     def _shown_unfinished(self, columns: int) -> str:
-        """The end of the line that has not ended yet, as a terminal would show it, as far as it fits."""
+        """The last part of the unfinished line that fits, as a terminal would show it."""
         text = self._unfinished.rstrip(b"\r").rpartition(b"\r")[2].decode(errors="replace")
         shown = "".join(each if each.isprintable() else " " for each in text[-columns:])
         while cell_len(shown) >= columns:
@@ -161,12 +161,12 @@ class Screen:
         while rest:
             try:
                 rest = rest[os.write(self._descriptor, rest) :]
-            except BlockingIOError:  # somebody made the terminal non-blocking
+            except BlockingIOError:  # the terminal was made non-blocking
                 select.select([], [self._descriptor], [])
 
 
 class _PrintedBytes(io.BufferedIOBase):
-    """Takes what is printed to the screen."""
+    """Forwards printed output to the screen."""
 
     def __init__(self, screen: Screen, original: TextIO) -> None:
         self._screen = screen
@@ -190,9 +190,9 @@ class _PrintedBytes(io.BufferedIOBase):
 
 @contextmanager
 def printing_above(screen: Screen) -> Generator[None]:
-    """Let what Python code prints appear above the region, as far as it goes to a terminal.
+    """Make the output of Python code to a terminal appear above the region.
 
-    The region is away while `input` or `getpass.getpass` waits.
+    The region is removed while `input` or `getpass.getpass` waits.
 
     Args:
         screen: The terminal with the region.
@@ -209,13 +209,13 @@ def printing_above(screen: Screen) -> Generator[None]:
             yield
     finally:
         for name, stream in streams.items():
-            if getattr(sys, name) is stream:  # otherwise the program has its own
+            if getattr(sys, name) is stream:  # otherwise the program has replaced it
                 setattr(sys, name, originals[name])
 
 
 @contextmanager
 def _without_region(screen: Screen, module: ModuleType, name: str) -> Generator[None]:
-    """Take the region away whenever a function that asks waits for the answer."""
+    """Remove the region whenever a function that asks waits for the answer."""
     ask: Callable[..., str] = getattr(module, name)
 
     @wraps(ask)
@@ -254,11 +254,11 @@ _HINT = "Ctrl-C ends it"
 
 
 class TerminalTree:
-    """Draws the tree, as high as the terminal at most.
+    """Draws the tree, at most as high as the terminal.
 
     Args:
         screen: The terminal.
-        console: The console that knows its colours and characters.
+        console: The console with its colours and characters.
     """
 
     def __init__(self, screen: Screen, console: Console) -> None:
@@ -269,18 +269,18 @@ class TerminalTree:
         self._is_paused = False
 
     def show(self, root: NodeView, changes: list[Change], figures: Figures) -> None:
-        """Draw a frame, unless a person is asked something at the moment."""
+        """Draw a frame, unless the program is asking for input."""
         self._digests.look(root)
         self._pause_for_questions(root)
         lines = [*self._tree(root), self._figures(figures, self._hint)]
         self._screen.draw(self._coloured(lines), [line.cell_len for line in lines])
 
     def interrupted(self) -> None:
-        """Tell it in the line of figures."""
+        """Show it in the line of figures."""
         self._hint = ASKED_TO_END
 
     def close(self, root: NodeView, figures: Figures, status: int) -> None:
-        """Leave the tree as it is at the end, and a line of figures."""
+        """Leave the final tree and a line of figures."""
         lines = [*self._tree(root), self._figures(figures, remark_on(status))]
         self._screen.close([line.rstrip() for line in self._coloured(lines)])
 
@@ -302,7 +302,7 @@ class TerminalTree:
         return capture.get().split("\n")
 
     def _pause_for_questions(self, root: NodeView) -> None:
-        """Stand still while a person is asked, whose cursor would be moved away."""
+        """Do not draw while the program asks for input, because that would move the cursor."""
         is_asking = self._digests.is_asking(root)
         if is_asking != self._is_paused:
             self._is_paused = is_asking

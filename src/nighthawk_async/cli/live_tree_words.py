@@ -1,7 +1,7 @@
 """Words and figures for nodes of the tree in a terminal. Pure.
 
-What a node says may come from a model. Here it becomes text on one line, without any character that could
-move the cursor or turn the reading direction around.
+The texts of a node may come from a model. Here they become text on one line, without any character that could
+move the cursor or reverse the reading direction.
 """
 
 from collections.abc import Mapping
@@ -60,12 +60,12 @@ _KIND_WORDS = {
 _MAX_CHARACTERS = 1_000
 _SPOKEN = ("text", "reasoning")
 _LEAST_COST = Decimal("0.0001")
-"""Less would look like nothing."""
+"""The smallest cost that is shown; less would look like zero."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """The name of a node, in three parts of falling importance.
+    """The label of a node, in three parts of decreasing importance.
 
     Args:
         kind: A word for what it is; empty for a function.
@@ -79,7 +79,7 @@ class Label:
 
 
 def visible(text: str) -> str:
-    """The text, every character that is not seen as one replaced.
+    """The text with every invisible character replaced.
 
     Args:
         text: The text.
@@ -115,7 +115,7 @@ def inputs_text(inputs: Mapping[str, str]) -> str:
     """Return the inputs of a node, as arguments are written.
 
     Args:
-        inputs: Previews by name; without a name, what is to be shown as it is.
+        inputs: Previews by name; one without a name is shown as it is.
     """
     return one_line(
         ", ".join(f"{name}={value[:200]}" if name else value[:200] for name, value in inputs.items())
@@ -123,7 +123,7 @@ def inputs_text(inputs: Mapping[str, str]) -> str:
 
 
 def last_line_said(view: NodeView) -> str:
-    """The last line that the model has said in a node; empty when it said something else last.
+    """The last line of the model's text in a node; empty when the last part is something else.
 
     Args:
         view: The node.
@@ -135,7 +135,7 @@ def last_line_said(view: NodeView) -> str:
 
 
 def error_text(view: NodeView) -> str:
-    """Return the error of a node on one line; empty for none, or where its state says as much.
+    """Return the error of a node on one line; empty for none, or if its state already shows it.
 
     Args:
         view: The node.
@@ -194,7 +194,7 @@ def sent_and_received_text(usage: Usage) -> str:
 def cost_text(usage: Usage) -> str:
     """Return the cost in US dollars; empty when it is unknown.
 
-    A `~` before it says that it is not exact, a `+` behind it that there were requests without a price. The
+    A `~` before it means that it is not exact, a `+` after it that there were requests without a price. The
     page has the same rule, in `format.js`; guarded by
     `test_the_page_and_the_terminal_write_costs_and_tokens_alike`.
 

@@ -1,10 +1,10 @@
-"""`models check`: whether a model can be reached and does what the catalog says of it.
+"""`models check`: whether a model can be reached and matches the catalog.
 
 connection ─ key ─ answer ─┬─ tool call          one request that offers a tool; for models without
                            ├─ structured output   tools a direct question; all three requests on demand
                            └─ usage
 
-Each finding is shown as soon as it is there.
+Each finding is shown as soon as it is available.
 """
 
 import json
@@ -37,7 +37,7 @@ from .model_words import dollars
 FindingState: TypeAlias = Literal["ok", "failed", "skipped"]
 
 _UNAUTHORIZED = (401, 403)
-_BAD_REQUEST = 400  # what Google answers to a key that it does not know
+_BAD_REQUEST = 400  # Google's answer to an unknown key
 _LONGEST_DETAIL = 300
 
 
@@ -47,7 +47,7 @@ class Finding:
 
     Args:
         name: The name of the check.
-        state: Whether it works; `skipped` when that was not, or could not be, found out.
+        state: Whether it works; `skipped` when that was not, or could not be, determined.
         detail: The reason, or a figure.
     """
 
@@ -59,13 +59,13 @@ class Finding:
 async def check_model(
     model: Model, *, key_sent: bool, asks_all: bool, report: Callable[[Finding], None]
 ) -> None:
-    """Send one tiny request, or one for each thing that the catalog says of the model.
+    """Send one tiny request, or one for each capability in the catalog.
 
     Args:
         model: The model.
         key_sent: Whether requests carry a key.
         asks_all: Whether to send them all.
-        report: Called with each finding as soon as it is there.
+        report: Called with each finding as soon as it is available.
 
     Raises:
         ConfigurationError: A request could not be sent as it is.
@@ -91,7 +91,7 @@ async def check_model(
 
 
 def judge_endpoint(model: Model, exchange: Exchange, key_sent: bool) -> Iterator[Finding]:
-    """The connection, the key and the answer, as far as one exchange tells.
+    """The findings on the connection, the key and the answer from one exchange.
 
     Args:
         model: The model.
@@ -173,7 +173,7 @@ def _judge_form(model: Model, exchange: Exchange | None, *, is_claimed: bool, ha
 def _judge_usage(exchanges: list[Exchange]) -> Finding:
     reported = [exchange.usage for exchange in exchanges if exchange.usage is not None]
     if not reported:
-        return Finding(name="usage", state="skipped", detail="the endpoint told none")
+        return Finding(name="usage", state="skipped", detail="the endpoint reported none")
     usage = sum(reported, Usage())
     tokens = f"{usage.input_tokens} tokens sent, {usage.output_tokens} received"
     cost = "at an unknown price" if usage.unpriced_requests else f"for {dollars(usage.cost)}"
@@ -182,7 +182,7 @@ def _judge_usage(exchanges: list[Exchange]) -> Finding:
 
 
 def _has_word(text: str) -> bool:
-    """Whether a text is a JSON object that fits the schema; which word it holds is up to the model."""
+    """Whether a text is a JSON object that fits the schema; the model may choose the word."""
     try:
         value: object = decode_json(text)
     except NOT_JSON:
@@ -204,19 +204,19 @@ def _one_line(text: str) -> str:
 
 
 CHECK_SETTINGS: Mapping[str, Any] = {"max_retries": 0, "timeout_seconds": 60.0}
-"""Who checks wants to hear of a failure at once, and not to wait for minutes."""
+"""The settings of a check, which should report a failure at once instead of after minutes."""
 
 _NAME_COLUMNS = 19
 _STATE_COLUMNS = 9
 
 
 def run_check(model_id: str, settings: Mapping[str, Any], *, asks_all: bool, as_json: bool) -> bool:
-    """Check a model and print what was found out.
+    """Check a model and print the findings.
 
     Args:
         model_id: The model, `provider:name`.
         settings: Model settings.
-        asks_all: Whether to send a request for each thing that the model is said to do.
+        asks_all: Whether to send a request for each capability of the model.
         as_json: Whether to print JSON.
 
     Returns:
@@ -248,7 +248,7 @@ def run_check(model_id: str, settings: Mapping[str, Any], *, asks_all: bool, as_
 async def _check_in_run(
     model: Model, key_sent: bool, asks_all: bool, report: Callable[[Finding], None]
 ) -> None:
-    """Within a run, all requests share a connection, or the server of a model on this machine."""
+    """Send the requests in a run, where they share a connection, or the server of a model on this machine."""
     async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
         await check_model(model, key_sent=key_sent, asks_all=asks_all, report=report)
 

@@ -1,4 +1,4 @@
-"""`models show`: what is known of one model and how it would be reached. Nothing is sent."""
+"""`models show`: the known facts of one model and the way to reach it. Nothing is sent."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The tiny requests that `models check` sends, and what comes back."""
+"""The tiny requests that `models check` sends, and their results."""
 
 from dataclasses import dataclass, field
 
@@ -35,35 +35,35 @@ def _question(text: str) -> tuple[UserMessage]:
 
 
 DIRECT_QUESTION = ModelRequest(messages=_question(f"Answer with this one word: {WORD}"))
-"""Needs nothing of a model but that it answers."""
+"""A request that needs only an answer."""
 
 TOOL_REQUEST = ModelRequest(
     messages=_question(f"Call the tool {TOOL_NAME} with the word {WORD}."),
     tools=(ToolDefinition(name=TOOL_NAME, description="Says a word.", parameters=_WORD_SCHEMA),),
     tool_choice="required",  # as the agent executor asks
 )
-"""Wants one tool call."""
+"""A request for one tool call."""
 
 FORM_REQUEST = ModelRequest(
     messages=_question(f'Answer with a JSON object whose field "word" is "{WORD}".'),
     response_format=ResponseFormat(name="word", schema=_WORD_SCHEMA),
 )
-"""Wants an answer that keeps to a JSON Schema."""
+"""A request for an answer that follows a JSON Schema."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Exchange:
-    """One request and what came back.
+    """One request and its result.
 
     Args:
         text: The visible text.
         calls: The tool calls.
         has_reasoned: Whether reasoning came with it.
-        reason: Why the response ended; None when it did not end well.
+        reason: The reason why the response ended; None when it did not end well.
         usage: Its usage; None when it is unknown.
         first_event_seconds: Seconds until the first event; None when there was none.
         seconds: Seconds in all.
-        error: Why there is no complete response.
+        error: The error if there is no complete response.
     """
 
     text: str = ""
@@ -76,7 +76,7 @@ class Exchange:
     error: ModelError | None = None
 
     def take(self, event: ModelEvent) -> None:
-        """Take in one event.
+        """Record one event.
 
         Args:
             event: The event.
@@ -98,7 +98,7 @@ class Exchange:
 
 
 async def ask_model(model: Model, request: ModelRequest) -> Exchange:
-    """Send a request and collect its response; a request that fails is told by the exchange.
+    """Send a request and collect its response; a failure is part of the exchange.
 
     Args:
         model: The model.

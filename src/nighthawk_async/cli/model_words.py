@@ -14,7 +14,7 @@ _WIDTH_OF_PIPES = 100
 
 
 def wide_console() -> Console:
-    """The terminal on standard output; where nobody sees a terminal's width, lines have room."""
+    """The terminal on standard output; without a terminal, lines are wide."""
     console = Console(highlight=False)
     if console.is_terminal or "COLUMNS" in os.environ:
         return console
@@ -37,7 +37,7 @@ def tools_in_words(capabilities: ModelCapabilities) -> str:
 
 
 def schemas_in_words(capabilities: ModelCapabilities) -> str:
-    """Whether the endpoint holds answers to a JSON Schema.
+    """Whether the endpoint enforces a JSON Schema on answers.
 
     Args:
         capabilities: The capabilities of the model.
@@ -58,7 +58,7 @@ def media_in_words(capabilities: ModelCapabilities) -> str:
 
 
 def reasoning_in_words(capabilities: ModelCapabilities) -> str:
-    """Whether, and how, the model is told how much to reason.
+    """Whether, and how, the amount of reasoning can be set.
 
     Args:
         capabilities: The capabilities of the model.
@@ -74,7 +74,7 @@ def reasoning_in_words(capabilities: ModelCapabilities) -> str:
 
 
 def sampling_in_words(capabilities: ModelCapabilities) -> str:
-    """Whether the model is told how to choose its words.
+    """Whether sampling can be controlled.
 
     Args:
         capabilities: The capabilities of the model.

@@ -1,4 +1,4 @@
-"""`nighthawk-async models`: what there is, what it can do, whether it works, and its weights."""
+"""`nighthawk-async models`: list models, show their capabilities, check them, and fetch weights."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def providers_to_list(chosen: str | None) -> list[str]:
     """The names of the providers to list.
 
     Args:
-        chosen: The one that is asked for; None for all.
+        chosen: The requested one; None for all.
 
     Raises:
         UnknownModelError: There is no such provider.
@@ -175,11 +175,11 @@ def _local_as_json() -> dict[str, Any]:
 
 
 def parse_settings(texts: Sequence[str], *, base_url: str | None = None) -> dict[str, Any]:
-    """The settings that options give.
+    """The settings from options.
 
     Args:
-        texts: Each `NAME=VALUE`, the value as JSON; what is no JSON is a text.
-        base_url: The value of the setting `base_url`, when an option of its own gives it.
+        texts: Each `NAME=VALUE`, the value as JSON, otherwise as a text.
+        base_url: The value of the setting `base_url`, when given by its own option.
 
     Raises:
         ConfigurationError: A text has no name or no `=`. The message does not show the value.
@@ -257,7 +257,7 @@ def show(
     setting: _SettingOption = None,
     as_json: _JsonOption = False,
 ) -> None:
-    """Show what the library knows of a model, and where requests to it would go. Sends nothing."""
+    """Show the library's facts about a model, and the address of its requests. Sends nothing."""
     description = describe_model(model, parse_settings(setting or (), base_url=base_url), os.environ)
     if as_json:
         typer.echo(json.dumps(description.as_json(), indent=2))

@@ -19,14 +19,14 @@ _TENTHS = 10
 
 @contextmanager
 def showing_pull(console: Console, name: str) -> Generator[Callable[[PullProgress], None]]:
-    """Show a pull while it goes on.
+    """Show the progress of a pull.
 
     Args:
         console: The console that shows it.
         name: The model's name.
 
     Returns:
-        A context manager that gives what `pull_weights` reports to.
+        A context manager that returns the `report` function for `pull_weights`.
     """
     if not console.is_terminal:
         yield _PlainView(console, name).report

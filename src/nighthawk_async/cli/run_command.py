@@ -1,4 +1,4 @@
-"""`nighthawk-async run`: a script, and a live view of what goes on in it."""
+"""`nighthawk-async run`: a script, and a live view of its activities."""
 
 import json
 import os
@@ -33,11 +33,11 @@ EXIT_ARGUMENTS = 2
 
 
 def status_after(script: Callable[[], None], *, file: str) -> int:
-    """Carry a script out.
+    """Run a script.
 
     Args:
         script: The script to run.
-        file: The file of the script; in tracebacks, what called it is left out.
+        file: The file of the script; in tracebacks, its callers are left out.
 
     Returns:
         The exit status.
@@ -87,7 +87,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 class ExecutorOnDemand:
-    """Carries steps out with a model that is made for the first of them.
+    """Runs steps with a model that is made for the first of them.
 
     Args:
         configuration: Names the model.
@@ -110,7 +110,7 @@ class ExecutorOnDemand:
         binding_names: list[str],
         allowed_step_kinds: tuple[str, ...],
     ) -> tuple[nh.StepOutcome, dict[str, object]]:
-        """Carry a step out."""
+        """Run a step."""
         executor = self._executor or await anyio.to_thread.run_sync(self._make)
         return await executor.run_step_async(
             processed_natural_program=processed_natural_program,
@@ -122,7 +122,7 @@ class ExecutorOnDemand:
     def _make(self) -> nh.AgentStepExecutor:
         with self._lock:
             if self._executor is None:
-                # Lines and no bar: a tree may be drawn meanwhile.
+                # Lines instead of a bar: a tree may be drawn meanwhile.
                 lines = Console(file=sys.stderr, force_terminal=False)
                 try:
                     prepare_local_model(self.configuration.model, lines)
@@ -133,10 +133,10 @@ class ExecutorOnDemand:
 
 
 CONTEXT_SETTINGS = {"allow_interspersed_args": False}
-"""What follows the script belongs to the script."""
+"""Context settings: arguments after the script belong to the script."""
 
 _ANY: TypeAdapter[Any] = TypeAdapter(Any)
-_MAX_FINISHED_TREES = 20_000  # between two looks, nothing is dropped that was not told
+_MAX_FINISHED_TREES = 20_000  # nothing is dropped before it is reported
 
 
 def run(
@@ -154,7 +154,7 @@ def run(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show nothing of what goes on.")] = False,
 ) -> None:
-    """Run a script, or call a function of it, and show live what goes on.
+    """Run a script, or call a function of it, and show its activities live.
 
     On a terminal, a tree on standard error; elsewhere, lines. The script's own output stays as it is. Ctrl-C
     ends the script as it always does; a second Ctrl-C ends it at once. The exit status is the script's.
@@ -181,7 +181,7 @@ class _Call:
     backend: Backend
 
     def __call__(self, take: Callable[[object], None]) -> None:
-        """Carry it out; what a function returns is taken."""
+        """Run it; the result of a function is kept."""
         if self.script.function is None:
             run_as_main(self.script)
             return
@@ -229,7 +229,7 @@ def _as_json(result: object) -> JsonableValue:
 
 
 def _print(text: str) -> None:
-    """Print; what the encoding of standard output lacks is escaped."""
+    """Print a text; characters that the encoding of standard output lacks are escaped."""
     encoding = sys.stdout.encoding
     print(text.encode(encoding, "backslashreplace").decode(encoding))
 
@@ -258,7 +258,7 @@ def _display(as_json: bool) -> Generator[TreeDisplay | None]:
 
 @contextmanager
 def _output_of_its_own() -> Generator[TextIO]:
-    """Standard output for the tree alone: what the script prints goes to standard error meanwhile."""
+    """Reserve standard output for the tree: the script's output goes to standard error meanwhile."""
     if cast("TextIO | None", sys.stdout) is None or cast("TextIO | None", sys.stderr) is None:
         raise ArgumentError("--json needs standard output and standard error: one of them is closed")
     sys.stdout.flush()
@@ -268,7 +268,7 @@ def _output_of_its_own() -> Generator[TextIO]:
     try:
         yield output
     finally:
-        with suppress(BrokenPipeError):  # nobody reads it any more
+        with suppress(BrokenPipeError):  # it is no longer read
             output.close()
         sys.stdout.flush()
         os.dup2(shared, own)

@@ -1,12 +1,12 @@
-"""Counts Ctrl-C: the first is the program's own business, the second ends the process at once.
+"""Counts Ctrl-C: the program handles the first, the second ends the process at once.
 
-A handler in Python has to wait while the main thread is in a call into C, and then takes several signals for
-one. So a thread counts what the interpreter itself writes of each signal to its wakeup descriptor. Event
-loops need that too: what comes is handed on to the descriptor that they have set.
+A handler in Python has to wait while the main thread is in a call into C, and then treats several signals as
+one. So a thread counts the bytes that the interpreter itself writes to its wakeup descriptor for each signal.
+Event loops need them too: the bytes are passed on to the descriptor that they have set.
 
-A loop that has set none, as asyncio's, sleeps on when the signal reaches another thread, or the main thread
-just before its call into C. So this thread sends the main thread SIGURG, every 50 ms until the handlers of
-both signals have run; not where the program handles SIGURG itself.
+A loop that has set none, such as asyncio's, keeps sleeping when the signal reaches another thread, or the
+main thread just before its call into C. So this thread sends the main thread SIGURG, every 50 ms until the
+handlers of both signals have run; not where the program handles SIGURG itself.
 """
 
 import os
@@ -28,7 +28,7 @@ _WAKING_INTERVAL = 0.05  # seconds
 class Interrupts:
     """Counts Ctrl-C during the `with` statement. In the main thread; elsewhere it does nothing.
 
-    What ignores the signal, as `nohup` wants it, goes on doing so.
+    If the signal is ignored, as `nohup` sets it, it stays ignored.
 
     Args:
         on_first: Called at the first one, in another thread.
@@ -38,7 +38,7 @@ class Interrupts:
         self._on_first = on_first
         self._count = 0
         self._given = _NO_DESCRIPTOR
-        self._lock = threading.Lock()  # nothing is handed on to a descriptor that was taken back
+        self._lock = threading.Lock()  # nothing is passed on to a descriptor that was replaced
         self._is_counting = False
         self._is_handled = True  # the main thread has run the handler of the last one
         self._handler: Any = None
@@ -72,7 +72,7 @@ class Interrupts:
         os.close(self._reader)
 
     def finish(self) -> None:
-        """The program has ended: the first one that comes from now on disturbs nothing."""
+        """Record that the program has ended: the first Ctrl-C from now on has no effect."""
         if self._is_counting and callable(signal.getsignal(signal.SIGINT)):
             self._handler = signal.signal(signal.SIGINT, _do_nothing)
 
@@ -116,15 +116,15 @@ class Interrupts:
             self._on_first()
 
     def _set_given(self, fd: int, /, *, warn_on_full_buffer: bool = True) -> int:
-        """Stand in for `signal.set_wakeup_fd` meanwhile."""
-        self._set(fd, warn_on_full_buffer=warn_on_full_buffer)  # which refuses what is none
+        """The replacement of `signal.set_wakeup_fd` meanwhile."""
+        self._set(fd, warn_on_full_buffer=warn_on_full_buffer)  # it refuses an invalid descriptor
         self._set(self._writer, warn_on_full_buffer=False)
         with self._lock:
             before, self._given = self._given, fd
         return before
 
     def _leave_to_parent(self) -> None:
-        """A child process tells the thread of its parent nothing."""
+        """Stop counting in a child process, which must not notify the thread of its parent."""
         if self._is_counting:
             self._is_counting = False
             self._leave_signals()

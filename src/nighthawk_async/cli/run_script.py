@@ -1,6 +1,6 @@
-"""Carries out a script as Python would, or calls one of its functions.
+"""Runs a script as Python would, or calls one of its functions.
 
-Arguments of the command line as arguments of a function, by its annotations. Pure.
+Also converts arguments of the command line to arguments of a function, by its annotations. Pure.
 """
 
 import builtins
@@ -39,8 +39,8 @@ def bind_arguments(function: Callable[..., Any], texts: Sequence[str]) -> inspec
     """The arguments to call a function with.
 
     `--name value` and `--name=value` are arguments by name, with `-` for `_` if you like; `--name` alone is
-    True. What follows `--` is no name. A text where the annotation is `str` is taken as it is. Otherwise it
-    is read as JSON and validated against the annotation, or validated as a text if it is none.
+    True. Arguments after `--` are no names. A text for the annotation `str` is used as it is. Otherwise it is
+    read as JSON and validated against the annotation, or validated as a text if it is none.
 
     Args:
         function: The function.
@@ -164,7 +164,7 @@ class Script:
 
     Args:
         given: The file as it was given on the command line.
-        function: The function of it to call; None for the whole script.
+        function: The function to call; None for the whole script.
         arguments: The arguments that follow.
     """
 
@@ -199,7 +199,7 @@ def parse_script(text: str, arguments: Sequence[str]) -> Script:
 
 
 def run_as_main(script: Script) -> None:
-    """Carry a script out as the main module of the process.
+    """Run a script as the main module of the process.
 
     Args:
         script: The script.
@@ -220,10 +220,10 @@ def call_function(script: Script, *, backend: Backend, executor: Callable[[], nh
     Args:
         script: The script, with the function.
         backend: The backend of an `async def` function.
-        executor: Makes what carries steps out, where the script itself has entered no run.
+        executor: Makes the executor of steps, used if the script itself has entered no run.
 
     Returns:
-        What the function returns; the items of an asynchronous generator.
+        The result of the function; the items of an asynchronous generator.
 
     Raises:
         ArgumentError: There is no such function, or the arguments do not fit.
@@ -258,7 +258,7 @@ async def _result_of(called: Any) -> object:
 
 
 def _prepare(script: Script) -> None:
-    """Arguments and import path as `python SCRIPT.py` has them."""
+    """Set arguments and import path as `python SCRIPT.py` does."""
     sys.argv[:] = [script.given, *script.arguments]
     if not sys.flags.safe_path:
         sys.path.insert(0, str(Path(script.file).resolve().parent))
@@ -266,7 +266,7 @@ def _prepare(script: Script) -> None:
 
 def _import(script: Script) -> ModuleType:
     name = Path(script.file).stem
-    if name in sys.modules:  # a script may be called like a module that is there already
+    if name in sys.modules:  # a script may have the name of a module that is already imported
         name = f"{name}__script"
     loader = importlib.machinery.SourceFileLoader(name, script.file)
     spec = importlib.util.spec_from_file_location(name, script.file, loader=loader)

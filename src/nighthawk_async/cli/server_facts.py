@@ -4,7 +4,7 @@
                ├─ owned_by "vllm" ────── /version
                └─ otherwise ─────────── /api/version ── /api/show, /api/ps      (Ollama)
 
-Nothing here is an error: a server that says nothing, or something else, is one that is not known.
+Nothing here is an error: a server that gives no answer, or another one, counts as unknown.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from ..models.endpoint import proxy_for
 from ..wire.response_json import NOT_JSON, decode_json
 
 LIMIT_SECONDS = 10.0
-"""The time that a server has for all that is asked of it here."""
+"""The number of seconds that a server has for all requests of this module."""
 
 _MAX_BODY_BYTES = 4 * 1024 * 1024
 _SMALL_MODEL_PARAMETERS = 500_000_000
@@ -36,7 +36,7 @@ class Statement:
 
     Args:
         value: The value of the field of `ModelCapabilities`; None when the server leaves it open.
-        detail: Its words.
+        detail: Its wording.
     """
 
     value: object
@@ -48,11 +48,11 @@ class ServerFacts:
     """Facts that a server states of itself and of one model.
 
     Args:
-        server: `llama.cpp`, `Ollama` or `vLLM`; empty when it is none of them, or did not say so.
-        version: Its version, when it says so.
-        models: The names of the models that it serves, as far as it says so.
+        server: `llama.cpp`, `Ollama` or `vLLM`; empty when it is none of them, or did not identify itself.
+        version: Its version, when reported.
+        models: The names of the models that it serves, as far as reported.
         statements: Its statements on the model, by fields of `ModelCapabilities`.
-        trouble: The reason why nothing was found out; empty when something was.
+        trouble: The reason why nothing was found; empty when something was.
     """
 
     server: str = ""
@@ -62,13 +62,13 @@ class ServerFacts:
     trouble: str = ""
 
     def serves(self, model_name: str) -> bool:
-        """Whether it serves a model of that name, as far as it says. llama.cpp answers to any name."""
+        """Whether it serves a model of that name, as far as reported. llama.cpp answers to any name."""
         names = {model_name, f"{model_name}:latest"}
         return self.server == "llama.cpp" or not self.models or not names.isdisjoint(self.models)
 
 
 def server_root(base_url: SplitResult) -> str:
-    """The URL below which a server's own endpoints lie: the base URL without its version, such as `/v1`.
+    """The URL of a server's own endpoints: the base URL without its version, such as `/v1`.
 
     Args:
         base_url: The base URL of the protocol.
@@ -79,7 +79,7 @@ def server_root(base_url: SplitResult) -> str:
 
 
 async def ask_server(base_url: SplitResult, headers: Mapping[str, str], model_name: str) -> ServerFacts:
-    """Ask a server what it is and what its model can do. Takes ten seconds at most.
+    """Ask a server for its kind and its model's capabilities. Takes ten seconds at most.
 
     Args:
         base_url: The base URL of the protocol.
@@ -158,11 +158,11 @@ class _Inquiry:
         return await self._send("POST", path, json=body)
 
     async def _send(self, method: str, path: str, **options: Any) -> _Json:
-        """The JSON object that comes back; an empty one for whatever else there is."""
+        """The JSON object of the answer; an empty one for any other answer."""
         async with self.client.stream(method, self.root + path, **options) as response:
             body = bytearray()
             async for part in response.aiter_bytes():
-                if len(body) <= _MAX_BODY_BYTES:  # read to its end: trio warns of generators that are not
+                if len(body) <= _MAX_BODY_BYTES:  # read to its end: trio warns about generators that are not
                     body += part
         is_good = response.is_success and len(body) <= _MAX_BODY_BYTES
         return _decoded(bytes(body)) if is_good else _NOTHING
@@ -211,7 +211,7 @@ def _of_ollama(shown: _Json, loaded: _Json) -> dict[str, Statement]:
 
 
 def _window_of_ollama(shown: _Json, loaded: _Json) -> Statement:
-    """The context that requests get, which is less than what the model could take."""
+    """The context that requests get, which is smaller than the model's own."""
     if window := _count(loaded.get("context_length")):
         return Statement(value=window, detail="of the loaded model (/api/ps)")
     for line in _text(shown.get("parameters")).splitlines():
@@ -231,7 +231,7 @@ def _of_size(parameters: int) -> dict[str, Statement]:
 
 
 def _parameter_count(text: str) -> int:
-    """The number that a text such as `134.52M` stands for; 0 for another text."""
+    """The number that a text such as `134.52M` means; 0 for another text."""
     try:
         return int(float(text[:-1]) * _COUNT_SUFFIXES[text[-1:].upper()])
     except (KeyError, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""A running service in the terminal: its tree, one node of it whole, and what can be done to it."""
+"""A running service in the terminal: its tree, the details of one node, and actions on it."""
 
 import time
 from collections.abc import Generator, Iterator, Mapping
@@ -44,7 +44,7 @@ def details_text(details: Mapping[str, Any], now: float) -> Text:
     """Return the details of a node as text.
 
     Args:
-        details: The node as the dashboard tells it.
+        details: The node as the dashboard reports it.
         now: The time of the service, in Unix seconds.
     """
     text = Text()
@@ -111,13 +111,13 @@ def _block(text: str, style: str) -> Iterator[Text]:
 _FRAME_SECONDS = 0.2
 _RETRY_SECONDS = 1.0
 _DETAILS_SECONDS = 0.5
-_WIDE = 110  # columns from which the node stands beside the tree and not below it
+_WIDE = 110  # columns from which the node is beside the tree instead of below it
 _WORDS = {"cancel": "cancel", "steer": "tell", "suspend": "suspend", "resume": "resume"}
 
 
 @contextmanager
 def _understood() -> Generator[None]:
-    """Turn data of another version, or of something that is no dashboard, into a clear error."""
+    """Turn errors from data of another version, or of something that is no dashboard, into a clear error."""
     try:
         yield
     except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
@@ -125,10 +125,10 @@ def _understood() -> Generator[None]:
 
 
 class TopApp(App[NoDashboardError]):
-    """The terminal view. What it returns is why it ended by itself: something else answers than a dashboard.
+    """The terminal view. It returns its reason for ending by itself: the answer is not from a dashboard.
 
     Args:
-        client: Talks to the dashboard.
+        client: The client of the dashboard.
         url: The address to name.
     """
 
@@ -157,7 +157,7 @@ class TopApp(App[NoDashboardError]):
 
     def __init__(self, client: TopClient, url: str) -> None:
         super().__init__()
-        # Held, because a view that is being closed finds none of them any more.
+        # Held, because a view that is being closed no longer finds them.
         self._head = Static(id="head")
         self._tree = TreeRows(id="tree")
         self._node = VerticalScroll(id="node")
@@ -205,9 +205,9 @@ class TopApp(App[NoDashboardError]):
         return time.time() + self._clock_offset
 
     async def _listen(self) -> None:
-        """Take in what the dashboard tells, for as long as the view is open.
+        """Receive the dashboard's events for as long as the view is open.
 
-        What was a dashboard once is waited for: it may be started again.
+        An address that was a dashboard once is retried: the dashboard may be restarted.
         """
         while True:
             try:
@@ -235,7 +235,7 @@ class TopApp(App[NoDashboardError]):
             self._service_nodes.apply(data)
 
     def _forget_nodes(self) -> None:
-        """Another tree begins, in which the same numbers stand for other nodes: nothing is meant for them."""
+        """Reset for another tree, in which the same ids mean other nodes: pending input is dropped."""
         self._service_nodes.reset()
         self._folded.clear()
         self._tree.chosen_id = None
@@ -270,7 +270,7 @@ class TopApp(App[NoDashboardError]):
         return line.append(f"  {self._url}", "dim")
 
     def _fetch_details(self) -> None:
-        """Ask for the chosen node whole when it has changed, now and then."""
+        """Request the details of the chosen node periodically when it has changed."""
         view = self._service_nodes.views.get(self._tree.chosen_id or "")
         if view is None:
             self._details.update("")
@@ -297,7 +297,7 @@ class TopApp(App[NoDashboardError]):
         self._fetch_details()
 
     def on_tree_rows_folded(self, message: TreeRows.Folded) -> None:
-        """Show what is below a node, or hide it."""
+        """Show the nodes below a node, or hide them."""
         self._folded[message.node_id] = message.is_folded
         self._is_changed = True
         self._draw()
@@ -307,7 +307,7 @@ class TopApp(App[NoDashboardError]):
         self._ask("search", "", "words in name, kind, state, inputs or error", self._search)
 
     def action_ask(self, action: str) -> None:
-        """Ask what to say with an action: a reason, or a message."""
+        """Ask for the text of an action: a reason, or a message."""
         node_id = self._controllable(action)
         if node_id is not None:
             hint = (
@@ -317,25 +317,25 @@ class TopApp(App[NoDashboardError]):
             self._ask(action, node_id, f"{_WORDS[action]} {label.kind} {label.name}: {hint}", "")
 
     def action_act(self, action: str) -> None:
-        """Do something that needs no words."""
+        """Do an action that needs no text."""
         node_id = self._controllable(action)
         if node_id is not None:
             self.run_worker(self._act(node_id, action, {}))
 
     def action_leave(self) -> None:
-        """Ask no more; at the tree, search for nothing any more."""
+        """Close the input line; at the tree, clear the search."""
         if self._asked:
             self._stop_asking()
         elif self._search:
             self._search_for("")
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Search while it is typed."""
+        """Search while the user types."""
         if self._asked == "search":
             self._search_for(event.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Do what was asked for."""
+        """Do the requested action."""
         asked, node_id, said = self._asked, self._asked_of, event.value.strip()
         self._stop_asking()
         if asked == "cancel":
@@ -344,7 +344,7 @@ class TopApp(App[NoDashboardError]):
             self.run_worker(self._act(node_id, asked, {"text": said}))
 
     def _controllable(self, action: str) -> str | None:
-        """The chosen node, if this can be done to it; otherwise says why not."""
+        """The chosen node, if the action is possible for it; otherwise shows the reason."""
         view = self._service_nodes.views.get(self._tree.chosen_id or "")
         if view is None:
             return None

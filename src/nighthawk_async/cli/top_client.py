@@ -10,9 +10,9 @@ from ..errors import ConfigurationError, ModelProtocolError, NighthawkError
 from ..wire.response_json import NOT_JSON, decode_json
 from ..wire.sse import ServerSentEventDecoder
 
-_TIMEOUT = httpx.Timeout(10.0, read=60.0)  # seconds; the dashboard sends a sign of life more often
+_TIMEOUT = httpx.Timeout(10.0, read=60.0)  # seconds; the dashboard sends keep-alives more often
 _PROBLEMS = "urn:nighthawk-async:problem:"
-_PASSING = frozenset({408, 425, 429})  # what something in between may answer for a while, as 5xx
+_PASSING = frozenset({408, 425, 429})  # a proxy may answer with these for a while, as with 5xx
 
 
 class DashboardError(NighthawkError):
@@ -20,14 +20,14 @@ class DashboardError(NighthawkError):
 
 
 class NoDashboardError(DashboardError):
-    """Something else answers than a dashboard, or nothing of it is there: the address is another one."""
+    """Something other than a dashboard answers, or there is nothing at the address: it is wrong."""
 
 
 class TopClient(Protocol):
     """Client of a dashboard, for the terminal view."""
 
     def changes(self) -> AsyncGenerator[tuple[str, Mapping[str, Any]], None]:
-        """The events of the tree as they come: their names and what they tell. Goes on from the last one."""
+        """The events of the tree as they come: their names and data. Continues after the last one."""
         ...
 
     async def details(self, node_id: str) -> Mapping[str, Any]:
@@ -40,7 +40,7 @@ class TopClient(Protocol):
 
 
 class DashboardClient:
-    """Talks to a dashboard. Use it with `async with`.
+    """HTTP client of a dashboard. Use it with `async with`.
 
     Args:
         url: The address of the dashboard.
@@ -65,7 +65,7 @@ class DashboardClient:
 
         Raises:
             NoDashboardError: Something else answers.
-            DashboardError: The dashboard cannot be reached, or refuses to tell.
+            DashboardError: The dashboard cannot be reached, or refuses the request.
         """
         headers = {"last-event-id": self._last_event_id} if self._last_event_id else {}
         decoder = ServerSentEventDecoder()
@@ -97,11 +97,11 @@ class DashboardClient:
         return _as_object(response.content)
 
     async def act(self, node_id: str, action: str, body: Mapping[str, str]) -> None:
-        """Do something to a node of the tree that `changes` tells of.
+        """Perform an action on a node of the tree that `changes` reports.
 
         Args:
             node_id: The id of the node.
-            action: What: `cancel`, `steer`, `suspend` or `resume`.
+            action: The action: `cancel`, `steer`, `suspend` or `resume`.
             body: The body: `reason` or `text`.
 
         Raises:
@@ -122,7 +122,7 @@ def checked_url(url: str) -> str:
     """The URL of a dashboard, with a slash at its end.
 
     Args:
-        url: The URL as somebody typed it.
+        url: The URL as the user typed it.
 
     Raises:
         ConfigurationError: It is no URL of HTTP.
@@ -142,7 +142,7 @@ def checked_token(token: str | None) -> str | None:
     """The token of a dashboard; None for none.
 
     Args:
-        token: The token as somebody gave it. An empty one is none.
+        token: The token as the user gave it. An empty one is none.
 
     Raises:
         ConfigurationError: It is no token.
@@ -166,7 +166,7 @@ async def _check(response: httpx.Response) -> None:
 
 
 def _problem_of(data: bytes) -> tuple[str, str]:
-    """The name and the words of a problem as a dashboard tells it; empty when it is nothing of that kind."""
+    """The name and text of a problem that a dashboard reports; empty for any other answer."""
     try:
         problem = decode_json(data)
         kind, detail = str(problem["type"]), str(problem["detail"])
@@ -185,7 +185,7 @@ def _as_object(data: str | bytes) -> dict[str, Any]:
     try:
         decoded: object = decode_json(data)
     except NOT_JSON as error:
-        raise DashboardError("the dashboard sends what is no JSON") from error
+        raise DashboardError("the dashboard sends data that is not JSON") from error
     if not isinstance(decoded, dict):
         raise DashboardError("the dashboard sends something that is not understood")
     return cast("dict[str, Any]", decoded)

@@ -18,13 +18,13 @@ else:
 
 
 def top(
-    url: Annotated[str, typer.Argument(metavar="URL", help="Where the service has its dashboard.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="The address of the service's dashboard.")],
     token: Annotated[
         str | None,
         typer.Option(envvar="NIGHTHAWK_DASHBOARD_TOKEN", help="The dashboard's token, to act on nodes."),
     ] = None,
 ) -> None:
-    """Watch a running service through its dashboard, and influence what goes on."""
+    """Watch a running service through its dashboard, and act on it."""
     if find_spec("textual") is None:
         raise ConfigurationError(
             "This needs the extra 'top'. Install it with: pip install 'nighthawk-async[top]'"

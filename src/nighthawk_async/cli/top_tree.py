@@ -1,7 +1,7 @@
-"""The rows of the tree as a widget: only those that are seen are drawn.
+"""The rows of the tree as a widget: only visible ones are drawn.
 
-The nodes are kept up to date. They are the same as on the dashboard's page, as views: what is seen of each
-without opening it.
+The nodes are kept up to date. They are the same views as on the dashboard's page: the parts of each that are
+visible without opening it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from .live_tree_picture import Picture, Row
 from .live_tree_words import STYLES
 
 TOP = "0"
-"""The id of the node above everything."""
+"""The id of the root."""
 
 _AMOUNTS = ("requests", "input_tokens", "output_tokens", "unpriced_requests", "is_complete")
 _NO_CHILDREN: Sequence[NodeView] = ()
@@ -32,7 +32,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 class Nodes:
-    """The nodes by id, and which are below which."""
+    """The nodes by id, and their children."""
 
     def __init__(self) -> None:
         self.views: dict[str, NodeView] = {}
@@ -46,7 +46,7 @@ class Nodes:
         self._haystacks.clear()
 
     def apply(self, data: Mapping[str, Any]) -> None:
-        """Take notice of what has changed.
+        """Apply changes.
 
         Args:
             data: An event `nodes` of the dashboard.
@@ -68,9 +68,9 @@ class Nodes:
         """The rows to show, from the top.
 
         Args:
-            folded: Whether what is below a node is not shown, where somebody has said so. Otherwise it is
-                shown unless the node has nothing above it and has ended well.
-            search: Words that all have to be in what is shown of a node; those above it are shown as well.
+            folded: Whether the nodes below a node are hidden, if the user has chosen. By default they are
+                shown unless the node is at the top and has ended well.
+            search: Words that must all be in the shown text of a node; the nodes above it are shown as well.
         """
         words = search.lower().split()
         shown = self._matching(words) if words else None
@@ -87,7 +87,7 @@ class Nodes:
         return None if view is None or view.parent_id == TOP else view.parent_id
 
     def has_children(self, node_id: str) -> bool:
-        """Whether something is below a node."""
+        """Whether a node has children."""
         return bool(self._children.get(node_id))
 
     def _rows_below_top(self, folded: Mapping[str, bool], shown: set[str] | None) -> Iterator[Row]:
@@ -177,10 +177,10 @@ def _view_of(summary: Mapping[str, Any]) -> NodeView:
 
 
 def usage_of(amounts: Mapping[str, Any]) -> Usage:
-    """Return the usage of a node, as far as it is shown.
+    """Return the displayed usage of a node.
 
     Args:
-        amounts: The amounts by name. Those that are missing are nothing.
+        amounts: The amounts by name. Missing ones are zero.
     """
     known = {name: amounts[name] for name in _AMOUNTS if name in amounts}
     return Usage(**known, cost=Decimal(amounts.get("cost", "0")))
@@ -191,7 +191,7 @@ _NAMED_STYLES = Console()
 
 
 class TreeRows(ScrollView, can_focus=True):
-    """Shows rows, one of which is chosen."""
+    """A widget of rows, one of which is chosen."""
 
     BINDINGS: ClassVar = [
         Binding("up", "move(-1)", "up", show=False),
@@ -212,7 +212,7 @@ class TreeRows(ScrollView, can_focus=True):
 
         Args:
             node_id: The node of the row.
-            is_folded: Whether it is shown no longer.
+            is_folded: Whether the nodes below it are now hidden.
         """
 
         def __init__(self, node_id: str, is_folded: bool) -> None:
@@ -240,7 +240,7 @@ class TreeRows(ScrollView, can_focus=True):
         self.refresh()
 
     def tick(self, now: float) -> None:
-        """Let time pass for what goes on.
+        """Update the durations of running nodes.
 
         Args:
             now: The time of the service, in Unix seconds.
@@ -255,7 +255,7 @@ class TreeRows(ScrollView, can_focus=True):
             self._choose(row)
 
     def render_line(self, y: int) -> Strip:
-        """One line of what is seen."""
+        """One visible line."""
         number = self.scroll_offset.y + y
         width = self.scrollable_content_region.width
         if number >= len(self._rows):
@@ -285,7 +285,7 @@ class TreeRows(ScrollView, can_focus=True):
             self._choose(self._rows[min(max(number, 0), len(self._rows) - 1)])
 
     def action_collapse(self) -> None:
-        """Hide what is below the chosen row, or go up."""
+        """Hide the nodes below the chosen row, or go up."""
         position = self._position
         if position is None:
             return
@@ -297,7 +297,7 @@ class TreeRows(ScrollView, can_focus=True):
             self.choose(row.view.parent_id)
 
     def action_expand(self) -> None:
-        """Show what is below the chosen row."""
+        """Show the nodes below the chosen row."""
         if self.chosen_id is not None:
             self.post_message(self.Folded(self.chosen_id, is_folded=False))
 

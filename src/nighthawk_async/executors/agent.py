@@ -42,11 +42,11 @@ from .tool_surface import check_mentioned_tools, check_tools
 from .toolbox import ResultRoom, Toolbox
 
 _TOKENS_OF_LINE = 80
-"""What a line of a prompt has, usually at most, beside a value."""
+"""The usual upper bound of a prompt line's length, its value not included."""
 
 
 class AgentStepExecutor:
-    """Carries steps out with an agent: by default, the model loop over the configuration's model.
+    """Runs steps with an agent: by default, the model loop over the configuration's model.
 
     Make one with `from_configuration`, `from_model` or `from_agent`. It holds no connection and no event-loop
     object, so it may be made once and used by many runs. Made from a configuration, its pickle is that
@@ -87,7 +87,7 @@ class AgentStepExecutor:
             MissingCredentialError: The provider's API key is not set.
             ConfigurationError: Another setting is wrong.
         """
-        from ..models.providers import create_model  # here, because models of one's own need no HTTP
+        from ..models.providers import create_model  # here, because the user's own models need no HTTP
 
         if not isinstance(cast("object", configuration), StepExecutorConfiguration):
             raise ConfigurationError(
@@ -141,7 +141,7 @@ class AgentStepExecutor:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle what it was made from.
+        """Pickle its model, agent or configuration.
 
         Raises:
             TypeError: It was made from a model or an agent that cannot be pickled.
@@ -203,10 +203,10 @@ class AgentStepExecutor:
         binding_names: list[str],
         allowed_step_kinds: tuple[str, ...],
     ) -> tuple[StepOutcome, dict[str, object]]:
-        """Carry a step out from a worker thread of its event loop; see `run_step_async`.
+        """Run a step from a worker thread of its event loop; see `run_step_async`.
 
         Raises:
-            NighthawkError: The present thread is no worker thread of an event loop.
+            NighthawkError: The current thread is no worker thread of an event loop.
         """
         return run_on_own_loop(
             partial(
@@ -226,7 +226,7 @@ class AgentStepExecutor:
         binding_names: list[str],
         allowed_step_kinds: tuple[str, ...],
     ) -> tuple[StepOutcome, dict[str, object]]:
-        """Carry a step out (specification 14.1). The step must be the current one.
+        """Run a step (specification 14.1). The step must be the current one.
 
         Raises:
             StepLimitError: A limit on turns, tool calls or seconds was reached.
@@ -271,7 +271,7 @@ class AgentStepExecutor:
             _check_mentioned_tools(step, ())
             return await self._answer_directly(environment, step, prompt, span)
         task = self._task(environment, step, prompt, transport, span)
-        if not isinstance(self.agent, ModelAgent):  # each request of that one is told and budgeted
+        if not isinstance(self.agent, ModelAgent):  # each request of that one is reported and budgeted
             task = foreign_task(task, step.actor.node)
         outcome = await self.agent.run(task)
         return outcome, step.context.changed_bindings()
@@ -403,7 +403,7 @@ def _usage_report(environment: Environment, step: Step, span: Span | None) -> Ca
 def _measure_usage(
     room: ResultRoom, report: Callable[[str, Usage], None], model_name: str, usage: Usage
 ) -> None:
-    """Report usage, and learn from it what the conversation holds."""
+    """Report usage, and update the size of the conversation from it."""
     room.measure(usage)
     report(model_name, usage)
 
@@ -436,27 +436,27 @@ async def _conclude(step: Step, outcome: StepOutcome) -> None:
 
 def _check_mentioned_tools(step: Step, offered: Sequence[str]) -> None:
     if step.is_interpolated:
-        return  # what it mentions may be data
+        return  # its text may mention data
     context = step.context
     known = ChainMap(context.step_locals, context.step_globals)
     check_mentioned_tools(step.program, step_id=context.step_id, offered=offered, known=known)
 
 
 def _check_visibility(configuration: StepExecutorConfiguration, context: StepContext) -> None:
-    """Refuse to show everything where an executor around this one does not say that it must not be.
+    """Refuse to show everything when a wrapping executor hides that names are restricted.
 
     Raises:
-        ConfigurationError: The step sees more than the configuration says.
+        ConfigurationError: The step sees more than the configuration allows.
     """
     if configuration.context_limits.visible_names == "named" and context.visible_builtins is None:
         raise ConfigurationError(
-            "visible_names='named' is not in force, because the run's executor is another one: give it the "
+            "visible_names='named' is not active, because the run's executor is another one: give it the "
             "attribute `configuration` of the AgentStepExecutor that it calls."
         )
 
 
 def _surely_fit(values: Mapping[str, object], max_tokens: int, limits: StepContextLimits) -> bool:
-    """Whether a section surely fits its budget, its values their limit: n bytes have at most n tokens."""
+    """Whether a section surely fits its budget, and its values their limit: n bytes have at most n tokens."""
     room = max_tokens
     for value in values.values():
         most = _most_tokens(value)

@@ -1,10 +1,10 @@
 """The model loop of one step as a state machine without I/O.
 
-    next_request() -> feed(model event) -> effects … -> tool_finished(…) … -> end_turn() -> what comes next
+    next_request() -> feed(model event) -> effects … -> tool_finished(…) … -> end_turn() -> next action
 
-One turn is one model request. Tool calls are effects that may be carried out at once, while the response
-goes on. `nh_outcome` is not carried out: the turn ends with a proposal, which the driver has validated and
-then answers with `refuse` when it does not hold.
+One turn is one model request. Tool calls are effects that may be executed at once, while the response
+continues. `nh_outcome` is not executed: the turn ends with a proposal, which the driver has validated, and
+answers with `refuse` if it is invalid.
 """
 
 from typing import TypeAlias
@@ -47,7 +47,7 @@ _END_AGAIN = "End the block again."
 
 
 class RunToolCall(Struct, frozen=True, kw_only=True):
-    """Carry out a tool call now, and hand its result to `tool_finished` with this position."""
+    """Execute a tool call now, and pass its result to `tool_finished` with this position."""
 
     position: int
     call: ToolCall
@@ -80,7 +80,7 @@ class _Turn(Struct, kw_only=True):
 
 
 class AgentLoop:
-    """Decides what a step asks the model, which calls it carries out, and when it ends.
+    """Decides a step's requests to the model, the calls to execute, and the end.
 
     Args:
         task: The step.
@@ -134,7 +134,7 @@ class AgentLoop:
         )
 
     def feed(self, event: ModelEvent) -> RunToolCall | None:
-        """Take in one event of the response.
+        """Process one event of the response.
 
         Raises:
             StepLimitError: The step has made as many tool calls as it may.
@@ -156,11 +156,11 @@ class AgentLoop:
         return None
 
     def tool_finished(self, position: int, result: ToolResult) -> None:
-        """Take in the result of a tool call."""
+        """Process the result of a tool call."""
         self._turn.results[position] = result
 
     def turn_usage(self, error: ModelError | None = None) -> Usage:
-        """The usage of the present turn's request; marked incomplete when the provider told none.
+        """The usage of the current turn's request; marked incomplete when the provider reported none.
 
         Args:
             error: The error of the request; None when it did not fail.
@@ -199,12 +199,12 @@ class AgentLoop:
         return notes
 
     def take_causes(self) -> list[CorrectionCause]:
-        """By which words the refusals of outcomes since the last time are counted."""
+        """Return the causes of refused outcomes since the last call, for counting."""
         causes, self._causes = self._causes, []
         return causes
 
     def refuse(self, error: NighthawkError) -> None:
-        """Tell the model why its outcome was refused.
+        """Give the model the reason why its outcome was refused.
 
         Args:
             error: The error that refused it.
@@ -226,16 +226,16 @@ class AgentLoop:
         self._causes.append(cause)
 
     def _what_to_do(self, cause: CorrectionCause) -> str:
-        """The advice for the next answer; empty where the refusal says it."""
+        """The advice for the next answer; empty if the refusal contains it."""
         if cause == "no_outcome":
             return ""
         return ANSWER_AGAIN if self._task.outcome_transport == "native" else _END_AGAIN
 
     def send_back(self, feedback: str) -> None:
-        """Tell the model what a check finds missing; no correction, because nothing was malformed.
+        """Give the model the feedback of a check; no correction, because nothing was malformed.
 
         Args:
-            feedback: The missing things.
+            feedback: The feedback.
         """
         self._answer_outcome(
             f"not accepted yet: {feedback}", kind="oversight", guidance="Go on, then end the block again."
@@ -243,7 +243,7 @@ class AgentLoop:
         self._causes.append("oversight")
 
     def hold_back(self, note: str = "") -> None:
-        """Tell the model that its outcome does not count yet, because messages for it arrived meanwhile.
+        """Inform the model that its outcome does not count yet, because messages for it arrived meanwhile.
 
         Args:
             note: A further note on the outcome.
@@ -308,7 +308,7 @@ class AgentLoop:
         return self._propose(self._turn.calls[position].arguments)
 
     def _is_reasoned_raise(self, text: str) -> bool:
-        """Whether an outcome raises for a reason of its own, which no result in the same response is."""
+        """Whether an outcome raises for a reason other than a result in the same response."""
         try:
             outcome = parse_answer(text, self._form).outcome
         except ExecutionError:

@@ -1,7 +1,7 @@
 """The small protocol of agents behind `AgentStepExecutor.from_agent`, and the usage that they report.
 
 Their requests cannot be measured before they are sent: a task or a turn is refused when a budget has nothing
-left, and what they report is charged afterwards, so that one turn can exceed a budget.
+left, and reported usage is charged afterwards, so that one turn can exceed a budget.
 """
 
 import inspect
@@ -42,33 +42,33 @@ class AgentTask:
         system_prompt: The rendered system prompt.
         user_prompt: The rendered user prompt, text and media in order.
         tools: The tools on offer, without the one that delivers the outcome.
-        begin_tool_call: Begins a tool call, in order; await what it returns for the result.
+        begin_tool_call: Begins a tool call, in order; returns an awaitable of its result.
         outcome_transport: The transport of the outcome.
         allowed_kinds: The outcome kinds the block may end with.
         raise_error_types: The names a `raise` outcome may give as `raise_error_type`.
-        conclude: Validates an outcome, and has checks, hooks and oversight look at it; raises
-            `ExecutionError` saying why it is refused, `VerificationError` when a check refuses it,
+        conclude: Validates an outcome, and passes it to checks, hooks and oversight; raises `ExecutionError`
+            with the reason when it is refused, `VerificationError` when a check refuses it,
             `StepRejectedError` when a hook or oversight rejects the commit. A check that has refused too
             often refuses every further outcome.
         settings: Settings of the model's endpoint.
         max_turns: Model requests allowed.
         max_tool_calls: Tool calls allowed.
         max_corrective_turns: Malformed answers allowed.
-        max_tool_argument_bytes: Bytes allowed in an outcome; `begin_tool_call` sees to those of tool calls.
+        max_tool_argument_bytes: Bytes allowed in an outcome; `begin_tool_call` limits those of tool calls.
         turn_boundary: Await it before each model request, or, without a model, wherever the work may pause.
             It waits while the step is suspended, and raises when the step was stopped or its task was asked
-            to end: let that through. It gives the messages that arrived for the model since the last time;
-            put them into the request. Each call begins a turn.
-        may_end: Await it before returning an outcome. It waits and raises likewise. False: messages wait for
-            the model; take another turn if there is one left. What is returned all the same counts, and the
-            messages are reported as undelivered.
+            to end: let that propagate. It returns the messages that arrived for the model since the last
+            call; put them into the request. Each call begins a turn.
+        may_end: Await it before returning an outcome. It waits and raises likewise. False means that messages
+            wait for the model: take another turn if one is left. An outcome returned nevertheless counts, and
+            the messages are reported as undelivered.
         report_usage: Counts the usage of one model request, by model id.
         answer_form: The ways to answer the block; None for outcomes without data. Agents of your own use
             `answer_schema` and `take_answer`.
         set_bindings: Sets write bindings to values that are data, decoded JSON, as `nh_assign` would; call it
-            before `conclude`. It raises `ExecutionError` saying what is wrong with which of them; the others
-            are set.
-        word_refusal: Words an error that refuses an answer for the model, with what is allowed.
+            before `conclude`. It raises `ExecutionError` naming the bad ones and their faults; the others are
+            set.
+        word_refusal: Phrases an error that refuses an answer for the model, with the allowed values.
     """
 
     step_id: str
@@ -114,7 +114,7 @@ class AgentTask:
             The outcome that the answer gives, to be concluded or returned.
 
         Raises:
-            ExecutionError: It is no answer to this block; says what is wrong, and where.
+            ExecutionError: It is no answer to this block; the message names the fault and its place.
         """
         parsed = answer_from_mapping(answer, self.form)
         if parsed.bindings:
@@ -124,7 +124,7 @@ class AgentTask:
 
 @runtime_checkable
 class StepExecutionAgent(Protocol):
-    """Carries one step to its outcome, by whatever means.
+    """Produces the outcome of one step, by any means.
 
     An agent that never calls `turn_boundary` has no turns: its step can be suspended and stopped only before
     it begins and at its end, before anything is committed; when its task is asked to end it finishes, and its
@@ -132,7 +132,7 @@ class StepExecutionAgent(Protocol):
     """
 
     async def run(self, task: AgentTask) -> StepOutcome:
-        """Carry out a step.
+        """Run a step.
 
         Args:
             task: The step.
@@ -150,7 +150,7 @@ class StepExecutionAgent(Protocol):
 def objection_to_agent(agent: object) -> str | None:
     """Return the reason why an object is no agent; None when it may be one.
 
-    Agents of other libraries have a method `run` as well, which takes a prompt instead of a task.
+    Agents of other libraries also have a method `run`, which takes a prompt instead of a task.
 
     Args:
         agent: Any object.
@@ -221,7 +221,7 @@ class _ChargedUsage(Struct, frozen=True, eq=False):
 
 
 class _ReportedUsage:
-    """Counts usage and tells whoever watches the step. The requests have no nodes that would tell it."""
+    """Counts usage and reports it to observers of the step. The requests have no nodes of their own."""
 
     def __init__(self, plain: Callable[[str, Usage], None], node: NodeWriter) -> None:
         self.plain = plain
@@ -237,15 +237,15 @@ class _ReportedUsage:
 
 
 def foreign_task(task: AgentTask, node: NodeWriter | None) -> AgentTask:
-    """The task as an agent of the user's own gets it.
+    """The task as the user's own agent gets it.
 
     Args:
         task: The task.
-        node: The node of the step; None when nobody watches it.
+        node: The node of the step; None without observers.
 
     Raises:
         BudgetExceededError: A budget allows no turn, or has nothing left; the agent may never ask.
-        ConfigurationError: Under a budget of cost, an agent used a model that nobody knows the price of.
+        ConfigurationError: Under a budget of cost, an agent used a model of unknown price.
     """
     if node is not None:
         task = replace(task, report_usage=_ReportedUsage(task.report_usage, node))
@@ -253,7 +253,7 @@ def foreign_task(task: AgentTask, node: NodeWriter | None) -> AgentTask:
 
 
 def _budgeted_task(task: AgentTask) -> AgentTask:
-    """The task, its turns and usage charged to the budgets in force; the same one without budgets."""
+    """The task, its turns and usage charged to the active budgets; the same one without budgets."""
     environment = find_environment()
     if environment is None or not environment.policies.has(Position.BUDGETS):
         return task
@@ -273,7 +273,7 @@ def _budgeted_task(task: AgentTask) -> AgentTask:
 
 
 def plain_task(task: AgentTask) -> AgentTask:
-    """The task as it was: an agent of the user's own handed it on to one whose requests are told and charged.
+    """The original task: the user's own agent passed it on to one whose requests are reported and charged.
 
     Args:
         task: The task.

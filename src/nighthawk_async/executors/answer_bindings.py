@@ -1,8 +1,8 @@
 """Sets the write bindings of an answer that came as data (specification 8.4).
 
-Each value passes what an `nh_assign` of it would pass: hooks, oversight, permissions, the guards of the
-step's actor, validation. It is part of an answer and no call: it counts against no limit or budget of calls,
-and is no node of the tree.
+Each value passes the same checks as in `nh_assign`: hooks, oversight, permissions, the guards of the step's
+actor, validation. It is part of an answer, not a call: it counts against no limit or budget of calls, and is
+no node of the tree.
 """
 
 import json
@@ -33,7 +33,7 @@ class AnswerBindings:
         actor: The actor of the step.
         environment: The environment of the step.
         policy: The form in which hooks are shown a value's outcome.
-        refusals: Words what is told of values that are refused.
+        refusals: Phrases the refusals of values for the model.
     """
 
     def __init__(
@@ -55,9 +55,9 @@ class AnswerBindings:
             bindings: Decoded JSON values by the names of the write bindings.
 
         Raises:
-            ExecutionError: Some were refused; says which, and why. The others are set.
+            ExecutionError: Some were refused; the message names them and the reasons. The others are set.
             StepAbortedError: Oversight, or a hook, ended the step.
-            HookError: A hook or oversight failed, or rewrites to what JSON cannot hold.
+            HookError: A hook or oversight failed, or rewrites to data that JSON cannot hold.
         """
         if self._environment.policies.govern_tool_calls:
             ends = [await self._set_governed(name, value) for name, value in bindings.items()]

@@ -35,7 +35,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _FIELDS_OF_OUTCOMES: Mapping[str, _Schema] = {
     f"field{at}": {"type": ["string", "null"] if at < 4 else "string"} for at in range(8)
 }
-"""At least as much as stands in an answer beside the values, of what endpoints limit."""
+"""A lower bound, in the units that endpoints limit, of the parts of an answer other than the values."""
 
 
 class AnswerForm(Struct, frozen=True, kw_only=True, eq=False):
@@ -46,13 +46,13 @@ class AnswerForm(Struct, frozen=True, kw_only=True, eq=False):
         raise_error_types: The names a `raise` outcome may give as `raise_error_type`.
         raises_objects: Whether a `raise` outcome may give an exception object by an expression.
         bindings: The JSON Schemas of the write bindings that may be given as data.
-        expressions: The write bindings that have to be given by an expression, and why.
-        return_value: The JSON Schema of the return value; None where it has to be given by an expression.
+        expressions: The write bindings that have to be given by an expression, with the reasons.
+        return_value: The JSON Schema of the return value; None if it has to be given by an expression.
         return_type: The type of the return value.
         nullable: The write bindings whose type takes None.
         definitions: The schemas that `$ref` refers to.
-        takes_expressions: Whether expressions may be given at all; they may not where there are no tools.
-        is_strict: Whether every part is required, so that what is left out is null.
+        takes_expressions: Whether expressions may be given at all; they may not without tools.
+        is_strict: Whether every part is required, so that an omitted one is null.
     """
 
     allowed_kinds: tuple[OutcomeKind, ...]
@@ -69,9 +69,9 @@ class AnswerForm(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class _Site(Struct, frozen=True, kw_only=True, eq=False):
-    """The facts on which the form of a block's answers depends; the same at every step of a block, as a rule.
+    """The facts on which the form of a block's answers depends; usually the same at every step of a block.
 
-    Annotations in a function's body are evaluated at every step, so metadata is compared by what it says.
+    Annotations in a function's body are evaluated at every step, so metadata is compared by its content.
     """
 
     key: tuple[object, ...]
@@ -97,7 +97,7 @@ def answer_form_of(context: StepContext, transport: OutcomeTransport, model_name
     Args:
         context: The state of the step.
         transport: The transport of outcomes.
-        model_name: The model, `provider:name`; empty for an agent of the user's own.
+        model_name: The model, `provider:name`; empty for the user's own agent.
 
     Raises:
         AnnotationError: The direct transport cannot ask for one of the types.
@@ -148,7 +148,7 @@ def _return_type(context: StepContext) -> object:
     try:
         return return_type(context)
     except ExecutionError:
-        return object  # whoever returns a value is told; a block that returns none has no need
+        return object  # a block that returns a value raises elsewhere; others do not need the type
 
 
 @lru_cache(maxsize=1024)
@@ -180,7 +180,7 @@ def _form(site: _Site) -> AnswerForm:
 def _schemas_of(
     types: Mapping[str, object], site: _Site
 ) -> tuple[Mapping[str, _Schema], Mapping[str, str], Mapping[str, _Schema]]:
-    """The schemas of the types that may be given as data, why others may not be, and the definitions."""
+    """The schemas of types that may be given as data, the reasons why others may not, and the definitions."""
     refused: dict[str, str] = {}
     for subject, annotation in types.items():
         if (reason := _reason_against(annotation, site.endpoint)) is not None:
@@ -230,10 +230,10 @@ def _report_refused(site: _Site, subject: str, annotation: object, reason: str) 
 
 
 def _strict_form(form: AnswerForm) -> AnswerForm:
-    """The form with schemas that the endpoint enforces; the same one where they cannot be written so."""
+    """The form with schemas that the endpoint enforces; the same form if that is impossible."""
     enforced = _enforced_form(form)
     if enforced is None and form.return_type is object and form.bindings and form.takes_expressions:
-        # No schema of any value is enforced; variables are, when what is returned goes by expressions.
+        # The return value has no enforceable schema; the variables may have, if it is given by an expression.
         enforced = _enforced_form(replace(form, return_value=None))
     return enforced or form
 
@@ -293,7 +293,7 @@ def tool_schema(form: AnswerForm) -> dict[str, Any]:
 
 
 def opened_schema(schema: _Schema) -> dict[str, Any]:
-    """An object's schema without a word on other properties; those are refused anyway when they come."""
+    """An object's schema without `additionalProperties`; unknown properties are refused anyway."""
     return {name: value for name, value in schema.items() if name != "additionalProperties"}
 
 
@@ -306,12 +306,12 @@ def wrapped_schema(form: AnswerForm) -> dict[str, Any]:
 
 
 def variant_schemas(kind: OutcomeKind, form: AnswerForm) -> list[dict[str, Any]]:
-    """The object schemas of one kind: one for each way to give what it needs, with exactly its fields."""
+    """The object schemas of one kind: one for each way to give its data, with exactly its fields."""
     return [_variant(kind, fields, form) for fields in _alternatives(kind, form)]
 
 
 def object_schema(properties: Mapping[str, Any], required: "tuple[str, ...] | None" = None) -> dict[str, Any]:
-    """A closed object; everything is required unless it says what is."""
+    """A closed object; all properties are required unless `required` is given."""
     names = list(properties if required is None else required)
     schema: dict[str, Any] = {"type": "object", "properties": dict(properties)}
     if names or not properties:
@@ -344,7 +344,7 @@ def _bindings_schema(form: AnswerForm) -> dict[str, Any]:
 
 
 def _alternatives(kind: OutcomeKind, form: AnswerForm) -> list[dict[str, Any]]:
-    """The ways to give what a kind needs, each as the fields it takes."""
+    """The ways to give the data of a kind, each as the fields it takes."""
     ways: list[dict[str, Any]] = []
     if kind == "return":
         if form.return_value is not None:

@@ -1,8 +1,8 @@
-"""One model request with everything that is active around it: policies, charges, its node and its span.
+"""One model request with everything that is active for it: policies, charges, its node and its span.
 
     node -> before_request -> span -> the model … events … -> settle -> span -> after_request -> node
 
-However the request ends, what it is charged to is settled at once, before anything else is waited for.
+However the request ends, its charges are settled at once, before any other await.
 """
 
 import logging
@@ -36,13 +36,13 @@ _LOGGER = logging.getLogger("nighthawk")
 class GovernedStream(ForwardedStream):
     """The events of one response; see `ports.Model.stream`.
 
-    What the caller does while it holds the stream is below neither its node nor its span.
+    Work of the caller while it holds the stream is below neither its node nor its span.
 
     Args:
         model: The model.
         request: The request.
         policies: The active policies.
-        parent: The node around the request; None when nobody watches.
+        parent: The parent node; None without observers.
     """
 
     def __init__(
@@ -66,11 +66,11 @@ class GovernedStream(ForwardedStream):
 
     @property
     def usage(self) -> Usage | None:
-        """The usage of the request so far; once it is over, what it was charged as, estimates included."""
+        """The usage of the request so far; once it has ended, the amount charged, estimates included."""
         if self._settled is not None:
             return self._settled
         if self.source is None and self._before:
-            return Usage()  # certain, so that nobody takes it for a request of which nothing was reported
+            return Usage()  # certain: this is not a request without a report
         return self._known_usage()
 
     async def __aenter__(self) -> Self:
@@ -119,7 +119,7 @@ class GovernedStream(ForwardedStream):
     def _begin_node(self) -> "RequestNode | None":
         if self._parent is None:
             return None
-        from ..observe.request_node import RequestNode  # here, because most requests are watched by nobody
+        from ..observe.request_node import RequestNode  # here, because most requests have no observers
 
         environment = find_environment()
         step = None if environment is None else environment.step
@@ -196,7 +196,7 @@ class GovernedStream(ForwardedStream):
             self._node.note(event)
 
     def _settle(self, leaving: BaseException | None) -> None:
-        """Charge the request. That it cannot be priced takes the place of nothing that leaves.
+        """Charge the request. A pricing error does not replace an error that leaves the stream.
 
         Args:
             leaving: The error or cancellation that leaves the stream.
@@ -216,9 +216,9 @@ class GovernedStream(ForwardedStream):
             _LOGGER.warning("%s: a request could not be priced: %r", name, self._pricing_error)
 
     def _was_turned_away(self, error: BaseException) -> bool:
-        """Whether a request that could not be opened, and of which nothing is known, has consumed nothing."""
+        """Whether a request that could not be opened, without any report, has consumed nothing."""
         if isinstance(self.source, ResponseStream):
-            return True  # it would know that something was sent
+            return True  # it would know if something was sent
         if isinstance(error, ModelError):
             return isinstance(error, ConnectTimeoutError | ModelStatusError)
         return isinstance(error, Exception)
@@ -228,7 +228,7 @@ class GovernedStream(ForwardedStream):
         return None if usage is None else priced(usage, self._call.model.capabilities.price)
 
     async def _call_after(self, ending: BaseException | None, failure: BaseException | None) -> None:
-        """Let every policy see how the request has ended, unless it was cancelled.
+        """Report the end of the request to every policy, unless it was cancelled.
 
         Args:
             ending: The error or cancellation that leaves the stream; it stays the primary error when a hook
@@ -265,7 +265,7 @@ class GovernedStream(ForwardedStream):
 
         Args:
             leaving: The error or cancellation that leaves the stream.
-            has_failed: Whether the request has failed with it, and not the caller.
+            has_failed: Whether the request failed with it, rather than the caller.
         """
         if self._node is None:
             return

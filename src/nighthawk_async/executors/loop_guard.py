@@ -1,4 +1,4 @@
-"""Has the loop guard decide about the calls of a step, and tells the model, traces and hooks."""
+"""Applies the loop guard to the calls of a step, and informs the model, traces and hooks."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -25,8 +25,8 @@ class Repetition(Struct, frozen=True, kw_only=True):
 
     Args:
         key: The call: its name and its arguments, however they were written.
-        count: In how many turns it was made with the same result, this one included.
-        action: Carry it out, refuse it, or fail the step.
+        count: The number of turns in which it was made with the same result, this one included.
+        action: Execute it, refuse it, or fail the step.
     """
 
     key: _Key
@@ -35,13 +35,13 @@ class Repetition(Struct, frozen=True, kw_only=True):
 
 
 class _Streak(Struct, kw_only=True):
-    """The last result of a call, and the turns in a row that brought it without anything new.
+    """The last result of a call, and the consecutive turns that gave it without anything new.
 
     Args:
         content: The result.
         turn: The last of these turns.
         count: The number of them.
-        is_new: Whether the result was there for the first time in that turn.
+        is_new: Whether the result appeared for the first time in that turn.
     """
 
     content: tuple[UserContent, ...]
@@ -65,7 +65,7 @@ class RepeatedCalls:
         self._last_new_turn = 0
 
     def begin(self, call: ToolCall, turn: int) -> Repetition:
-        """Decide about a call that is about to be carried out.
+        """Decide about a call that is about to be executed.
 
         Args:
             call: The call.
@@ -82,7 +82,7 @@ class RepeatedCalls:
         return Repetition(key=key, count=count, action="proceed")
 
     def finish(self, repetition: Repetition, content: tuple[UserContent, ...]) -> bool:
-        """Take in the result of a call that was carried out.
+        """Record the result of a call that was executed.
 
         Args:
             repetition: The answer of `begin` about the call.
@@ -145,13 +145,13 @@ class GuardedCalls:
         carry_out: Callable[[ToolCall], _Result],
         refuse: Callable[[ToolCall, ToolBoundaryError], Awaitable[ToolResult]],
     ) -> _Result:
-        """Begin a call; await the result of what this returns.
+        """Begin a call; return an awaitable of its result.
 
         Args:
             call: The call.
             turn: The turn of the step; 0 when its agent has none.
             carry_out: Begins the call.
-            refuse: Gives the result of a call that is not carried out.
+            refuse: Returns the result of a call that is not executed.
 
         Raises (on awaiting):
             RepeatedToolCallError: The call was made too often.

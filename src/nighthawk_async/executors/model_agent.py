@@ -33,7 +33,7 @@ class ModelAgent:
         self.model = model
 
     async def run(self, task: AgentTask) -> StepOutcome:
-        """Carry out a step; see `StepExecutionAgent.run`."""
+        """Run a step; see `StepExecutionAgent.run`."""
         task = plain_task(task)
         loop = AgentLoop(task)
         while True:
@@ -47,7 +47,7 @@ class ModelAgent:
                 count_correction(cause)
 
     async def _is_final(self, task: AgentTask, loop: AgentLoop, answer: Answer) -> bool:
-        """Whether the step ends with an answer; if not, the model is told why."""
+        """Whether the step ends with an answer; if not, the model gets the reason."""
         outcome = answer.outcome
         if await self._is_held_back(task, loop):
             return False
@@ -67,7 +67,7 @@ class ModelAgent:
                 raise host_error from host_error.__cause__
             loop.refuse(error)
             return False
-        return not await self._is_held_back(task, loop, done_note(outcome))  # concluding may have taken long
+        return not await self._is_held_back(task, loop, done_note(outcome))  # validation may take long
 
     async def _is_held_back(self, task: AgentTask, loop: AgentLoop, note: str = "") -> bool:
         if await task.may_end() or not loop.has_turn_left:
@@ -76,7 +76,7 @@ class ModelAgent:
         return True
 
     async def _run_turn(self, task: AgentTask, loop: AgentLoop, request: ModelRequest) -> None:
-        """Stream one response and carry out its tool calls; the first error ends the turn and leaves bare."""
+        """Stream one response and run its tool calls; the first error ends the turn and is raised bare."""
         failures: list[Exception] = []
         request_error: ModelError | None = None
         stream: object = None
@@ -112,7 +112,7 @@ async def _finish_call(
     failures: list[Exception],
     cancel_scope: CancelScope,
 ) -> None:
-    """Wait for the result of a tool call; what fails ends the turn."""
+    """Wait for the result of a tool call; a failure ends the turn."""
     try:
         loop.tool_finished(position, await result())
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Sending the requests of executors, with whatever is active around them."""
+"""Sending the requests of executors, with the active policies and observers."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
@@ -35,6 +35,6 @@ def open_stream(
     is_traced = tracing is not None and tracing.collects()
     if parent is None and not is_traced and not policies.govern_requests:
         return ask_source(model, request)
-    from .governed_stream import GovernedStream  # here, because most requests have nothing around them
+    from .governed_stream import GovernedStream  # here, because most requests need none
 
     return GovernedStream(model, request, policies, parent=parent)

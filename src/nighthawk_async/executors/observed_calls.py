@@ -1,6 +1,6 @@
-"""Reports the tool calls of a step to observers; what a call brings about is below it.
+"""Reports the tool calls of a step to observers; whatever a call starts is below it.
 
-Loaded only where somebody observes.
+Loaded only if there are observers.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -22,13 +22,13 @@ _PARSED_CHARACTERS = 100_000
 
 
 class ObservedCall:
-    """A tool call with its node and its span. One whose result nobody awaits ends with its step.
+    """A tool call with its node and its span. One whose result is never awaited ends with its step.
 
     Args:
-        parent: The parent node; None when nobody watches the tree.
+        parent: The parent node; None without observers of the tree.
         actor: The actor of the step.
         call: The call.
-        activity: The call for tracing; None for nobody who traces.
+        activity: The call for tracing; None without tracing.
         state: Its first state.
     """
 
@@ -48,7 +48,7 @@ class ObservedCall:
         self._span = None if activity is None else begin_span(activity)
 
     def begin(self, begin: Callable[[ToolCall], _Result]) -> _Result:
-        """Begin it; await the result of what this returns.
+        """Begin it; return an awaitable of its result.
 
         Args:
             begin: Begins the call.

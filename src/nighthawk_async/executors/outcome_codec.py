@@ -51,7 +51,8 @@ def parse_answer(text: str, form: AnswerForm) -> Answer:
     """Parse an answer strictly.
 
     Raises:
-        ExecutionError: The text is not JSON, or not an answer to this block; says what is wrong, and where.
+        ExecutionError: The text is not JSON, or not an answer to this block; the message names the fault and
+            its place.
     """
     return answer_from_mapping(parse_json_object(text), form)
 
@@ -60,7 +61,7 @@ def answer_from_mapping(data: Mapping[str, Any], form: AnswerForm) -> Answer:
     """An answer from its decoded JSON object.
 
     Raises:
-        ExecutionError: It is no answer to this block; says what is wrong, and where.
+        ExecutionError: It is no answer to this block; the message names the fault and its place.
     """
     if set(data) == {"result"} and isinstance(data["result"], dict):
         data = cast("dict[str, Any]", data["result"])
@@ -86,7 +87,7 @@ def answer_from_mapping(data: Mapping[str, Any], form: AnswerForm) -> Answer:
 
 
 def _bindings(given: object, form: AnswerForm) -> dict[str, object]:
-    """The values of write bindings; null leaves one alone where the schema makes the model name all."""
+    """The values of write bindings; null leaves one unset if the schema makes the model name all."""
     if given is None:
         return {}
     if not isinstance(given, dict):

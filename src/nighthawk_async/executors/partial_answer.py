@@ -35,20 +35,20 @@ _STRUCTURE = re.compile(r'["{}\[\],:]')
 _IN_STRING = re.compile(r'["\\]')
 
 _GROWTH = 32
-"""The text is decoded again when it has grown by this part of itself: in sum 33 times its length at most."""
+"""The text is decoded again when it has grown by this share: in total at most 33 times its length."""
 
 
 class JsonSoFar(Struct, frozen=True, kw_only=True):
     """Data of the beginning of a JSON object.
 
-    What goes on is always last in what it belongs to, so it is found by its depth.
+    An unfinished value is always the last of its container, so it is found by its depth.
 
     Args:
         data: The object. A number at the end of the text is left out, because a digit may follow; so are
             `true`, `false` and `null`.
-        open_levels: The number of objects and lists that go on, the object itself included: it, the last
+        open_levels: The number of unfinished objects and lists, the object itself included: it, the last
             value in it, the last value in that.
-        is_text_open: Whether the last value of the innermost of them is a text that goes on.
+        is_text_open: Whether the last value of the innermost of them is an unfinished text.
     """
 
     data: dict[str, Any]
@@ -57,9 +57,9 @@ class JsonSoFar(Struct, frozen=True, kw_only=True):
 
 
 class OpenJson:
-    """Takes in fragments of the text of one JSON object.
+    """Collects fragments of the text of one JSON object.
 
-    Every character is looked at once, but for decoding.
+    Every character is scanned once, apart from decoding.
     """
 
     __slots__ = (
@@ -94,16 +94,16 @@ class OpenJson:
 
     @property
     def is_due(self) -> bool:
-        """Whether so much was fed since the last look that another one is worth its cost."""
+        """Whether enough was fed since the last decoding to make another one worth its cost."""
         return self._length >= self._next_look
 
     def feed(self, fragment: str) -> None:
-        """Take in the next fragment."""
+        """Add the next fragment."""
         self._pending.append(fragment)
         self._length += len(fragment)
 
     def look(self) -> JsonSoFar | None:
-        """Return the data of the text so far; None when it is no beginning of a JSON object."""
+        """Return the data of the text so far; None when it cannot begin a JSON object."""
         self._next_look = self._length + 1 + self._length // _GROWTH
         new = "".join(self._pending)
         self._pending.clear()
@@ -124,7 +124,7 @@ class OpenJson:
         )
 
     def _scan(self, position: int) -> None:
-        """Find out, from there on, what is open where the text ends."""
+        """Update, from that position on, what is open at the end of the text."""
         text = self._text
         if self._skips_one and position < len(text):
             self._skips_one = False
@@ -157,19 +157,19 @@ _LISTS = frozenset({"deque", "frozenset", "generator", "list", "set"})
 _CLASSES = frozenset({"call", "custom-error", "dataclass", "model"})
 _FIELDS = frozenset({"arguments", "dict", "typed-dict"})
 _INNER = ("schema", "json_schema", "lax_schema")
-"""Where schemas hold the one schema by which they validate what JSON gives."""
+"""The keys under which schemas hold the one schema that validates JSON input."""
 
 _ANYTHING: Final[_Schema] = {"type": "any"}
 _UNKNOWN: Final[_Schema] = {"type": "unknown"}
 _SOMETHING_MADE: Final[_Schema] = {"type": "model"}
-"""What a function makes of fields."""
+"""Schemas of fields that a function processes."""
 
 _MAX_ALTERNATIVES = 100
-"""A recursive alias may stand for itself; then what goes on is shown when it is whole."""
+"""A limit because recursive aliases may refer to themselves; beyond it, a value is shown when complete."""
 
 
 class GrowingType:
-    """A type, as far as it says what grows.
+    """The growth rules of a type.
 
     Args:
         core_schema: Its schema.
@@ -182,13 +182,13 @@ class GrowingType:
         self._definitions: Mapping[str, _Schema] = {each["ref"]: each for each in core_schema.definitions}
 
     def shown_part(self, value: object, open_levels: int, *, is_text_open: bool) -> object:
-        """The part of a value that goes on which may be shown; UNSET for none.
+        """The part of an unfinished value that may be shown; UNSET for none.
 
         Args:
-            value: The value as it was decoded so far.
-            open_levels: The number of objects and lists in it that go on, itself included.
-            is_text_open: Whether the last value of the innermost one, or the value itself, is a text that
-                goes on.
+            value: The value as decoded so far.
+            open_levels: The number of unfinished objects and lists in it, itself included.
+            is_text_open: Whether the last value of the innermost one, or the value itself, is an unfinished
+                text.
         """
         return self._part(value, self._schema, open_levels, is_text_open)
 
@@ -226,7 +226,7 @@ class GrowingType:
         return rest if last is UNSET else {**rest, name: last}
 
     def _alternatives(self, schema: _Schema) -> Iterator[_Schema]:
-        """The schemas that say what a value is, without those around them."""
+        """The schemas that describe a value itself, without their wrappers."""
         waiting = [schema]
         for each in waiting:  # which grows meanwhile
             if len(waiting) > _MAX_ALTERNATIVES:
@@ -306,8 +306,8 @@ class _Shown(Struct, frozen=True, kw_only=True):
     """A value as it was shown last.
 
     Args:
-        part: The data that it was made of.
-        is_whole: Whether that is all of it.
+        part: The data that it was made from.
+        is_whole: Whether the data is complete.
         value: The value that was shown; UNSET for none.
     """
 
@@ -317,7 +317,7 @@ class _Shown(Struct, frozen=True, kw_only=True):
 
 
 class PartialAnswer:
-    """Reads one response, and reports the values of its answer whenever more of them are there.
+    """Reads one response, and reports the values of its answer whenever more of them are available.
 
     Args:
         context: The step that the response is for.
@@ -335,7 +335,7 @@ class PartialAnswer:
         self._shown: dict[str, _Shown] = {}
 
     def feed(self, event: ModelEvent) -> None:
-        """Take in one event of the response."""
+        """Process one event of the response."""
         match event:
             case TextDelta() if self._call is None:
                 self._take(event.text)
@@ -382,7 +382,7 @@ class PartialAnswer:
         return has_more
 
     def _show(self, name: str, value: object, levels: int, is_text_open: bool) -> bool:
-        """Show a value as far as it is there; gives whether it is another one than before."""
+        """Show a value as far as it is available; returns whether it has changed."""
         annotation = self._type_of(name)
         is_whole = not levels and not is_text_open
         before = self._shown.get(name)
@@ -417,9 +417,9 @@ def find_partial_answer() -> PartialAnswer | None:
 
 
 def _values_in(so_far: JsonSoFar, context: StepContext) -> Iterator[tuple[str, object, int, bool]]:
-    """The values of an answer: the name of each, what is there, and what of it goes on, as in `JsonSoFar`.
+    """The values of an answer: the name, the data so far, and the open parts of each, as in `JsonSoFar`.
 
-    `null` may stand for no value, so it is none.
+    `null` may mean that there is no value, so it counts as none.
     """
     answer, levels = so_far.data, so_far.open_levels
     if set(answer) == {"result"} and isinstance(answer["result"], dict):
@@ -439,7 +439,7 @@ def _values_in(so_far: JsonSoFar, context: StepContext) -> Iterator[tuple[str, o
 
 
 def _openness(fields: dict[str, Any], levels: int, is_text_open: bool) -> Iterator[tuple[str, int, bool]]:
-    """The names of an object's fields, and what of each goes on: of the last one, if the object does."""
+    """The names of an object's fields, and the open parts of each: only the last can have any."""
     last = next(reversed(fields), None) if levels > 0 else None
     for name in fields:
         is_last = name == last

@@ -23,7 +23,7 @@ from .question import Asker, Question
 from .step_prompt import StepPrompt
 
 _PLAIN_TYPES = ("boolean", "integer", "number", "string")
-_MOST_TOGETHER = 4  # more were never measured
+_MOST_TOGETHER = 4  # larger numbers were never measured
 _LONGEST_NAME = 64  # of a schema, as OpenAI allows
 
 
@@ -32,7 +32,7 @@ async def answer_piecemeal(
 ) -> tuple[StepOutcome, dict[str, object]]:
     """Ask for one short thing at a time. Arguments, result and errors are those of `direct.answer_at_once`.
 
-    When a check refuses the outcome, everything is asked anew, with its feedback.
+    When a check refuses the outcome, everything is asked again, with its feedback.
     """
     _schemas_of(_asked_types(step.context, *step.context.write_names, is_outcome_asked=True), step.context)
     while True:
@@ -77,7 +77,7 @@ async def _answer_piecemeal_once(
 
 
 def question_groups(context: StepContext) -> list[tuple[str, ...]]:
-    """The write bindings, in the order of the program, those together that one question asks for.
+    """The write bindings, in the order of the program, grouped by question.
 
     Flags, numbers and texts are asked together, and choices behind them. A choice that would come first is
     asked by itself, and so are all other types. `benchmarks/cases/small_models.py` shows why: with others
@@ -166,7 +166,7 @@ def _short_question(
 
 
 def _read_roots(context: StepContext) -> list[str]:
-    """The names the program reads, write bindings left out unless they are read as well."""
+    """The names that the program reads; write bindings only if they are read as well."""
     roots = dict.fromkeys(reference.partition(".")[0] for reference in context.references)
     return [name for name in roots if name in context.read_names or name not in context.write_names]
 
@@ -177,7 +177,7 @@ def _binding_subject(name: str) -> str:
 
 
 def _asked_types(context: StepContext, *names: str, is_outcome_asked: bool = False) -> dict[str, object]:
-    """The types of write bindings and of the return value, by what to call them."""
+    """The types of write bindings and of the return value, by their names in errors."""
     types = {_binding_subject(name): context.binding_types.get(name, object) for name in names}
     if is_outcome_asked and "return" in context.allowed_kinds:
         types[RETURN_VALUE] = return_type(context)

@@ -48,7 +48,7 @@ class ProvidedTool(Struct, frozen=True, kw_only=True):
 
     Args:
         definition: The tool as a model sees it.
-        strict_definition: The same for endpoints that enforce schemas, which have to be closed there.
+        strict_definition: The same for endpoints that enforce schemas, which must be closed there.
         post: Posts the call to the step actor; raises `ToolBoundaryError` for arguments that do not fit.
     """
 
@@ -96,7 +96,7 @@ def describe_reply(command: Command, value: object, *, hides: Callable[[str, obj
     Args:
         command: The command.
         value: The reply of the tool.
-        hides: Whether what a name holds is not shown, for an expression that only reads it.
+        hides: Whether the value of a name is hidden, for an expression that only reads it.
     """
     shown = value
     if isinstance(command, Assign | Evaluate):

@@ -79,7 +79,7 @@ class Asker:
         turn_boundary: Waits before each request, and gives the messages that arrived for the model.
         may_end: Waits before an answer counts; False when messages wait for the model.
         report_usage: Counts the usage of one model request, by model id.
-        refusals: Words what is told of answers that are refused.
+        refusals: Phrases the refusals of answers for the model.
     """
 
     model: Model

@@ -1,9 +1,7 @@
 """Refusals as a model reads them: with the stub of the type that a value does not match.
 
-`docs/refusals.md` lists what models are told.
-
-They are counted: for the run, the step, its node and metrics. Errors that concern the host alone are no
-refusals.
+`docs/refusals.md` lists the messages to models. They are counted: for the run, the step, its node and
+metrics. Errors that concern only the host are no refusals.
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,8 +39,8 @@ from .provided_tools import PROVIDED_TOOLS
 def find_host_error(error: BaseException) -> NighthawkError | None:
     """The error of the host that an error came from; None for none.
 
-    An interception that cannot go on, a policy of the step that has no room, code that was to decide and
-    failed: no model can fix these, so none is told. They leave the step bare.
+    An interception that cannot continue, a policy of the step that has no room, deciding code that failed: no
+    model can fix these, so they are not shown to it. They leave the step bare.
 
     Args:
         error: An error of a step, or of code that was called from a step.
@@ -63,20 +61,20 @@ async def admitted_call(
 ) -> ToolCall:
     """Let a call pass the active policies, outermost first; see `policy.Policy.before_tool_call`.
 
-    Each policy parses the arguments for itself, so that none can change what the next one sees except by the
-    call that it gives.
+    Each policy parses the arguments for itself, so that it can change the input of the next one only through
+    the call that it returns.
 
     Args:
         policies: The policies of the step.
         call: The call.
         functions: The tools of the program.
-        is_counted: Whether it is a call that budgets count.
+        is_counted: Whether budgets count the call.
 
     Returns:
-        The call to carry out.
+        The call to execute.
 
     Raises:
-        ToolBoundaryError: It is not carried out; the model is told why.
+        ToolBoundaryError: It is not executed; the model gets the reason.
     """
     for policy in policies.that["guard_tool_call"]:
         function = None if call.name in PROVIDED_TOOLS else functions.get(call.name)
@@ -85,14 +83,14 @@ async def admitted_call(
 
 
 async def shown_result(policies: Policies, result: ToolResult) -> ToolResult:
-    """The result of a call as the active policies let the model see it, innermost first.
+    """Let the result of a call pass the active policies, innermost first; returns what the model sees.
 
     Args:
         policies: The policies of the step.
         result: The result of the call, or its failure.
 
     Raises:
-        HookError: A hook failed, or a policy gave something else.
+        HookError: A hook failed, or a policy returned something else.
     """
     for policy in reversed(policies.that["after_tool_call"]):
         result = await policy.after_tool_call(result)
@@ -103,7 +101,7 @@ async def shown_result(policies: Policies, result: ToolResult) -> ToolResult:
 
 
 def count_correction(cause: CorrectionCause) -> None:
-    """Count that the model of the step in progress is told that something was wrong.
+    """Count a correction that is sent to the model of the step in progress.
 
     Args:
         cause: The cause of the correction.
@@ -123,7 +121,7 @@ _MAX_CHARACTERS = 500
 
 
 def quote(text: str) -> str:
-    """Quote a model, at most 500 characters."""
+    """Quote at most 500 characters of a model's text."""
     said = text.strip() or "nothing"
     return said if len(said) <= _MAX_CHARACTERS else said[:_MAX_CHARACTERS] + "…"
 
@@ -137,10 +135,10 @@ _MAX_PATHS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Refusals:
-    """Words the refusals of one step.
+    """Phrases the refusals of one step.
 
     Args:
-        step_id: The step, which its model is not told.
+        step_id: The step; not shown to its model.
         names: The names by which the block writes types.
     """
 
@@ -219,7 +217,7 @@ def _find_mismatch(error: BaseException | None) -> ToolValidationError | None:
 
 
 def _types_on(annotation: object, path: tuple[str | int, ...]) -> Iterator[object]:
-    """The types from the outermost to where a path leads; what leads nowhere is a label of pydantic's."""
+    """The types from the outermost to the end of a path; segments without a type are labels of pydantic's."""
     reached = [annotation]
     yield annotation
     for step in path:
@@ -230,7 +228,7 @@ def _types_on(annotation: object, path: tuple[str | int, ...]) -> Iterator[objec
 
 
 def _inner_types(annotation: object, step: str | int) -> Iterator[object]:
-    """The types of what stands under a field, a key or a position of a value of a type."""
+    """The types of the values under a field, a key or a position of a value of a type."""
     annotation = _without_wrapping(annotation)
     origin, arguments = get_origin(annotation), get_args(annotation)
     cls = annotation if origin is None else origin

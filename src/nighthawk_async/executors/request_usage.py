@@ -7,7 +7,7 @@ from ..types.usage import Usage
 
 
 def usage_so_far(stream: object) -> Usage | None:
-    """The usage of a request, as far as its stream knows.
+    """The usage of a request, as far as its stream knows it.
 
     Args:
         stream: The stream of `open_stream` or of the model; None when there is none.
@@ -17,7 +17,7 @@ def usage_so_far(stream: object) -> Usage | None:
 
 
 def usage_of_request(model: Model, stream: object, reported: Usage) -> Usage:
-    """The usage of one request, by whoever knows it best, with its cost.
+    """The usage of one request, from the best source, with its cost.
 
     Args:
         model: The model that was asked.
@@ -29,7 +29,7 @@ def usage_of_request(model: Model, stream: object, reported: Usage) -> Usage:
 
 
 def unreported_usage(error: ModelError | None = None) -> Usage:
-    """The usage of one request whose response told none.
+    """The usage of one request whose response reported none.
 
     Args:
         error: The error of the request, if any; it knows how often the request was sent again.

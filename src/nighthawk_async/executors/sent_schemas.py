@@ -1,4 +1,4 @@
-"""JSON Schemas as they are sent: without what says nothing, and in the words an endpoint takes.
+"""JSON Schemas as they are sent: without meaningless keywords, and in the form an endpoint accepts.
 
 Sources: the error messages of the endpoints, as in `tool_surface`; the structured outputs of OpenAI
 (`wire.strict_schema`) and Anthropic (`wire.anthropic.schema`).
@@ -28,7 +28,7 @@ _ANNOTATIONS = frozenset(
         "writeOnly",
     }
 )
-"""Keywords that allow and forbid nothing; the prompt's TYPES section says what they would."""
+"""Keywords without effect on validation; the prompt's TYPES section gives their information."""
 
 _NAMED = ("properties", "$defs", "patternProperties", "dependentSchemas")
 _LISTED = ("anyOf", "allOf", "oneOf", "prefixItems")
@@ -40,10 +40,10 @@ _WORDS_OF_TYPES: Mapping[str, frozenset[str]] = {
     "number": frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}),
     "string": frozenset({"format", "maxLength", "minLength", "pattern"}),
 }
-"""Plain types, and the keywords that say something of their values alone."""
+"""Plain types, and the keywords that constrain only their values."""
 
 _UNENFORCED = frozenset({"minLength", "maxLength", "uniqueItems"})
-"""Keywords that a strict endpoint does not take; the value is validated anyway."""
+"""Keywords that a strict endpoint does not accept; the value is validated anyway."""
 
 _UNENFORCED_FORMATS = frozenset({"binary", "base64url", "password", "path", "uri"})
 
@@ -74,7 +74,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
 
 def compact_schema(schema: _Schema) -> dict[str, Any]:
-    """The schema without annotations, in the plainest words that mean the same.
+    """The schema without annotations, in the simplest equivalent form.
 
     Args:
         schema: A JSON Schema; it stays as it is.
@@ -94,8 +94,8 @@ def compact_schema(schema: _Schema) -> dict[str, Any]:
 def strict_schema(schema: _Schema) -> dict[str, Any]:
     """A compact schema as endpoints enforce it: objects are closed, and require all their properties.
 
-    That narrows it; keywords that the endpoint does not take are left out. What cannot be said so, an object
-    with free keys for example, stays, and `wire.strict_schema` then claims nothing.
+    That narrows it; keywords that the endpoint does not accept are left out. Anything that cannot be
+    expressed this way, such as an object with free keys, stays, and `wire.strict_schema` then claims nothing.
 
     Args:
         schema: A JSON Schema; it stays as it is.
@@ -119,10 +119,9 @@ def strict_schema(schema: _Schema) -> dict[str, Any]:
 
 
 def terse_schema(schema: _Schema) -> dict[str, Any]:
-    """A compact schema in the fewest words that mean the same.
+    """A compact schema in its shortest equivalent form.
 
-    A definition that is referred to once stands where it is meant, and alternatives of plain types are a list
-    of types.
+    A definition that is referred to once is inlined, and alternatives of plain types are a list of types.
 
     Args:
         schema: A compact JSON Schema, whole; it stays as it is.
@@ -177,7 +176,7 @@ def allows_null(schema: object, definitions: Mapping[str, _Schema]) -> bool:
 
 
 def refusal_of(schema: _Schema, definitions: Mapping[str, _Schema], endpoint: Endpoint) -> str | None:
-    """The reason why an endpoint would refuse a request with a schema; None when it takes it.
+    """The reason why an endpoint would refuse a request with a schema; None when it accepts it.
 
     Args:
         schema: A compact JSON Schema.
@@ -216,7 +215,7 @@ def _allows_null(schema: object, definitions: Mapping[str, _Schema], seen: froze
 
 
 def _with_parts(schema: _Schema, changed: Callable[[_Schema], _Schema]) -> dict[str, Any]:
-    """A schema with the schemas that stand in it changed."""
+    """A schema with its direct subschemas changed."""
 
     def part(inner: object) -> object:
         return changed(inner) if _is_schema(inner) else inner

@@ -38,7 +38,7 @@ _ALONE = "Answer with one call of nh_outcome. Its kind:"
 
 
 def tool_instructions(tool_result_max_tokens: int) -> str:
-    """Advice on using the tools, beside what their definitions say.
+    """Advice on using the tools, in addition to their definitions.
 
     Args:
         tool_result_max_tokens: The bound of one result.
@@ -133,7 +133,7 @@ def _typed(name: str, types: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StepPrompt:
-    """Renders what a step tells its model.
+    """Renders the prompts of a step.
 
     Args:
         configuration: Templates, limits and fragments.
@@ -169,11 +169,11 @@ class StepPrompt:
 
     @cached_property
     def return_type(self) -> str:
-        """The type of the return value, as the block would write it; `object` where it cannot be told."""
+        """The type of the return value, as the block would write it; `object` if it is unknown."""
         try:
             return described_type(as_written(return_type(self.context)), self.names)
         except ExecutionError:
-            return "object"  # whoever returns a value is told; a block that returns none has no need
+            return "object"  # a block that returns a value raises elsewhere; others do not need the type
 
     def system(self, *, tools: str, outcome: str) -> str:
         """The system prompt, suffix fragments included."""
@@ -205,7 +205,7 @@ class StepPrompt:
 
     @property
     def needs_counting(self) -> bool:
-        """Whether it takes the tokenizer to fit the types into their budget."""
+        """Whether fitting the types into their budget needs the tokenizer."""
         return self._types_section.needs_counting(self._limits.types_max_tokens, self.counter)
 
     @property
@@ -223,7 +223,7 @@ class StepPrompt:
 
     @cached_property
     def _sections(self) -> tuple[RenderedSection, RenderedSection]:
-        _ = self.binding_types, self.return_type  # noted first, because they are what the block makes
+        _ = self.binding_types, self.return_type  # noted first, because the block produces them
         self._note_parameters()
         return self.section("locals"), self.section("globals")
 
@@ -240,7 +240,7 @@ class StepPrompt:
             note_described(resolved, self.names)
 
     def with_feedback(self, feedback: str) -> "StepPrompt":
-        """The same, and what a check said of the last answers at the end of the user prompt."""
+        """The same, with the feedback of a check on the last answers at the end of the user prompt."""
         fragment = f"Your last answers were not accepted yet: {feedback}"
         return replace(self, user_fragments=(*self.user_fragments, fragment))
 

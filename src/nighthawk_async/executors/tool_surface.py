@@ -1,7 +1,7 @@
-"""Looking at the tools of a step before the first request, so that no provider has to refuse them.
+"""Checks of the tools of a step before the first request, so that no provider has to refuse them.
 
-What is wrong is told with the name of the tool and a remedy; nothing was sent. Only what a provider refuses
-for certain is an error. A tool is looked at once, not once for each step.
+Errors name the tool and a remedy; nothing was sent. Only certain refusals of a provider are errors. A tool is
+checked once, not once for each step.
 
 Source: the error messages of the endpoints; function names have at most 64 characters (OpenAI, Google).
 """
@@ -28,7 +28,7 @@ _checked: WeakKeyDictionary[ToolFunction, set[str]] = WeakKeyDictionary()
 
 
 def check_tools(functions: Sequence[ToolFunction], model: Model | None) -> None:
-    """Find out whether a provider would refuse the user's tools.
+    """Check that no provider would refuse the user's tools.
 
     Args:
         functions: The tools.
@@ -55,7 +55,7 @@ def check_tools(functions: Sequence[ToolFunction], model: Model | None) -> None:
 def check_mentioned_tools(
     program: str, *, step_id: str, offered: Sequence[str], known: Mapping[str, object]
 ) -> None:
-    """Find out whether a program tells the model to use a tool that the step does not offer.
+    """Check that a program names no tool that the step does not offer.
 
     Args:
         program: The program text as its author wrote it.

@@ -1,4 +1,4 @@
-"""Carrying out the tool calls of one step, within the room that its model has left (specification 8.3)."""
+"""Execution of the tool calls of a step, within the room left in its model's context (specification 8.3)."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -23,25 +23,25 @@ from .provided_tools import PROVIDED_TOOLS, describe_reply
 from .refusals import Refusals, admitted_call, count_correction, find_host_error, shown_result
 
 _PART_OF_REST = 4
-"""A result takes at most one part in so many of what is left, so that the next ones have room too."""
+"""A result takes at most 1/n of the room left, where n is this number, to leave room for later ones."""
 
 _LEAST_TOKENS = 100
-"""What a result may have in any case."""
+"""The number of tokens that a result may always have."""
 
 _CHARACTERS_PER_TOKEN = 3
-"""A low estimate: the room is used up early rather than late."""
+"""A low estimate, so that the room runs out early rather than late."""
 
 
 class ResultRoom:
-    """Renders the results of one step within what is left of its model's context.
+    """Renders the results of one step within the room left in its model's context.
 
-    What the conversation holds is what the provider reported of its last request, and what came since,
-    estimated by its characters.
+    The size of the conversation is the usage of the last request as reported by the provider, plus an
+    estimate of later content by its characters.
 
     Args:
-        policy: The form of results, and their greatest length.
+        policy: The form of results and their greatest length.
         context_window: The size of the model's context in tokens; None when it is not known, which leaves
-            every result as much as the policy says.
+            every result the length that the policy allows.
     """
 
     def __init__(self, policy: ToolResultRenderingPolicy, context_window: int | None) -> None:
@@ -51,7 +51,7 @@ class ResultRoom:
 
     @property
     def max_tokens(self) -> int:
-        """The most tokens that the next result may have."""
+        """The greatest number of tokens of the next result."""
         most = self._policy.tool_result_max_tokens
         if self._context_window is None:
             return most
@@ -59,13 +59,13 @@ class ResultRoom:
         return min(most, max(_LEAST_TOKENS, left // _PART_OF_REST))
 
     def hold(self, content: Iterable[UserContent]) -> None:
-        """Take in something that the conversation holds from now on."""
+        """Count something that the conversation holds from now on."""
         for item in content:
             is_text = isinstance(item, str)
             self._used += len(item) // _CHARACTERS_PER_TOKEN if is_text else MULTIMODAL_ITEM_TOKENS
 
     def measure(self, usage: Usage) -> None:
-        """Take in what a request and its response had, as its provider reported it."""
+        """Raise the count to the usage of a request and its response, as the provider reported it."""
         self._used = max(self._used, usage.input_tokens + usage.output_tokens)
 
     def render(self, outcome: ToolOutcome) -> tuple[UserContent, ...]:
@@ -81,19 +81,19 @@ class Toolbox:
 
     A call passes, in this order: the limit on its size, the loop guard, the active policies. A call that
     waits for one of them holds back the later calls of its response, because calls reach the step's state in
-    the order in which they were begun. Where no policy looks at calls, a call reaches it at once.
+    the order in which they were begun. If no policy checks calls, a call reaches it at once.
 
     Args:
         actor: The actor of the step.
         environment: The environment of the step.
         provided: Names of the provided tools on offer.
         functions: The user's tools.
-        room: Renders results, within what the model's context has left.
-        shows_secrets: Whether results show what names of secrets hold.
+        room: Renders results, within the room left in the model's context.
+        shows_secrets: Whether results show values with secret names.
         max_argument_bytes: The number of bytes that the arguments of a call may have.
-        guarded: Watches out for repeated calls; None for nothing.
-        refusals: Words what is told of calls that failed.
-        agent: The span of the agent; None for nobody who traces.
+        guarded: Guards against repeated calls; None for no guard.
+        refusals: Phrases the failures of calls for the model.
+        agent: The span of the agent; None without tracing.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class Toolbox:
         )
 
     def begin(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
-        """Begin a call; await the result of what this returns.
+        """Begin a call; return an awaitable of its result.
 
         Calls reach the step's state in the order in which they were begun, whatever the order of awaiting.
 
@@ -144,13 +144,13 @@ class Toolbox:
             ExecutionError: A synchronous natural function met an awaitable, or the step has ended.
             RepeatedToolCallError: The model made the same call again and again.
             StepAbortedError: Oversight, or a hook, ended the step.
-            HookError: A hook or oversight failed, or rewrites to what JSON cannot hold.
-            BudgetExceededError: A budget of the step has no room for the call, or for what it brought about.
+            HookError: A hook or oversight failed, or rewrites to data that JSON cannot hold.
+            BudgetExceededError: A budget of the step has no room for the call, or for work that it started.
         """
         parent, agent = find_node_writer(), self._agent
         if parent is None and agent is None:
             return self._begin_checked(call)
-        from .observed_calls import ObservedCall  # here, because most steps are observed by nobody
+        from .observed_calls import ObservedCall  # here, because most steps have no observers
 
         activity = None if agent is None else self._activity(call, agent)
         state: NodeState = "waiting" if self._is_governed else "running"
@@ -188,13 +188,13 @@ class Toolbox:
             finish = await self._pass_gates(call)
         finally:
             posted.set()
-        node = find_node_writer()  # of the call, which waited so far
+        node = find_node_writer()  # the node of the call, which was waiting so far
         if node is not None:
             node.change_state("running")
         return await shown_result(self._policies, await finish())
 
     async def _pass_gates(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
-        """Let a call pass the gates and reach the step; once one failed the step, no later one may."""
+        """Let a call pass the gates and reach the step; no later one may once a call has failed the step."""
         if self._failure is not None:
             raise self._failure
         try:
@@ -233,7 +233,7 @@ class Toolbox:
         return self._result(call, ToolOutcome(payload=shown))
 
     def _hides(self, name: str, value: object) -> bool:
-        """Whether what a name holds is not shown: a secret that the program does not mention."""
+        """Whether the value of a name is hidden: a secret that the program does not mention."""
         if self._shows_secrets or name in self._actor.context.references:
             return False
         return hides_value(name, value)

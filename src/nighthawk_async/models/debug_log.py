@@ -1,4 +1,4 @@
-"""The debug log: what is sent and what comes back, without secrets and normally without bodies.
+"""The debug log: requests and responses, without secrets and normally without bodies.
 
 The logger is `nighthawk`. The environment variable `NIGHTHAWK_LOG` (`debug`, `info`, `warning` or `error`)
 shows it on standard error in programs that do not set up logging themselves; `NIGHTHAWK_LOG_BODIES=1` adds
@@ -17,7 +17,7 @@ from ..wire.redaction import redact
 from .endpoint import Endpoint
 
 LOGGER = logging.getLogger("nighthawk")
-"""What the library logs to."""
+"""The logger of the library."""
 
 _LEVELS = {
     "debug": logging.DEBUG,
@@ -43,7 +43,7 @@ _numbers = count(1)
 
 
 class _StandardErrorHandler(logging.StreamHandler):  # pyright: ignore[reportMissingTypeArgument]
-    """The handler that `show_log` attaches; silent wherever the program has set up logging itself."""
+    """The handler that `show_log` attaches; silent if the program has set up logging itself."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if not _has_other_handlers():
@@ -51,7 +51,7 @@ class _StandardErrorHandler(logging.StreamHandler):  # pyright: ignore[reportMis
 
 
 def _has_other_handlers() -> bool:
-    """Whether what is logged reaches a handler of the program; it may have been attached at any time."""
+    """Whether log records reach a handler of the program, which may have been attached at any time."""
     handlers = [*LOGGER.handlers, *(logging.getLogger().handlers if LOGGER.propagate else ())]
     return any(not isinstance(each, _StandardErrorHandler | logging.NullHandler) for each in handlers)
 
@@ -82,7 +82,7 @@ def show_log(environment: Mapping[str, str]) -> None:
 
 
 class RequestLog:
-    """Logs one request at level debug. Made by `begin`, and only when somebody listens.
+    """Logs one request at level debug. Made by `begin`, and only when the level is enabled.
 
     Args:
         endpoint: The endpoint of the request; its secrets are redacted.
@@ -97,7 +97,7 @@ class RequestLog:
 
     @classmethod
     def begin(cls, endpoint: Endpoint) -> "RequestLog | None":
-        """The log of a request; None when nobody listens.
+        """The log of a request; None when the level is not enabled.
 
         Args:
             endpoint: The endpoint of the request.

@@ -1,6 +1,6 @@
 """The address of a model, its authentication, and the proxy on the way to it.
 
-An endpoint holds credentials and shows them nowhere: its `repr` leaves them out, and every error goes through
+An endpoint holds credentials and never shows them: its `repr` leaves them out, and every error goes through
 `name_error`, which redacts them.
 
 Connections are made directly by httpx's transports, which know nothing of proxies; the client object that
@@ -118,9 +118,9 @@ class Endpoint:
         model_id: The model's id, `provider:name`.
         base_url: The URL below which the protocol's paths lie.
         headers: Headers of every request, credentials included; names in lower case.
-        own_header_names: Those of the headers that the user chose; each may be a credential, whatever its
+        own_header_names: The names of headers that the user chose; each may be a credential, whatever its
             name.
-        more_secrets: Secrets that the settings put elsewhere than into headers.
+        more_secrets: Secrets that the settings put in other places than headers.
     """
 
     model_id: str
@@ -130,7 +130,7 @@ class Endpoint:
     more_secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def url(self, path: str) -> SplitResult:
-        """The URL of a path of the protocol; a query of the base URL stays, behind that of the path.
+        """The URL of a path of the protocol; a query of the base URL is kept, after that of the path.
 
         Args:
             path: The path, with a leading slash and perhaps a query.
@@ -140,7 +140,7 @@ class Endpoint:
         return self.base_url._replace(path=self.base_url.path.rstrip("/") + path, query="&".join(queries))
 
     def with_headers(self, headers: Mapping[str, str]) -> "Endpoint":
-        """The same endpoint with more headers, which have the last word.
+        """The same endpoint with more headers, which take precedence.
 
         Args:
             headers: The headers to add.
@@ -172,8 +172,8 @@ class Endpoint:
     def secrets(self) -> tuple[str, ...]:
         """The texts that must appear in no message.
 
-        Values of headers and of the base URL's query that carry credentials, or may do so, each as it is,
-        without its scheme (`Bearer`, `Basic`), and as it stands in a URL.
+        Values of headers and of the base URL's query that are or may be credentials, each as it is, without
+        its scheme (`Bearer`, `Basic`), and in its URL-encoded form.
         """
         found: dict[str, None] = {}
         for value in (*self._secret_values(), *self.more_secrets):
@@ -181,7 +181,7 @@ class Endpoint:
         return tuple(found)
 
     def account(self) -> str:
-        """A text that stands for the origin of a request and whoever asks there, and tells neither."""
+        """An opaque text that identifies the origin and the credentials of requests, and reveals neither."""
         accounts = [(name, value) for name, value in sorted(self.headers.items()) if name in ACCOUNT_HEADERS]
         known = repr((self.base_url.scheme, self.base_url.netloc, self.base_url.query, accounts))
         return sha256(known.encode()).hexdigest()
@@ -209,14 +209,14 @@ def with_version(base_url: SplitResult, version_path: str) -> SplitResult:
 
 
 def parse_base_url(text: str) -> SplitResult:
-    """A base URL taken apart, its host name in the form that the network knows.
+    """A parsed base URL, with its host name in the form that the network uses.
 
     Args:
         text: The URL.
 
     Raises:
         ConfigurationError: It is not an absolute `http` or `https` URL that a request can go to. The message
-            shows no more than scheme and host.
+            shows only the scheme and the host.
     """
     text = text.strip()
     url = _split(text)
@@ -228,7 +228,7 @@ def parse_base_url(text: str) -> SplitResult:
         reason = "must begin with http:// or https:// and name a host"
     else:
         reason = "must begin with http:// or https:// and name a host, if need be in its form xn--"
-    # What stands before an @ may be a password, and a password may hold any other delimiter.
+    # The text before an @ may be a password, and a password may hold any other delimiter.
     shown = None if "@" in text else _SHOWN_PART.match(text)
     raise ConfigurationError(f"The base URL{f' {shown[0]!r}' if shown else ''} {reason}.")
 
@@ -285,7 +285,7 @@ def check_header(name: str, value: str) -> None:
 
 
 def name_error(error: ModelError, endpoint: Endpoint) -> None:
-    """Let an error name the model, and redact the endpoint's secrets in it and in what caused it.
+    """Add the model's name to an error, and redact the endpoint's secrets in it and in its causes.
 
     Args:
         error: The error; it is changed.
@@ -296,7 +296,7 @@ def name_error(error: ModelError, endpoint: Endpoint) -> None:
     error.args = (error.message,)
     if isinstance(error, ModelProviderError) and error.error_type is not None:
         error.error_type = redact(error.error_type, secrets)
-    # An HTTP library quotes in its messages what the server sent, which may be an echo of the request.
+    # An HTTP library's messages quote the server's response, which may echo the request.
     if any(redact(text, secrets) != text for text in _cause_texts(error)):
         error.__cause__ = error.__context__ = None
 

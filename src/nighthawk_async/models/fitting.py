@@ -1,12 +1,12 @@
-"""Fits a request to what its model can do, before anything is sent.
+"""Fits a request to the capabilities of its model, before anything is sent.
 
-Features that the model lacks are refused (`check_features`), but for a demand that it call some tool:
-where it cannot be made to, the choice is left to it. Content of the prompt that the model cannot take is an
-error, and so is, before that, content that the protocol cannot carry, which no setting changes. Content of a
-tool result is replaced by a text that describes it, since the model may go on without it (specification 8.3).
+Features that the model lacks are refused (`check_features`), except a demand to call some tool: a model that
+cannot be forced is left the choice. Content of the prompt that the model cannot take is an error. Content
+that the protocol cannot carry, which no setting changes, is reported first. Content of a tool result is
+replaced by a text that describes it, since the model may continue without it (specification 8.3).
 
-For pacing, the tokens of a request are estimated: four bytes of JSON are about one token. Bytes of media
-count for none: providers have other measures for them.
+For pacing, the tokens of a request are estimated: four bytes of JSON are about one token. Bytes of media are
+not counted: providers have other measures for them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -33,7 +33,7 @@ _BYTES_PER_TOKEN = 4
 
 
 def estimate_input_tokens(request: ModelRequest, body: bytes) -> int:
-    """The tokens that a request holds, roughly.
+    """An estimate of the tokens of a request.
 
     Args:
         request: The request.
@@ -44,7 +44,7 @@ def estimate_input_tokens(request: ModelRequest, body: bytes) -> int:
 
 
 def response_tokens(settings: Mapping[str, Any]) -> int:
-    """The tokens that a response may hold; 0 when the settings do not say.
+    """The tokens that a response may hold; 0 when the settings do not limit them.
 
     Args:
         settings: The settings of a request.
@@ -74,7 +74,7 @@ class _Fault(NamedTuple):
 
 
 class _Feature(NamedTuple):
-    """A field of `ModelCapabilities`, the settings that ask for it, and what is wrong without it."""
+    """A field of `ModelCapabilities`, the settings that need it, and the complaint when it is missing."""
 
     capability: str
     settings: tuple[str, ...]
@@ -89,28 +89,26 @@ _REASONING_SETTINGS = (
     "thinking_budget_tokens",
 )
 _FEATURES = (
-    _Feature("reasoning", _REASONING_SETTINGS, "the model cannot be told how to reason"),
-    _Feature("prompt_caching", ("prompt_caching",), "the model cannot be told what to cache"),
+    _Feature("reasoning", _REASONING_SETTINGS, "the model's reasoning cannot be configured"),
+    _Feature("prompt_caching", ("prompt_caching",), "the model's prompt caching cannot be configured"),
     _Feature("parallel_tool_calls", ("parallel_tool_calls",), "the model calls one tool at a time"),
-    _Feature(
-        "sampling", ("temperature", "top_p", "top_k"), "the model cannot be told how to choose its words"
-    ),
+    _Feature("sampling", ("temperature", "top_p", "top_k"), "the model's sampling cannot be configured"),
 )
 _OFF: tuple[object, ...] = ("none", 0, {"type": "disabled"})
-"""What settings of reasoning say to turn it off."""
+"""Values of reasoning settings that turn it off."""
 
 _EFFORTS: tuple[str, ...] = get_args(ReasoningEffort)
-"""Other words are refused by the codecs."""
+"""The known words for reasoning; codecs refuse others."""
 
 _NAMES_OF_MAX_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""What endpoints call the setting `max_tokens`; it may have been renamed already."""
+"""The endpoints' names of the setting `max_tokens`; it may have been renamed already."""
 
 
 def check_features(request: ModelRequest, capabilities: ModelCapabilities, *, model_id: str) -> None:
-    """Make sure that the model has what the request asks for.
+    """Check that the model supports everything that the request needs.
 
     Args:
-        request: The request, with all settings that are in force.
+        request: The request, with all effective settings.
         capabilities: The capabilities of the model.
         model_id: The model's id, for errors.
 
@@ -148,7 +146,7 @@ def _faults_of_tools(request: ModelRequest, capabilities: ModelCapabilities) -> 
             "structured_output_with_tools",
         )
     if not capabilities.reasoning_with_tools:
-        complaint = "the model cannot be told how to reason in a request that offers tools"
+        complaint = "the model's reasoning cannot be configured in a request that offers tools"
         feature = _Feature("reasoning_with_tools", _REASONING_SETTINGS, complaint)
         settings = {name: value for name, value in request.settings.items() if value not in _OFF}
         yield from _faults_of_settings(feature, settings)
@@ -196,19 +194,19 @@ def _listed(words: tuple[str, ...]) -> str:
 
 
 FindRefusal: TypeAlias = Callable[[MultimodalContent], str | None]
-"""Says why a protocol cannot carry a media item, or None when it can."""
+"""Returns the reason why a protocol cannot carry a media item, or None when it can."""
 
 
 def fit_request(
     request: ModelRequest, capabilities: ModelCapabilities, *, model_id: str, find_refusal: FindRefusal
 ) -> ModelRequest:
-    """The request as the model can take it; the same object when nothing had to change.
+    """The request in a form that the model can take; the same object when nothing had to change.
 
     Args:
-        request: The request, with all settings that are in force.
+        request: The request, with all effective settings.
         capabilities: The capabilities of the model.
         model_id: The model's id, for errors.
-        find_refusal: The check of what the protocol cannot carry.
+        find_refusal: The check for content that the protocol cannot carry.
 
     Raises:
         ConfigurationError: It asks for what the model lacks.
@@ -227,7 +225,7 @@ def fit_request(
 
 
 def _fit_tool_choice(request: ModelRequest, capabilities: ModelCapabilities) -> ToolChoice:
-    """Leave the choice to a model that cannot be made to call a tool; it calls tools as a rule."""
+    """Leave the choice to a model that cannot be forced to call a tool; it usually calls one."""
     is_demanded = request.tool_choice == "required" and bool(request.tools)
     return "auto" if is_demanded and not capabilities.forced_tool_choice else request.tool_choice
 
@@ -249,7 +247,7 @@ def _missing_kinds(capabilities: ModelCapabilities) -> dict[MediaKind, str]:
 def _check_user_content(
     request: ModelRequest, missing: dict[MediaKind, str], model_id: str, find_refusal: FindRefusal
 ) -> None:
-    # First what nobody can change: a setting that the other message recommends would not help.
+    # First the limits that cannot be changed: the setting that the other message recommends would not help.
     for item in _user_media(request):
         if (refusal := find_refusal(item)) is not None:
             raise UnsupportedContentError(f"{model_id}: {refusal}.")

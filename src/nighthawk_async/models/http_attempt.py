@@ -1,11 +1,11 @@
-"""One try at a request: its response as model events.
+"""One attempt at a request: its response as model events.
 
-Decides whether the response is a stream, a whole answer or an error, and drives the codec over it. It waits
-without limits and tries once; time and retries are the business of `http_attempts`.
+Decides whether the response is a stream, a whole answer or an error, and runs the codec over it. It waits
+without limits and tries once; `http_attempts` handles time limits and retries.
 
-`LoopTurns` gives the event loop its turns while a response is decoded and handed on. A burst of bytes may
-hold thousands of events. Whoever decodes them all at once holds up every other task, and no time limit and no
-cancellation reaches the request meanwhile.
+`LoopTurns` yields to the event loop while a response is decoded and passed on. A burst of bytes may hold
+thousands of events. Decoding them all at once would block every other task, and no time limit or cancellation
+would reach the request meanwhile.
 """
 
 from collections import deque
@@ -40,7 +40,7 @@ _Result = TypeVar("_Result")
 
 
 class LoopTurns:
-    """Knows when a response has kept the event loop for so long that other tasks are due a turn.
+    """Detects when a response has kept the event loop for so long that other tasks should run.
 
     Args:
         now: The clock, in seconds.
@@ -54,23 +54,23 @@ class LoopTurns:
 
     @property
     def is_due(self) -> bool:
-        """Whether other tasks are due a turn."""
+        """Whether other tasks should run now."""
         return self._now() >= self._due_at
 
     async def give(self) -> None:
-        """Let other tasks run, and whoever cancels this one."""
+        """Let other tasks run, and let a cancellation arrive."""
         await checkpoint()
         self._begin()
 
     async def wait_for(self, wait: Callable[[], Awaitable[_Result]]) -> _Result:
-        """Wait for something, which gives a turn unless it is there already.
+        """Wait for something; other tasks run unless it is available at once.
 
         Args:
             wait: Begins the wait.
         """
         since = self._now()
         result = await wait()
-        if self._now() - since >= _SECONDS_OF_A_WAIT:  # decrypted bytes that were kept take no wait
+        if self._now() - since >= _SECONDS_OF_A_WAIT:  # buffered decrypted bytes need no wait
             self._begin()
         return result
 
@@ -79,13 +79,13 @@ class LoopTurns:
 
 
 async def in_thread(function: Callable[..., _Result], *arguments: object) -> _Result:
-    """The result of a function that takes too long for the event loop, whose tasks run meanwhile.
+    """Run a function in a thread that would block the event loop for too long, and return its result.
 
-    When the caller is cancelled, the function goes on and its result is lost. It waits for no other thread:
-    those of the program may be busy for long.
+    When the caller is cancelled, the function continues and its result is lost. It does not wait for a free
+    worker thread: those of the program may be busy for long.
 
     Args:
-        function: The function; it must own what it changes.
+        function: The function; it must own the data that it changes.
         arguments: Its arguments.
     """
     return await anyio.to_thread.run_sync(
@@ -95,7 +95,7 @@ async def in_thread(function: Callable[..., _Result], *arguments: object) -> _Re
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class HttpRequestPlan:
-    """One request: what is sent, where to, and under which rules.
+    """One request: its content, its endpoint and its rules.
 
     Args:
         endpoint: The endpoint of the request.
@@ -124,12 +124,12 @@ _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 def trace_headers() -> Mapping[str, str]:
     """The headers by which a server can continue the trace of the current span; none where there is no trace.
 
-    Of a trace that nobody records, as a sampler or a client has decided, they say so. By default these are
-    those of W3C Trace Context; `opentelemetry.propagate` can be told otherwise.
+    For a trace that is not recorded, by decision of a sampler or a client, they say so. By default these are
+    those of W3C Trace Context; `opentelemetry.propagate` can be configured otherwise.
     """
     if find_trace_context() is None:
         return _NO_HEADERS
-    from opentelemetry import (  # here, because it looks for propagators among all that is installed
+    from opentelemetry import (  # here, because it searches all installed packages for propagators
         baggage,
         propagate,
     )
@@ -139,21 +139,21 @@ def trace_headers() -> Mapping[str, str]:
     if not get_settings().propagates:
         return _NO_HEADERS
     carrier: dict[str, str] = {}
-    propagate.inject(carrier, baggage.clear())  # which holds what is no business of a provider's
+    propagate.inject(carrier, baggage.clear())  # its content is not meant for a provider
     return {name.lower(): value for name, value in carrier.items()}
 
 
-# Without a user agent, some gateways refuse a request; compression would hold back the events of a stream.
+# Without a user agent, some gateways refuse a request; compression would delay the events of a stream.
 _HEADERS = {"accept-encoding": "identity", "user-agent": "nighthawk-async"}
 _MAX_ERROR_BYTES = 64 * 1024
 _ERROR_BODY_SECONDS = 5.0
 _DRAIN_SECONDS = 0.5
 _STREAM_TYPES = ("", "application/octet-stream", "text/event-stream", "text/plain")
 _MOST_BYTES_ON_THE_LOOP = 8 * 1024
-"""An event or a document with more may take many milliseconds to decode, and is decoded in a thread."""
+"""An event or a document with more bytes may take many milliseconds to decode, and is decoded in a thread."""
 
 _LONG_RESPONSE_BYTES = 256 * 1024
-"""In a longer response, its end may take as long, since all that came before is put together then."""
+"""In a longer response, the end may take as long, since all earlier parts are then put together."""
 
 
 class HttpAttempt:
@@ -162,7 +162,7 @@ class HttpAttempt:
     Args:
         plan: The request.
         pool: The pool of the connection.
-        turns: Knows when other tasks are due a turn.
+        turns: Detects when other tasks should run.
     """
 
     def __init__(self, plan: HttpRequestPlan, pool: HttpPool, turns: LoopTurns) -> None:
@@ -171,7 +171,7 @@ class HttpAttempt:
         self._turns = turns
         self._max_bytes = plan.settings.max_response_bytes
         self.url = plan.endpoint.url(plan.encoded.path)
-        """Where the request goes."""
+        """The endpoint of the request."""
         self._exchange: HttpExchange = pool.post(
             self.url,
             {**_HEADERS, **plan.encoded.headers, **trace_headers(), **plan.endpoint.headers},
@@ -185,7 +185,7 @@ class HttpAttempt:
         self._is_whole = False
         self._is_at_end = False
         self.is_complete = False
-        """Whether all events were given."""
+        """Whether all events were returned."""
 
     @property
     def status(self) -> int:
@@ -203,7 +203,7 @@ class HttpAttempt:
         return self._exchange.headers
 
     async def __aenter__(self) -> Self:
-        """Send the request and look at the head of the response.
+        """Send the request and read the head of the response.
 
         Raises:
             ModelError: There is no connection, or the response is an error, or not what the protocol
@@ -239,13 +239,13 @@ class HttpAttempt:
         return self._codec.decoder()
 
     async def read_events(self) -> list[ModelEvent]:
-        """Wait for the next piece of the response and return its events, of which there may be none.
+        """Wait for the next chunk of the response and return its events, possibly none.
 
-        When decoding takes long, it returns the events so far; the next call gives other tasks a turn first.
+        When decoding takes long, it returns the events so far; the next call lets other tasks run first.
 
         Raises:
-            ModelError: The response broke off, or is not what the protocol promises. Events before that were
-                given.
+            ModelError: The response broke off, or is not what the protocol promises. Earlier events were
+                returned.
         """
         if self._failure is not None:
             raise self._failure
@@ -258,7 +258,7 @@ class HttpAttempt:
             elif self._turns.is_due:
                 await self._turns.give()
             await self._decode(events)
-        except ModelProtocolError as error:  # kept until the events before it were handed on
+        except ModelProtocolError as error:  # kept until the events before it are passed on
             self._failure = self._broken or self._explain(error, self._lines.stray)
         if self._failure is not None and not events:
             raise self._failure
@@ -303,23 +303,23 @@ class HttpAttempt:
         return b"".join(chunks)[:_MAX_ERROR_BYTES]
 
     async def _read_chunk(self) -> None:
-        """Wait for the next piece of the stream, and split it into server-sent events."""
+        """Wait for the next chunk of the stream, and split it into server-sent events."""
         chunk = b""
         try:
             chunk = await self._turns.wait_for(self._exchange.read_chunk)
         except ModelConnectionError as error:
-            # Where the end of the stream ends the response, it may be whole all the same.
+            # If the end of the stream ends the response, it may be complete nevertheless.
             self._broken = error
         self._received_bytes += len(chunk)
         if self._max_bytes is not None and self._received_bytes > self._max_bytes:
             raise ModelProtocolError(too_long(self._max_bytes))
         self._is_at_end = not chunk
-        # At the end of the stream there is more to do even if it holds no more events.
+        # The end of the stream needs processing even if it holds no more events.
         events = self._lines.feed(chunk) if chunk else self._lines.finish()
         self._undecoded = deque(events) if events or self._is_at_end else None
 
     async def _decode(self, events: list[ModelEvent]) -> None:
-        """Decode what was read, until other tasks are due a turn.
+        """Decode the data that was read, until other tasks should run.
 
         Args:
             events: The list of events.
@@ -331,7 +331,7 @@ class HttpAttempt:
             event = self._undecoded.popleft()
             try:
                 if self._is_heavy(event):
-                    if events:  # which need not wait for it
+                    if events:  # they need not wait for it
                         self._undecoded.appendleft(event)
                         return
                     events += await in_thread(self._decoder.feed, event)
@@ -340,7 +340,7 @@ class HttpAttempt:
             except ModelProtocolError:
                 if not self._is_at_end:
                     raise
-                # No blank line follows this event: it may be cut, as the stream is.
+                # No blank line follows this event: it may be cut off, like the stream.
             if self._turns.is_due:
                 return
         if self._is_at_end and self._undecoded is not None:
@@ -358,7 +358,7 @@ class HttpAttempt:
         return bound if self._max_bytes is None else min(bound, self._max_bytes)
 
     def _explain(self, error: ModelProtocolError, stray: bytes) -> ModelError:
-        """The error together with what arrived outside the event stream, often the reason itself."""
+        """The error together with data that arrived outside the event stream, often the actual reason."""
         if not stray:
             return error
         reason = find_bare_error(stray, self._endpoint.secrets())
@@ -372,7 +372,7 @@ class HttpAttempt:
         )
 
     async def _drain(self) -> None:
-        """Read what follows the last event, so that the connection can be used again."""
+        """Read the rest after the last event, so that the connection can be reused."""
         with anyio.move_on_after(_DRAIN_SECONDS):
             try:
                 while await self._exchange.read_chunk():

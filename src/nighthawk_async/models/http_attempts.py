@@ -1,7 +1,7 @@
-"""Tries a request until its response begins: turns, retries, and what becomes of each attempt.
+"""Attempts at a request until its response begins: turns, retries, and the result of each attempt.
 
-A response has begun with its first event that is output. A report of usage is none: Anthropic's comes first,
-and an error right after it can be met with another attempt.
+A response has begun with its first output event. A usage report is no output: Anthropic's comes first, and an
+error right after it can be retried.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def retry_delay(
     """Seconds to wait before the request is sent again; None when it is not.
 
     Args:
-        error: Why the request failed.
+        error: The error of the request.
         retries: The number of retries so far.
         max_retries: The greatest number of retries.
         rules: The rules of the provider.
@@ -62,13 +62,13 @@ def retry_delay(
 
 
 def server_delay(error: ModelError, rules: RetryRules, *, draw: Callable[[], float] = random) -> float | None:
-    """Seconds for which an overloaded server wants no more requests of anybody; None when it is not so.
+    """Seconds for which an overloaded server wants no more requests at all; None when it is not overloaded.
 
-    A longer delay than the rules heed is no such wish: the next requests shall learn of it by themselves,
-    instead of waiting for an hour.
+    A delay beyond the limit of the rules does not count: later requests get their own refusal instead of
+    waiting for an hour.
 
     Args:
-        error: Why a request failed.
+        error: The error of a request.
         rules: The rules of the provider.
         draw: Draws a number from 0 to 1.
     """
@@ -81,7 +81,7 @@ def server_delay(error: ModelError, rules: RetryRules, *, draw: Callable[[], flo
 
 
 def _asked_seconds(error: ModelError) -> float | None:
-    """The delay that the server asks for; None for no delay at all, after which nobody should come back."""
+    """The delay that the server asks for; None if the request should not be sent again at all."""
     asked = error.retry_after_seconds if isinstance(error, ModelStatusError) else None
     return asked if asked is not None and asked > 0 else None
 
@@ -91,18 +91,18 @@ def _with_server_jitter(asked: float, rules: RetryRules, draw: Callable[[], floa
 
 
 def _is_status_retried(error: ModelError, rules: RetryRules) -> bool:
-    """Whether the provider's rules name the status; without a list of them, `is_transient` says it all."""
+    """Whether the provider's rules name the status; without a list of them, `is_transient` decides."""
     return not isinstance(error, ModelStatusError) or rules.statuses is None or error.status in rules.statuses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BegunResponse:
-    """A response that has begun, or will never.
+    """A response that has begun, or never will.
 
     Args:
         events: Its events so far.
-        attempt: Gives the others; None when there are none.
-        failure: Why there is no response; raised after the events, which then tell the usage.
+        attempt: Provides the others; None when there are none.
+        failure: The error if there is no response; raised after the events, which then report the usage.
     """
 
     events: list[ModelEvent]
@@ -116,9 +116,9 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
     Args:
         plan: The request.
         pool: The pool of connections.
-        pacer: Says when an attempt may begin.
+        pacer: Decides when an attempt may begin.
         limits: The time limits.
-        resend_check: Asked before the request is sent again; None for nobody.
+        resend_check: Called before the request is sent again; None for no check.
     """
 
     def __init__(
@@ -139,13 +139,13 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         self._turn: int | None = None
         self._permit: Permit | None = None
         self._attempt: HttpAttempt | None = None
-        self._opened: HttpAttempt | None = None  # stays open until the end, also when it has failed
+        self._opened: HttpAttempt | None = None  # stays open until the end, even after a failure
         self._sent = 0
         self._chance = 0.0
         self.tally = UsageTally(plan.price)
-        """What the attempts consumed."""
+        """The consumption of the attempts."""
         self.turns = LoopTurns()
-        """Knows when other tasks are due a turn."""
+        """Detects when other tasks should run."""
 
     @property
     def may_have_consumed(self) -> bool:
@@ -179,9 +179,9 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         """Send the request until a response begins.
 
         Raises:
-            ModelError: No attempt succeeded, and none told its usage.
+            ModelError: No attempt succeeded, and none reported its usage.
             BudgetExceededError: A budget has no room for another attempt.
-            HookError: A hook failed that was told of another attempt.
+            HookError: A hook that was notified of another attempt failed.
         """
         while True:
             sent_before = self._sent
@@ -194,8 +194,8 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
                         usage = UsageReported(usage=self.tally.unreported())
                         return BegunResponse(events=[usage], failure=error)
                     raise
-                # Whom the server refused waits for its next turn at once, ahead of whoever came later; the
-                # pacer gives it when the delay is over.
+                # A refused request queues for its next turn at once, ahead of later requests; the pacer
+                # grants it when the delay is over.
                 own_delay = 0.0 if server_delay(error, self._plan.retry_rules) else delay
                 await self._report_to_hooks(error, delay)
             with waiting_state():
@@ -203,9 +203,9 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
             self.tally.retries += 1
 
     async def next_events(self, attempt: HttpAttempt) -> list[ModelEvent]:
-        """The next events, one or more; none when all were given. Every piece is a sign of life.
+        """The next events, one or more; none when all were returned. Every chunk counts as a sign of life.
 
-        A report of usage tells that of the whole request.
+        A usage report covers the whole request.
 
         Args:
             attempt: The attempt that succeeded.
@@ -219,7 +219,7 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         return []
 
     async def give_turn(self, attempt: HttpAttempt | None) -> None:
-        """Let other tasks run, between two events that are there already.
+        """Let other tasks run between two events that have already arrived.
 
         Args:
             attempt: The attempt that succeeded; None when none did.
@@ -233,10 +233,10 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
             await self._limits.keep(self.turns.give)
 
     def failed(self, error: ModelError) -> None:
-        """Let an error name the model, and show the attempt that ended with it and has none after it.
+        """Add the model's name to an error, and report the failed attempt, which is the last.
 
         Args:
-            error: Why it failed.
+            error: The error.
         """
         self._end_attempt()
         self._name(error)
@@ -246,11 +246,11 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         """End an attempt, and find the seconds until the next one; None when there is none.
 
         Args:
-            error: Why it failed.
+            error: The error of the attempt.
             is_sent: Whether anything was sent.
 
         Raises:
-            BudgetExceededError: A budget has no room for another attempt, whatever others do.
+            BudgetExceededError: A budget has no room for another attempt, whatever other requests release.
         """
         if is_sent:
             self._end_attempt()
@@ -275,7 +275,7 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         self.tally.attempt_failed(may_have_consumed=attempt is not None and attempt.may_have_consumed)
 
     def _show_failed(self, error: ModelError, delay: float | None) -> None:
-        """Tell traces and the log of an attempt; the delay is None when there is none after it."""
+        """Report a failed attempt to traces and the log; the delay is None when no other one follows."""
         if find_tracing() is not None:
             note_named_event("nighthawk.model.attempt_failed", self._attributes_of_failure(error, delay))
         if delay is None:
@@ -300,7 +300,7 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         return attributes
 
     async def _report_to_hooks(self, error: ModelError, delay: float) -> None:
-        """Tell hooks of an attempt that failed, and has another after it."""
+        """Report a failed attempt that will be retried to hooks."""
         environment = find_environment()
         if environment is None or not environment.policies.that["report"]:
             return
@@ -338,9 +338,9 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         return permit
 
     async def _send(self, permit: Permit) -> BegunResponse:
-        """Send the request and wait for the first output, which stays to be handed on."""
+        """Send the request and wait for the first output, which is kept to be passed on."""
         self._sent += 1
-        self._chance = random()  # drawn once, so that the delay that is told is the one that is kept
+        self._chance = random()  # drawn once, so that the reported delay is the actual one
         self.tally.attempt_begun()
         attempt = self._attempt = HttpAttempt(self._plan, self._pool, self.turns)
         if self._log is not None:
@@ -377,7 +377,7 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         return [self._complete(event) for event in events]
 
     def _complete(self, event: ModelEvent) -> ModelEvent:
-        """The event; a report of usage counts from now on, whether it is handed on or not."""
+        """The event; a usage report counts from now on, whether it is passed on or not."""
         if not isinstance(event, UsageReported):
             return event
         if self._permit is not None and event.usage.is_complete:

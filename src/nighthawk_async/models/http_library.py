@@ -1,8 +1,8 @@
-"""httpx without its command line. Imported on first use, by what sends requests.
+"""httpx without its command line. Imported on first use, by the modules that send requests.
 
 `import httpx` also imports its command line, and with that click, rich and Pygments: 95 of the 155 ms of CPU
-that it takes, and a quarter of all that a program imports until its first request is sent. So the module of
-the command line is stood in for while httpx is imported, and `httpx.main` imports it when it is used.
+that it takes, and a quarter of all that a program imports until its first request is sent. So a substitute
+replaces the module of the command line while httpx is imported, and `httpx.main` imports it on use.
 """
 
 import sys
@@ -15,7 +15,7 @@ _COMMAND_LINE = "httpx._main"
 
 
 class _Main:
-    """`httpx.main`, which is a command of click's."""
+    """`httpx.main`, which is a click command."""
 
     def __call__(self, *arguments: object, **options: object) -> object:
         return import_module(_COMMAND_LINE).main(*arguments, **options)

@@ -1,4 +1,4 @@
-"""A model over HTTP, whatever protocol it speaks, and its response event by event.
+"""A model over HTTP, of any protocol, and its response event by event.
 
 The usage of a response is that of all attempts. It is not a generator: no cancel scope is open while the
 caller holds the stream, only while it waits for something.
@@ -31,7 +31,7 @@ from .time_limits import TimeLimits, TransportSettings
 Resource = TypeVar("Resource")
 
 PoolSource: TypeAlias = Callable[[], AbstractAsyncContextManager[HttpPool]]
-"""Gives the pool for one request; leaving the context manager says that the request is over."""
+"""Provides the pool for one request; leaving the context manager ends the request."""
 
 
 class HttpResponseStream(ResponseStream):
@@ -39,8 +39,8 @@ class HttpResponseStream(ResponseStream):
 
     Args:
         plan: The request.
-        pool_source: Gives the pool.
-        pacer_source: Gives the pacer.
+        pool_source: Provides the pool.
+        pacer_source: Provides the pacer.
     """
 
     def __init__(self, plan: HttpRequestPlan, *, pool_source: PoolSource, pacer_source: PacerSource) -> None:
@@ -66,11 +66,11 @@ class HttpResponseStream(ResponseStream):
 
     @property
     def arrived_at(self) -> float:
-        """The arrival of the last piece of the response, by `time.perf_counter`."""
+        """The arrival time of the last chunk of the response, by `time.perf_counter`."""
         return self._arrived_at
 
     def check_resends(self, check: ResendCheck) -> None:
-        """Ask before the request is sent again."""
+        """Set a check to make before the request is sent again."""
         self._resend_check = check
 
     async def __aenter__(self) -> Self:
@@ -107,7 +107,7 @@ class HttpResponseStream(ResponseStream):
         return entered
 
     async def _leave(self, *exc_details: Any) -> None:
-        """Leave what was entered, the last first, and each of it whatever becomes of the others."""
+        """Leave the entered context managers, the last first, each even if others fail."""
         if self._entered:
             try:
                 await self._entered.pop().__aexit__(*exc_details)
@@ -142,7 +142,7 @@ class HttpResponseStream(ResponseStream):
 
 
 def _with_usage_first(response: BegunResponse, attempts: HttpAttempts) -> list[ModelEvent]:
-    """The events; when the request was sent again, the first one says so, however the response goes on."""
+    """The events; if the request was sent again, the first one reports that, whatever follows."""
     is_reported = any(isinstance(event, UsageReported) for event in response.events)
     if attempts.tally.retries == 0 or is_reported:
         return response.events
@@ -157,10 +157,10 @@ class PreparedSettings:
         merged: All settings.
         endpoint: The endpoint of requests, with the headers that the settings add.
         transport: The transport of requests.
-        for_codec: All settings, as the endpoint calls them.
+        for_codec: All settings, under the endpoint's names.
         pacing_limits: The limits of the settings.
-        pacing_key: Tells the endpoint and its credentials from others.
-        response_tokens: The tokens that a response may hold; 0 when the settings do not say.
+        pacing_key: Identifies the endpoint and its credentials.
+        response_tokens: The tokens that a response may hold; 0 when the settings do not limit them.
         idempotency_header: The header that carries the key of a request.
     """
 
@@ -175,11 +175,11 @@ class PreparedSettings:
 
 
 class SettingsMemory:
-    """Prepares settings, and remembers the last ones.
+    """Prepares settings, and caches the last ones.
 
     Args:
         endpoint: The address of requests.
-        settings: Settings of every request; those of a request itself have the last word.
+        settings: Settings of every request; those of a request itself take precedence.
         setting_names: The endpoint's names of settings, by the names that others use.
         idempotency_header: The header in which the provider takes a key, when it has one.
     """
@@ -260,12 +260,12 @@ class HttpModel:
         endpoint: The endpoint of requests, credentials included.
         model_name: The model's name at the endpoint.
         capabilities: The capabilities of the model.
-        settings: Settings of every request; those of a request itself have the last word.
+        settings: Settings of every request; those of a request itself take precedence.
         setting_names: The endpoint's names of settings, by the names that others use.
         retry_rules: The provider's rules of retries.
         idempotency_header: The header in which the provider takes a key that is the same for all attempts.
-        pool_source: Gives the pool for a request. Without one, each request opens a connection of its own.
-        pacer_source: Gives the pacer for a request. Without one, no request waits for another.
+        pool_source: Provides the pool for a request. Without one, each request opens a connection of its own.
+        pacer_source: Provides the pacer for a request. Without one, no request waits for another.
     """
 
     def __init__(
@@ -321,7 +321,7 @@ class HttpModel:
         return self._memory.prepare(settings).endpoint
 
     def settings_of(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The settings that a request is sent with, for telemetry and budgets: the model's own as well.
+        """The settings that a request is sent with, those of the model included; for telemetry and budgets.
 
         Args:
             settings: The settings of the request.
@@ -393,7 +393,7 @@ def _with_settings(request: ModelRequest, settings: Mapping[str, Any]) -> ModelR
 
 
 def _with_key(encoded: EncodedRequest, idempotency_header: str | None) -> EncodedRequest:
-    """The request with a random key of its own, by which the endpoint knows its attempts as one."""
+    """The request with a random key, by which the endpoint recognizes its attempts as one request."""
     if idempotency_header is None:
         return encoded
     headers = {**encoded.headers, idempotency_header.lower(): f"nighthawk-{uuid4()}"}

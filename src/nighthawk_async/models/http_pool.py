@@ -1,8 +1,8 @@
-"""Connections of one run: who uses which, and which are free.
+"""Connections of one run, in use and free.
 
 Each request in flight owns a connection. Finished ones go to a last-in-first-out free list; a connection
-whose request was cancelled or failed is closed and thrown away, so nothing can leak. The pool limits nothing:
-how many requests run at once is for the caller to say.
+whose request was cancelled or failed is closed and thrown away, so nothing can leak. The pool has no limit:
+the caller limits the number of concurrent requests.
 
 A pool belongs to one event loop.
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from .http_transport import HttpConnection
 
 _CLOSE_SECONDS = 2.0
-_IDLE_SECONDS = 30.0  # what servers and gateways keep at least
-# Thousands of steps that begin together occupy the event loop for seconds. Connections that were all begun
-# among them would be there at once, but the time for them would be over before anybody looked.
+_IDLE_SECONDS = 30.0  # the least that servers and gateways keep
+# Thousands of steps that begin together occupy the event loop for seconds. If they all opened connections,
+# these would be ready at once, but would time out before a task could use them.
 _CONNECTING_AT_ONCE = 512
-# Closing takes turns of the event loop, and the request that finds connections expired waits for it.
+# Closing takes iterations of the event loop, and the request that finds expired connections waits for it.
 _MOST_CLOSED_AT_ONCE = 3
 
 _Origin: TypeAlias = tuple[str, str]
@@ -94,7 +94,7 @@ class HttpPool:
         await self.aclose()
 
     def statistics(self) -> HttpPoolStatistics:
-        """Return the present numbers of connections."""
+        """Return the current numbers of connections."""
         return HttpPoolStatistics(idle=self._idle_count, in_flight=self._in_flight)
 
     def post(
@@ -106,7 +106,7 @@ class HttpPool:
             url: The URL.
             headers: The headers.
             body: The body.
-            connect_timeout_seconds: Seconds until a new connection is there.
+            connect_timeout_seconds: Seconds to wait for a new connection.
         """
         return HttpExchange(self, url, headers, body, connect_timeout_seconds)
 
@@ -144,7 +144,7 @@ class HttpPool:
         return connection, expired
 
     def give_back_nowait(self, url: SplitResult, connection: "HttpConnection") -> list["HttpConnection"]:
-        """Take a connection back, and return those that the caller has to close.
+        """Return a connection to the pool; returns those that the caller has to close.
 
         Args:
             url: The URL it was taken for.
@@ -160,7 +160,7 @@ class HttpPool:
         return expired
 
     def _expired(self) -> list["HttpConnection"]:
-        """Take out a few of the connections, to whatever origin, that were idle for too long."""
+        """Remove a few of the connections, to any origin, that were idle for too long."""
         expired: list[HttpConnection] = []
         for free in self._idle.values():
             while free and len(expired) < _MOST_CLOSED_AT_ONCE and self._is_expired(free[0]):
@@ -175,11 +175,11 @@ class HttpPool:
 class HttpExchange:
     """One request and its response. Made by `HttpPool.post`.
 
-    Entering it sends the request and waits for the head of the response. Leaving it gives the connection back
-    when the response was read to its end, and closes it otherwise.
+    Entering it sends the request and waits for the head of the response. Leaving it returns the connection to
+    the pool if the response was read to its end, and closes it otherwise.
 
-    A request is sent once: what a kept connection that breaks has done with it, nobody knows, so whether to
-    send it again is for the retry rules. A connection that the server closed while it was idle is replaced
+    A request is sent once: if a kept connection breaks, the fate of the request is unknown, so the retry
+    rules decide whether to send it again. A connection that the server closed while it was idle is replaced
     before anything is written.
     """
 
@@ -321,7 +321,7 @@ class PacerShelf:
         return len(self._used) + len(self._idle)
 
     def take(self, key: Hashable) -> Pacer:
-        """The pacer of that key; it stays until everybody who took it has given it back.
+        """The pacer of that key; it stays until all its users have released it.
 
         Args:
             key: The identity of the endpoint and the key.
@@ -332,10 +332,10 @@ class PacerShelf:
         return shelved.pacer
 
     def give_back(self, key: Hashable) -> None:
-        """Say that the pacer of that key has one user fewer.
+        """Release the pacer of that key by one user.
 
         Args:
-            key: The key of the endpoint that it was taken for.
+            key: The identity of the endpoint and the key.
         """
         shelved = self._used[key]
         shelved.users -= 1
@@ -346,12 +346,12 @@ class PacerShelf:
 
 
 def pool_of_run() -> AbstractAsyncContextManager[HttpPool]:
-    """The pool of the run in force; without a run, one for the request alone."""
+    """The pool of the active run; without a run, one for the request alone."""
     return shared_in_run("http pool", open_http_pool)
 
 
 def pacer_of_run(key: Hashable) -> AbstractAsyncContextManager[Pacer]:
-    """The pacer that the run in force keeps for an endpoint and a key; without a run, one for the request.
+    """The pacer that the active run keeps for an endpoint and a key; without a run, one for the request.
 
     Args:
         key: The identity of the endpoint and the key.
@@ -360,7 +360,7 @@ def pacer_of_run(key: Hashable) -> AbstractAsyncContextManager[Pacer]:
 
 
 class _PacerOfRun(AbstractAsyncContextManager[Pacer]):
-    """Every request enters one, so this is no generator."""
+    """A context manager; not a generator, because every request enters one."""
 
     __slots__ = ("_key", "_shared", "_shelf")
 

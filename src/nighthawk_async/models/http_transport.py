@@ -1,13 +1,13 @@
-"""One HTTP connection over httpx, and what its errors mean to a model. Imported on first use.
+"""One HTTP connection over httpx, and the translation of its errors. Imported on first use.
 
 httpx's own pool is not used: its bookkeeping is quadratic in the requests in flight, and it loses a slot when
 a request is cancelled while it connects. A connection here is a transport that may hold one connection, one
-of our own or, through a proxy, httpx's; `http_pool` decides which request gets which.
+of our own or, through a proxy, httpx's; `http_pool` assigns them to requests.
 
-Our own transport is one HTTP/1.1 connection on AnyIO and h11. httpx's holds a pool of connections, even where
-there is one: a request through it passes five generators, four cancel scopes and two writes. Of what a step
-costs beside its model, that was a third. This one serves requests one at a time, writes each at once, and
-looks at nothing but its own connection.
+Our own transport is one HTTP/1.1 connection on AnyIO and h11. httpx's holds a pool of connections, even of
+one: a request through it passes five generators, four cancel scopes and two writes. That was a third of the
+cost of a step apart from its model. This one serves requests one at a time, writes each at once, and manages
+only its own connection.
 """
 
 import functools
@@ -36,8 +36,8 @@ _MOST_HEAD_BYTES = 100 * 1024
 class SingleConnectionTransport(httpx.AsyncBaseTransport):
     """Connects with the first request, and again when the server has closed the connection meanwhile.
 
-    A request that failed or was cancelled leaves it closed; a response that did, once it is closed. What it
-    raises are httpx's errors.
+    A request that failed or was cancelled leaves it closed; such a response does once it is closed. It raises
+    httpx's errors.
 
     Args:
         ssl_context: The context that verifies the server; None for a plain connection.
@@ -60,7 +60,7 @@ class SingleConnectionTransport(httpx.AsyncBaseTransport):
             request: The request. The extension `timeout` may hold `connect`, in seconds.
 
         Raises:
-            httpx.TransportError: There is no connection, or it broke, or what came was no HTTP.
+            httpx.TransportError: There is no connection, or it broke, or the answer was no HTTP.
         """
         try:
             stream = await self._connected(request)
@@ -83,7 +83,7 @@ class SingleConnectionTransport(httpx.AsyncBaseTransport):
             await anyio.aclose_forcefully(stream)
 
     async def next_data(self) -> bytes:
-        """All that has arrived of the response's body, after waiting for some of it; empty at its end.
+        """Wait for more of the response's body and return all that has arrived; empty at its end.
 
         Raises:
             httpx.TransportError: The connection broke.
@@ -93,7 +93,7 @@ class SingleConnectionTransport(httpx.AsyncBaseTransport):
         while True:
             event: h11.Event | type[h11.NEED_DATA] = await self._next_event()
             data = bytearray()
-            with suppress(httpx.RemoteProtocolError):  # raised again when more is wanted than came before it
+            with suppress(httpx.RemoteProtocolError):  # raised again when more is read than arrived before it
                 while isinstance(event, h11.Data):
                     data += event.data
                     event = self._event_nowait()
@@ -101,7 +101,7 @@ class SingleConnectionTransport(httpx.AsyncBaseTransport):
                 return bytes(data)
 
     async def end_response(self) -> None:
-        """Be ready for another request when the response and nothing more came; otherwise close."""
+        """Keep the connection for another request if nothing came after the response; otherwise close it."""
         protocol = self._protocol
         is_over = protocol.our_state is h11.DONE and protocol.their_state is h11.DONE
         if is_over and protocol.trailing_data == (b"", False):
@@ -138,7 +138,7 @@ class SingleConnectionTransport(httpx.AsyncBaseTransport):
             raise httpx.ConnectError(str(error)) from error
 
     async def _send(self, stream: ByteStream, request: httpx.Request) -> None:
-        """Write a request, in one piece unless it is a long one, which would be held twice."""
+        """Write a request, in one piece unless it is a long one, which would be held in memory twice."""
         target, headers = request.url.raw_path, request.headers.raw
         try:
             parts = [self._protocol.send(h11.Request(method=request.method, target=target, headers=headers))]
@@ -154,7 +154,7 @@ class SingleConnectionTransport(httpx.AsyncBaseTransport):
             for piece in pieces:
                 await stream.send(piece)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError):
-            return  # a server that refuses a request may close before it has read it; its answer says why
+            return  # a server may refuse a request before it has read it; its answer gives the reason
 
     async def _receive_head(self) -> h11.Response:
         while True:
@@ -217,7 +217,7 @@ def _client() -> h11.Connection:
 
 
 def _has_news(raw_socket: socket.socket | None) -> bool:
-    """Whether something arrived on an idle connection: as a rule its end, and nothing of use in any case."""
+    """Whether something arrived on an idle connection: usually its end, and never anything useful."""
     if raw_socket is None or raw_socket.fileno() < 0:
         return True
     if not hasattr(select, "poll"):  # Windows
@@ -279,7 +279,7 @@ class HttpConnection:
     Args:
         url: Any URL of the origin to connect to.
         connecting: The limit of connections that are being opened; each waits for its turn.
-        keepalive_seconds: The longest idle time after which it is still used again, in seconds.
+        keepalive_seconds: The longest idle time after which it is still reused, in seconds.
 
     Raises:
         ConfigurationError: The machine's settings name a proxy that cannot be used.
@@ -311,11 +311,11 @@ class HttpConnection:
             url: The URL.
             headers: The headers.
             body: The body.
-            connect_timeout_seconds: Seconds until the connection is there, from its turn on.
+            connect_timeout_seconds: Seconds to wait for the connection, from its turn on.
 
         Raises:
             ModelConnectionError: There is no connection, or it broke.
-            ConnectTimeoutError: The connection was not there in time.
+            ConnectTimeoutError: The connection was not made in time.
             ConfigurationError: The URL cannot be requested.
         """
         self.is_reusable = self.was_sent = False
@@ -343,8 +343,8 @@ class HttpConnection:
     async def receive(self) -> bytes:
         """More of the response's body, as it arrives; empty at its end.
 
-        A body that the server broke off ends like a whole one, but leaves the connection unusable: whether
-        the response is complete is for its protocol to say.
+        A body that the server broke off ends like a complete one, but leaves the connection unusable: the
+        protocol decides whether the response is complete.
 
         Raises:
             ModelConnectionError: The connection broke.
@@ -363,7 +363,7 @@ class HttpConnection:
             self._response = None
             raise self._broken(error) from error
         except BaseException:
-            self._response = None  # cancelled: nothing more comes, and the connection is not whole
+            self._response = None  # cancelled: nothing more comes, and the connection is not reusable
             raise
         if not chunk:
             await self._end_response(self._response)
@@ -372,8 +372,8 @@ class HttpConnection:
     async def aclose(self) -> None:
         """Close the connection, whatever is going on."""
         await self._transport.aclose()
-        # What is left of the response is a chain of suspended generators. On the closed connection each of
-        # them ends by an exception; left to the garbage collector, Trio would warn of them.
+        # The rest of the response is a chain of suspended generators. On the closed connection each of them
+        # ends with an exception; if they were left to the garbage collector, Trio would warn about them.
         while self._chunks is not None:
             try:
                 await anext(self._chunks)
@@ -427,14 +427,14 @@ def _request(
     raise ConfigurationError(f"No request can be sent to {url.netloc!r}: the URL is malformed or too long.")
 
 
-# A program has few endpoints, and parsing takes longer than all of the rest.
+# A program has few endpoints, and parsing takes longer than everything else.
 @functools.lru_cache(maxsize=256)
 def _url(url: SplitResult) -> httpx.URL:
     return httpx.URL(url.geturl())
 
 
 _WANTS = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
-"""What a handshake raises on its way, and what is then the context of whatever breaks it off."""
+"""Exceptions that a handshake raises in progress; they are then the context of the error that ends it."""
 
 
 def _connect_error(error: httpx.TransportError, place: str) -> ModelConnectionError:
@@ -447,13 +447,13 @@ def _connect_error(error: httpx.TransportError, place: str) -> ModelConnectionEr
             reason = "connection refused"
         elif isinstance(each, ssl.SSLError) and not isinstance(each, _WANTS):
             reason = f"no secure connection: {each.reason or each}"
-            is_transient = isinstance(each, ssl.SSLEOFError)  # it broke; nothing was found to be wrong
+            is_transient = isinstance(each, ssl.SSLEOFError)  # it broke, for no other known reason
     reason = reason or str(error) or type(error).__name__
     return ModelConnectionError(f"cannot connect to {place}: {reason}", is_transient=is_transient)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, its causes, and the members of groups among them."""
+    """An error, its causes, and the members of exception groups among them."""
     while error is not None:
         yield error
         if isinstance(error, BaseExceptionGroup):
@@ -464,7 +464,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 @functools.cache
 def _verifying_context() -> ssl.SSLContext:
-    """The context that every secure connection shares: it takes longer to load than a handshake."""
+    """The SSL context of every secure connection, shared because it takes longer to load than a handshake."""
     context = httpx.create_ssl_context()
     context.set_alpn_protocols(["http/1.1"])
     return context

@@ -1,8 +1,7 @@
 """Models that run on this machine: `local:NAME` and `local:/path/to/model.gguf`.
 
-Joins the parts: which weights, which server, and the HTTP client that speaks to it as to any other endpoint.
-A model object holds no process; the server belongs to the run, or to the single request where there is no
-run.
+Joins the parts: the weights, the server, and the HTTP client that speaks to it as to any other endpoint. A
+model object holds no process; the server belongs to the run, or to the single request outside a run.
 """
 
 import importlib.util
@@ -43,10 +42,10 @@ _ADMITTED_PER_SLOT = 2
 
 
 class LocalServer:
-    """A server that is started when it is first needed and shared by everyone on one event loop.
+    """A server that is started when it is first needed and shared by all requests on one event loop.
 
-    Made by `open_local_server`. Holds no task group and no cancel scope: whoever asks first starts the
-    process and waits for it; when that asker is cancelled, the next one goes on waiting for the same process.
+    Made by `open_local_server`. Holds no task group and no cancel scope: the first request starts the process
+    and waits for it; if that request is cancelled, the next one waits for the same process.
     """
 
     def __init__(self, launch: LocalServerLaunch, program: Path) -> None:
@@ -67,7 +66,7 @@ class LocalServer:
 
     @property
     def process_id(self) -> int | None:
-        """The process id of the child; None while there is none."""
+        """The process id of the child; None without a child."""
         return None if self._process is None else self._process.process_id
 
     @property
@@ -77,21 +76,20 @@ class LocalServer:
 
     @asynccontextmanager
     async def admit(self) -> AsyncGenerator[ServerAccess]:
-        """Wait for a turn at the server, started if it does not run, and give how to reach it.
+        """Wait for a turn at the server, which is started if it does not run; return its address and key.
 
-        The server takes few connections at a time. A thousand requests queue here, in order, and one that is
-        cancelled while it queues costs the server nothing.
+        The server takes few connections at a time. A thousand requests queue here, in order, and a request
+        that is cancelled in the queue costs the server nothing.
 
         Raises:
-            ConfigurationError: The server cannot be started; everyone who asks later gets the same answer at
-                once.
-            ModelConnectionError: The server crashed again and again, or the run it belonged to is over.
+            ConfigurationError: The server cannot be started; later requests get the same error at once.
+            ModelConnectionError: The server crashed repeatedly, or its run has ended.
         """
         async with self._admission:
             yield await self._ensure_running()
 
     async def aclose(self) -> None:
-        """End the process within a few seconds, whatever it does. Never cancelled."""
+        """End the process within a few seconds, in any state. Never cancelled."""
         self._is_closed = True
         await self._discard()
 
@@ -114,7 +112,7 @@ class LocalServer:
         return None if self._process is None or self._process.has_ended else self._access
 
     async def _start(self) -> ServerAccess:
-        """Start the process, or go on waiting for the one that a cancelled asker started."""
+        """Start the process, or wait for the one that a cancelled request started."""
         if self._is_closed:
             raise ModelConnectionError(f"The run that served {self._launch.gguf} is over.")
         if self._access is not None:  # it had been serving, and crashed
@@ -139,7 +137,7 @@ class LocalServer:
 async def open_local_server(
     launch: LocalServerLaunch, *, program: Path = SERVER_PROGRAM
 ) -> AsyncGenerator[LocalServer]:
-    """A server for the extent of a `with` block; nothing is started before somebody asks for it.
+    """A server for the duration of a `with` block; nothing is started before the first request.
 
     Args:
         launch: The way to start the server.
@@ -155,14 +153,14 @@ async def open_local_server(
 
 
 ServerSource: TypeAlias = Callable[[LocalServerLaunch], AbstractAsyncContextManager[LocalServer]]
-"""Gives the server for a request."""
+"""Provides the server for a request."""
 
-_MOST_THREADS = 8  # more of them make models of this size no faster
+_MOST_THREADS = 8  # more of them do not make models of this size faster
 _REFUSED_SETTINGS = ("base_url", "api_key")
 
 
 class _ServerSettings(BaseModel):
-    """The model settings that steer the server. They never reach a request."""
+    """The model settings that configure the server. They are never part of a request."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -186,7 +184,7 @@ def create_local_model(
         settings: Settings of every request, and of the server: `context_tokens` of each request,
             `parallel_requests` worked on at the same time, `threads`, `start_timeout_seconds`.
         environment: Environment variables; None for the process's own.
-        pool_source: Gives the connection pool for a request.
+        pool_source: Provides the connection pool for a request.
 
     Raises:
         UnknownModelError: There is no such name, and it is no path of a GGUF file.
@@ -220,7 +218,7 @@ def require_local_extra() -> None:
 
 
 def server_of_run(launch: LocalServerLaunch) -> AbstractAsyncContextManager[LocalServer]:
-    """The server that the run in force shares among its steps; without a run, one for the block alone.
+    """The server that the active run shares among its steps; without a run, one for the block alone.
 
     Args:
         launch: The way to start it.
@@ -238,8 +236,8 @@ class LocalModel:
         launch: The way to start its server.
         capabilities: Its capabilities.
         settings: Settings of every request.
-        pool_source: Gives the connection pool for a request.
-        server_source: Gives the server for a request.
+        pool_source: Provides the connection pool for a request.
+        server_source: Provides the server for a request.
     """
 
     def __init__(
@@ -273,7 +271,7 @@ class LocalModel:
         return self._capabilities
 
     def settings_of(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The settings that a request is sent with, for telemetry and budgets: the model's own as well.
+        """The settings that a request is sent with, those of the model included; for telemetry and budgets.
 
         Args:
             settings: The settings of the request.
@@ -314,8 +312,8 @@ class _LocalResponseStream(ForwardedStream):
     """A response of the server on this machine, which may have to be started first.
 
     Args:
-        server_source: Gives the server.
-        http_model: Gives the HTTP client for who has a turn at the server.
+        server_source: Provides the server.
+        http_model: Provides the HTTP client for a request that has a turn at the server.
         request: The request.
     """
 
@@ -395,7 +393,7 @@ def _launch(gguf: Path, facts: LocalModelFacts, settings: Mapping[str, Any]) -> 
 
 
 def _default_threads() -> int:
-    """One processor stays for the program: llama.cpp's threads spin while they wait for each other."""
+    """Leave one processor for the program: llama.cpp's threads spin while they wait for each other."""
     return max(1, min(available_processors() - 1, _MOST_THREADS))
 
 

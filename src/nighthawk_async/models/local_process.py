@@ -1,6 +1,6 @@
 """The child process of an embedded model server, as its parent sees it: start, wait, stop.
 
-Knows processes and nothing of models or of who shares the server; that is `local`.
+Manages processes only; models and the sharing of the server are in `local`.
 """
 
 import os
@@ -75,13 +75,13 @@ def available_processors(quota: Path = _PROCESSOR_QUOTA) -> int:
     most of the time.
 
     Args:
-        quota: The file in which Linux says how much of the processors a control group may use.
+        quota: The Linux file with the share of the processors that a control group may use.
     """
     present = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         allowed, period = quota.read_text(encoding="ascii").split()
         return max(1, min(present, int(allowed) // int(period)))
-    except (OSError, ValueError):  # no such file, or the word `max`: nothing is held back
+    except (OSError, ValueError):  # no such file, or the word `max`: no limit
         return present
 
 
@@ -99,7 +99,7 @@ class ServerProcess:
 
     @classmethod
     async def spawn(cls, launch: LocalServerLaunch, program: Path = SERVER_PROGRAM) -> "ServerProcess":
-        """Start the child. Never cancelled halfway: there is a process afterwards, or an error.
+        """Start the child. Never cancelled halfway: the result is a process or an error.
 
         Args:
             launch: The program to start.
@@ -127,14 +127,14 @@ class ServerProcess:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the child is gone."""
+        """Whether the child has ended."""
         return self._process.returncode is not None
 
     async def wait_until_ready(self) -> ServerAccess:
-        """Wait until the server answers requests; gives how to reach it. May be cancelled and called again.
+        """Wait until the server is ready; return its address and key. May be cancelled and called again.
 
         Raises:
-            ConfigurationError: The server ended, said that it cannot serve the file, or took too long.
+            ConfigurationError: The server ended, reported that it cannot serve the file, or took too long.
         """
         try:
             with anyio.fail_after(max(0.0, self._deadline - anyio.current_time())):
@@ -155,7 +155,7 @@ class ServerProcess:
         return ServerAccess(address=report.address, key=self._key)
 
     async def stop(self) -> None:
-        """End the child within a few seconds, whatever it does. Never cancelled; may be called twice."""
+        """End the child within a few seconds, in any state. Never cancelled; may be called twice."""
         with anyio.CancelScope(shield=True):
             with anyio.move_on_after(_STOP_SECONDS):
                 await self._close_standard_input()
@@ -166,15 +166,15 @@ class ServerProcess:
         self._errors.close()
 
     async def _send_key(self) -> None:
-        """Give the child its key by a pipe: command lines and environments can be read by others."""
+        """Send the child its key through a pipe: command lines and environments can be read by others."""
         assert self._process.stdin is not None, "the process was opened with a pipe"
         try:
             await self._process.stdin.send(f"{self._key}\n".encode())
         except (anyio.BrokenResourceError, ConnectionError):
-            return  # it has ended already, which `wait_until_ready` says
+            return  # it has ended already, which `wait_until_ready` reports
 
     async def _close_standard_input(self) -> None:
-        """Tell the child to end."""
+        """Ask the child to end."""
         if self._process.stdin is not None:
             try:
                 await self._process.stdin.aclose()

@@ -3,8 +3,8 @@
 A program of its own: `local_process` starts this file, the library never imports it, and it imports nothing
 of the library, so that it starts fast. It writes one line of JSON to its standard output, `{"address": …}`
 once it answers requests or `{"error": …}` when it cannot, and then serves until its standard input ends. The
-parent holds the other end of that pipe and writes one line to it, so the child ends with the parent, however
-the parent ends.
+parent holds the other end of that pipe and writes one line to it, so the child ends with the parent, in every
+case.
 
 That line is the key that every request must carry. Other users of the machine can read command lines, and
 web pages can send requests to the loopback; neither gets an answer.
@@ -24,17 +24,17 @@ from typing import Any
 
 _PARENT_POLL_SECONDS = 1.0
 _PREFIX = "/nighthawk"
-"""Some paths llama.cpp answers without the key, `/health` for one; below a prefix there are none of them."""
+"""A path prefix. llama.cpp answers some paths without the key, such as `/health`, but none below a prefix."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve until the parent is gone.
+    """Serve until the parent has ended.
 
     Args:
         arguments: The command line without the program's name; None for the process's own.
     """
     options = _parse(arguments)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches both; the parent decides what it means
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches both; the parent handles it
     _end_when_orphaned(options.parent)
     key = _read_key()
     threading.Thread(target=_exit_at_end_of_input, daemon=True).start()
@@ -65,18 +65,18 @@ def _start_server(options: argparse.Namespace, key: str) -> Any:
     xllamacpp: Any = importlib.import_module("xllamacpp")  # an extension module without types
     parameters = xllamacpp.CommonParams()
     parameters.model.path = options.model
-    parameters.model_alias = {Path(options.model).stem}  # what responses name: a path is nobody's business
+    parameters.model_alias = {Path(options.model).stem}  # the name in responses, which should not show a path
     parameters.hostnames = ["127.0.0.1"]
     parameters.port = 0
     parameters.api_keys = [key]
     parameters.api_prefix = _PREFIX
-    parameters.cors_origins = parameters.cors_methods = parameters.cors_headers = ""  # for no web page
+    parameters.cors_origins = parameters.cors_methods = parameters.cors_headers = ""  # not for web pages
     parameters.cors_origins_explicit = True
     parameters.cors_credentials = False
-    parameters.endpoint_slots = False  # they show what others ask
+    parameters.endpoint_slots = False  # they show the prompts of other users
     parameters.n_parallel = options.parallel_requests
     parameters.n_ctx = options.context_tokens * options.parallel_requests
-    parameters.kv_unified = False  # every request gets its share of the context, whatever the others use
+    parameters.kv_unified = False  # every request gets its share of the context, whatever the others need
     parameters.cpuparams.n_threads = options.threads
     parameters.cpuparams_batch.n_threads = options.threads
     parameters.cache_ram_mib = 0  # llama.cpp would keep up to 8 GiB of old prompts
@@ -88,21 +88,21 @@ def _start_server(options: argparse.Namespace, key: str) -> Any:
 
 
 def _read_key() -> str:
-    """The first line of standard input, and nothing behind it."""
+    """The first line of standard input, without reading further."""
     line = b""
     while not line.endswith(b"\n"):
         part = os.read(sys.stdin.fileno(), 1)
         if not part:
-            os._exit(0)  # the parent is gone
+            os._exit(0)  # the parent has ended
         line += part
     return line.decode("ascii").strip()
 
 
 def _end_when_orphaned(parent: int) -> None:
-    """End this process when the parent is gone although the pipe from it is open.
+    """End this process when the parent has ended although the pipe from it is open.
 
-    It stays open when the parent forked a process that still holds its end of the pipe. Linux's parent-death
-    signal is no help: it comes when the thread that started the child ends, not when the process does.
+    It stays open if the parent forked a process that still holds its end of the pipe. Linux's parent-death
+    signal does not help: it comes when the thread that started the child ends, not when the process does.
     """
     if os.name == "posix":
         threading.Thread(target=_exit_when_orphaned, args=(parent,), daemon=True).start()
@@ -123,7 +123,7 @@ def _exit_when_orphaned(parent: int) -> None:
 
 
 def _claim_standard_output() -> int:
-    """Keep standard output for the one report, and send whatever else is written there to standard error."""
+    """Keep standard output for the one report, and send all other output to standard error."""
     report = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return report
@@ -135,7 +135,7 @@ def _write_line(report: int, content: Mapping[str, str]) -> None:
 
 
 def _silence() -> None:
-    """After the start, what llama.cpp has to say goes nowhere: errors reach the parent as HTTP answers."""
+    """After the start, discard llama.cpp's output: errors reach the parent as HTTP answers."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.dup2(nowhere, sys.stderr.fileno())

@@ -1,7 +1,7 @@
 """Waits until a request may be sent, fairly and cancellable at every point.
 
 The pacer is shared by the requests of a run that go to one endpoint with one key, on one event loop. It holds
-no task: of the requests that wait, the oldest one keeps the time.
+no task: the oldest waiting request keeps the time.
 """
 
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Mapping
@@ -22,7 +22,7 @@ class PacerStatistics(Struct, frozen=True, kw_only=True):
     """Numbers of a pacer at one moment.
 
     Args:
-        in_flight: Requests that had their turn and are not over.
+        in_flight: Requests that had their turn and have not ended.
         waiting: Requests that wait for their turn.
     """
 
@@ -31,12 +31,12 @@ class PacerStatistics(Struct, frozen=True, kw_only=True):
 
 
 class PacingDecision(Struct, frozen=True, kw_only=True):
-    """A decision from the present state.
+    """A decision from the current state.
 
     Args:
         admitted: Requests that may be sent now, in order.
         first: The oldest request that still waits; None when none does.
-        wake_at: The time to decide again though nothing happened; infinity for never.
+        wake_at: The time to decide again even without an event; infinity for never.
     """
 
     admitted: list[Ticket] = field(default_factory=list[Ticket])
@@ -45,7 +45,7 @@ class PacingDecision(Struct, frozen=True, kw_only=True):
 
 
 class PacingState:
-    """The requests with one key at one endpoint: those in flight, those that wait, and what is known."""
+    """The state of one key at one endpoint: requests in flight, waiting requests, and known limits."""
 
     def __init__(self) -> None:
         self._turns = count()
@@ -64,7 +64,7 @@ class PacingState:
 
         Args:
             demand: The demand of the request.
-            turn: The turn that it had already; None when it comes for the first time.
+            turn: The turn that it had already; None for a new request.
         """
         ticket = Ticket(next(self._turns) if turn is None else turn, demand)
         self._lanes.setdefault(demand.lane, Lane()).join(ticket)
@@ -105,11 +105,11 @@ class PacingState:
         return PacingDecision(admitted=admitted, first=_oldest(self._lanes.values()), wake_at=wake_at)
 
     def answered(self, ticket: Ticket, rate_limits: Iterable[RateLimit], now: float) -> None:
-        """Take note that a response has begun, or never will, and of what its head says.
+        """Record that a response has begun, or never will, and the rate limits in its head.
 
         Args:
             ticket: The request's ticket.
-            rate_limits: The rate limits that the head says.
+            rate_limits: The rate limits in the head.
             now: The present time, in seconds.
         """
         if ticket.is_in_flight and not ticket.is_answered:
@@ -117,7 +117,7 @@ class PacingState:
             self._lanes[ticket.demand.lane].answered(ticket.demand, rate_limits, now)
 
     def accepted(self, ticket: Ticket) -> None:
-        """Take note that the server accepted a request.
+        """Record that the server accepted a request.
 
         Args:
             ticket: The request's ticket.
@@ -125,7 +125,7 @@ class PacingState:
         ticket.is_accepted = True
 
     def refused(self, ticket: Ticket, until: float) -> None:
-        """Admit nobody before then, and fewer at once afterwards: the server refused a request.
+        """Admit no request before a time, and fewer at once afterwards: the server refused a request.
 
         Args:
             ticket: The request's ticket.
@@ -136,18 +136,18 @@ class PacingState:
             self._lanes[ticket.demand.lane].refused()
 
     def correct(self, ticket: Ticket, tokens: int) -> None:
-        """Count what a request really took in place of the estimate.
+        """Replace the estimate of a request by its actual usage.
 
         Args:
             ticket: The request's ticket.
-            tokens: All tokens it took.
+            tokens: All tokens that it used.
         """
         start = self._start_of.get(ticket)
         if start is not None:
             self._counts.correct(start, tokens)
 
     def end(self, ticket: Ticket, now: float) -> None:
-        """Take note that a request is over, however it ended. Doing so twice does nothing.
+        """Record the end of a request, successful or not. Doing so twice does nothing.
 
         Args:
             ticket: The request's ticket.
@@ -170,7 +170,7 @@ class PacingState:
 
         Args:
             ticket: The request's ticket.
-            full: The limits that hold up an older request, which nobody may overtake there; more are added.
+            full: The limits that block an older request, which no other may overtake there; more are added.
             now: The present time, in seconds.
         """
         demand = ticket.demand
@@ -189,12 +189,12 @@ def _oldest(lanes: Iterable[Lane]) -> Ticket | None:
 
 
 PacerSource: TypeAlias = Callable[[Hashable], AbstractAsyncContextManager["Pacer"]]
-"""Gives the pacer for requests to one endpoint with one key; the argument tells them from others."""
+"""Provides the pacer for requests to one endpoint with one key; the argument identifies these."""
 
 
 @asynccontextmanager
 async def pacer_of_request(key: Hashable) -> AsyncGenerator["Pacer", None]:
-    """A pacer for one request alone, which waits for nobody else.
+    """A pacer for one request alone, which waits for no other request.
 
     Args:
         key: The identity of the endpoint and the key.
@@ -211,11 +211,11 @@ class Permit:
 
     @property
     def turn(self) -> int:
-        """The request's place among all that ask."""
+        """The request's position in the queue."""
         return self._ticket.turn
 
     def answered(self, headers: Mapping[str, str]) -> None:
-        """Learn from the head of the response.
+        """Record the head of the response.
 
         Args:
             headers: Its headers, names in lower case; none when there was no response.
@@ -223,11 +223,11 @@ class Permit:
         self._pacer.answered(self._ticket, headers)
 
     def accepted(self) -> None:
-        """Learn that the server accepted the request, which makes room for others when it is over."""
+        """Record that the server accepted the request, which makes room for others when it has ended."""
         self._pacer.accepted(self._ticket)
 
     def refused(self, seconds: float) -> None:
-        """Let nobody send a request for a while, and fewer at once afterwards, because the server wants it.
+        """Let no request be sent for a while, and fewer at once afterwards, because the server asked for it.
 
         Args:
             seconds: The wait, in seconds.
@@ -235,7 +235,7 @@ class Permit:
         self._pacer.refused(self._ticket, seconds)
 
     def correct(self, tokens: int) -> None:
-        """Count what the request really took.
+        """Count the actual usage of the request.
 
         Args:
             tokens: All its tokens.
@@ -243,7 +243,7 @@ class Permit:
         self._pacer.correct(self._ticket, tokens)
 
     def release(self) -> None:
-        """Say that the response is over, or never came. Doing so twice does nothing."""
+        """Record that the response has ended, or never came. Doing so twice does nothing."""
         self._pacer.release(self._ticket)
 
 
@@ -272,13 +272,13 @@ class Pacer:
         if ticket.is_in_flight:
             return Permit(self, ticket)
         self._state.withdraw(ticket)
-        self._settle()  # it may have become the one that keeps the time
+        self._settle()  # it may have become the timekeeper
         return None
 
     async def admit(self, demand: Demand, *, turn: int | None = None) -> Permit:
         """Wait until a request may be sent.
 
-        Whoever is cancelled while waiting leaves the queue and takes nothing.
+        A request that is cancelled while waiting leaves the queue and uses nothing.
 
         Args:
             demand: The demand of the request.
@@ -297,21 +297,21 @@ class Pacer:
         return Permit(self, ticket)
 
     def answered(self, ticket: Ticket, headers: Mapping[str, str]) -> None:
-        """Learn from the head of a response; see `Permit.answered`."""
+        """Record the head of a response; see `Permit.answered`."""
         self._state.answered(ticket, read_rate_limits(headers), anyio.current_time())
         self._settle()
 
     def accepted(self, ticket: Ticket) -> None:
-        """Learn that the server accepted a request; see `Permit.accepted`."""
+        """Record that the server accepted a request; see `Permit.accepted`."""
         self._state.accepted(ticket)
 
     def refused(self, ticket: Ticket, seconds: float) -> None:
-        """Learn that the server refused a request; see `Permit.refused`."""
+        """Record that the server refused a request; see `Permit.refused`."""
         self._state.refused(ticket, anyio.current_time() + seconds)
         self._settle()
 
     def correct(self, ticket: Ticket, tokens: int) -> None:
-        """Count what a request really took; see `Permit.correct`."""
+        """Count the actual usage of a request; see `Permit.correct`."""
         self._state.correct(ticket, tokens)
 
     def release(self, ticket: Ticket) -> None:
@@ -331,7 +331,7 @@ class Pacer:
             self._settle()
 
     def _settle(self) -> None:
-        """Admit whoever may go, and see to it that somebody keeps the time."""
+        """Admit the requests that may go, and make sure that one of the others keeps the time."""
         decision = self._state.decide(anyio.current_time())
         for ticket in decision.admitted:
             self._signal(ticket)

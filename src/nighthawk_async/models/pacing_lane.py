@@ -1,9 +1,9 @@
-"""The requests to one model that wait for their turn, and what its provider said of its rate limits.
+"""The requests to one model that wait for their turn, and the rate limits that its provider reported.
 
 Pure: nothing here waits or reads a clock.
 
-A limit of the configuration counts the requests that have it, to whichever model they go. Requests without it
-neither count nor wait, so that nobody waits for somebody who pays it no heed.
+A limit of the configuration counts the requests that have it, to any model. Requests without it neither count
+nor wait, so that no request waits for one that ignores the limit.
 """
 
 import heapq
@@ -33,7 +33,7 @@ class Ramp:
         return self._most is not None and in_flight >= self._most
 
     def refused(self, in_flight: int) -> None:
-        """Take note that the server refused a request because it has too many.
+        """Record that the server refused a request because it has too many.
 
         Args:
             in_flight: Requests in flight, the refused one included.
@@ -44,13 +44,13 @@ class Ramp:
         self._successes = 0
 
     def succeeded(self, in_flight: int) -> None:
-        """Take note that a request that the server accepted is over.
+        """Record that a request that the server accepted has ended.
 
         Args:
             in_flight: Requests in flight, that one included.
         """
         if self._most is None or in_flight < self._most:
-            return  # it says nothing about more requests at once
+            return  # it shows nothing about more requests at once
         self._successes += 1
         if self._successes >= self._most:
             self._most += 1
@@ -83,7 +83,7 @@ class Demand(Struct, frozen=True, kw_only=True):
     Args:
         lane: The model it goes to.
         input_tokens: An estimate of the tokens it holds.
-        output_tokens: The tokens its response may hold, when it says so.
+        output_tokens: The tokens its response may hold, when limited.
         limits: The limits of the configuration of this request.
     """
 
@@ -118,10 +118,10 @@ class Ticket(Struct, eq=False):
     """A request on its way through a pacer. Only the pacer's state changes it.
 
     Args:
-        turn: Its place: a lower number goes first.
+        turn: Its position: a lower number goes first.
         demand: The demand of the request.
         is_waiting: Whether it waits for its turn.
-        is_in_flight: Whether it had its turn and is not over.
+        is_in_flight: Whether it had its turn and has not ended.
         is_answered: Whether its response has begun, or never will.
         is_accepted: Whether the server accepted it.
     """
@@ -153,13 +153,13 @@ class _Allowance(Struct):
             now: The present time.
         """
         if self.reset_at is not None and now >= self.reset_at:
-            # All is there again, and until the next response tells more, only those unanswered count.
+            # The limit is reset, and until the next response reports it, only those unanswered count.
             self.remaining = self.remaining if self.limit is None else self.limit
             self.reset_at = None
         if self.remaining - unanswered >= needed:
             return None
         if unanswered == 0 and (self.reset_at is None or self._is_full()):
-            return None  # nothing that could be waited for: ask the server itself
+            return None  # waiting would not help: ask the server itself
         return _UNTIL_SOMETHING_HAPPENS if self.reset_at is None else self.reset_at
 
     def _is_full(self) -> bool:
@@ -222,11 +222,11 @@ class Lane:
             self._unanswered[kind] += demand.units(kind)
 
     def refused(self) -> None:
-        """Take note that the server refused a request in flight because it has too many."""
+        """Record that the server refused a request in flight because it has too many."""
         self._ramp.refused(self._in_flight)
 
     def ended(self, *, is_accepted: bool) -> None:
-        """Take note that a request is over.
+        """Record the end of a request.
 
         Args:
             is_accepted: Whether the server had accepted it.
@@ -236,11 +236,11 @@ class Lane:
         self._in_flight -= 1
 
     def answered(self, demand: Demand, rate_limits: Iterable[RateLimit], now: float) -> None:
-        """Take note of what the head of a response says, if there was one.
+        """Record the rate limits in the head of a response, if there was one.
 
         Args:
             demand: The demand of the request.
-            rate_limits: The rate limits that the head says.
+            rate_limits: The rate limits in the head.
             now: The present time, in seconds.
         """
         for kind in self._unanswered:
@@ -249,7 +249,7 @@ class Lane:
             allowance.remaining = max(allowance.remaining - demand.units(kind), 0)
         for limit in rate_limits:
             if limit.reset_seconds is not None and limit.reset_seconds > _LONGEST_RESET_SECONDS:
-                # A limit per day: the server says better than a wait of hours what is wrong.
+                # A limit per day: an error from the server is better than a wait of hours.
                 self._allowances.pop(limit.kind, None)
             else:
                 reset_at = None if limit.reset_seconds is None else now + limit.reset_seconds
@@ -280,7 +280,7 @@ class Start(Struct, eq=False):
 
 
 class LimitCounts:
-    """The requests in flight, and those that began within the last minute, as far as a limit counts them."""
+    """The requests in flight, and those of the last minute, if a limit counts them."""
 
     def __init__(self) -> None:
         self._in_flight = 0
@@ -309,7 +309,7 @@ class LimitCounts:
         return start
 
     def end(self, start: Start) -> None:
-        """Take note that a request is over.
+        """Record the end of a request.
 
         Args:
             start: The start that `begin` gave.
@@ -318,18 +318,18 @@ class LimitCounts:
             self._in_flight -= 1
 
     def correct(self, start: Start, tokens: int) -> None:
-        """Count what a request really took in place of the estimate.
+        """Replace the estimate of a request by its actual usage.
 
         Args:
             start: The start that `begin` gave.
-            tokens: All tokens it took.
+            tokens: All tokens that it used.
         """
         if start.is_recent and start.limits.tokens_per_minute is not None:
             self._tokens += tokens - start.tokens
         start.tokens = tokens
 
     def forget_before_minute(self, now: float) -> None:
-        """Forget what is a minute old.
+        """Forget requests that are a minute old.
 
         Args:
             now: The present time, in seconds.
@@ -344,9 +344,9 @@ class LimitCounts:
                 self._tokens -= start.tokens
 
     def blocking(self, demand: Demand) -> Mapping[LimitName, float]:
-        """The limits that hold a request up, each with the moment when it does no more.
+        """The limits that block a request, each with the time at which it no longer does.
 
-        That moment is infinity where another request must end first.
+        That time is infinity if another request must end first.
 
         Args:
             demand: The demand of the request.
@@ -368,7 +368,7 @@ class LimitCounts:
     def _last_that_must_expire(self, needed: int, most: int) -> Start | None:
         """The start that must be a minute old before enough tokens are free; None when they are.
 
-        A request that needs more than there ever is goes when nothing else is counted.
+        A request that needs more than the whole limit goes when nothing else is counted.
         """
         taken = self._tokens
         last: Start | None = None

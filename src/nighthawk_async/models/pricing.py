@@ -9,7 +9,7 @@ from ..types.usage import Usage
 
 
 class UsageTally:
-    """Adds up one request: what failed attempts reported, what the last one reports, retries, and the cost.
+    """Adds up one request: the usage reported by failed attempts and by the last one, retries, and the cost.
 
     Args:
         price: The model's prices; None when they are unknown.
@@ -25,7 +25,7 @@ class UsageTally:
         self.has_lost = False
         """Whether attempts that failed had reported any usage."""
         self.retries = 0
-        """How often the request was sent again."""
+        """The number of times the request was sent again."""
 
     @property
     def usage(self) -> Usage | None:
@@ -36,7 +36,7 @@ class UsageTally:
 
     @property
     def present(self) -> Usage | None:
-        """The usage reported by the present attempt; None for none."""
+        """The usage reported by the current attempt; None for none."""
         return None if self._reported is None else self._priced(replace(self._reported, requests=0))
 
     @property
@@ -45,11 +45,11 @@ class UsageTally:
         return not self._lost.is_complete
 
     def attempt_begun(self) -> None:
-        """Note that the request is sent now."""
+        """Record that the request is sent now."""
         self._is_begun = True
 
     def report(self, usage: Usage) -> Usage:
-        """The usage of the whole request, as of a report of the present attempt.
+        """The usage of the whole request, as of a report of the current attempt.
 
         Args:
             usage: The usage of the attempt so far; it replaces earlier reports of the attempt.
@@ -58,7 +58,7 @@ class UsageTally:
         return self._total(usage)
 
     def attempt_failed(self, *, may_have_consumed: bool) -> None:
-        """Keep what the present attempt consumed, and wait for the next one's reports.
+        """Keep the consumption of the current attempt, and expect the next one's reports.
 
         Args:
             may_have_consumed: Whether the attempt may have consumed more than it reported.
@@ -74,7 +74,7 @@ class UsageTally:
         self._reported = None
 
     def unreported(self) -> Usage:
-        """The usage of the whole request when the present attempt has reported none."""
+        """The usage of the whole request when the current attempt has reported none."""
         return self._total(Usage(requests=1, is_complete=False))
 
     def _total(self, usage: Usage) -> Usage:
@@ -83,5 +83,5 @@ class UsageTally:
         return replace(total, retries=self.retries, unpriced_requests=unpriced)
 
     def _priced(self, usage: Usage) -> Usage:
-        """The usage of one attempt with its cost: what a token costs can depend on how many were sent."""
+        """The usage of one attempt with its cost: the price of a token can depend on the number sent."""
         return usage if self._price is None else replace(usage, cost=cost_of(usage, self._price))

@@ -1,4 +1,4 @@
-"""From a model id to a model: the provider, its endpoint, its key, what the model can do."""
+"""From a model id to a model: the provider, its endpoint, its key, the model's capabilities."""
 
 import os
 from collections.abc import Mapping
@@ -48,10 +48,11 @@ def create_model(
 
     Args:
         model_id: `provider:model`.
-        settings: Settings of the model; `base_url` and `api_key` among them go before the environment.
+        settings: Settings of the model; `base_url` and `api_key` among them take precedence over the
+            environment.
         environment: Environment variables; None for the process's own.
-        pool_source: Gives the connection pool for a request.
-        pacer_source: Gives the pacer for a request.
+        pool_source: Provides the connection pool for a request.
+        pacer_source: Provides the pacer for a request.
 
     Raises:
         UnknownModelError: The id is malformed, no such provider is known, or it serves the model through
@@ -99,9 +100,9 @@ def _provider_facts(model_id: ModelId) -> ProviderFacts:
 def _check_way(
     model_id: ModelId, facts: ProviderFacts, base_url: SplitResult, settings: TransportSettings
 ) -> None:
-    """Refuse a model that the provider serves through another protocol alone.
+    """Refuse a model that the provider serves only through another protocol.
 
-    What other endpoints serve is theirs to say; and whoever says what the model can do knows it better.
+    Other endpoints may serve anything, and a user who sets the capabilities of the model knows better.
     """
     other = find_model_facts(str(model_id)).only_through
     is_their_own = base_url.hostname == parse_base_url(facts.base_url).hostname
@@ -158,7 +159,7 @@ def _is_key_missing(base_url: SplitResult, facts: ProviderFacts, settings: Trans
 
 
 def _brings_key(base_url: SplitResult, settings: TransportSettings) -> bool:
-    """Whether a header of the user's own or the query of the base URL carries a credential.
+    """Whether a header set by the user or the query of the base URL carries a credential.
 
     Azure calls its header `api-key`, and gateways have names of their own.
     """

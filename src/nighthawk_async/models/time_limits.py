@@ -8,13 +8,13 @@ Each limit has its own error:
     first_event_timeout_seconds      |-------------|              from connecting to the first output event
     idle_timeout_seconds                           |----|----|----|    from one sign of life to the next
 
-A request whose turn has not come yet costs nobody anything, and says nothing about the endpoint: of ten
-thousand requests that come together under a limit per minute, most wait longer than any answer should take.
+A request that waits for its turn costs nothing, and shows nothing about the endpoint: of ten thousand
+requests that arrive together under a limit per minute, most wait longer than any answer should take.
 
 No cancel scope is open while the caller holds the stream, only while it waits for something.
 
-All other settings go into the request's body; `wire.transport_settings` names those that do not. The setting
-`capabilities` corrects what the catalog says of a model.
+All other settings go into the request's body; `wire.transport_settings` lists those that do not. The setting
+`capabilities` corrects the catalog's facts about a model.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -96,7 +96,7 @@ def _check_prices(price: ModelPrice | None, path: str) -> None:
     _check_prices(price.long_request, f"{path}.long_request")
 
 
-# An empty URL is more likely a variable that was never filled than a wish for the provider's own.
+# An empty URL is more likely a variable that was never filled than a choice of the provider's own.
 _Url = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 _Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _Count = Annotated[int, Field(ge=1)]
@@ -107,26 +107,26 @@ class TransportSettings(BaseModel):
 
     The limits of the whole request (600 seconds) and of the connection (5) and the two retries are those of
     the official SDKs. Half of the whole is given to the first event, since a reasoning model may think for
-    minutes before it says anything, and to any silence after that.
+    minutes before its first output, and to any silence after that.
 
     Args:
         base_url: The URL below which the protocol's paths lie; None takes the environment's or the
             provider's.
         api_key: The API key; None takes the environment's.
         extra_headers: More headers.
-        extra_body: More fields of the request's body, with the last word.
-        capabilities: The capabilities of the model, where the catalog does not know or is wrong.
+        extra_body: More fields of the request's body, which take precedence.
+        capabilities: The capabilities of the model that the catalog lacks or has wrong.
         timeout_seconds: Seconds a request may take in all from its first turn on, its retries included; None
             for no limit.
         queue_timeout_seconds: Seconds a request may wait for a turn to be sent; None for no limit.
-        connect_timeout_seconds: Seconds until the connection is there.
+        connect_timeout_seconds: Seconds to wait for the connection.
         first_event_timeout_seconds: Seconds from sending a request to the first event of its response that
             is output; None for no limit. Holds for each attempt.
         idle_timeout_seconds: Seconds without a sign of life from then on; None for no limit.
         max_response_bytes: Bytes that the body of a response may have, everything in it counted; None for no
             limit. Holds for each attempt.
-        max_retries: The number of times that a request is sent again that failed before its first output
-            event.
+        max_retries: The number of times that a request that failed before its first output event is sent
+            again.
         max_concurrent_requests: Requests in flight at once with the same key at the same endpoint, within a
             run and on one event loop; None for no limit.
         requests_per_minute: Requests that may begin within a minute, likewise.
@@ -176,7 +176,7 @@ _Result = TypeVar("_Result")
 
 
 class TimeLimits:
-    """Watches over the waits of one request. The whole request's time begins with its first turn.
+    """Limits the waits of one request. The whole request's time begins with its first turn.
 
     Args:
         settings: The limits.
@@ -197,12 +197,12 @@ class TimeLimits:
         return self._deadline
 
     def begin_attempt(self) -> None:
-        """Note that the request is sent now."""
+        """Record that the request is sent now."""
         self._first_event_deadline = _deadline_after(self._settings.first_event_timeout_seconds)
         self._has_output = False
 
     def note_output(self) -> None:
-        """Note that the first output event is there."""
+        """Record that the first output event has arrived."""
         self._has_output = True
 
     async def keep_turn(self, wait: Callable[[], Awaitable[_Result]]) -> _Result:
@@ -226,13 +226,13 @@ class TimeLimits:
         raise RequestTimeoutError(f"still waiting for its turn after {limit}")
 
     def begin(self) -> None:
-        """Note that the request has its first turn, or another one."""
+        """Record that the request has its first turn, or another one."""
         if not self._has_begun:
             self._has_begun = True
             self._deadline = _deadline_after(self._settings.timeout_seconds)
 
     async def keep(self, wait: Callable[[], Awaitable[_Result]]) -> _Result:
-        """Wait for a piece of the response under the limit that holds at this point.
+        """Wait for a chunk of the response under the limit that applies at this point.
 
         Args:
             wait: Begins the wait.

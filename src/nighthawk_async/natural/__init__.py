@@ -2,18 +2,14 @@
 
 From the text of one block to the code of one function:
 
-    tokens        `<name>`, `<:name>` and their escapes in a text
-    frontmatter   the optional deny-only YAML head of a program
-    program       literal -> natural program
-    literals      which statements of a syntax tree are natural blocks
-    blocks        everything static about one block, made once, at decoration
-    source        function -> its node in the syntax tree of its file
-    scope         which names a function binds
-    generated     the statements that run one block
-    nested        functions inside a function that have blocks of their own
-    rewrite       function body -> function body whose blocks run
-    compilation   rewritten node -> code object with the closure of the original
-    transform     function -> transformed function; the door of this room
+    tokens      `<name>`, `<:name>` and their escapes in a text
+    program     literal -> natural program, without its deny-only YAML frontmatter
+    blocks      everything static about one block, made once, at decoration
+    source      function -> its node in the syntax tree of its file; rewritten node -> code object
+    scope       the names that a function binds; functions inside it that have blocks of their own
+    tree        walking syntax trees; the statements that run one block
+    rewrite     function body -> function body whose blocks run
+    transform   function -> transformed function; the entry point of this package
 
-No await and no I/O beyond `linecache`; nothing here knows how a step is run.
+No await and no I/O beyond `linecache`; nothing here knows how steps run.
 """

@@ -3,7 +3,7 @@
 Made once, when the function is decorated; the runtime reads it at every step.
 
 A block is an expression statement that is a string literal or an f-string starting with the sentinel
-(specification 6). Where such a statement may stand is decided by whoever walks the tree.
+(specification 6). The code that walks the tree decides where such a statement may be.
 """
 
 import ast
@@ -22,7 +22,7 @@ from .tokens import Bindings, parse_bindings
 NaturalLiteral: TypeAlias = ast.Constant | ast.JoinedStr
 
 _VALUE = "\ufdd0"
-"""Stands for an interpolated value; a noncharacter, which no source text means."""
+"""Represents an interpolated value; a noncharacter, which no source text uses."""
 
 _BINDING_OF_VALUE = re.compile(rf"(?<!\\)<(?::[^<>\n]*{_VALUE}[^<>\n]*|[\w.]*{_VALUE}[\w.{_VALUE}]*)>")
 
@@ -30,7 +30,7 @@ _BINDING_OF_VALUE = re.compile(rf"(?<!\\)<(?::[^<>\n]*{_VALUE}[^<>\n]*|[\w.]*{_V
 def natural_literal(statement: ast.stmt) -> NaturalLiteral | None:
     """Return the literal of a natural block, or None when a statement is none.
 
-    Bytes and template strings are no string literals here; concatenated literals are what Python makes of
+    Bytes and template strings are no string literals here; concatenated literals are joined as Python joins
     them.
 
     Args:
@@ -43,7 +43,7 @@ def natural_literal(statement: ast.stmt) -> NaturalLiteral | None:
 
 
 def literal_parts(literal: NaturalLiteral) -> tuple[str, ...]:
-    """Return what the author wrote of a literal: for an f-string, the texts between the interpolations.
+    """Return the author's text of a literal: for an f-string, the texts between the interpolations.
 
     Args:
         literal: The literal of a natural block.
@@ -54,7 +54,7 @@ def literal_parts(literal: NaturalLiteral) -> tuple[str, ...]:
 
 
 def interpolated_binding(literal: NaturalLiteral) -> str | None:
-    """Return the first binding of an f-string whose name is a value, as it is written; None for none.
+    """Return the first binding of an f-string whose name is a value, as written; None for none.
 
     Args:
         literal: The literal of a natural block.
@@ -90,7 +90,7 @@ class NaturalBlock(Struct, frozen=True, kw_only=True):
         is_async: Whether the function is `async def`.
         allowed_kinds: The outcome kinds that the syntax around the block allows, in the order of
             `OUTCOME_KINDS`.
-        ends_function: Whether the function comes to its end after the block, without another statement.
+        ends_function: Whether the function ends after the block, without another statement.
         program: The program; None for an f-string, whose text exists only when the block runs.
         read_names: The names of its read bindings `<name>`.
         write_names: The names of its write bindings `<:name>`.
@@ -118,7 +118,7 @@ class NaturalBlock(Struct, frozen=True, kw_only=True):
 
     @property
     def address(self) -> str:
-        """Its address, `python_module:function:number`: the same whatever the lines and folders are."""
+        """Its address, `python_module:function:number`, independent of lines and folders."""
         return f"{self.module}:{self.function_name}:{self.number}"
 
 
@@ -128,7 +128,7 @@ class ParsedLiteral(Struct, frozen=True, kw_only=True):
     Args:
         literal: The literal.
         allowed_kinds: The outcome kinds that the syntax around it allows.
-        ends_function: Whether the function comes to its end after the block.
+        ends_function: Whether the function ends after the block.
         program: The program; None for an f-string.
         bindings: The bindings that the author wrote.
     """
@@ -143,12 +143,12 @@ class ParsedLiteral(Struct, frozen=True, kw_only=True):
 def parse_literal(
     literal: NaturalLiteral, allowed_kinds: tuple[OutcomeKind, ...], *, ends_function: bool, filename: str
 ) -> ParsedLiteral:
-    """Parse what is known of a literal before it runs.
+    """Parse the static content of a literal.
 
     Args:
         literal: The literal of a natural block.
         allowed_kinds: The outcome kinds that the syntax around the block allows.
-        ends_function: Whether the function comes to its end after the block.
+        ends_function: Whether the function ends after the block.
         filename: The source file.
 
     Raises:

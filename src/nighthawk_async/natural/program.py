@@ -1,7 +1,7 @@
 """From a literal to a natural program.
 
-A program is the text a model reads, and what can be known from that text alone (specification sections 6, 7,
-8.2.3 and 8.4). Where the block stands, and which bindings its author wrote, is in `blocks`.
+A program is the text a model reads, and the facts that follow from that text alone (specification sections 6,
+7, 8.2.3 and 8.4). The position of the block and the bindings that its author wrote are in `blocks`.
 """
 
 import re
@@ -27,7 +27,7 @@ def split_frontmatter(text: str) -> tuple[frozenset[OutcomeKind], str]:
         The denied outcome kinds, and the text without frontmatter and without the blank lines before it.
 
     Raises:
-        ValueError: There is frontmatter, and it is malformed; the message says how.
+        ValueError: There is frontmatter, and it is malformed; the message names the fault.
     """
     lines = text.split("\n")
     opening = next((index for index, line in enumerate(lines) if line.strip()), None)
@@ -42,14 +42,14 @@ def split_frontmatter(text: str) -> tuple[frozenset[OutcomeKind], str]:
 
 
 def _load_yaml(text: str) -> object:
-    # Most blocks have no frontmatter, so the library is loaded by the first that does.
+    # Most blocks have no frontmatter, so the library is loaded by the first block that does.
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         return cast("object", yaml.load(text, Loader=loader))  # a safe loader either way
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, RecursionError) as error:
-        # PyYAML lets plain Python errors out of its constructors of scalars: `!!bool x`, `2001-99-99`.
+        # PyYAML's constructors of scalars raise plain Python errors: `!!bool x`, `2001-99-99`.
         reason = " ".join(str(error).split())
         raise ValueError(f"the frontmatter is not valid YAML: {reason}") from error
 
@@ -85,9 +85,9 @@ def _outcome_kind(name: str) -> OutcomeKind:
 
 
 SENTINEL = "natural\n"
-"""What the literal of a natural block starts with, exactly (specification 6)."""
+"""The exact start of the literal of a natural block (specification 6)."""
 
-_WORD = re.compile(r"(?<![\w.])[^\W\d_]\w*+(?!\.\w)")  # no part of a dotted name: that means something else
+_WORD = re.compile(r"(?<![\w.])[^\W\d_]\w*+(?!\.\w)")  # no part of a dotted name, which has another meaning
 
 
 class NaturalProgram(Struct, frozen=True, kw_only=True):
@@ -152,7 +152,7 @@ def program_body(literal: str, *, filename: str, line: int) -> str:
 def permitted_kinds(
     syntactic_kinds: tuple[OutcomeKind, ...], program: NaturalProgram, *, filename: str, line: int
 ) -> tuple[OutcomeKind, ...]:
-    """Subtract what the frontmatter denies from what the syntax allows (specification 8.4).
+    """Subtract the kinds that the frontmatter denies from those that the syntax allows (specification 8.4).
 
     Args:
         syntactic_kinds: The outcome kinds that the syntax around the block allows.
@@ -161,10 +161,10 @@ def permitted_kinds(
         line: The line of the block in that file, for errors.
 
     Returns:
-        What is left, in the order of `syntactic_kinds`.
+        The remaining kinds, in the order of `syntactic_kinds`.
 
     Raises:
-        NaturalParseError: Nothing is left, so the block could not end.
+        NaturalParseError: No kind remains, so the block could not end.
     """
     permitted: tuple[OutcomeKind, ...] = tuple(
         kind for kind in syntactic_kinds if kind not in program.denied_kinds
@@ -176,7 +176,7 @@ def permitted_kinds(
 
 
 def _split(literal: str, *, filename: str, line: int) -> tuple[frozenset[OutcomeKind], str]:
-    """Return what the frontmatter of a literal denies, and the dedented program behind it."""
+    """Return the kinds that the frontmatter of a literal denies, and the dedented program after it."""
     if not literal.startswith(SENTINEL):
         message = "a natural block must start with a line that is exactly 'natural'"
         raise NaturalParseError(message, filename=filename, line=line)

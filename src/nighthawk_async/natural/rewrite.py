@@ -1,8 +1,8 @@
 """From the definition of a natural function to one whose blocks run.
 
 Blocks of the function itself become statements. Functions defined inside it keep their blocks, which their
-own decorator transforms when it runs; they only learn which variables their blocks mention, so that Python
-makes the cells.
+own decorator transforms when it runs; here they only get mentions of the variables that their blocks use, so
+that Python makes the cells.
 """
 
 import ast
@@ -49,12 +49,12 @@ class RewrittenFunction(Struct, frozen=True, kw_only=True):
 
 
 class Position(Struct, frozen=True, kw_only=True):
-    """The syntax around a statement, as far as it matters for a block.
+    """The syntax that encloses a statement, as far as it matters for a block.
 
     Args:
         is_in_loop: Whether `break` and `continue` have a loop to steer.
         may_return: Whether `return` is legal.
-        ends_function: Whether the function comes to its end after the statement.
+        ends_function: Whether the function ends after the statement.
     """
 
     is_in_loop: bool = False
@@ -70,8 +70,8 @@ class Position(Struct, frozen=True, kw_only=True):
     def inside(self, statement: ast.stmt, body: str) -> "Position":
         """Return the position inside one body of a compound statement.
 
-        The `else` of a loop stands outside of the loop. Python forbids to leave an `except*` handler with
-        `return`, `break` or `continue`, but a loop inside of the handler can be steered.
+        The `else` of a loop is outside the loop. Python forbids leaving an `except*` handler with `return`,
+        `break` or `continue`, but a loop inside the handler can be steered.
         """
         if body == "body" and isinstance(statement, ast.For | ast.AsyncFor | ast.While):
             return replace(self, is_in_loop=True, ends_function=False)
@@ -124,7 +124,7 @@ def rewrite_function(
 
 
 class _BodyRewriter(Struct, kw_only=True):
-    """Rewrites the statements of one function and gathers what it finds."""
+    """Rewrites the statements of one function and collects its literals and names."""
 
     filename: str
     is_async: bool
@@ -147,7 +147,7 @@ class _BodyRewriter(Struct, kw_only=True):
         if literal is not None:
             return self._rewrite_literal(literal, position)
         if isinstance(statement, ast.Global | ast.Nonlocal):
-            # A write binding above the declaration is text to Python but an assignment to us: declare first.
+            # A write binding above the declaration is text for Python but an assignment here: declare first.
             self.declarations.append(statement)
             return [ast.copy_location(ast.Pass(), statement)]
         if isinstance(statement, ast.Return):
@@ -171,7 +171,7 @@ class _BodyRewriter(Struct, kw_only=True):
 
 
 def _last_position(body: list[ast.stmt]) -> int:
-    """The position of the last statement of a body that does more than to end it with None."""
+    """The position of the last statement of a body that does more than end it with None."""
     return max((place for place, statement in enumerate(body) if not _is_idle(statement)), default=-1)
 
 
@@ -188,7 +188,7 @@ def _is_idle(statement: ast.stmt) -> bool:
 
 
 def _with_mentions(statement: ast.stmt, hidden_names: frozenset[str]) -> ast.stmt:
-    """Make every function in a statement mention in code what its natural blocks mention in their texts."""
+    """Make every function in a statement mention in code the names that its blocks mention in text."""
     new = map_bodies(statement, lambda body, _: [_with_mentions(child, hidden_names) for child in body])
     if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
         return new
@@ -210,7 +210,7 @@ def _mentioned_names(node: FunctionNode) -> set[str]:
 
 
 def _bare_definition(node: FunctionNode, *, body: list[ast.stmt]) -> FunctionNode:
-    """Return a definition with a new body and without the parts that are evaluated when it is executed."""
+    """Return a definition with a new body, without the parts that are evaluated at definition."""
     changes: dict[str, object] = {"args": _bare_arguments(node.args), "returns": None, "body": body}
     if node.decorator_list:  # the first line of a decorated function is that of its first decorator: keep it
         changes["decorator_list"] = [ast.copy_location(ast.Constant(value=None), node.decorator_list[0])]

@@ -1,11 +1,11 @@
 """Names that a function binds, and the functions and classes inside it that hold blocks of their own.
 
 Python's own answer, `co_varnames`, also lists the variables of comprehensions since they are inlined (PEP
-709), so it cannot say whether a name that a block mentions is a local variable. This module asks the syntax
-tree instead.
+709), so it does not show whether a name that a block mentions is a local variable. This module reads the
+syntax tree instead.
 
-Blocks inside inner functions run when those are natural functions too, which only their decorators can tell,
-and those are values. This module says by which names they can be looked up.
+Blocks inside inner functions run only if those are natural functions too. That depends on their decorators,
+which are values. This module finds the names by which the decorators can be looked up.
 """
 
 import ast
@@ -60,7 +60,7 @@ def function_scope(node: FunctionNode) -> FunctionScope:
                 _record(current, scope)
             continue
         _record(current, scope)
-        if isinstance(current, ast.NamedExpr):  # binds outside of every comprehension around it
+        if isinstance(current, ast.NamedExpr):  # binds outside of every enclosing comprehension
             scope.bound_names.add(current.target.id)
             pending.append((current.value, is_comprehension))
             continue
@@ -85,7 +85,7 @@ def mangle(name: str, class_name: str | None) -> str:
 
     Args:
         name: A name as it is spelled in the source.
-        class_name: The name of the innermost class around it, when there is one.
+        class_name: The name of the innermost enclosing class, when there is one.
     """
     if class_name is None or not name.startswith("__") or name.endswith("__"):
         return name
@@ -117,7 +117,7 @@ def _record(node: ast.AST, scope: FunctionScope) -> None:
 
 
 def _children_in_scope(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the parts of a node whose names belong to the scope around it."""
+    """Yield the parts of a node whose names belong to the enclosing scope."""
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             yield from node.decorator_list
@@ -152,8 +152,8 @@ class NestedBlock(Struct, frozen=True, kw_only=True):
         name: Its name.
         line: The line of its first block.
         is_class: Whether it is a class, which nothing can make natural.
-        decorators: The dotted names of what decorates it, and of what is called with it as an argument; None
-            for what is not looked up by a name from outside of the function.
+        decorators: The dotted names of its decorators, and of callables that get it as an argument; None for
+            one that is not looked up by a name from outside the function.
     """
 
     name: str
@@ -206,7 +206,7 @@ def _decorators(
 
 
 def _dotted_name(expression: ast.expr, local_names: frozenset[str]) -> str | None:
-    """The dotted name of what an expression looks up, or calls; None for a local variable's and for none."""
+    """The dotted name that an expression looks up or calls; None for a local variable's and for none."""
     while isinstance(expression, ast.Call):
         expression = expression.func
     names: list[str] = []

@@ -1,12 +1,11 @@
 """From a function to its node in the syntax tree of its file, and from there to a new code object.
 
 A file is read through `linecache`, so that zip imports, notebooks and doctests work, and parsed once. The
-trees are shared: whoever changes a function makes new nodes.
+trees are shared: a change to a function makes new nodes.
 
-A rewritten definition is compiled inside a skeleton of the scopes around it, so that Python itself mangles
-private names, finds `__class__` for `super()`, gives nested functions their qualified names, and makes free
-variables of exactly what was a free variable before. The code object is then taken out; the skeleton never
-runs.
+A rewritten definition is compiled inside a skeleton of its enclosing scopes, so that Python itself mangles
+private names, finds `__class__` for `super()`, gives nested functions their qualified names, and makes
+exactly the same free variables as before. The code object is then taken out; the skeleton never runs.
 """
 
 import __future__
@@ -46,7 +45,7 @@ class FunctionSource(Struct, frozen=True, kw_only=True):
 
     Args:
         node: The definition.
-        ancestors: The functions and classes around the definition, outermost first.
+        ancestors: The functions and classes that enclose the definition, outermost first.
     """
 
     node: FunctionNode
@@ -54,13 +53,13 @@ class FunctionSource(Struct, frozen=True, kw_only=True):
 
     @property
     def class_name(self) -> str | None:
-        """The name of the innermost class around the definition; private names are mangled with it."""
+        """The name of the innermost enclosing class; private names are mangled with it."""
         classes = [ancestor.name for ancestor in self.ancestors if isinstance(ancestor, ast.ClassDef)]
         return classes[-1] if classes else None
 
     @property
     def qualified_name(self) -> str:
-        """The qualified name that the nesting gives the function."""
+        """The qualified name of the function that follows from the nesting."""
         parts = [
             f"{scope.name}." if isinstance(scope, ast.ClassDef) else f"{scope.name}.<locals>."
             for scope in self.ancestors
@@ -81,7 +80,7 @@ _parsed_files: OrderedDict[str, _ParsedFile] = OrderedDict()
 def find_function(function: FunctionType) -> FunctionSource:
     """Find the definition of a function in its source file.
 
-    The caller holds the room's lock and has silenced the compiler's warnings.
+    The caller holds this package's lock and has silenced the compiler's warnings.
 
     Args:
         function: A plain function.
@@ -114,7 +113,7 @@ def _read_lines(function: FunctionType) -> list[str]:
 
 
 def _parsed_file(filename: str, lines: list[str]) -> _ParsedFile:
-    """Parse a file, unless its lines are those parsed last time."""
+    """Parse a file, unless its lines have not changed since the last time."""
     parsed = _parsed_files.get(filename)
     if parsed is None or parsed.lines != lines:
         parsed = _ParsedFile(lines=lines, functions=_index(_parse(filename, lines)))
@@ -169,8 +168,8 @@ _KIND_FLAGS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GEN
 def skeleton_scopes(source: FunctionSource, code: CodeType) -> tuple[ScopeNode, ...]:
     """Return the scopes that the skeleton imitates, outermost first.
 
-    They are the scopes around the definition, unless a `global` declaration took a definition out of them;
-    then only the class that private names are mangled with matters.
+    They are the enclosing scopes, unless a `global` declaration took the definition out of them; then only
+    the class that private names are mangled with matters.
 
     Args:
         source: The source of the original.
@@ -182,7 +181,7 @@ def skeleton_scopes(source: FunctionSource, code: CodeType) -> tuple[ScopeNode, 
 
 
 def skeleton_names(scopes: tuple[ScopeNode, ...], node: FunctionNode) -> frozenset[str]:
-    """Return the names that the functions of the skeleton bind by defining the next scope.
+    """Return the names that the functions of the skeleton bind when they define the next scope.
 
     Args:
         scopes: The scopes of the skeleton.
@@ -249,7 +248,7 @@ def future_flags(code: CodeType) -> int:
 def _skeleton(
     scopes: tuple[ScopeNode, ...], function_name: str, free_names: tuple[str, ...]
 ) -> tuple[ast.Module, ast.FunctionDef | ast.ClassDef]:
-    """Make the scopes around a definition; return their tree and the scope that is to hold it."""
+    """Make the scopes that enclose a definition; return their tree and the scope for the definition."""
     tree = ast.parse("\n".join(_skeleton_lines(scopes, function_name, free_names)))
     innermost = tree.body[0]
     for _ in scopes:
@@ -262,10 +261,10 @@ def _skeleton(
 def _skeleton_lines(
     scopes: tuple[ScopeNode, ...], function_name: str, free_names: tuple[str, ...]
 ) -> Iterator[str]:
-    """Write the scopes around a definition, with `pass` in its place.
+    """Write the scopes that enclose a definition, with `pass` in its place.
 
-    The innermost function of the skeleton has the free variables as parameters. What the factory defines is
-    declared global: it was no free variable, and its qualified name starts with itself.
+    The innermost function of the skeleton has the free variables as parameters. The definition inside the
+    factory is declared global: it was no free variable, and its qualified name starts with itself.
     """
     parameters = ", ".join((*filter(str.isidentifier, free_names), *CLOSURE_NAMES))
     depths = [depth for depth, scope in enumerate(scopes) if not isinstance(scope, ast.ClassDef)]
@@ -281,7 +280,7 @@ def _skeleton_lines(
 
 
 def _fits(code: CodeType, original: CodeType) -> bool:
-    """Whether a code object takes the arguments of the original, is of its kind, and finds its variables."""
+    """Whether a code object has the arguments, the kind and the variables of the original."""
     return (
         _signature(code) == _signature(original)
         and code.co_flags & _KIND_FLAGS == original.co_flags & _KIND_FLAGS

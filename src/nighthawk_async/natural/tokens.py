@@ -1,7 +1,7 @@
 r"""Bindings and references in the text of a natural program.
 
-Knows what `<name>`, `<name.field>`, `<:name>` and an escaped `\<name>` are (specification sections 7 and
-8.2.3). It does not know what the names stand for.
+Recognizes `<name>`, `<name.field>`, `<:name>` and an escaped `\<name>` (specification sections 7 and 8.2.3).
+It does not know the values of the names.
 """
 
 import keyword
@@ -22,7 +22,7 @@ _TOKEN = re.compile(
 
 
 class Token(Struct, frozen=True, kw_only=True):
-    """One thing in angle brackets that looks like a binding.
+    """A text in angle brackets that looks like a binding.
 
     Args:
         is_write: Whether it is `<:...>`.
@@ -72,7 +72,7 @@ def find_tokens(text: str) -> Iterator[Token]:
 def find_mentions(text: str) -> tuple[str, ...]:
     """Find the paths that a text refers to (specification 8.2.3), in order, each as often as it is mentioned.
 
-    What only looks like a binding is text: values that were interpolated into the text can hold anything.
+    A malformed binding is plain text: values that were interpolated into the text can hold anything.
 
     Args:
         text: The text of a natural program, escapes included.
@@ -84,7 +84,7 @@ def parse_bindings(texts: Iterable[str]) -> Bindings:
     """Find the bindings that the author of a block wrote (specification 7).
 
     Args:
-        texts: The literal parts of the block. No binding reaches from one part into the next.
+        texts: The literal parts of the block. No binding extends from one part into the next.
 
     Raises:
         ValueError: A part holds a malformed binding; the message names it.
@@ -134,7 +134,7 @@ def _check(token: Token) -> None:
 
 
 def _write_objection(name: str) -> str | None:
-    """Say why a name cannot be the name of a write binding, or None when it can."""
+    """Return the reason why a name cannot be the name of a write binding; None when it can."""
     if "." in name:
         return "a dotted path cannot be bound, only a simple name"
     if not name.isidentifier():

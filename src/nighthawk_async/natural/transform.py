@@ -1,7 +1,7 @@
-"""From a function with natural blocks to one that runs them: the door of this room.
+"""From a function with natural blocks to one that runs them: the entry point of this package.
 
-The work is done once per code object. A nested natural function is decorated at every call of the function
-around it, and only bound to its new closure then.
+The work is done once per code object. A nested natural function is decorated at every call of the enclosing
+function, and then only bound to its new closure.
 """
 
 import ast
@@ -58,14 +58,14 @@ class StepResult(Protocol):
 
 
 class CallScope(Protocol):
-    """The extent of one call of a function; of a generator, from its first value to its end."""
+    """Context manager of one call of a function; of a generator, from its first value to its end."""
 
     def returned(self, value: object) -> object:
         """Return the validated value of a `return` statement."""
         ...
 
     def concluded(self, value: Result) -> Result:
-        """Take note of what a block returns, which is validated already; gives it back."""
+        """Record the return value of a block, which is validated already, and return it."""
         ...
 
     def fell_off(self) -> object:
@@ -74,18 +74,18 @@ class CallScope(Protocol):
 
 
 class CallEntry(Protocol):
-    """The gate that the calls of a function pass."""
+    """Creates the context managers of a function's calls."""
 
     @property
     def is_watched(self) -> bool:
-        """Whether the arguments are wanted."""
+        """Whether observers want the arguments."""
         ...
 
     def __call__(self, arguments: Mapping[str, object] | None) -> AbstractContextManager[CallScope]:
-        """Make the extent of one call.
+        """Make the context manager of one call.
 
         Args:
-            arguments: The local variables with which the function begins; None when they are not wanted.
+            arguments: The local variables with which the function begins; None when no observer wants them.
         """
         ...
 
@@ -122,9 +122,9 @@ class TransformedFunction(Struct, frozen=True, kw_only=True):
 
         Args:
             function: The original function, with the code that was transformed.
-            run_step: Runs a block. Gets its position, what `locals()` says where it stands, with the extent
-                of the call as `EXTENT_NAME`, and the rendered text when it is an f-string, else None. Returns
-                a `StepResult`; in an `async def` function, an awaitable of one.
+            run_step: Runs a block. Gets its position, the result of `locals()` at the block, with the context
+                manager of the call as `EXTENT_NAME`, and the rendered text when it is an f-string, else None.
+                Returns a `StepResult`; in an `async def` function, an awaitable of one.
             call_entry: The entry of each call.
         """
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
@@ -150,7 +150,7 @@ def transform_function(function: FunctionType) -> TransformedFunction:
     """Compile a function with natural blocks (specification 5.1 and 6).
 
     Args:
-        function: A plain function: what `staticmethod` and `classmethod` wrap, not they themselves.
+        function: A plain function: one that `staticmethod` or `classmethod` wraps, not the wrapper.
 
     Raises:
         NaturalParseError: The function has no natural block, a block is malformed, or the source is not
@@ -161,7 +161,7 @@ def transform_function(function: FunctionType) -> TransformedFunction:
             f"a natural function must be a plain Python function, not {type(function).__name__}"
         )
     code = function.__code__
-    # By identity: equal code can come from different texts, because inline literals leave no trace in it.
+    # By identity: equal code can come from different texts, because inline literals do not appear in it.
     key = (id(code), function.__qualname__, function.__module__)
     with _lock:
         known = _transformed_functions.get(key)
@@ -177,7 +177,7 @@ def transform_function(function: FunctionType) -> TransformedFunction:
 
 @contextmanager
 def _silent_compiler() -> Generator[None]:
-    """Keep Python from warning a second time about source that it has compiled before."""
+    """Suppress a second warning from Python about source that it has compiled before."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -295,7 +295,7 @@ def _make_block(
 
 
 def _copy_attributes(function: FunctionType, bound: FunctionType) -> None:
-    """Give a function everything that its original carries besides code, globals, defaults and closure."""
+    """Give a function everything that its original has besides code, globals, defaults and closure."""
     bound.__kwdefaults__ = function.__kwdefaults__ and dict(function.__kwdefaults__)
     bound.__qualname__ = function.__qualname__
     bound.__module__ = function.__module__
@@ -303,7 +303,7 @@ def _copy_attributes(function: FunctionType, bound: FunctionType) -> None:
     if sys.version_info >= (3, 12):
         bound.__type_params__ = function.__type_params__
     annotate = getattr(function, "__annotate__", None)
-    if annotate is not None:  # Python 3.14: annotations are evaluated when somebody asks
+    if annotate is not None:  # Python 3.14: annotations are evaluated on access
         setattr(bound, "__annotate__", annotate)  # noqa: B010 - older Pythons do not type it
     else:
         bound.__annotations__ = dict(function.__annotations__)

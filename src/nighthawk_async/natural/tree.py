@@ -1,15 +1,15 @@
-"""Walking and rebuilding statements, and those that run one block in place of its literal.
+"""Walking and rebuilding statements, and making those that replace the literal of a block.
 
 Syntax trees of files are shared between functions, so nodes are never changed: a changed statement is a new
 node that shares its unchanged parts.
 
-Generated statements speak to the runtime through three closure variables and one local variable:
+Generated statements use the runtime through three closure variables and one local variable:
 
     __nighthawk_run__     runs a block and returns, or is awaited to, a step result
     __nighthawk_locals__  the builtin `locals`, which the user's code may have shadowed
-    __nighthawk_call__    makes the extent of one call of the function, from its arguments where it wants them
-    __nighthawk_extent__  the extent of this call: the context manager around it, which is told what the
-                          function returns, and is found among the local variables where a block is run
+    __nighthawk_call__    makes the context manager of one call of the function, from its arguments if wanted
+    __nighthawk_extent__  the context manager of this call, to which the return value is reported; found
+                          among the local variables at each block
 
 All of them carry the location of the literal, so that tracebacks show the user's file and line.
 """
@@ -29,7 +29,7 @@ _ARMS = ("handlers", "cases")
 def child_nodes(node: ast.AST) -> list[ast.AST]:
     """Return the nodes directly below a node, in the order of the source.
 
-    `ast.iter_child_nodes` says the same; half of the time that a decoration took went into it.
+    `ast.iter_child_nodes` does the same, but took half of the time of a decoration.
 
     Args:
         node: Any node.
@@ -75,7 +75,7 @@ def map_bodies(statement: ast.stmt, change: Callable[[list[ast.stmt], str], list
 
 
 def own_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield every statement of a body at any depth, but none inside the functions and classes it defines.
+    """Yield every statement of a body at any depth, except inside functions and classes that it defines.
 
     Args:
         body: The statements of one scope.
@@ -96,7 +96,7 @@ def with_location(nodes: list[ast.stmt], origin: ast.AST) -> list[ast.stmt]:
     """Give fresh statements, and everything in them, the location of a node of the user's source.
 
     Args:
-        nodes: Statements that nobody else holds.
+        nodes: Statements that are used nowhere else.
         origin: The node whose location they get.
     """
     location = {
@@ -136,10 +136,10 @@ def is_docstring(statement: ast.stmt) -> bool:
 
 
 CLOSURE_NAMES = ("__nighthawk_run__", "__nighthawk_locals__", "__nighthawk_call__")
-"""The closure variables that every transformed function has, whether it uses them or not."""
+"""The closure variables of every transformed function, used or not."""
 
 EXTENT_NAME = "__nighthawk_extent__"
-"""The local variable that holds the extent of the call."""
+"""The local variable that holds the context manager of the call."""
 
 _STEP = "__nighthawk_step__"
 _RUN, _LOCALS, _CALL = CLOSURE_NAMES
@@ -148,7 +148,7 @@ _RUN, _LOCALS, _CALL = CLOSURE_NAMES
 def block_statements(
     parsed: ParsedLiteral, *, index: int, is_async: bool, is_generator: bool
 ) -> list[ast.stmt]:
-    """Make the statements that run one block, commit its write bindings and carry out its outcome.
+    """Make the statements that run one block, commit its write bindings and apply its outcome.
 
     A commit is a plain assignment, so it honours `global` and `nonlocal`.
 
@@ -176,7 +176,7 @@ def block_statements(
 
 
 def call_statement(body: list[ast.stmt], origin: ast.stmt) -> ast.stmt:
-    """Wrap the body of a function into the extent of one call.
+    """Wrap the body of a function in the context manager of one call.
 
     Args:
         body: The body, which keeps its own locations.
@@ -190,10 +190,10 @@ def call_statement(body: list[ast.stmt], origin: ast.stmt) -> ast.stmt:
 
 
 def return_statement(statement: ast.Return) -> ast.stmt:
-    """Make the statement that returns what a `return` statement says, validated.
+    """Make the statement that returns the value of a `return` statement, validated.
 
     Args:
-        statement: The statement of the user's, whose value keeps its own location.
+        statement: The user's statement, whose value keeps its own location.
     """
     (checked,) = with_location(ast.parse(f"return {EXTENT_NAME}.returned(None)").body, statement)
     if statement.value is not None:
@@ -204,7 +204,7 @@ def return_statement(statement: ast.Return) -> ast.stmt:
 
 
 def end_statement(origin: ast.stmt) -> ast.stmt:
-    """Make the statement that ends a function which has no other one to go on with.
+    """Make the statement that ends a function after its last other statement.
 
     Args:
         origin: The statement whose location it gets.

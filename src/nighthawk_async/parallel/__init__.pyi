@@ -1,4 +1,4 @@
-"""What `nighthawk_async.parallel` exports. Each name is loaded when it is first used."""
+"""Exports of `nighthawk_async.parallel`. Each name is loaded when it is first used."""
 
 from .calling import AnyFunction, call_any, is_async_callable
 from .combinators import gather, map, race, settle

@@ -1,8 +1,8 @@
-"""Calling a function whatever it is, async or synchronous in a worker thread, and limits checked before.
+"""Calls a function, async or synchronous in a worker thread, and checks limits beforehand.
 
-A function counts as async when it is `async def`, however wrapped in `functools.partial`, bound to an object,
-or the `__call__` of one. Every other callable is called in a worker thread, because it may block; when it
-gives an awaitable (a lambda around an `async def` function does), that is awaited on the event loop.
+A function counts as async if it is `async def`, however wrapped in `functools.partial`, bound to an object,
+or the `__call__` of one. Every other callable is called in a worker thread, because it may block; if it
+returns an awaitable (a lambda around an `async def` function does), that is awaited on the event loop.
 """
 
 import inspect
@@ -17,7 +17,7 @@ from .errors import InvalidLimitError
 
 
 def checked_max_concurrent(max_concurrent: object) -> int | None:
-    """Return the number of calls that may be in flight at once; None for all.
+    """Check the number of calls that may be in flight at once; None for no limit.
 
     Raises:
         InvalidLimitError: It is neither None nor a positive integer.
@@ -28,7 +28,7 @@ def checked_max_concurrent(max_concurrent: object) -> int | None:
 
 
 def checked_seconds(seconds: object, *, what: str = "a deadline") -> float:
-    """A time limit, in seconds; infinity is no limit.
+    """Check a time limit in seconds; infinity is no limit.
 
     Args:
         seconds: The limit.
@@ -39,7 +39,7 @@ def checked_seconds(seconds: object, *, what: str = "a deadline") -> float:
     """
     if _is_number(seconds, int | float):
         number = float(cast("float", seconds))
-        if number >= 0:  # which `nan` is not
+        if number >= 0:  # false for `nan`
             return number
     raise InvalidLimitError(f"{what} is a number of seconds, at least 0, not {seconds!r}")
 
@@ -56,7 +56,7 @@ AnyFunction: TypeAlias = Callable[[Item], Awaitable[Result]] | Callable[[Item], 
 
 
 def is_async_callable(function: object) -> bool:
-    """Whether calling gives a coroutine for certain, so that the call itself cannot block."""
+    """Whether calling certainly returns a coroutine, so that the call itself cannot block."""
     while isinstance(function, partial):
         function = cast("object", function.func)
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
@@ -67,21 +67,21 @@ def is_async_callable(function: object) -> bool:
 async def call_any(
     function: Callable[..., Any], *args: object, limiter: CapacityLimiter | None = None
 ) -> Any:
-    """Call a function, async or not, and wait for what it gives.
+    """Call a function, async or not, and wait for its result.
 
     The context variables of the caller flow into the worker thread. A running thread cannot be interrupted:
-    when the caller is cancelled, it waits for the function to return, and what the function does through
-    `anyio.from_thread` (a synchronous natural function does its steps so) is cancelled, whether it has begun
-    by then or begins later. A function whose thread has not begun is not called.
+    when the caller is cancelled, it waits for the function to return. Calls that the function makes through
+    `anyio.from_thread` (a synchronous natural function runs its steps so) are cancelled, whether they have
+    started by then or start later. A function whose thread has not started is not called.
 
     Args:
         function: The function.
         args: Its arguments.
-        limiter: Bounds the worker threads; what `thread_limiter` gives when None. Calls that wait for other
+        limiter: Limits the worker threads; None for that of `thread_limiter`. Calls that wait for other
             calls need a limiter of their own, or all threads may end up waiting.
 
     Raises:
-        Exception: Whatever the function raised.
+        Exception: Any exception raised by the function.
     """
     if is_async_callable(function):
         return await function(*args)

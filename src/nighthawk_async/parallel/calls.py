@@ -1,6 +1,6 @@
-"""Calling one function for every item of a source, a bounded number at a time.
+"""Calls one function for every item of a source, a bounded number at a time.
 
-What comes of the calls is not known here: whoever makes them takes the outcomes, and says when to stop.
+The outcomes are not interpreted here: the code that makes the calls receives them, and decides when to stop.
 """
 
 import math
@@ -41,7 +41,7 @@ _CLOSE_SECONDS = 10.0
 
 
 class End(Enum):
-    """Marks the end, after the last item."""
+    """Marker after the last item."""
 
     END = "end"
 
@@ -50,12 +50,12 @@ END: Final = End.END
 
 
 class ItemSource(Generic[Item]):
-    """Gives items one at a time, no earlier than they are asked for. One task asks.
+    """Yields items one at a time, no earlier than they are requested, to a single task.
 
     A synchronous iterable is advanced on the event loop, so it should not block.
 
     Args:
-        items: An iterable or an async iterable. What is both counts as async.
+        items: An iterable or an async iterable. An object that is both counts as async.
 
     Raises:
         TypeError: It is neither.
@@ -71,17 +71,17 @@ class ItemSource(Generic[Item]):
             self._sync = iter(items)
 
     async def next(self) -> Item | End:
-        """The next item, or `END`.
+        """Return the next item, or `END`.
 
         Raises:
-            Exception: Whatever the iterable raised.
+            Exception: Any exception raised by the iterable.
         """
         if self._async is None:
             return next(self._sync, END)
         return await anext(self._async, END)
 
     async def close(self) -> None:
-        """Close an async generator, since nobody else can do it in time. Everything else is left as it is."""
+        """Close an async generator, since no other code can do it in time. Other iterables are left alone."""
         items = cast("object", self._async)
         if isinstance(items, AsyncGenerator):
             with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
@@ -91,15 +91,15 @@ class ItemSource(Generic[Item]):
 Result = TypeVar("Result")
 
 _MAX_THREADS = 40
-"""How many synchronous functions run at once when nobody says: the number that AnyIO has chosen."""
+"""Default number of synchronous functions that run at once: the one that AnyIO has chosen."""
 
 _REPORT_SECONDS = 10.0
-"""How long the report of the call that ends everything may take at most."""
+"""Time limit for the report of the call that ends the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOptions:
-    """Options of calls. Bad values are refused here, before anything starts.
+    """Options of calls. Invalid values raise here, before anything starts.
 
     Args:
         title: The name of the combinator, for task names, progress bars and error messages.
@@ -108,8 +108,8 @@ class CallOptions:
         progress: The receiver of progress; None for none.
 
     Raises:
-        InvalidLimitError: A limit makes no sense.
-        TypeError: Nothing can be reported to `progress`.
+        InvalidLimitError: A limit is invalid.
+        TypeError: `progress` is neither a callable nor progress bars.
     """
 
     title: str
@@ -129,7 +129,7 @@ class CallOptions:
         return self.title.rpartition(".")[2]
 
     def time_limit(self) -> AbstractContextManager[Deadline | None]:
-        """The deadline, to be entered."""
+        """Return the deadline, to be entered."""
         return nullcontext() if self.deadline is None else Deadline(float(self.deadline), self.title)
 
 
@@ -137,15 +137,15 @@ class Calls(Generic[Item, Result]):
     """The calls of one function for the items of one source.
 
     Items are taken from the source one at a time, each when there is room for its call. Every call has an
-    AnyIO task of its own, so context variables flow into it and not out of it. Whatever starts tasks with
-    handles in it starts them below the position of its item, so their ids do not depend on who runs first.
+    AnyIO task of its own, so context variables flow into it and not out of it. Tasks with handles that are
+    started in it are placed below the position of its item, so their ids do not depend on scheduling.
 
     Args:
         function: The function, async or not.
         items: The items: an iterable or an async iterable.
-        take: Gets the index and the outcome of each call, the moment the call has ended.
+        take: Receives the index and the outcome of each call, as soon as the call has ended.
         options: The options of the calls.
-        frees_room: Whether a call that has ended makes room for the next; otherwise `free_room` does.
+        frees_room: Whether an ended call makes room for the next; otherwise `free_room` does.
 
     Raises:
         TypeError: The function cannot be called, or the items cannot be iterated over.
@@ -178,9 +178,9 @@ class Calls(Generic[Item, Result]):
         self._node: NodeWriter | None = None
 
     def begin(self) -> None:
-        """Take a place among what the task of the caller does, and show progress.
+        """Take a position in the task of the caller, and show progress.
 
-        `run` begins by itself. This is for who runs in another task than the caller's.
+        `run` calls this itself. It is for code that runs in another task than the caller's.
         """
         self._path = find_positions().take(self._options.kind)
         self._reporter = ProgressReporter(
@@ -189,7 +189,7 @@ class Calls(Generic[Item, Result]):
         self._node = begin_group(self._options.title, items=self._source.total)
 
     def end_unstarted(self) -> None:
-        """See that no more is told of them, if asyncio has cancelled `run` before its first step."""
+        """End the node of the calls, if asyncio has cancelled `run` before its first step."""
         if self._node is not None:
             self._node.end("cancelled")
 
@@ -199,14 +199,14 @@ class Calls(Generic[Item, Result]):
             self._room.release()
 
     def decide(self) -> None:
-        """Start no more calls, and cancel those in flight. When it is in time, their end may be late."""
+        """Start no more calls, and cancel those in flight. If called in time, they may end late."""
         self._is_decided = self._limit is None or self._limit.remaining_seconds >= 0
         self._scope.cancel()
 
     def fail(self, error: BaseException) -> None:
-        """Start no more calls, cancel those in flight, and raise the error in the end.
+        """Start no more calls, cancel those in flight, and raise the error at the end.
 
-        What the source raises while it is closed for that is dropped, unless it is no `Exception`.
+        An exception from closing the source is then dropped, unless it is not an `Exception`.
         """
         self._failures.append(error)
         self._scope.cancel()
@@ -215,7 +215,7 @@ class Calls(Generic[Item, Result]):
         """Make the calls, and wait until none is in flight.
 
         Raises:
-            BaseException: The error that `fail` was given, or an error of the source; several in a group.
+            BaseException: The error passed to `fail`, or an error of the source; several in a group.
             DeadlineExceededError: The calls did not end in time.
         """
         if self._path is None:
@@ -229,13 +229,13 @@ class Calls(Generic[Item, Result]):
                 await self._run_in_task_group()
                 # On asyncio, leaving a task group does not raise the cancellation with which its tasks ended.
                 await checkpoint_if_cancelled()
-        except DeadlineExceededError:  # of the limit: those of calls are failures
+        except DeadlineExceededError:  # of the total limit: those of calls are failures
             if not self._is_decided:
                 raise
         except anyio.get_cancelled_exc_class():
             if not self._failures:
                 raise
-        # Outside the handler: an error takes the place of a cancellation, and does not refer to it.
+        # Outside the handler: an error replaces a cancellation, and does not refer to it.
         raise_bare(self._failures, self._options.title)
 
     async def _run_in_task_group(self) -> None:
@@ -265,7 +265,7 @@ class Calls(Generic[Item, Result]):
         if self._room is not None:
             await self._room.acquire()
         else:
-            await checkpoint()  # the calls that were started get a turn, however many items there are
+            await checkpoint()  # lets started calls run, however many items there are
 
     async def _call(self, index: int, item: Item) -> None:
         if self._scope.cancel_called:
@@ -283,7 +283,7 @@ class Calls(Generic[Item, Result]):
         was_over = self._scope.cancel_called
         self._take(index, outcome)
         is_failure = isinstance(outcome, Failed)
-        # Who ends everything cancels itself, too, and its report is the one that nobody should miss.
+        # The call that ends the others also cancels itself, and its report must not be lost.
         is_last = self._scope.cancel_called and not was_over
         with anyio.move_on_after(self._report_seconds() if is_last else None, shield=is_last):
             await self._reporter.finished(is_failure=is_failure)
@@ -315,7 +315,7 @@ class Calls(Generic[Item, Result]):
             raise
 
     async def _guard(self, work: Coroutine[Any, Any, None], *, is_of_source: bool = False) -> None:
-        """Do something that must not fail, and fail as a whole when it does."""
+        """Run a coroutine that must not fail; fail as a whole when it does."""
         try:
             await work
         except GeneratorExit:
@@ -325,11 +325,11 @@ class Calls(Generic[Item, Result]):
             if rest is None:
                 raise
             if is_of_source and self._scope.cancel_called and isinstance(rest, Exception):
-                return  # it was closed, because all was decided
+                return  # it was closed, because the outcome is decided
             self.fail(rest)
 
 
 def _somebody_elses(cancellation: BaseException) -> CallCancelledError:
-    error = CallCancelledError("the call was cancelled by somebody other than its owner")
+    error = CallCancelledError("the call was cancelled by code other than its owner")
     error.__cause__ = cancellation
     return error

@@ -1,4 +1,4 @@
-"""The clock of the event loop that the present thread runs or works for, and a stopwatch for any thread."""
+"""The clock of the event loop that the current thread runs or works for, and a thread-safe stopwatch."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ from .event_loop import find_running_loop, is_loop_thread
 
 
 class Clock:
-    """Tells the time, in seconds, of the event loop that the present thread runs or works for.
+    """The time, in seconds, of the event loop that the current thread runs or works for.
 
     A thread that belongs to no event loop has the clock of the machine.
 
@@ -31,11 +31,11 @@ class Clock:
         return self._loop is None or find_running_loop() == self._loop
 
     def now(self) -> float:
-        """The time now, from the thread of the event loop or from any other.
+        """Return the current time, from the thread of the event loop or from any other.
 
         Raises:
-            RuntimeError: It was made on the thread of one event loop and is asked in a thread of another. The
-                one may be standing still until the other has ended, so asking could last for ever.
+            RuntimeError: It was made on the thread of one event loop and is read in a thread of another. The
+                first may be blocked until the other has ended, so reading could wait for ever.
             anyio.RunFinishedError: The event loop has ended.
         """
         if self._loop is None:
@@ -48,7 +48,7 @@ class Clock:
 
 
 def _find_loop() -> EventLoopToken | None:
-    """The event loop that the present thread runs, or works for; None for a thread without one."""
+    """Return the event loop that the current thread runs, or works for; None for a thread without one."""
     running = find_running_loop()
     if running is not None:
         return running
@@ -62,10 +62,10 @@ _ahead: RunVar[float] = RunVar("nighthawk_async_stopwatch")
 
 
 def shared_time() -> float:
-    """Seconds, for comparing with other results of this function, from whatever thread or event loop.
+    """Return seconds that can be compared with other results of this function, from any thread or event loop.
 
     Event loops have clocks of their own, which start anywhere, and in tests may jump. So the clock of an
-    event loop is followed from the moment it was first read, and brought in line with that of the machine.
+    event loop is followed from its first reading, and aligned with the clock of the machine.
     """
     if not is_loop_thread():
         return time.monotonic()
@@ -78,7 +78,7 @@ def shared_time() -> float:
 
 
 class Stopwatch:
-    """Runs while anybody holds it started."""
+    """A stopwatch that runs while at least one holder keeps it started."""
 
     __slots__ = ("_elapsed", "_lock", "_started_at", "_users")
 
@@ -89,7 +89,7 @@ class Stopwatch:
         self._elapsed = 0.0
 
     def __getstate__(self) -> float:
-        """Return the elapsed time for copies and pickles. They are not started."""
+        """Return the elapsed time for copies and pickles, which are not started."""
         return self.elapsed_seconds
 
     def __setstate__(self, elapsed_seconds: float) -> None:
@@ -98,7 +98,7 @@ class Stopwatch:
 
     @property
     def elapsed_seconds(self) -> float:
-        """For how long it has run, in seconds."""
+        """The time for which it has run, in seconds."""
         with self._lock:
             return self._elapsed + (self._since_start() if self._users else 0.0)
 

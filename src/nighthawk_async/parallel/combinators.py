@@ -51,20 +51,20 @@ async def gather(*awaitables: Awaitable[Any], return_exceptions: bool = False) -
     """Wait for several awaitables at once, like `asyncio.gather` and on every event loop.
 
     Unlike asyncio's, it is structured: the first failure cancels the others and waits until they have ended,
-    so nothing is still running afterwards. A coroutine that was never begun is closed. An awaitable that is
-    given twice is awaited once and gives its result twice.
+    so nothing is still running afterwards. A coroutine that was never started is closed. An awaitable that is
+    passed twice is awaited once, and its result appears twice.
 
     Args:
         awaitables: Coroutines, or anything else that can be awaited.
-        return_exceptions: Whether exceptions take the place of results instead of being raised. An awaitable
-            that somebody else cancelled has a `CallCancelledError`.
+        return_exceptions: Whether exceptions are returned in place of results instead of being raised. An
+            awaitable that was cancelled by other code gives a `CallCancelledError`.
 
     Returns:
         A list of the results, in the order of the awaitables.
 
     Raises:
-        TypeError: Something cannot be awaited. Nothing was started.
-        Exception: The error of the first to fail; a group when several had failed before they were cancelled.
+        TypeError: An argument cannot be awaited. Nothing was started.
+        Exception: The error of the first failure; a group if several failed before they were cancelled.
     """
     different = list({id(awaitable): awaitable for awaitable in awaitables}.values())
     results: dict[int, object] = {}
@@ -84,7 +84,7 @@ async def gather(*awaitables: Awaitable[Any], return_exceptions: bool = False) -
     finally:
         for awaitable in different:
             if isinstance(awaitable, Coroutine):
-                awaitable.close()  # one that was never begun would complain that nobody awaited it
+                awaitable.close()  # avoids a "never awaited" warning
     return [results[id(awaitable)] for awaitable in awaitables]
 
 
@@ -129,30 +129,29 @@ async def map(
 ) -> list[Any]:
     """Call a function for every item, many at a time.
 
-    The first failure cancels the calls in flight, starts no more, and arrives as it is. An exception group
-    arrives only when more calls failed, before they could be cancelled or while they ended. What the iterable
-    itself raises counts like a failure; what it raises after one, while it is closed, is dropped.
+    The first failure cancels the calls in flight, starts no more, and is raised as it is. An exception group
+    is raised only if more calls failed, before they could be cancelled or while they ended. An exception of
+    the iterable itself counts as a failure; one raised later, while the iterable is closed, is dropped.
 
     Args:
-        function: An async function, natural or not, or a synchronous one, which runs in worker threads: as
-            many as `max_concurrent` says, or 40. A running thread cannot be interrupted, so the end of a
-            cancelled call waits for it.
-        items: The items, from an iterable or an async iterable. Each is taken when there is room
-            for its call, so a million items do not become a million tasks. An async generator is closed in
-            the end.
+        function: An async function, natural or not, or a synchronous one, which runs in worker threads: up to
+            `max_concurrent` of them, or 40. A running thread cannot be interrupted, so the end of a cancelled
+            call waits for it.
+        items: The items, from an iterable or an async iterable. Each is taken when there is room for its
+            call, so a million items do not become a million tasks. An async generator is closed at the end.
         max_concurrent: The greatest number of calls in flight at once; None for as many as there are items.
-        deadline: The time for everything together, in seconds; None for no limit. For a time limit of each
-            call, wrap the function: `nh.deadline(5)(function)`.
+        deadline: The total time, in seconds; None for no limit. To limit each call, wrap the
+            function: `nh.deadline(5)(function)`.
         progress: A callback that gets a `Progress` when a call begins or ends, or a
-            `rich.progress.Progress`. What a callback raises ends everything. An async callback is awaited by
-            the task of the call, so a slow one holds up the calls. That of the call that ends everything
-            has 10 seconds, and no longer than the deadline.
+            `rich.progress.Progress`. An exception from the callback ends everything. An async callback is
+            awaited by the task of the call, so a slow one holds up the calls. For the call that ends
+            everything, the callback has 10 seconds, and no longer than the deadline.
 
     Returns:
-        What the calls returned, in the order of the items.
+        The results of the calls, in the order of the items.
 
     Raises:
-        InvalidLimitError: A limit makes no sense. Nothing was started.
+        InvalidLimitError: A limit is invalid. Nothing was started.
         DeadlineExceededError: The calls did not end in time.
         Exception: The error of the first failing call, or of the iterable.
     """
@@ -198,25 +197,25 @@ async def settle(
     deadline: float | None = None,
     progress: ProgressTarget | None = None,
 ) -> Settled[Any]:
-    """Call a function for every item, many at a time, and say of each call how it ended.
+    """Call a function for every item, many at a time, and return the outcome of each call.
 
-    No failing call raises here. The cancellation of the caller is no failure of a call: it goes on, and there
-    is no result. A call that somebody else cancelled counts as failed, with a `CallCancelledError`. What is
-    no `Exception`, `SystemExit` for example, ends everything.
+    A failing call does not raise here. A cancellation of the caller is not a failure of a call: it
+    propagates, and there is no result. A call that was cancelled by other code counts as failed, with a
+    `CallCancelledError`. An exception that is not an `Exception`, for example `SystemExit`, ends everything.
 
     Args:
         function: The function; see `map`.
         items: The items; see `map`.
         max_concurrent: The greatest number of calls in flight at once; None for as many as there are items.
-        deadline: The time for everything together, in seconds; None for no limit. Its end leaves no result:
-            to keep what is there by then, use `stream`, or limit each call: `nh.deadline(5)(function)`.
+        deadline: The total time, in seconds; None for no limit. If it expires, there is no result: to keep
+            partial results, use `stream`, or limit each call: `nh.deadline(5)(function)`.
         progress: The receiver of progress; see `map`.
 
     Returns:
         The outcomes, in the order of the items.
 
     Raises:
-        InvalidLimitError: A limit makes no sense. Nothing was started.
+        InvalidLimitError: A limit is invalid. Nothing was started.
         DeadlineExceededError: The calls did not end in time.
         Exception: An error of the iterable or of the progress callback.
     """
@@ -254,26 +253,27 @@ async def race(
     deadline: float | None = None,
     progress: ProgressTarget | None = None,
 ) -> Any:
-    """Call a function for every item, many at a time, and give the first result.
+    """Call a function for every item, many at a time, and return the first result.
 
     A call that fails leaves the race to the others. Once a call has returned, the others are cancelled and
-    awaited, no more are started, and what the others and the iterable raise while they end is dropped. Who
-    wins in time has won, however long the others take to end.
+    awaited, no more are started, and exceptions that the others and the iterable raise while they end are
+    dropped. A call that wins in time has won, however long the others take to end.
 
     Args:
         function: The function; see `map`.
-        items: The items, possibly without end; see `map`.
+        items: The items, possibly infinite; see `map`.
         max_concurrent: The greatest number of calls in flight at once; None for as many as there are items.
         deadline: The time for the race, in seconds; None for no limit.
         progress: The receiver of progress; see `map`.
 
     Returns:
-        What the first call to succeed returned.
+        The result of the first call to succeed.
 
     Raises:
-        InvalidLimitError: A limit makes no sense. Nothing was started.
+        InvalidLimitError: A limit is invalid. Nothing was started.
         NothingToRaceError: There are no items.
-        ExceptionGroup: Every call failed; the errors are in the order of the items, even a single one.
+        ExceptionGroup: Every call failed; the errors are in the order of the items, even if there is only
+            one.
         DeadlineExceededError: No call succeeded in time.
         Exception: An error of the iterable or of the progress callback.
     """

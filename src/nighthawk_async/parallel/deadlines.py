@@ -2,8 +2,8 @@
 
 On an event loop a deadline is a cancel scope, so it reaches everything that the block waits for: tools, child
 steps, functions bridged from worker threads. In a thread nothing can interrupt the code itself: there a
-deadline reaches what goes to an event loop through `under_thread_deadlines`, as synchronous natural functions
-do and `anyio.from_thread.run` does not, and is checked at the end of the block.
+deadline reaches calls that go to an event loop through `under_thread_deadlines`, as synchronous natural
+functions do and `anyio.from_thread.run` does not, and is checked at the end of the block.
 """
 
 import inspect
@@ -42,19 +42,19 @@ def deadline(seconds: float, *, name: str | None = None) -> "Deadline":
         @nh.deadline(30)
         async def write_report() -> str: ...
 
-    Work that is still going on is cancelled, and work that ends later than that without having noticed counts
-    as late too, with whatever it gave or raised. So no handler inside can swallow the end of the time: not
-    one for every exception, nor one of a shorter deadline inside. Only the cancellation of something around
-    the block goes before it.
+    Work that is still running is cancelled, and work that ends later than that without having noticed counts
+    as late too, whatever it returned or raised. So no handler inside can swallow the deadline: neither one
+    for every exception, nor one of a shorter deadline inside. Only a cancellation of an enclosing scope takes
+    precedence.
 
-    Nothing interrupts code in a thread. A block that is entered in one limits the synchronous natural
-    functions that are called in it, and is checked at its end. What the thread itself carries to an event
-    loop is limited when it says so: `anyio.from_thread.run(parallel.under_thread_deadlines(function))`.
+    Code in a thread cannot be interrupted. A block that is entered in a thread limits the synchronous natural
+    functions that are called in it, and is checked at its end. Calls that the thread itself sends to an event
+    loop are limited on request: `anyio.from_thread.run(parallel.under_thread_deadlines(function))`.
 
     Args:
-        seconds: The limit, in seconds from entering the block or from the call. The call of a function that
-            gives an awaitable and the await have it together.
-        name: The name of the limited work in the error message; that of a decorated function when None.
+        seconds: The limit, in seconds from entering the block or from the call. For a function that returns
+            an awaitable, the call and the await share it.
+        name: The name of the limited work in the error message; None for that of a decorated function.
 
     Returns:
         A context manager for one block, and a decorator for any number of functions.
@@ -72,7 +72,7 @@ class Deadline:
     Args:
         seconds: The limit, in seconds.
         name: The name of the limited work.
-        left_seconds: The time left when the block begins; all of it when None.
+        left_seconds: The time left when the block begins; None for all of it.
     """
 
     __slots__ = ("_clock", "_expires_at", "_left_seconds", "_scope", "_token", "name", "seconds")
@@ -93,14 +93,14 @@ class Deadline:
 
     @property
     def remaining_seconds(self) -> float:
-        """The remaining time, in seconds; negative when the work is late, all before the block began.
+        """The remaining time, in seconds; negative when late, the full limit before the block begins.
 
-        For a block on an event loop it can be asked there and in any thread that belongs to no other. In a
-        thread it is the event loop that answers, so the loop must be running: it never answers while it
-        waits for that thread with a blocking call (`thread.join()`, `future.result()`).
+        For a block on an event loop it can be read there and in any thread that belongs to no other loop. In
+        a thread the event loop answers, so the loop must be running: it never answers while it waits for that
+        thread with a blocking call (`thread.join()`, `future.result()`).
 
         Raises:
-            RuntimeError: It is asked in a thread of another event loop.
+            RuntimeError: It is read in a thread of another event loop.
         """
         return self._left_seconds if self._clock is None else self._expires_at - self._clock.now()
 
@@ -110,7 +110,7 @@ class Deadline:
         return self._clock is not None and self._clock.is_at_hand
 
     def check(self) -> None:
-        """Raise when the time is over. For code in a thread, which nothing interrupts.
+        """Raise when the time is over. For code in a thread, which cannot be interrupted.
 
         In a worker thread it also ends a thread whose caller on the event loop was cancelled, with the
         cancellation that `anyio.from_thread.check_cancelled` raises. The loop must be running, as for
@@ -172,10 +172,10 @@ class Deadline:
         """Limit the time of each call of a function.
 
         Raises:
-            TypeError: The function is a generator: it would hand out values from within the limit.
+            TypeError: The function is a generator: it would yield values from within the limit.
         """
         name = self.name or getattr(function, "__qualname__", None)
-        # The two look into partial objects, which have no name of their own.
+        # Both functions look into partial objects, which have no name of their own.
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise TypeError(f"{name or function!r} is a generator; put the deadline around what consumes it")
         if is_async_callable(function):
@@ -189,10 +189,10 @@ class Deadline:
 def find_deadline_error() -> DeadlineExceededError | None:
     """Return the error to raise because the caller's time is over; None when it is not.
 
-    For whoever calls one function after the other. In a thread, where nothing interrupts it, the outermost
-    deadline that is over counts, and the loop must be running, as for `Deadline.remaining_seconds`. On the
-    thread of a running loop the caller's cancel scopes count, whoever made them, because a loop that a call
-    has blocked comes to cancel only afterwards.
+    For code that calls functions one after the other. In a thread, which cannot be interrupted, the outermost
+    expired deadline counts, and the loop must be running, as for `Deadline.remaining_seconds`. On the thread
+    of a running loop all of the caller's cancel scopes count, because a loop that was blocked by a call
+    cancels only afterwards.
     """
     if is_loop_thread():
         return DeadlineExceededError(0.0, _BLOCKING) if _seconds_left_on_loop() <= 0 else None
@@ -203,17 +203,17 @@ def find_deadline_error() -> DeadlineExceededError | None:
 def under_thread_deadlines(
     function: Callable[..., Awaitable[Result]],
 ) -> Callable[..., Awaitable[Result]]:
-    """An async function to be carried out on an event loop for the present thread, within its deadlines.
+    """Return an async function that runs on an event loop within the deadlines of the current thread.
 
-    For whoever carries calls from threads to event loops. On the thread of a running loop the caller's cancel
-    scopes count, whoever made them, because a loop that stands still cannot cancel. In a worker thread whose
-    caller was cancelled the function is cancelled, too, also when the thread comes to it only afterwards.
+    For code that passes calls from threads to event loops. On the thread of a running loop all of the
+    caller's cancel scopes count, because a blocked loop cannot cancel. In a worker thread whose caller was
+    cancelled the function is cancelled, too, even if the thread calls it only afterwards.
 
     Args:
         function: The async function.
 
     Returns:
-        What to carry out in its place, with the same arguments.
+        The function to run in its place, with the same arguments.
     """
     if is_loop_thread():
         seconds = _seconds_left_on_loop()
@@ -228,7 +228,7 @@ def under_thread_deadlines(
 
 
 async def _reached_by_cancellation(function: Callable[..., Awaitable[Result]], *args: object) -> Result:
-    if _seconds_left_on_loop() == -math.inf:  # cancelled before this began: on asyncio nobody would say so
+    if _seconds_left_on_loop() == -math.inf:  # cancelled before this started: asyncio would not report it
         with anyio.CancelScope() as scope:
             scope.cancel()
             await checkpoint()
@@ -236,7 +236,7 @@ async def _reached_by_cancellation(function: Callable[..., Awaitable[Result]], *
 
 
 class _HandedOver:
-    """A deadline on its way from a thread to an event loop, which may be long in coming."""
+    """A deadline on its way from a thread to an event loop, which may take long to receive it."""
 
     __slots__ = ("_at", "_left_seconds", "limit")
 
@@ -246,7 +246,7 @@ class _HandedOver:
         self._at = time.monotonic()
 
     def left_seconds(self) -> float:
-        """The time that is left of it on arrival, in seconds."""
+        """The time that is left when it arrives, in seconds."""
         if self.limit.is_at_hand:
             return self.limit.remaining_seconds
         return self._left_seconds - (time.monotonic() - self._at)
@@ -284,7 +284,7 @@ def _limited(
                 result = function(*args, **kwargs)
         except DeadlineExceededError:
             if isinstance(result, Coroutine):
-                result.close()  # it would complain that nobody awaited it
+                result.close()  # avoids a "never awaited" warning
             raise
         if not inspect.isawaitable(result):
             return result
@@ -304,5 +304,5 @@ def _remaining_seconds(limit: Deadline) -> float:
 
 
 def _seconds_left_on_loop() -> float:
-    """The seconds that the caller's cancel scopes leave it; minus infinity when one was cancelled."""
+    """Return the seconds left by the caller's cancel scopes; minus infinity if one was cancelled."""
     return anyio.current_effective_deadline() - anyio.current_time()

@@ -1,34 +1,34 @@
-"""The errors of running things in parallel.
+"""The errors of parallel calls and tasks.
 
     ParallelError
-    ├── CallCancelledError          a call was cancelled by somebody other than its owner
+    ├── CallCancelledError          a call was cancelled by code other than its owner
     ├── DeadlineExceededError       the work did not end in time; also a TimeoutError
-    ├── InvalidLimitError           a limit makes no sense; also a ValueError. Nothing was started
-    ├── NothingToRaceError          a race without runners; also a ValueError
+    ├── InvalidLimitError           a limit is invalid; also a ValueError. Nothing was started
+    ├── NothingToRaceError          a race without items; also a ValueError
     └── TaskError                   concerns a task with a handle
-        ├── NotSuspendedError           what runs cannot be resumed
-        │   └── AlreadyResumedError         it was resumed a moment ago and has not gone on yet
+        ├── NotSuspendedError           the work is not suspended
+        │   └── AlreadyResumedError         it was already resumed and has not continued yet
         ├── NothingToControlError       nothing in the task can be steered, suspended or stopped at present
         ├── TaskAwaitsItselfError       a task waits for its own end
-        ├── TaskCancelledError          the task was cancelled: what those get who await its handle
+        ├── TaskCancelledError          raised by awaiting the handle of a cancelled task
         ├── TaskEndedError              the task has ended: it cannot be steered or suspended any more
-        ├── TasksClosedError            the block is not entered or is over: nothing can be started in it
+        ├── TasksClosedError            the block is not entered or has ended: no task can be started in it
         └── TaskValueError              a task-local value that cannot be copied
 
-The room knows nothing of natural functions, so its errors have a base class of their own.
+This package knows nothing of natural functions, so its errors have a base class of their own.
 """
 
 from ..pickling import PicklableError
 
 
 class ParallelError(PicklableError):
-    """Running things in parallel failed, apart from what they raise themselves."""
+    """Base class of errors of parallel calls and tasks, apart from those that they raise themselves."""
 
 
 class CallCancelledError(ParallelError):
-    """A call ended in a cancellation that no scope around it had asked for.
+    """A call ended in a cancellation that no scope around it had requested.
 
-    On asyncio this happens when a call awaits a task or future that somebody else cancelled.
+    On asyncio this happens when a call awaits a task or future that other code cancelled.
     """
 
 
@@ -48,15 +48,15 @@ class DeadlineExceededError(ParallelError, TimeoutError):
 
 
 class InvalidLimitError(ParallelError, ValueError):
-    """A limit is not a number, or not one that makes sense. Nothing was started."""
+    """A limit is not a number, or is out of range. Nothing was started."""
 
 
 class NothingToRaceError(ParallelError, ValueError):
-    """A race had no items, so there is nothing that could win."""
+    """A race had no items."""
 
 
 class TaskError(ParallelError):
-    """A task with a handle was used in a way, or is in a state, that does not allow it."""
+    """Misuse of a task with a handle, or use of it in the wrong state."""
 
 
 class NotSuspendedError(TaskError):
@@ -64,11 +64,11 @@ class NotSuspendedError(TaskError):
 
 
 class AlreadyResumedError(NotSuspendedError):
-    """The work of the task was resumed before and has not gone on yet: two have resumed it."""
+    """The work of the task was already resumed and has not continued yet: two callers have resumed it."""
 
 
 class NothingToControlError(TaskError):
-    """Nothing that runs in the task at present can be steered, suspended or stopped."""
+    """The task currently runs nothing that can be steered, suspended or stopped."""
 
 
 class TaskAwaitsItselfError(TaskError):
@@ -76,14 +76,14 @@ class TaskAwaitsItselfError(TaskError):
 
 
 class TaskCancelledError(TaskError):
-    """A task was cancelled, and somebody awaits its handle.
+    """Raised by awaiting the handle of a cancelled task.
 
-    It is an ordinary error: who awaits the handle of a cancelled task is not cancelled for that.
+    It is an ordinary error: awaiting the handle of a cancelled task does not cancel the caller.
 
     Args:
         task_id: The task.
-        reason: The reason; None when nobody gave one.
-        forced: Whether it was asked to end by itself before and did not within its grace.
+        reason: The reason; None when none was given.
+        forced: Whether it was first asked to end by itself and did not within its grace.
     """
 
     def __init__(self, *, task_id: str, reason: str | None, forced: bool) -> None:
@@ -95,11 +95,11 @@ class TaskCancelledError(TaskError):
 
 
 class TaskEndedError(TaskError):
-    """The task, or what is controlled in it, has ended."""
+    """The task, or the work controlled in it, has ended."""
 
 
 class TasksClosedError(TaskError):
-    """The block of tasks is not entered yet, or is over."""
+    """The block of tasks is not entered yet, or has ended."""
 
 
 class TaskValueError(TaskError, TypeError):

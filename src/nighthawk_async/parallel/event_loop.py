@@ -14,7 +14,7 @@ Arguments = TypeVarTuple("Arguments")
 
 
 class OtherLoopError(PicklableError, RuntimeError):
-    """Another event loop is running in the present thread, and must not wait for this one."""
+    """Another event loop is running in the current thread, and must not wait for this one."""
 
 
 class EventLoop:
@@ -31,15 +31,15 @@ class EventLoop:
 
     @property
     def is_here(self) -> bool:
-        """Whether it runs on the present thread."""
+        """Whether it runs on the current thread."""
         return find_running_loop() == self._token
 
     def call(self, function: Callable[[*Arguments], None], *args: *Arguments) -> None:
-        """Call a synchronous function on it: at once there, and from a thread without an event loop.
+        """Call a synchronous function on it: directly on its thread, or from a thread without an event loop.
 
         Raises:
             anyio.RunFinishedError: It has ended.
-            OtherLoopError: Another event loop is running in the present thread.
+            OtherLoopError: Another event loop is running in the current thread.
         """
         if self.is_here:
             function(*args)
@@ -49,10 +49,10 @@ class EventLoop:
             from_thread.run_sync(function, *args, token=self._token)
 
     def call_soon(self, function: Callable[[], object]) -> None:
-        """Call a synchronous function on it soon. Does not wait for it, as AnyIO's own way would.
+        """Call a synchronous function on it soon. Unlike AnyIO's own function, it does not wait.
 
         Args:
-            function: The function. What it raises may end the event loop.
+            function: The function. An exception from it may end the event loop.
 
         Raises:
             RuntimeError: It has ended.
@@ -80,28 +80,28 @@ class LoopEvent:
         if self._loop.is_here:
             self._event.set()
             return
-        with suppress(RuntimeError):  # the loop has ended, and whoever waited on it with it
+        with suppress(RuntimeError):  # the loop and its waiting tasks have ended
             self._loop.call_soon(self._event.set)
 
 
 def find_running_loop() -> EventLoopToken | None:
-    """The token of the event loop that runs on the present thread; None when none does."""
+    """Return the token of the event loop that runs on the current thread; None when none does."""
     try:
         return current_token()
-    except RuntimeError:  # NoEventLoopError, or what AnyIO raises in a thread with the context of a loop's
+    except RuntimeError:  # NoEventLoopError, or AnyIO's error in a thread with the context of a loop
         return None
 
 
 def is_loop_thread() -> bool:
-    """Whether an event loop runs on the present thread."""
+    """Whether an event loop runs on the current thread."""
     return find_running_loop() is not None
 
 
 def is_worker_thread() -> bool:
-    """Whether the present thread works for an event loop in another thread, which waits for it.
+    """Whether the current thread works for an event loop in another thread, which waits for it.
 
     Raises:
-        BaseException: The cancellation of whoever waits for it.
+        BaseException: The cancellation of the task that waits for it.
     """
     try:
         from_thread.check_cancelled()

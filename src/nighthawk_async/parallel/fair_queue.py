@@ -1,6 +1,6 @@
 """A fair queue: first come, first served, from any thread and event loop.
 
-What somebody gets who gives up at the same moment is given back, and the next one gets it.
+A grant that arrives at the moment of a cancellation is given back, and goes to the next waiter.
 """
 
 from collections.abc import Callable, Collection, Hashable, Sequence
@@ -17,15 +17,15 @@ _EVERYTHING = ("everything",)
 
 
 class Turn(Generic[Grant]):
-    """A place in a queue. `FairQueue.join` makes it.
+    """A position in a queue. `FairQueue.join` makes it.
 
     Args:
-        decide: Gives what is waited for; None while there is nothing.
-        needs: The things that are needed; nobody overtakes at the same things.
+        decide: Returns the grant; None while there is none.
+        needs: The resources that are needed; turns with the same needs do not overtake each other.
 
     Attributes:
-        grant: What was waited for, once it is there.
-        event: Is set when it is there; None where it was there at once.
+        grant: The grant, once there is one.
+        event: Set when there is a grant; None if there was one at once.
     """
 
     __slots__ = ("decide", "event", "grant", "needs")
@@ -38,10 +38,10 @@ class Turn(Generic[Grant]):
 
 
 class FairQueue(Generic[Grant]):
-    """Those that wait, in the order in which they came.
+    """Waiters, in the order of arrival.
 
     Args:
-        lock: Is held whenever something is decided. `join` and `move` are called with it held.
+        lock: Held during every decision. `join` and `move` are called with it held.
     """
 
     __slots__ = ("_lock", "_needed", "_turns")
@@ -49,17 +49,17 @@ class FairQueue(Generic[Grant]):
     def __init__(self, lock: Lock) -> None:
         self._lock = lock
         self._turns: dict[Turn[Grant], None] = {}
-        self._needed: set[Hashable] = set()  # by those who wait
+        self._needed: set[Hashable] = set()  # by waiters
 
     def join(
         self, decide: Callable[[], Grant | None], *, needs: Collection[Hashable] = _EVERYTHING
     ) -> Turn[Grant]:
-        """Take a place at the end, unless there is something at once; then `wait`.
+        """Join the queue at the end, unless there is a grant at once; then call `wait`.
 
         Args:
-            decide: Gives what is waited for; None while there is nothing. Called with the lock held.
-            needs: The things that are needed; those who need others do not wait for it. By default all need
-                the same.
+            decide: Returns the grant; None while there is none. Called with the lock held.
+            needs: The resources that are needed; turns with other needs do not wait for it. By default all
+                turns need the same one.
         """
         turn = Turn(decide, needs)
         self._decide(turn)
@@ -70,27 +70,28 @@ class FairQueue(Generic[Grant]):
         return turn
 
     async def wait(self, turn: Turn[Grant], give_back: Callable[[Grant], object]) -> Grant:
-        """Wait for what `join` began to wait for. No checkpoint where it was there at once.
+        """Wait for the grant that `join` requested. Not a checkpoint if there was one at once.
 
         Args:
-            turn: The place in the queue.
-            give_back: Takes back what came at the moment of a cancellation. Called without the lock.
+            turn: The position in the queue.
+            give_back: Takes back a grant that arrived at the moment of a cancellation. Called without the
+                lock.
         """
         if turn.event is not None:
             try:
                 await turn.event.wait()
-                await checkpoint_if_cancelled()  # the end of the caller goes before what it waited for
+                await checkpoint_if_cancelled()  # the cancellation of the caller goes before the grant
             except BaseException:  # cancelled
                 self._give_up(turn, give_back)
                 raise
-        assert turn.grant is not None, "nobody is woken for nothing"
+        assert turn.grant is not None, "a turn is woken only with a grant"
         return turn.grant
 
     def move(self) -> Sequence[Turn[Grant]]:
-        """Serve those for whom there is something by now.
+        """Serve the turns for which there is a grant by now.
 
         Returns:
-            Those who are to be woken, by `wake` and without the lock.
+            The turns to wake, with `wake` and without the lock.
         """
         served: list[Turn[Grant]] = []
         self._needed = set()
@@ -101,7 +102,7 @@ class FairQueue(Generic[Grant]):
                 continue
             self._needed.update(turn.needs)
             if turn.needs is _EVERYTHING:
-                break  # nobody behind it can be served
+                break  # no turn behind it can be served
         for turn in served:
             del self._turns[turn]
         return served
@@ -120,7 +121,7 @@ class FairQueue(Generic[Grant]):
 
 
 def wake(turns: Sequence[Turn[Grant]]) -> None:
-    """Wake those who were served. To be called without the lock."""
+    """Wake the served turns. Must be called without the lock."""
     for turn in turns:
         if turn.event is not None:
             turn.event.set()

@@ -1,4 +1,4 @@
-"""Tells whoever watches of parallel calls and of tasks. Only where somebody watches."""
+"""Reports parallel calls and tasks to observers, if there are any."""
 
 from collections.abc import Awaitable
 from typing import Any, TypeVar
@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 def begin_group(name: str, *, items: int | None = None) -> NodeWriter | None:
-    """The node of calls or tasks that belong together; None when nobody watches.
+    """Begin the node of calls or tasks that belong together; return None when there are no observers.
 
     Args:
         name: Their name.
@@ -24,18 +24,18 @@ def begin_group(name: str, *, items: int | None = None) -> NodeWriter | None:
 
 
 def end_group(node: NodeWriter | None, leaving: BaseException | None) -> None:
-    """They have ended.
+    """End the node of calls or tasks.
 
     Args:
-        node: Their node; None when nobody watches.
-        leaving: The error or cancellation that leaves them; None when all went well.
+        node: Their node; None when there are no observers.
+        leaving: The error or cancellation that ends them; None without one.
     """
     if node is not None:
         node.end(state_after(leaving), error=leaving)
 
 
 class ended_group:  # noqa: N801  (a context manager that reads as a statement)
-    """They end with the `with` statement; see `end_group`."""
+    """A context manager that ends the node; see `end_group`."""
 
     __slots__ = ("_node",)
 
@@ -75,7 +75,7 @@ async def call_with_node(
 
 
 def begin_task(group: NodeWriter, state: TaskState[Any], args: tuple[object, ...]) -> None:
-    """Begin the node of a task that has not begun.
+    """Begin the node of a task that has not started.
 
     Args:
         group: The node of the tasks of its block.
@@ -98,7 +98,7 @@ def begin_task(group: NodeWriter, state: TaskState[Any], args: tuple[object, ...
 
 
 class _CancellableTask:
-    """Control of a task by observers, as its handle has it."""
+    """Control of a task by observers, through its handle."""
 
     __slots__ = ("_handle",)
 
@@ -110,7 +110,7 @@ class _CancellableTask:
 
 
 class _ControlledTask(_CancellableTask):
-    """The same while it runs something that can be controlled."""
+    """Control of a task by observers while it runs something that can be controlled."""
 
     __slots__ = ()
 

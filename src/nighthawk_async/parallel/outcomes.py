@@ -1,6 +1,6 @@
-"""Outcomes of calls, how observers are told of them, and what is raised when several failed.
+"""Outcomes of calls, their reporting to observers, and the errors raised when several failed.
 
-Light, because every natural function loads it.
+Kept light, because every natural function loads it.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ def state_after(leaving: BaseException | None) -> NodeState:
     """Return the state after an end; work that was asked to end has not failed.
 
     Args:
-        leaving: The error or cancellation that leaves it; None when all went well.
+        leaving: The error or cancellation that ends it; None without one.
     """
     if leaving is None:
         return "completed"
@@ -26,7 +26,7 @@ def state_after(leaving: BaseException | None) -> NodeState:
 
 
 def without_cancellations(error: BaseException) -> BaseException | None:
-    """An error without the backend's cancellations: the rest of a group, or None when nothing is left."""
+    """Return an error without the backend's cancellations: the rest of a group, or None if empty."""
     cancelled = anyio.get_cancelled_exc_class()
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
@@ -35,13 +35,13 @@ def without_cancellations(error: BaseException) -> BaseException | None:
 
 
 def errors_in(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
-    """The errors of a group, without the backend's cancellations."""
+    """Return the errors of a group, without the backend's cancellations."""
     rests = (without_cancellations(error) for error in group.exceptions)
     return [rest for rest in rests if rest is not None]
 
 
 def only_error(error: BaseException) -> BaseException:
-    """The one error in a group that holds one beside cancellations; otherwise what is given."""
+    """Return the one error in a group that otherwise holds cancellations; any other error as it is."""
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
         errors = errors_in(group)
@@ -52,11 +52,11 @@ def only_error(error: BaseException) -> BaseException:
 def raise_bare(errors: list[BaseException], title: str) -> None:
     """Raise the only error as it is, several in a group in the order in which they happened.
 
-    What is no `Exception`, `SystemExit` for example, goes before everything else.
+    An exception that is not an `Exception`, for example `SystemExit`, goes before everything else.
 
     Args:
-        errors: The errors, which the list is emptied of; nothing is raised when there are none.
-        title: The name of what failed.
+        errors: The errors; the list is emptied. Nothing is raised when it is empty.
+        title: The name of the failed operation.
     """
     different = list({id(error): error for error in errors}.values())
     urgent = [error for error in different if not isinstance(error, Exception)]
@@ -67,7 +67,7 @@ def raise_bare(errors: list[BaseException], title: str) -> None:
         if different:
             raise BaseExceptionGroup(f"{len(different)} calls of {title} failed", different)
     finally:
-        # The traceback of an error refers to these: they would keep the error alive.
+        # The traceback of an error refers to this list, which would keep the error alive.
         errors.clear()
         del different, urgent
 
@@ -99,7 +99,7 @@ class Failed:
 
 
 Outcome: TypeAlias = Succeeded[Result] | Failed
-"""How a call ended. Tell them apart with `match` or `isinstance`."""
+"""The outcome of a call. Use `match` or `isinstance` to distinguish the cases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Progress of calls in parallel.
 
-The room knows nothing of models: what was used is read from the hooks of tasks.
+This package knows nothing of models: usage is read through the hooks of tasks.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine
@@ -19,11 +19,11 @@ class Progress:
     """Progress of a `map`, `settle`, `stream` or `race`.
 
     Args:
-        total: The number of items; None as long as it is unknown.
+        total: The number of items; None while it is unknown.
         started: The number of calls that have begun.
         finished: The number of them that have ended by themselves, failed ones included.
         failed: The number of them that have failed.
-        usage: The usage that the runtime has counted since the beginning; None when nothing counts.
+        usage: The usage that the runtime has counted since the beginning; None when nothing counts it.
     """
 
     total: int | None
@@ -38,11 +38,11 @@ class ProgressBars(Protocol):
     """The part of `rich.progress.Progress` that is needed."""
 
     def add_task(self, description: str, *, total: float | None, **fields: Any) -> Any:
-        """Show a new bar, and give its id."""
+        """Show a new bar, and return its id."""
         ...
 
     def update(self, task_id: Any, *, total: float | None, completed: float, **fields: Any) -> None:
-        """Change what a bar shows."""
+        """Update a bar."""
         ...
 
 
@@ -71,18 +71,18 @@ class ProgressReporter:
         self._lock = anyio.Lock()
 
     async def started(self) -> None:
-        """A call begins."""
+        """Report that a call begins."""
         self._started += 1
         await self._report_progress()
 
     async def finished(self, *, is_failure: bool) -> None:
-        """A call has ended."""
+        """Report that a call has ended."""
         self._finished += 1
         self._failed += is_failure
         await self._report_progress()
 
     async def source_ended(self, total: int) -> None:
-        """There are no more items than these."""
+        """Report the final number of items."""
         if self._total != total:
             self._total = total
             await self._report_progress()
@@ -98,7 +98,7 @@ class ProgressReporter:
                 await result
         finally:
             if isinstance(result, Coroutine):
-                result.close()  # cancelled before it began, it would complain that nobody awaited it
+                result.close()  # cancelled before it started; avoids a "never awaited" warning
 
     def _progress(self) -> Progress:
         return Progress(
@@ -111,10 +111,10 @@ class ProgressReporter:
 
 
 def check_progress_target(target: object) -> None:
-    """Refuse what cannot be reported to.
+    """Raise unless progress can be reported to the target.
 
     Raises:
-        TypeError: It is neither None nor a callable nor has it `add_task` and `update`.
+        TypeError: It is neither None, a callable, nor an object with `add_task` and `update`.
     """
     if target is not None and not callable(target) and not isinstance(target, ProgressBars):
         raise TypeError(f"progress is a callable or a rich.progress.Progress, not {target!r}")

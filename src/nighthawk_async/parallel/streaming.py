@@ -44,30 +44,30 @@ def stream(
     deadline: float | None = None,
     progress: ProgressTarget | None = None,
 ) -> "Stream[Any]":
-    """Call a function for every item, many at a time, and give each result as soon as it is there.
+    """Call a function for every item, many at a time, and give each result as soon as it is available.
 
         async with parallel.stream(fetch, urls, max_concurrent=8) as results:
             async for page in results:
                 ...
 
-    Leaving the block early cancels the calls in flight and waits for them; what they raise is dropped. The
-    first failure cancels the rest, too. It is raised to everyone who iterates, when the results that were
-    there before have been taken; the block itself is not interrupted.
+    Leaving the block early cancels the calls in flight and waits for them; exceptions that they raise are
+    dropped. The first failure cancels the rest, too. It is raised to every iterating task once the earlier
+    results have been taken; the block itself is not interrupted.
 
     Args:
         function: The function; see `map`.
-        items: The items, possibly without end; see `map`.
-        max_concurrent: The greatest number of calls that are in flight or have a result that nobody has taken
-            yet, so that the results that wait are bounded; None for as many as there are items.
+        items: The items, possibly infinite; see `map`.
+        max_concurrent: The greatest number of calls that are in flight or have a result that was not taken
+            yet, so that the waiting results are bounded; None for as many as there are items.
         deadline: The time from entering the block until the last call has ended, in seconds; None for no
-            limit. Its end is raised like a failure.
+            limit. Exceeding it is raised like a failure.
         progress: The receiver of progress; see `map`.
 
     Returns:
-        What to enter with `async with`.
+        An asynchronous context manager.
 
     Raises:
-        InvalidLimitError: A limit makes no sense.
+        InvalidLimitError: A limit is invalid.
     """
     options = CallOptions(
         title="parallel.stream", max_concurrent=max_concurrent, deadline=deadline, progress=progress
@@ -78,10 +78,10 @@ def stream(
 class Stream(Generic[Result_co]):
     """Results in the order in which the calls end. Made by `stream`.
 
-    Enter it once, then iterate; several tasks may take results, and each result is given once. Whoever is
-    cancelled while waiting for one has taken none. After the last result, each who iterates gets what a call
-    or the iterable raised, or `DeadlineExceededError`. Who still asks when the block was left or cancelled
-    before its end gets `anyio.ClosedResourceError`.
+    Enter it once, then iterate; several tasks may take results, and each result is given once. A task that is
+    cancelled while waiting for a result has taken none. After the last result, each iterating task gets the
+    exception of a call or of the iterable, or `DeadlineExceededError`. A task that iterates after the block
+    was left or cancelled before its end gets `anyio.ClosedResourceError`.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Stream(Generic[Result_co]):
             self._enter("left")
         task_group.cancel_scope.cancel()
         try:
-            # Not with the error of the block: that goes on as it is, and not in a group.
+            # Not with the error of the block: that propagates as it is, and not in a group.
             await task_group.__aexit__(None, None, None)
         finally:
             self._calls.end_unstarted()
@@ -128,7 +128,7 @@ class Stream(Generic[Result_co]):
             undelivered = None if self._is_error_delivered else self._error
             self._error = self._traceback = None  # they would keep each other alive
         if undelivered is not None and not isinstance(undelivered, Exception):
-            raise undelivered  # SystemExit, for example, is not for the block to miss
+            raise undelivered  # the block must not miss SystemExit, for example
 
     def __aiter__(self) -> "Stream[Result_co]":
         return self
@@ -137,7 +137,7 @@ class Stream(Generic[Result_co]):
         return (await self._pull())[1]
 
     def indexed(self) -> AsyncIterator[tuple[int, Result_co]]:
-        """The same results, each with the position of its item, counted from 0."""
+        """Return the same results, each with the position of its item, counted from 0."""
         return _Indexed(self)
 
     async def _pull(self) -> tuple[int, Result_co]:
@@ -146,12 +146,12 @@ class Stream(Generic[Result_co]):
         while not self._results and self._phase == "open":
             await self._wait_for_turn()
         if self._phase != "open":
-            await checkpoint_if_cancelled()  # what ended the calls may have cancelled the caller, too
+            await checkpoint_if_cancelled()  # the end of the calls may have cancelled the caller, too
         if self._phase == "left":
             raise anyio.ClosedResourceError
         if self._error is not None and not self._results:
             self._is_error_delivered = True
-            # Each who gets it sees where it was raised, and not the way it took to others.
+            # Each caller sees where the error was raised, without the frames of other callers.
             raise self._error.with_traceback(self._traceback)
         if not self._results:
             raise StopAsyncIteration
@@ -159,7 +159,7 @@ class Stream(Generic[Result_co]):
         return self._results.popleft()
 
     async def _wait_for_turn(self) -> None:
-        """Wait until there may be something to take. Nothing is taken here, so no cancellation loses it."""
+        """Wait until there may be a result to take. Nothing is taken here, so no cancellation loses it."""
         waiter = anyio.Event()
         self._waiters[waiter] = None
         try:
@@ -167,7 +167,7 @@ class Stream(Generic[Result_co]):
         except BaseException:
             self._waiters.pop(waiter, None)
             if waiter.is_set() and self._results:
-                self._wake_next()  # the turn passes on
+                self._wake_next()  # pass the turn on
             raise
 
     def _wake_next(self) -> None:
@@ -184,7 +184,7 @@ class Stream(Generic[Result_co]):
             self._wake_next()
 
     async def _run(self) -> None:
-        """Make the calls. Nothing is raised here: that would cancel the block of the one who takes."""
+        """Make the calls. Nothing is raised here: that would cancel the block of the consumer."""
         try:
             await self._calls.run()
         except anyio.get_cancelled_exc_class():
@@ -202,7 +202,7 @@ class Stream(Generic[Result_co]):
 
     def _entered(self) -> TaskGroup:
         if self._task_group is None:
-            raise RuntimeError("a stream gives results after it was entered with `async with`")
+            raise RuntimeError("a stream must be entered with `async with` before it is iterated over")
         return self._task_group
 
 

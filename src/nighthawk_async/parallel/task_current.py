@@ -1,12 +1,12 @@
-"""The task that the caller is part of: who it is, whether it shall end, and where it is suspended.
+"""The task that the caller is part of: its identity, its cancellation requests and its suspension.
 
-A task is what a block of tasks started, or a root: a run, or without one everything on an event loop. Plain
-AnyIO tasks, worker threads and combinators are part of the task around them; an item of a combinator is a
-place of its own in the ids of the tasks that are started in it.
+A task is started by a block of tasks, or is a root: a run, or outside runs everything on an event loop. Plain
+AnyIO tasks, worker threads and combinators are part of the enclosing task; an item of a combinator has its
+own position in the ids of the tasks that are started in it.
 
 Suspended work is parked:
 
-    running ── suspend ──► suspending ── boundary ──► suspended ── resume ──► resuming ── goes on ──► running
+    running ── suspend ──► suspending ── boundary ──► suspended ── resume ──► resuming ── wakes ──► running
 
 Everything is synchronous except waiting, and happens on one event loop.
 """
@@ -29,20 +29,20 @@ from .errors import AlreadyResumedError, NotSuspendedError, TaskCancelledError, 
 from .task_node import Positions, TaskControl, TaskMailbox, TaskNode, get_task_hooks
 
 ParkingState: TypeAlias = Literal["running", "suspending", "suspended", "resuming", "ended"]
-"""`suspending`: asked to park and not at a boundary yet; `resuming`: free to go on and not woken yet."""
+"""`suspending`: asked to park and not at a boundary yet; `resuming`: resumed and not woken yet."""
 
 
 class Parking:
-    """Lets others suspend something at its boundaries.
+    """Lets others suspend work at its boundaries.
 
-    Its owner calls `park` at each boundary, and `close` at the end. What goes with being resumed, a message
-    for instance, is the owner's own affair.
+    Its owner calls `park` at each boundary, and `close` at the end. Data that accompanies a resumption, for
+    example a message, is up to the owner.
 
     Args:
-        title: The word for what is suspended here, in error messages: `step`.
+        title: The word for the suspended work in error messages, for example `step`.
 
     Attributes:
-        state: The present state. Not to be set.
+        state: The current state. Read-only.
     """
 
     __slots__ = ("_changed", "_is_released", "_parkings", "_title", "state")
@@ -60,7 +60,7 @@ class Parking:
         return self.state == "suspended"
 
     def suspend(self) -> None:
-        """Ask it to park at its next boundary. Asking again changes nothing, nor does asking after `release`.
+        """Ask it to park at its next boundary. Asking again has no effect, nor does asking after `release`.
 
         Raises:
             TaskEndedError: It has ended.
@@ -70,11 +70,11 @@ class Parking:
             self._enter("suspending")
 
     def resume(self) -> None:
-        """Let it go on, or take back that it was asked to park.
+        """Let it continue, or withdraw the request to park.
 
         Raises:
-            NotSuspendedError: Nobody has suspended it.
-            AlreadyResumedError: It was resumed already and has not gone on yet.
+            NotSuspendedError: It was not suspended.
+            AlreadyResumedError: It was already resumed and has not continued yet.
             TaskEndedError: It has ended.
         """
         self._refuse_ended()
@@ -85,13 +85,13 @@ class Parking:
         self._enter("resuming")
 
     def release(self) -> None:
-        """Let it go on, and never park again: it was asked to end."""
+        """Let it continue, and never park again: it was asked to end."""
         self._is_released = True
         if self.state in ("suspending", "suspended"):
             self._enter("resuming")
 
     def close(self) -> None:
-        """It has ended. Closing twice is fine."""
+        """Mark it as ended. Closing again has no effect."""
         self._enter("ended")
 
     async def park(self) -> None:
@@ -104,7 +104,7 @@ class Parking:
             while self.state in ("suspending", "suspended"):
                 self._enter("suspended")
                 await self._wait_changed()
-        except BaseException:  # cancelled: from here on it cleans up
+        except BaseException:  # cancelled: only cleanup follows
             if self.state != "ended":
                 self._enter("running")
             raise
@@ -114,10 +114,10 @@ class Parking:
     async def wait_suspended(self) -> None:
         """Wait until it is parked.
 
-        Every one who waits then hears of it, also when another of them resumes it at once.
+        Every waiting task is then notified, even if another of them resumes it at once.
 
         Raises:
-            TaskEndedError: It ended before.
+            TaskEndedError: It ended before it was parked.
         """
         seen = self._parkings - self.is_suspended
         await checkpoint()
@@ -130,7 +130,7 @@ class Parking:
             self._changed = anyio.Event()
         await self._changed.wait()
         if self.state == "ended":
-            await checkpoint_if_cancelled()  # what ended it may have cancelled the caller, too
+            await checkpoint_if_cancelled()  # its end may have cancelled the caller, too
 
     def _enter(self, state: ParkingState) -> None:
         if state == self.state:
@@ -152,12 +152,12 @@ VALUES: ContextVar[Mapping[str, object]] = ContextVar(
 
 
 class TaskValues:
-    """The task-local values of whoever asks."""
+    """The task-local values of the caller."""
 
     __slots__ = ()
 
     def get(self, name: str, default: Any = None) -> Any:
-        """A copy of a value.
+        """Return a copy of a value.
 
         Args:
             name: Its name.
@@ -180,7 +180,7 @@ class TaskValues:
         VALUES.set(MappingProxyType({**VALUES.get(), name: kept}))
 
     def delete(self, name: str) -> bool:
-        """Forget a value, in the same extent as `set`; False when there is none."""
+        """Remove a value, in the same scope as `set`; return False when there is none."""
         values = dict(VALUES.get())
         is_there = name in values
         values.pop(name, None)
@@ -188,7 +188,7 @@ class TaskValues:
         return is_there
 
     def names(self) -> tuple[str, ...]:
-        """The names that have values, in the order in which they were first set."""
+        """Return the names that have values, in the order in which they were first set."""
         return tuple(VALUES.get())
 
 
@@ -196,12 +196,12 @@ _VALUES_OF_CALLER = TaskValues()
 
 
 def task_values() -> TaskValues:
-    """The task-local values of the caller."""
+    """Return the task-local values of the caller."""
     return _VALUES_OF_CALLER
 
 
 class _Place(NamedTuple):
-    """The place of the caller among tasks.
+    """The position of the caller among tasks.
 
     Args:
         node: Its task; None for the root of its event loop.
@@ -255,13 +255,13 @@ class CurrentTask:
         """The mailbox of the task: the one its handle has.
 
         Raises:
-            TaskError: Nobody has said how mailboxes are made.
+            TaskError: No hooks for mailboxes are installed.
         """
         return self._node.mailbox
 
 
 def current_task() -> CurrentTask:
-    """The task that the caller is part of.
+    """Return the task that the caller is part of.
 
     Raises:
         anyio.NoEventLoopError: The caller is in no task and no run, and in a thread without an event loop.
@@ -284,8 +284,8 @@ def current_task() -> CurrentTask:
 def cancel_requested() -> bool:
     """Whether the task of the caller was asked to end, or is being cancelled.
 
-    For work that ends by itself at a good moment: a loop between two items, a function in a worker thread. A
-    task is asked to end when its handle is cancelled, gracefully or not, and when its owner is.
+    For work that ends by itself at a convenient point: a loop between two items, a function in a worker
+    thread. A task is asked to end when its handle is cancelled, gracefully or not, and when its owner is.
     """
     node = _place.get().node
     return (node is not None and node.request is not None) or _is_cancelled()
@@ -304,10 +304,10 @@ def raise_if_cancel_requested() -> None:
 
 @contextmanager
 def asked_to_end(listener: Callable[[], object]) -> Generator[None, None, None]:
-    """Learn in the block that the task of the caller is asked to end; at once when it was before.
+    """Call a listener when the task of the caller is asked to end; at once if it was asked before.
 
     Args:
-        listener: Is called then, perhaps twice, and in another thread when the caller is in one.
+        listener: Called then, maybe twice, and in another thread if the caller is in one.
     """
     node = _place.get().node
     if node is None:
@@ -324,7 +324,7 @@ def asked_to_end(listener: Callable[[], object]) -> Generator[None, None, None]:
 
 @contextmanager
 def controlled_by(control: TaskControl) -> Generator[None, None, None]:
-    """Let what runs in the block be steered from the handle of the task. The innermost such block is.
+    """Let work in the block be steered from the handle of the task. The innermost such block applies.
 
     Args:
         control: The control that steers it.
@@ -339,9 +339,9 @@ def controlled_by(control: TaskControl) -> Generator[None, None, None]:
 
 @contextmanager
 def open_task_root(name: str) -> Generator[None, None, None]:
-    """Make what happens in the block a task of its own that is nobody's child, as a run is.
+    """Make the block a task of its own without a parent, like a run.
 
-    Inside another task it is a task below that. Task-local values set inside are forgotten outside.
+    Inside another task it is a task below that. Task-local values set inside are dropped outside.
 
     Args:
         name: Its name.
@@ -359,17 +359,17 @@ def open_task_root(name: str) -> Generator[None, None, None]:
 
 
 def enter_node(node: TaskNode) -> None:
-    """Be a task from now on: called once, in the context of the task that begins."""
+    """Enter a task: called once, in the context of the task that begins."""
     _place.set(_Place(node))
 
 
 def enter_positions(positions: Positions) -> None:
-    """Be a part of the present task with positions of its own: called once, in the context of that part."""
+    """Enter a part of the current task with its own positions: called once, in the context of that part."""
     _place.set(_place.get()._replace(positions=positions))
 
 
 def find_positions() -> Positions:
-    """The positions that give ids to tasks the caller starts: below its task, or below its part of that.
+    """Return the positions that give ids to tasks the caller starts: below its task, or its part of that.
 
     Raises:
         anyio.NoEventLoopError: There is no task, and no event loop to make a root for.
@@ -379,9 +379,9 @@ def find_positions() -> Positions:
 
 @contextmanager
 def on_foreign_loop() -> Generator[None, None, None]:
-    """Carry something out on a portal thread for its caller.
+    """Run the block on a portal thread for its caller.
 
-    The task of the caller belongs to another event loop, so its handle must not touch what happens here.
+    The task of the caller belongs to another event loop, so its handle must not affect the block.
     """
     token = _place.set(_place.get()._replace(is_elsewhere=True))
     try:
@@ -396,7 +396,7 @@ def is_on_foreign_loop() -> bool:
 
 
 def find_node() -> TaskNode:
-    """The task that the caller is part of.
+    """Return the task that the caller is part of.
 
     Raises:
         anyio.NoEventLoopError: There is none, and no event loop to make a root for.
@@ -434,5 +434,5 @@ def _is_thread_cancelled() -> bool:
     except BaseException as error:
         if isinstance(error, Exception):
             raise
-        return True  # the backend's own cancellation, whose class cannot be asked for in a thread
+        return True  # the backend's own cancellation, whose class is not available in a thread
     return False

@@ -1,9 +1,9 @@
-"""A task from pending to its end, and its handle: its result, its status, the ways to steer and end it.
+"""State of a task from pending to its end, and its handle: result, status, and ways to steer and end it.
 
     pending ──► running ──► completed | failed | cancelled
        └──────────────────────────────────────► cancelled
 
-Whoever runs the task says what happened (`tasks`); whoever holds its handle asks.
+The code that runs the task reports what happened (`tasks`); holders of its handle query it.
 """
 
 from collections.abc import Callable, Generator
@@ -21,7 +21,7 @@ from .task_node import TaskControl, TaskMailbox, TaskNode
 Result = TypeVar("Result")
 
 TaskStatus: TypeAlias = Literal["pending", "running", "suspended", "completed", "failed", "cancelled"]
-"""`suspended`: what the task runs is parked and waits to be resumed."""
+"""`suspended`: the work of the task is parked and waits to be resumed."""
 
 
 class TaskState(Generic[Result]):
@@ -30,9 +30,9 @@ class TaskState(Generic[Result]):
     Args:
         node: The node of the task.
         on_end: Called with the state when the task has ended.
-        on_claim: Called with the state when somebody has learned by awaiting it how the task ended.
-        on_abandon: Called with the state when those who awaited it went without learning how it ended,
-            whether it has ended or not.
+        on_claim: Called with the state when an awaiting task has learned how the task ended.
+        on_abandon: Called with the state when all awaiting tasks left without learning how it ended, whether
+            it has ended or not.
     """
 
     def __init__(
@@ -75,15 +75,15 @@ class TaskState(Generic[Result]):
 
     @property
     def is_awaited(self) -> bool:
-        """Whether somebody awaits how the task ends, at this moment or earlier."""
+        """Whether the task is, or was, awaited."""
         return self.is_claimed or self._waiting > 0
 
     def cancel(self, reason: str | None, *, forced: bool = False) -> bool:
-        """Cancel the task; one that has not begun never will. False when it has ended already.
+        """Cancel the task; one that has not started never will. Return False when it has already ended.
 
         Args:
-            reason: The reason. Only the first one that somebody gives counts.
-            forced: Whether the task had its time to end by itself.
+            reason: The reason. Only the first one given counts.
+            forced: Whether the task had time to end by itself.
         """
         if self.is_ended:
             return False
@@ -93,48 +93,48 @@ class TaskState(Generic[Result]):
             self.end_cancelled()
         else:
             self.scope.cancel(self._reason)
-        # Last, so that what is parked is cancelled where it stands and not woken.
+        # Last, so that parked work is cancelled where it is and not woken.
         self.node.ask_to_end(self._reason)
         return True
 
     def note_reason(self, reason: str | None) -> None:
-        """Remember why the task is cancelled, unless a reason is known, from what asked it to end before."""
+        """Remember the reason for the cancellation, unless an earlier request to end already gave one."""
         if self._reason is None and self.node.request is not None:
             self._reason = self.node.request.reason
         if self._reason is None:
             self._reason = reason
 
     def begin(self) -> None:
-        """The task begins, in the task of the caller."""
+        """Mark the task as started, in the task of the caller."""
         self._phase = "running"
         if self.node.writer is not None:
             self.node.writer.change_state("running")
         self._anyio_task_id = anyio.get_current_task().id
 
     def complete(self, result: Result) -> None:
-        """The task has returned."""
+        """Record that the task has returned."""
         self._result = result
         self._end("completed")
 
     def fail(self, error: BaseException) -> None:
-        """The task has raised."""
+        """Record that the task has raised."""
         self.error, self._traceback = error, error.__traceback__
         self._end("failed")
 
     def end_cancelled(self, reason: str | None = None) -> None:
-        """The task has ended because it was cancelled, or never begins for that reason.
+        """Record that the task ended because it was cancelled, or never starts for that reason.
 
         Args:
-            reason: The reason, for when nobody who cancelled it has given one.
+            reason: The reason to use when the cancellation gave none.
         """
         self.note_reason(reason)
         self._end("cancelled")
 
     def refuse_own_task(self) -> None:
-        """Refuse to wait for the end of the task in the task itself.
+        """Raise if the task would wait for its own end.
 
         Raises:
-            TaskAwaitsItselfError: The caller is the task, and has not ended.
+            TaskAwaitsItselfError: The caller is the task, and it has not ended.
         """
         if not self.is_ended and anyio.get_current_task().id == self._anyio_task_id:
             raise TaskAwaitsItselfError(f"task {self.node.id} waits for its own end, which would never come")
@@ -152,20 +152,20 @@ class TaskState(Generic[Result]):
         if self._ended is None:
             self._ended = anyio.Event()
         await self._ended.wait()
-        await checkpoint_if_cancelled()  # what cancelled the task may have cancelled the caller, too
+        await checkpoint_if_cancelled()  # the cancellation of the task may have cancelled the caller, too
 
     async def wait_result(self) -> Result:
-        """Wait until the task has ended, and learn how.
+        """Wait until the task has ended, and return or raise its outcome.
 
         Raises:
             TaskCancelledError: It was cancelled.
             TaskAwaitsItselfError: The caller is the task.
-            BaseException: Whatever it raised.
+            BaseException: Any exception that it raised.
         """
         self._waiting += 1
         try:
             await self.wait_ended()
-        except BaseException:  # cancelled, maybe in the moment in which the task failed
+        except BaseException:  # cancelled, maybe at the moment when the task failed
             self._leave()
             if not self.is_awaited:
                 self._on_abandon(self)
@@ -176,12 +176,12 @@ class TaskState(Generic[Result]):
         if self._phase == "cancelled":
             raise self._cancelled_error()
         if self.error is not None:
-            # Each who awaits it sees where it was raised, and not the way it took to others.
+            # Each caller sees where the error was raised, without the frames of other callers.
             raise self.error.with_traceback(self._traceback)
         return cast("Result", self._result)
 
     async def wait_delivered(self) -> None:
-        """Wait until nobody waits any more; soon, once the task has ended."""
+        """Wait until no task awaits it any more; soon, once the task has ended."""
         while self._waiting:
             if self._delivered is None:
                 self._delivered = anyio.Event()
@@ -216,15 +216,15 @@ Result_co = TypeVar("Result_co", covariant=True)
 
 
 class TaskHandle(Generic[Result_co]):
-    """A task, for those who did not write it. `start` gives it.
+    """Handle of a started task. `start` returns it.
 
-    `await handle` gives what the task returned, or raises what it raised; any number of tasks may await it,
-    at any time, also when the block of the task is over. Who is cancelled while awaiting it does not cancel
-    the task. Awaiting a cancelled task raises `TaskCancelledError`, which cancels nobody.
+    `await handle` returns what the task returned, or raises what it raised; any number of tasks may await it,
+    at any time, also after the block of the task has ended. A cancelled await does not cancel the task.
+    Awaiting a cancelled task raises `TaskCancelledError`, which cancels nothing.
 
-    What the task runs is steered, suspended and stopped from here. When it runs several such things at once,
-    two natural steps in a `gather` for instance, the handle controls the one that began last of those that
-    still run: start each in a task of its own to control each.
+    The handle steers, suspends and stops the work of the task. If the task runs several pieces of such work
+    at once, for instance two natural steps in a `gather`, the handle controls the most recent one that still
+    runs: start each in a task of its own to control each.
 
     A handle belongs to the event loop of its task.
     """
@@ -242,7 +242,7 @@ class TaskHandle(Generic[Result_co]):
 
     @property
     def id(self) -> str:
-        """The id of the task, by its position: `run/tasks[0]/fetch[3]`. Given by `start`, in its order."""
+        """The id of the task, by its position: `run/tasks[0]/fetch[3]`. Assigned by `start`, in order."""
         return self._state.node.id
 
     @property
@@ -262,15 +262,15 @@ class TaskHandle(Generic[Result_co]):
 
     @property
     def mailbox(self) -> TaskMailbox:
-        """The mailbox of the task, the one it has as `current_task().mailbox`. Closed when it has ended.
+        """The mailbox of the task, also available as `current_task().mailbox`. Closed when it has ended.
 
         Raises:
-            TaskError: Nobody has said how mailboxes are made.
+            TaskError: No hooks for mailboxes are installed.
         """
         return self._state.node.mailbox
 
     async def wait_ended(self) -> None:
-        """Wait until the task has ended, in whatever way. Its failure still counts as awaited by nobody.
+        """Wait until the task has ended, in whatever way. This does not count as awaiting its failure.
 
         Raises:
             TaskAwaitsItselfError: The caller is the task.
@@ -278,35 +278,35 @@ class TaskHandle(Generic[Result_co]):
         await self._state.wait_ended()
 
     def cancel(self, reason: str | None = None) -> bool:
-        """Cancel the task at its next checkpoint. One that has not begun never begins.
+        """Cancel the task at its next checkpoint. One that has not started never will.
 
-        A task that returns or raises all the same ends so. A worker thread cannot be interrupted: it may ask
-        `cancel_requested`.
+        A task that returns or raises anyway ends that way. A worker thread cannot be interrupted: it may
+        check `cancel_requested`.
 
         Args:
             reason: The reason, for those who await the task. The first reason counts.
 
         Returns:
-            Whether it was in time: False when the task had ended.
+            Whether it was in time: False when the task had already ended.
         """
         return self._state.cancel(reason)
 
     async def cancel_gracefully(self, grace_seconds: float, reason: str | None = None) -> TaskStatus:
-        """Ask the task to end by itself, and cancel it when it has not after its grace.
+        """Ask the task to end by itself, and cancel it if it has not ended after its grace.
 
         The task sees `cancel_requested()`, as do the tasks it owns; a natural step finishes its turn. A task
-        that has not begun never begins. When the caller is cancelled meanwhile, the task stays asked to end
-        and is not cancelled.
+        that has not started never starts. If the caller is cancelled meanwhile, the request to end remains,
+        and the task is not cancelled.
 
         Args:
-            grace_seconds: The time that it has, in seconds.
+            grace_seconds: The time before it is cancelled, in seconds.
             reason: The reason, for those who await the task. The first reason counts.
 
         Returns:
-            How the task has ended.
+            The final status of the task.
 
         Raises:
-            InvalidLimitError: The grace is not a number of seconds, or negative.
+            InvalidLimitError: The grace is not a number of seconds, or is negative.
             TaskAwaitsItselfError: The caller is the task.
         """
         checked_seconds(grace_seconds, what="the grace")
@@ -323,62 +323,62 @@ class TaskHandle(Generic[Result_co]):
         return state.status
 
     def steer(self, *content: Any) -> None:
-        """Deliver content to what the task runs, at its next boundary: for a step its next turn.
+        """Deliver content to the work of the task, at its next boundary: for a step its next turn.
 
         Raises:
-            NothingToControlError: The task runs nothing that can be steered at present.
+            NothingToControlError: The task currently runs nothing that can be steered.
             TaskEndedError: The task has ended.
         """
         self._control().steer(*content)
 
     async def snapshot(self) -> Any:
-        """An immutable view of what the task runs.
+        """Return an immutable view of the work of the task.
 
         Raises:
-            NothingToControlError: The task runs nothing that can be looked at at present.
+            NothingToControlError: The task currently runs nothing that can be inspected.
             TaskEndedError: The task has ended.
         """
-        await checkpoint_if_cancelled()  # what ended the task may have cancelled the caller, too
+        await checkpoint_if_cancelled()  # the end of the task may have cancelled the caller, too
         return await self._control().snapshot()
 
     def suspend(self) -> None:
-        """Park what the task runs at its next boundary. Doing so again changes nothing.
+        """Park the work of the task at its next boundary. Doing so again has no effect.
 
         Raises:
-            NothingToControlError: The task runs nothing that can be suspended at present.
+            NothingToControlError: The task currently runs nothing that can be suspended.
             TaskEndedError: The task has ended.
         """
         self._control().suspend()
 
     async def wait_suspended(self) -> None:
-        """Wait until what the task runs is parked.
+        """Wait until the work of the task is parked.
 
         Raises:
-            NothingToControlError: The task runs nothing that can be suspended at present.
-            TaskEndedError: The task has ended, or what it ran ended before it was parked.
+            NothingToControlError: The task currently runs nothing that can be suspended.
+            TaskEndedError: The task has ended, or its work ended before it was parked.
         """
-        await checkpoint_if_cancelled()  # what ended the task may have cancelled the caller, too
+        await checkpoint_if_cancelled()  # the end of the task may have cancelled the caller, too
         await self._control().wait_suspended()
 
     def resume(self, input: Any = None) -> None:
-        """Let what the task runs go on.
+        """Let the work of the task continue.
 
         Args:
-            input: The message to deliver when it goes on; None for none.
+            input: The message to deliver when it continues; None for none.
 
         Raises:
             NotSuspendedError: It is not suspended.
-            AlreadyResumedError: It was resumed already and has not gone on yet.
-            NothingToControlError: The task runs nothing that can be resumed at present.
+            AlreadyResumedError: It was already resumed and has not continued yet.
+            NothingToControlError: The task currently runs nothing that can be resumed.
             TaskEndedError: The task has ended.
         """
         self._control().resume(input)
 
     def stop(self, reason: str) -> None:
-        """Ask what the task runs to fail at its next boundary.
+        """Ask the work of the task to fail at its next boundary.
 
         Raises:
-            NothingToControlError: The task runs nothing that can be stopped at present.
+            NothingToControlError: The task currently runs nothing that can be stopped.
             TaskEndedError: The task has ended.
         """
         self._control().stop(reason)

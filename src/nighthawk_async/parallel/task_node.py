@@ -1,9 +1,9 @@
-"""State of a living task: its identity, its cancellation, its control.
+"""State of a task in the tree: its identity, its cancellation, its control.
 
-It neither runs nor cancels anything (`tasks`).
+It neither runs nor cancels anything (`tasks` does).
 
-Work of a task can be steered, suspended and stopped from its handle, when it registers a control, as a
-natural step does. Tasks know nothing of mailboxes, namespaces or runs. Whoever joins them installs hooks,
+Work of a task can be steered, suspended and stopped from its handle if it registers a control, as a natural
+step does. Tasks know nothing of mailboxes, namespaces or runs. The code that connects them installs hooks,
 once, when it is imported. Without hooks tasks have no mailbox, and run, scope and step are unknown.
 """
 
@@ -30,30 +30,30 @@ class TaskControl(Protocol):
         ...
 
     async def snapshot(self) -> Any:
-        """An immutable view of it at one moment."""
+        """Return an immutable view of it at one moment."""
         ...
 
     def suspend(self) -> None:
-        """Ask it to park at its next boundary. Asking again changes nothing."""
+        """Ask it to park at its next boundary. Asking again has no effect."""
         ...
 
     async def wait_suspended(self) -> None:
         """Wait until it is parked.
 
         Raises:
-            TaskEndedError: It ended before.
+            TaskEndedError: It ended before it was parked.
         """
         ...
 
     def resume(self, input: Any = None) -> None:
-        """Let it go on.
+        """Let it continue.
 
         Args:
-            input: The message to deliver when it goes on; None for none.
+            input: The message to deliver when it continues; None for none.
 
         Raises:
             NotSuspendedError: It is not suspended.
-            AlreadyResumedError: It was resumed already and has not gone on yet.
+            AlreadyResumedError: It was already resumed and has not continued yet.
         """
         ...
 
@@ -67,7 +67,7 @@ class TaskControl(Protocol):
 
 
 class TaskMailbox(Protocol):
-    """The mailbox of a task: any that has these methods."""
+    """The mailbox of a task: any object with these methods."""
 
     async def send(self, message: Any, /) -> None:
         """Wait until the message can be sent, and send it."""
@@ -96,14 +96,15 @@ def _find_nothing() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskHooks:
-    """Additions of other rooms to tasks.
+    """Extensions of tasks by other packages.
 
     Args:
-        make_mailbox: Makes the mailbox of a task from its id, when it is first asked for; it is closed when
-            the task ends. None: tasks have no mailbox.
-        open_scope: Gives what is entered around a block of tasks, and left after its last task has ended.
-        find_execution: Gives the identity of the run, scope and step of the caller; None outside every run.
-        find_usage: Gives what was used so far around the caller; None where nothing counts. Of values that
+        make_mailbox: Makes the mailbox of a task from its id, on first access; it is closed when the task
+            ends. None: tasks have no mailbox.
+        open_scope: Returns a context manager to enter around a block of tasks, left after its last task has
+            ended.
+        find_execution: Returns the identity of the run, scope and step of the caller; None outside every run.
+        find_usage: Returns the usage so far in the caller's context; None where nothing counts it. If values
             can be subtracted, progress shows the difference.
     """
 
@@ -118,29 +119,29 @@ class _Installed:
 
 
 def get_task_hooks() -> TaskHooks:
-    """The hooks in force."""
+    """Return the active hooks."""
     return _Installed.hooks
 
 
 def install_task_hooks(hooks: TaskHooks) -> TaskHooks:
-    """Put hooks in force, for every event loop of the process; gives those that were before."""
+    """Activate hooks for every event loop of the process; return the previous ones."""
     before, _Installed.hooks = _Installed.hooks, hooks
     return before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelRequest:
-    """A task was asked to end.
+    """A request for a task to end.
 
     Args:
-        reason: The reason; None when nobody gave one.
+        reason: The reason; None when none was given.
     """
 
     reason: str | None
 
 
 class Positions:
-    """Gives ids by position: the third `fetch` under `run` is `run/fetch[2]`, whoever runs first.
+    """Assigns ids by position: the third `fetch` under `run` is `run/fetch[2]`, whatever the scheduling.
 
     Args:
         path: The id under which the positions are.
@@ -153,7 +154,7 @@ class Positions:
         self._counts: dict[str, int] = {}
 
     def take(self, kind: str) -> str:
-        """The id of the next of a kind."""
+        """Return the id of the next of a kind."""
         index = self._counts.get(kind, 0)
         self._counts[kind] = index + 1
         return f"{self.path}/{kind}[{index}]"
@@ -166,8 +167,8 @@ class TaskNode:
         id: Its id, unique below its root.
         name: Its name.
         parent: The task that started it; None for a root.
-        owner: The task whose block it belongs to, and which does not end before it: what asks the owner to
-            end asks the task too. None for a root.
+        owner: The task whose block it belongs to, and which does not end before it: a request for the owner
+            to end applies to the task too. None for a root.
     """
 
     __slots__ = (
@@ -194,8 +195,8 @@ class TaskNode:
         self.root_id: str = id if parent is None else parent.root_id
         self.positions = Positions(id)
         self.request: CancelRequest | None = None
-        self.writer: NodeWriter | None = None  # where somebody watches the task
-        self.on_controlled: Callable[[bool], object] | None = None  # told whether something can be controlled
+        self.writer: NodeWriter | None = None  # when there are observers
+        self.on_controlled: Callable[[bool], object] | None = None  # called with whether it is controllable
         self.listeners: list[Callable[[], object]] = []  # called when the task is asked to end
         self._owner = owner
         self._owned: dict[TaskNode, None] = {}
@@ -216,7 +217,7 @@ class TaskNode:
         """The mailbox of the task; closed when the task has ended.
 
         Raises:
-            TaskError: Nobody has said how mailboxes are made.
+            TaskError: No hooks for mailboxes are installed.
         """
         if self._mailbox is None:
             make = get_task_hooks().make_mailbox
@@ -240,10 +241,10 @@ class TaskNode:
             node.ask_to_end(reason)
 
     def add_control(self, control: TaskControl) -> None:
-        """Let what runs in the task be controlled.
+        """Let work that runs in the task be controlled.
 
         Raises:
-            TaskError: It is controlled already.
+            TaskError: It is already controlled.
         """
         if id(control) in self._controls:
             raise TaskError(f"task {self.id} is controlled by {control!r} already")
@@ -254,13 +255,13 @@ class TaskNode:
             control.request_cancel(self.request.reason)
 
     def remove_control(self, control: TaskControl) -> None:
-        """It has ended."""
+        """Remove the control of work that has ended."""
         del self._controls[id(control)]
         if self.on_controlled is not None and not self._controls:
             self.on_controlled(False)
 
     def end(self) -> None:
-        """The task has ended."""
+        """End the task."""
         self._is_ended = True
         if self._owner is not None:
             self._owner._owned.pop(self, None)

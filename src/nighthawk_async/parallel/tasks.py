@@ -5,11 +5,11 @@
         score = tasks.start(rate, url, name="score")
         print(await page, await score)
 
-Tasks end with their owner: leaving the block cancels those that nobody awaits, and waits until they have
-ended. What is wanted is awaited, or waited for with `at_end="wait"`. A task fails alone: its error is kept
-for whoever awaits its handle, and the others go on, because awaiting it may be prepared for the error. Once
-the body has ended, a failure that nobody awaits cancels the rest; every failure that nobody has awaited by
-the end is raised there. What ends the program (`sys.exit`, Ctrl-C) ends the body and the tasks at once.
+Tasks end with their owner: leaving the block cancels those that are not awaited, and waits until they have
+ended. To keep a task, await it or use `at_end="wait"`. A task fails alone: its error is kept for the code
+that awaits its handle, which may be prepared for the error, and the others continue. Once the body has ended,
+a failure that is not awaited cancels the rest; every failure that was not awaited by the end is raised there.
+An exception that ends the program (`sys.exit`, Ctrl-C) ends the body and the tasks at once.
 """
 
 import math
@@ -36,7 +36,7 @@ _FROM_OUTSIDE = "its block was cancelled"
 
 
 async def run_task(state: TaskState[Any], function: Callable[..., Any], args: tuple[object, ...]) -> None:
-    """Run a task. How it ends is kept in its state; only a cancellation from outside goes further."""
+    """Run a task. Its outcome is kept in its state; only a cancellation from outside is raised."""
     try:
         with state.scope:
             await _run(state, function, args)
@@ -49,7 +49,7 @@ async def run_task(state: TaskState[Any], function: Callable[..., Any], args: tu
     except Exception as error:
         _end_with(state, error)
     except BaseException as error:
-        # On Trio, errors raised during a cancellation from outside come in one group with it.
+        # On Trio, errors raised during a cancellation from outside are in one group with it.
         rest = without_cancellations(error)
         if rest is None:
             state.end_cancelled(_FROM_OUTSIDE)
@@ -62,7 +62,7 @@ async def run_task(state: TaskState[Any], function: Callable[..., Any], args: tu
 async def _run(state: TaskState[Any], function: Callable[..., Any], args: tuple[object, ...]) -> None:
     if state.is_ended:
         return
-    await checkpoint_if_cancelled()  # what is around the block may be cancelled before the task begins
+    await checkpoint_if_cancelled()  # a scope around the block may be cancelled before the task starts
     state.begin()
     enter_node(state.node)
     if state.node.writer is None:
@@ -73,7 +73,7 @@ async def _run(state: TaskState[Any], function: Callable[..., Any], args: tuple[
 
 
 def _end_with(state: TaskState[Any], error: Exception) -> None:
-    """A task that was asked to end, and then raises that some task was cancelled, has ended for that."""
+    """End a task with an error: cancelled if it was asked to end and raised `TaskCancelledError`."""
     if state.node.request is not None and _says_cancelled(error):
         state.end_cancelled()
     else:
@@ -127,7 +127,7 @@ class Tasks:
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:  # what the body raised goes on by itself, which type checkers learn from None
+    ) -> None:  # the body's exception propagates by itself; None tells type checkers so
         try:
             await self._leave(exc)
         except BaseException as error:
@@ -163,7 +163,7 @@ class Tasks:
         self, function: Callable[[*Arguments], Result], *args: *Arguments, name: str | None = None
     ) -> TaskHandle[Result]: ...
     def start(self, function: Callable[..., Any], *args: Any, name: str | None = None) -> TaskHandle[Any]:
-        """Start a task. It runs from the next checkpoint of the caller on.
+        """Start a task. It runs from the caller's next checkpoint on.
 
         The context variables and task-local values of the caller flow in. A synchronous function runs in a
         worker thread.
@@ -171,10 +171,10 @@ class Tasks:
         Args:
             function: The function to run, async or not.
             args: Its arguments; `functools.partial` takes keyword arguments.
-            name: Its name; that of the function when None. The id of the task is made of it.
+            name: Its name, from which its id is made; None for that of the function.
 
         Raises:
-            TasksClosedError: The block is not entered yet, or is over.
+            TasksClosedError: The block is not entered yet, or has ended.
             ValueError: The name is empty, or contains `/`, `[` or `]`.
         """
         if self._phase not in ("open", "leaving"):
@@ -195,7 +195,7 @@ class Tasks:
         return TaskHandle(state)
 
     def cancel(self, reason: str | None = None) -> None:
-        """Cancel every task that has not ended. Further ones can be started.
+        """Cancel every task that has not ended. More tasks can be started.
 
         Args:
             reason: The reason, for those who await the tasks.
@@ -206,20 +206,20 @@ class Tasks:
     async def _run(
         self, state: TaskState[Any], function: Callable[..., Any], args: tuple[object, ...]
     ) -> None:
-        self._end_unless_awaited(state)  # who started it may have begun to await it since
+        self._end_unless_awaited(state)  # it may have been awaited since it was started
         await run_task(state, function, args)
 
     def _make_node(self, name: str) -> TaskNode:
-        """The place of a task: among the tasks of the block, or below whatever other task or item starts it.
+        """Make the node of a task: below the block, or below the other task or item that starts it.
 
-        Otherwise the ids of tasks that several others start would depend on who comes first.
+        Otherwise the ids of tasks that several others start would depend on scheduling.
         """
         here = find_positions()
         positions = self._positions if here is self._enclosing else here
         return TaskNode(id=positions.take(name), name=name, parent=find_node(), owner=self._owner)
 
     def _decide_at_end(self, exc: BaseException | None) -> None:
-        """The body has ended: what becomes of the tasks that have not."""
+        """Decide, once the body has ended, how to end the remaining tasks."""
         if exc is not None:
             is_cancelled = isinstance(exc, get_cancelled_exc_class())
             self._cancel_rest(f"its block was {'cancelled' if is_cancelled else 'left by an error'}")
@@ -231,12 +231,12 @@ class Tasks:
                 self._end_unless_awaited(state)
 
     def _end_unless_awaited(self, state: TaskState[Any]) -> None:
-        """Cancel a task when the block has come to its end, is to cancel then, and nobody awaits the task."""
+        """Cancel a task when the block has ended, `at_end` is "cancel", and the task is not awaited."""
         if self._spares_awaited_only and not state.is_awaited:
             state.cancel(_OVER)
 
     async def _wait_for_tasks(self, exc: BaseException | None) -> BaseException | None:
-        """Wait until every task has ended; gives what the block is left by, failures of tasks apart."""
+        """Wait until every task has ended; return the exception of the block, without task failures."""
         # An error of the body has cancelled the tasks one by one, and is raised here, with their failures.
         shown = exc if isinstance(exc, get_cancelled_exc_class()) else None
         try:
@@ -254,13 +254,13 @@ class Tasks:
             state.end_cancelled("its block was cancelled")
 
     async def _wait_for_awaiters(self) -> None:
-        """Let those learn of failures who were awaiting them, so that none is raised twice or by nobody."""
+        """Let awaiting tasks receive failures, so that each failure is raised exactly once."""
         with anyio.CancelScope(shield=True):
             for state in tuple(self._failed):
                 await state.wait_delivered()
 
     def _cancel_rest(self, reason: str) -> None:
-        """Cancel the tasks, those too that they start while they end."""
+        """Cancel the tasks, including those that they start while they end."""
         self._ending = reason
         self.cancel(reason)
 
@@ -278,7 +278,7 @@ class Tasks:
             self._end_unless_awaited(state)
 
     def _note_failure(self, state: TaskState[Any]) -> None:
-        """A task has failed: what becomes of the others."""
+        """Handle the failure of a task: cancel the others if necessary."""
         self._failed[state] = None
         if not isinstance(state.error, Exception):
             self._task_group.cancel_scope.cancel("a task ends the program")  # the body too
@@ -287,28 +287,28 @@ class Tasks:
         self._cancel_rest("another task of its block failed")
 
     def _note_claim(self, state: TaskState[Any]) -> None:
-        if isinstance(state.error, Exception):  # what ends the program is nobody's own affair
+        if isinstance(state.error, Exception):  # an exception that ends the program cannot be claimed
             self._failed.pop(state, None)
 
 
 def open_tasks(name: str = "tasks", *, at_end: Literal["cancel", "wait"] = "cancel") -> Tasks:
-    """A block in which tasks can be started that have handles.
+    """Open a block in which tasks with handles can be started.
 
-    Tasks end with their owner. Leaving the block cancels those that nobody awaits, with the reason `its
-    block has ended`, and waits until they have ended; await the handles of those whose work is wanted, or
-    have the block wait for all. An error or a cancellation of the body cancels every task.
+    Tasks end with their owner. Leaving the block cancels those that are not awaited, with the reason `its
+    block has ended`, and waits until they have ended; await the handles of the tasks you need, or have the
+    block wait for all. An error or a cancellation of the body cancels every task.
 
-    A task fails alone: its error is kept for whoever awaits its handle, and the others go on. Once the body
-    has ended, a failure that nobody awaits cancels the rest. At the end every failure that nobody awaited is
-    raised, of tasks that failed before the end or while they were cancelled: a single one as it is, several
-    in an exception group, together with an error of the body. An error takes the place of a cancellation, as
-    it does in a `finally` clause. Tasks that were cancelled are no failures.
+    A task fails alone: its error is kept for the code that awaits its handle, and the others continue. Once
+    the body has ended, a failure that is not awaited cancels the rest. At the end every failure that was not
+    awaited is raised, of tasks that failed before the end or while they were cancelled: a single one as it
+    is, several in an exception group, together with an error of the body. An error replaces a cancellation,
+    as it does in a `finally` clause. Cancelled tasks are not failures.
 
     Args:
         name: The name of the block in the ids of its tasks.
-        at_end: The effect of leaving the block normally: `cancel` the tasks that nobody awaits, or `wait` for
-            all. A task that somebody awaits is cancelled as soon as nobody does any more, and one that is
-            started from then on when nobody awaits it before it begins.
+        at_end: The effect of leaving the block normally: `cancel` the tasks that are not awaited, or `wait`
+            for all. An awaited task is cancelled as soon as it is no longer awaited, and a task that is
+            started from then on if it is not awaited before it starts.
 
     Returns:
         A context manager, for `async with`, that gives the block.

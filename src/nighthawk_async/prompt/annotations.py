@@ -1,7 +1,7 @@
 """Type annotations and default values as text, without running the code of either.
 
-For ordinary annotations the text is the one `inspect` prints; `repr` is called only on objects whose class
-belongs to the standard library. What cannot be shown that way is `...`, as in a stub file.
+For ordinary annotations the text is that of `inspect`; `repr` is called only on objects whose class belongs
+to the standard library. Anything that cannot be shown that way is `...`, as in a stub file.
 """
 
 import ast
@@ -51,7 +51,7 @@ _PARAMETERIZED_EXAMPLES: tuple[Any, ...] = (
     typing.Unpack[tuple[int, ...]],
     typing_extensions.Unpack[tuple[int, ...]],
 )
-"""One of each way to write a parameterized type; the older ways are objects of other classes."""
+"""One example of each way to write a parameterized type; the older ways give objects of other classes."""
 
 _PARAMETERIZED_TYPES = {id(type(cast(object, example))) for example in _PARAMETERIZED_EXAMPLES}
 _BARE_EXAMPLES: tuple[object, ...] = tuple(
@@ -68,12 +68,12 @@ _LITERAL_TYPES = {id(kind) for kind in (str, bytes, int, float, complex, bool, t
 
 
 def is_type_alias(value: object) -> bool:
-    """Tell whether a value is what a `type` statement makes (PEP 695)."""
+    """Whether a value was made by a `type` statement (PEP 695)."""
     return id(type(value)) in _ALIAS_TYPES
 
 
 def is_type_expression(value: object) -> bool:
-    """Tell whether a value is a parameterized type such as `list[int]` or `int | None`."""
+    """Whether a value is a parameterized type such as `list[int]` or `int | None`."""
     return id(type(value)) in _PARAMETERIZED_TYPES
 
 
@@ -84,16 +84,16 @@ def written_type(
 
     Args:
         annotation: The type; metadata of `Annotated` is left out. The names in a text are looked up and
-            written anew; a text in which that is not possible stands for itself.
+            rewritten; a text in which that is not possible is kept.
         names: The names by which the block writes types; None for the names that they have where they are
             defined.
-        namespace: The values of names in texts, those of the module where the annotation stands.
+        namespace: The values of names in texts, those of the module of the annotation.
     """
     return _TypeWriter(names or TypeNames(), namespace or {}).text(annotation)
 
 
 class _TypeWriter:
-    """Writes types; `depth` says how deep one stands inside another."""
+    """Writes types; `depth` is the nesting depth of a type."""
 
     def __init__(self, names: TypeNames, namespace: Mapping[str, object]) -> None:
         self._names = names
@@ -204,7 +204,7 @@ def _without_metadata(text: str) -> str:
 
 
 def literal_text(value: object) -> str:
-    """A value that may stand in a `Literal`, texts in double quotes.
+    """A value of a `Literal` as text, strings in double quotes.
 
     Args:
         value: The value.
@@ -215,7 +215,7 @@ def literal_text(value: object) -> str:
 
 
 def _member(value: object, path: list[str]) -> object:
-    """Resolve a dotted name below a value, without asking an object for its attributes."""
+    """Resolve a dotted name below a value, without running an object's attribute access."""
     for name in path:
         if has_base(type(value), type):
             value = class_dictionary(cast("type", value)).get(name)

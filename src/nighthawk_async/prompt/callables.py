@@ -2,9 +2,9 @@
 
 Specification 8.2.2, callable values.
 
-Signatures are found without calling user code. `inspect.signature` looks attributes up on whatever it is
-given, which may run properties and `__getattr__`. Here it only ever gets functions, classes with an ordinary
-metaclass, and callables written in C; wrappers and callable instances are followed by hand.
+Signatures are found without calling user code. `inspect.signature` looks attributes up on its argument, which
+may run properties and `__getattr__`. Here it only gets functions, classes with an ordinary metaclass, and
+callables written in C; wrappers and callable instances are followed by hand.
 """
 
 import functools
@@ -99,7 +99,7 @@ def find_signature(value: Callable[..., object], depth: int = 0) -> inspect.Sign
 
     Args:
         value: The callable.
-        depth: The number of wrappers that have been taken off already.
+        depth: The number of wrappers that have been removed already.
     """
     kind = type(value)
     if depth > _MAX_WRAPPERS:
@@ -154,7 +154,7 @@ def _of_partial(partial: functools.partial[object], depth: int) -> inspect.Signa
 
     def stand_in() -> None: ...
 
-    # The stand-in has the signature already found, so nothing of the function itself is looked up again.
+    # The substitute has the signature already found, so the function itself is not inspected again.
     vars(stand_in)["__signature__"] = signature
     return _inspected(functools.partial(stand_in, *partial.args, **partial.keywords))
 
@@ -196,7 +196,7 @@ def _inspected(value: Callable[..., object], *, follow_wrapped: bool = False) ->
             )
         return inspect.signature(value, follow_wrapped=follow_wrapped)
     except Exception:
-        # Whatever a metaclass or a lazily evaluated annotation raises, the callable is still there to be
+        # A metaclass or a lazily evaluated annotation may raise anything, but the callable can still be
         # called; specification 8.2.2 has a rendering for this.
         return None
 
@@ -220,7 +220,7 @@ _DOCUMENTED_IN_C = (types.BuiltinFunctionType, types.MethodDescriptorType, types
 _NATURAL_SENTINEL = "natural\n"
 
 _ASYNC_CALL_MARK = "__nighthawk_async_call__"
-"""An attribute that says of a plain callable that its calls are awaited, as of what `blocking` makes."""
+"""An attribute that marks a plain callable whose calls are awaited, such as one made by `blocking`."""
 
 
 class CallableDescription(Struct, frozen=True, kw_only=True):
@@ -242,7 +242,7 @@ def describe_callable(
 ) -> CallableDescription:
     """Describe a callable without calling any of its code.
 
-    Descriptions of functions and classes are remembered for as long as these live.
+    Descriptions of functions and classes are cached for as long as these live.
 
     Args:
         value: The callable.
@@ -289,10 +289,10 @@ def callable_line(path: str, description: CallableDescription, *, is_ambiguous: 
 
 
 class _Descriptions:
-    """The descriptions of one callable, by how the types in its signature are written.
+    """The descriptions of one callable, by the written forms of the types in its signature.
 
     Args:
-        names: Those with which the first was made, which mention the types of the signature alone.
+        names: The names used for the first description; they note only the types of the signature.
     """
 
     __slots__ = ("_types", "by_spelling")
@@ -369,7 +369,7 @@ def _is_marked_async(value: object) -> bool:
 
 
 def summary_of(value: Callable[..., object]) -> str:
-    """Return the first line of a callable's docstring; empty when it has none that somebody wrote.
+    """Return the first line of a callable's docstring; empty when it has none, or only a generated one.
 
     Args:
         value: The callable.
@@ -385,7 +385,7 @@ def summary_of(value: Callable[..., object]) -> str:
 
 
 def _documentation(value: Callable[..., object]) -> tuple[str, str]:
-    """Return the docstring's beginning, and how it begins when nobody wrote it."""
+    """Return the docstring's beginning, and the beginning of a generated one."""
     kind = type(value)
     if has_base(kind, type):
         cls = cast("type[Any]", value)

@@ -1,8 +1,8 @@
 """Bounded conversion of any Python value into JSON values.
 
-Not a serializer: what it gives is only ever shown. No more of a value is visited than a number of cells (a
-value is a cell, and every few characters of a text another), whatever the value's size, depth or shape, and
-none of its own code runs.
+Not a serializer: the result is only displayed. The number of visited cells is bounded (a value is a cell, and
+every few characters of a text are another), whatever the value's size, depth or shape, and none of its own
+code runs.
 """
 
 import json
@@ -57,12 +57,12 @@ class WholeValue(Struct, frozen=True, kw_only=True):
 
 
 def to_bounded_value(value: object, *, cells: int, show_secrets: bool = False) -> BoundedValue:
-    """Convert a value, all of it when it is small and else an even selection of its parts.
+    """Convert all of a small value, or an even selection of the parts of a larger one.
 
     Args:
         value: Any value.
-        cells: About how many parts to visit.
-        show_secrets: Whether to show what stands under names of secrets.
+        cells: The approximate number of parts to visit.
+        show_secrets: Whether to show values with secret names.
     """
     whole = whole_value(value, cells=cells, with_tables=False, show_secrets=show_secrets)
     if whole is not None:
@@ -80,7 +80,7 @@ def whole_value(
         value: Any value.
         cells: The number of parts that may be visited.
         with_tables: Whether like records become tables.
-        show_secrets: Whether to show what stands under names of secrets.
+        show_secrets: Whether to show values with secret names.
     """
     walk = _Walk(is_selective=False, with_tables=with_tables, show_secrets=show_secrets)
     try:
@@ -97,14 +97,14 @@ def some_parts(value: object, *, cells: int, with_tables: bool, show_secrets: bo
         value: Any value.
         cells: About how many parts to visit.
         with_tables: Whether like records become tables.
-        show_secrets: Whether to show what stands under names of secrets.
+        show_secrets: Whether to show values with secret names.
     """
     walk = _Walk(is_selective=True, with_tables=with_tables, show_secrets=show_secrets)
     return walk.convert(value, cells, 0)[0]
 
 
 def is_container_type(cls: type) -> bool:
-    """Tell whether values of a class are previewed by their items: containers, tables, arrays."""
+    """Whether values of a class are previewed by their items: containers, tables, arrays."""
     return _find_open(cls) is not None or is_frame_type(cls)
 
 
@@ -113,7 +113,7 @@ class _TooLarge(Exception):  # noqa: N818  (not an error: it ends the attempt to
 
 
 class _Opened(Struct, frozen=True):
-    """A container made ready for reading: its length, and its items or its pairs, and more of a frame."""
+    """A container prepared for reading: its length, its items or pairs, and further facts about a frame."""
 
     length: int
     items: Iterator[Any]
@@ -209,7 +209,7 @@ class _Walk:
         return self._assembled(opened, named, values), cells - remaining
 
     def _find_table(self, opened: _Opened, records: list[Any], values: list[Part]) -> Part | None:
-        """The items as something that has a shape."""
+        """The items in a container with a shape."""
         if opened.columns is not None:
             return frame_table(opened.columns, values, length=opened.length, width=opened.width)
         if opened.heading:
@@ -225,12 +225,12 @@ class _Walk:
             raise _TooLarge
         parts = _take(opened.items, min(opened.length, room))
         if self._is_selective and len(parts) > _LEAST_PARTS:
-            # Some parts shown well say more than all of them shown as stumps.
+            # A few parts shown well are more useful than all of them shown as stumps.
             del parts[max(_LEAST_PARTS, room // self._usual_cost(parts[0], opened, room, depth)) :]
         return _sorted_where_possible(parts) if opened.is_unordered else parts
 
     def _usual_cost(self, part: Any, opened: _Opened, room: int, depth: int) -> int:
-        """The cells that a part takes, judged by the first."""
+        """The cells that a part takes, estimated from the first."""
         item: object = part[1] if opened.has_keys else part
         if find_scalar_text(type(item)) is not None:
             return _CELLS_PER_SCALAR
@@ -260,11 +260,11 @@ def _demand(value: object, cells: int) -> int:
 
 
 def _as_json(part: Part) -> JsonableValue:
-    """The parts at hand as JSON, an ellipsis at the end of texts that go on."""
+    """The available parts as JSON, with an ellipsis at the end of texts that are cut."""
     if isinstance(part, Text):
         return part.beginning + "…"
     if not isinstance(part, Parts):
-        return cast("JsonableValue", part)  # to make a table was not asked for
+        return cast("JsonableValue", part)  # a table was not requested
     values = [_as_json(value) for value in part.values]
     return values if part.keys is None else dict(zip(part.keys, values, strict=True))
 
@@ -274,7 +274,7 @@ def _take(items: Iterable[_Item], count: int) -> list[_Item]:
     try:
         taken.extend(islice(items, count))
     except RuntimeError:
-        # Another thread changed the container meanwhile; what was read of it is shown.
+        # Another thread changed the container meanwhile; the parts read so far are shown.
         return taken
     return taken
 
@@ -298,7 +298,7 @@ def _key_text(key: object) -> str:
 
 
 def _made_distinct(keys: list[str]) -> Iterator[str]:
-    """Tell apart keys that are different in Python and read the same, as `1` and `"1"` do."""
+    """Distinguish keys that differ in Python and read the same, as `1` and `"1"` do."""
     taken = set(keys)
     if len(taken) == len(keys):
         yield from keys
@@ -342,7 +342,7 @@ def _find_open(cls: type) -> _Open | None:
 
 
 def _opener(kind: Any, *, is_unordered: bool = False) -> _Open:
-    """Return what reads values of a kind, subclasses included, by the methods of that kind itself."""
+    """Return a reader of values of a kind, subclasses included, that uses the methods of that kind itself."""
 
     def open_(value: object) -> _Opened:
         return _Opened(kind.__len__(value), kind.__iter__(value), is_unordered=is_unordered)
@@ -373,6 +373,6 @@ _OPENERS: dict[int, _Open] = {
     id(frozenset): _opener(frozenset, is_unordered=True),
     id(deque): _opener(deque),
 }
-"""How to read each kind of container; keyed by identity, see `scalars`."""
+"""The reader of each kind of container; keyed by identity, see `scalars`."""
 
 _SORTABLE_TYPES = {id(kind) for kind in (str, int, float, bytes)}

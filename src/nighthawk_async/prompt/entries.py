@@ -68,7 +68,7 @@ _Kind: TypeAlias = (
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """A name, its value, and what was found out about it."""
+    """A name, its value, and the facts found about it."""
 
     name: str
     value: object
@@ -78,7 +78,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 def classify_entry(
     name: str, value: object, *, limits: StepContextLimits, names: TypeNames | None = None
 ) -> Entry:
-    """Find out how a value is rendered; callables and objects are described at once.
+    """Classify a value for rendering; callables and objects are described at once.
 
     Args:
         name: The top-level name.
@@ -93,10 +93,10 @@ class EntryRenderer:
     """Renders the entries of one section.
 
     Args:
-        entries: The entries, those whose signatures are compared with each other.
+        entries: The entries, whose signatures are compared with each other.
         references: Names and dotted paths that the program mentions.
         limits: Token limits of previews.
-        show_secrets: Whether to show what stands under names of secrets.
+        show_secrets: Whether to show values with secret names.
     """
 
     __slots__ = ("_ambiguous", "_limits", "_named", "_references", "_show_secrets")
@@ -205,7 +205,7 @@ def _kind_of(name: str, value: object, limits: StepContextLimits, names: TypeNam
 
 
 def _underlying_type(alias: object, names: TypeNames | None) -> str:
-    """Return what a type alias stands for; this evaluates the right-hand side of its `type` statement."""
+    """Return the value of a type alias; this evaluates the right-hand side of its `type` statement."""
     try:
         return written_type(cast(Any, alias).__value__, names)
     except Exception:
@@ -242,14 +242,14 @@ def _by_root(references: Collection[str]) -> dict[str, tuple[tuple[str, ...], ..
 
 _MAX_DEPTH = 3
 _ITEMS_READ = 3
-"""Items of a container whose classes are noted; those that follow are mostly of the same."""
+"""The number of items of a container whose classes are noted; later items mostly have the same."""
 
 _UNIONS = (typing.Union, types.UnionType)
 _SEQUENCES = (list, tuple, set, frozenset)
 
 
 def note_met_types(entries: Iterable[Entry], names: TypeNames) -> None:
-    """Note the classes of values and of what these hold.
+    """Note the classes of values and of their contents.
 
     Args:
         entries: The entries that are shown.
@@ -296,7 +296,7 @@ def _note(value: object, names: TypeNames, depth: int = 0) -> None:
 
 
 def _note_class(cls: type, names: TypeNames) -> None:
-    """Note a class, of a generic one with arguments the class without and the arguments."""
+    """Note a class; for a generic one with arguments, the class without them and the arguments."""
     if type_module(cls) == "builtins" or id(cls) in names.met:
         return
     if "__pydantic_generic_metadata__" not in class_dictionary(cls):

@@ -2,7 +2,7 @@
 
 `isinstance`, `getattr`, `len` and `iter` may all call user code (`__class__`, `__getattribute__`,
 descriptors, metaclasses). The functions here read types, instance dictionaries and slots through the
-interpreter's own descriptors instead, and ignore whatever cannot be read that way.
+interpreter's own descriptors instead, and ignore anything that cannot be read that way.
 """
 
 from collections.abc import Mapping
@@ -31,18 +31,18 @@ def type_module(cls: type) -> str:
 
 
 def resolution_order(cls: type) -> tuple[type, ...]:
-    """Return the method resolution order of a class, whatever its metaclass says."""
+    """Return the method resolution order of a class, bypassing its metaclass."""
     return _order_of_type(cls)
 
 
 def class_dictionary(cls: type) -> MappingProxyType[str, object]:
-    """Return what a class itself defines, whatever its metaclass says."""
+    """Return the class's own namespace, bypassing its metaclass."""
     return _dictionary_of_type(cls)
 
 
 def has_base(cls: type, base: type) -> bool:
-    """Tell whether a class is another or inherits from it; virtual subclasses do not count."""
-    # By identity, because `in` would ask the metaclass for equality.
+    """Whether a class is another or inherits from it; virtual subclasses do not count."""
+    # By identity, because `in` would call the metaclass's `__eq__`.
     for candidate in _order_of_type(cls):  # noqa: SIM110  (half the time of `any`, and called for every value)
         if candidate is base:
             return True
@@ -50,7 +50,7 @@ def has_base(cls: type, base: type) -> bool:
 
 
 def is_one_of(cls: type, classes: tuple[type, ...]) -> bool:
-    """Tell whether a class is one of several, without asking its metaclass for equality."""
+    """Whether a class is one of several, without calling its metaclass's `__eq__`."""
     return any(cls is candidate for candidate in classes)
 
 
@@ -58,7 +58,7 @@ def find_class_attribute(cls: type, name: str) -> tuple[bool, object]:
     """Find an attribute along the method resolution order, without binding it.
 
     Returns:
-        Whether there is one, and the attribute as it stands in the class's dictionary.
+        Whether there is one, and the attribute as stored in the class's dictionary.
     """
     for base in _order_of_type(cls):
         namespace = _dictionary_of_type(base)

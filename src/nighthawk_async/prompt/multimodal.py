@@ -13,14 +13,14 @@ from .plain_text import break_delimiters, single_line
 _MULTIMODAL_BASES: tuple[type, ...] = (BinaryContent, FileUrl, UploadedFile)
 
 _MAX_HOISTED_ITEMS = 4_096
-"""Longer sequences stay previews: looking through them would cost more than any prompt can hold."""
+"""Longer sequences stay previews: scanning them would cost more than any prompt can hold."""
 
 _ADDRESS_CHARACTERS = 2_000
 _NAME_CHARACTERS = 200
 
 
 def is_hoistable(value: object) -> bool:
-    """Tell whether a value travels as inline user content rather than as a preview.
+    """Whether a value travels as inline user content rather than as a preview.
 
     Args:
         value: Any value. True for a multimodal value, and for a `list` or `tuple` of valid user content of

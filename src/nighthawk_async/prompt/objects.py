@@ -1,4 +1,4 @@
-"""Object capability blocks: what an object can do and what it holds (specification 8.2.2).
+"""Object capability blocks: the methods and fields of an object (specification 8.2.2).
 
 Its public fields are taken from sources that can be read without running its code: the instance's `__dict__`
 (which holds dataclass and pydantic fields), slots, and class attributes that are plain values. Properties and
@@ -34,34 +34,34 @@ from .type_names import TypeNames, is_library_module
 _EXCEPTION_ARGUMENTS = BaseException.__dict__["args"]
 
 _MAX_FIELDS_READ = 1_024
-"""Entries read of one instance dictionary; far above what any limit shows."""
+"""The number of entries read from one instance dictionary; far above any limit."""
 
 _FRAMEWORK_BASES: tuple[type, ...] = (object, BaseModel, RootModel)
-"""Classes whose attributes are machinery that says nothing about the object at hand."""
+"""Classes whose attributes are internals that do not describe the object."""
 
 
 def is_public_name(name: object) -> bool:
-    """Tell whether a name can stand after a dot and does not start with an underscore."""
+    """Whether a name can follow a dot and does not start with an underscore."""
     return type(name) is str and name.isidentifier() and not name.startswith("_")
 
 
 def is_framework_base(cls: type) -> bool:
-    """Tell whether a class holds machinery only, and no member worth showing."""
+    """Whether a class has only internals, and no member worth showing."""
     return is_one_of(cls, _FRAMEWORK_BASES)
 
 
 def is_model_machinery(cls: type, name: str) -> bool:
-    """Tell whether a class attribute configures a pydantic model rather than belonging to what it models."""
+    """Whether a class attribute configures a pydantic model rather than being a part of its data."""
     return name in ("model_config", "model_post_init") and has_base(cls, BaseModel)
 
 
 def is_descriptor(attribute: object) -> bool:
-    """Tell whether reading an attribute from an instance runs code instead of giving the attribute itself."""
+    """Whether reading an attribute from an instance runs code instead of returning the attribute itself."""
     return find_class_attribute(type(attribute), "__get__")[0]
 
 
 def shadows_instance(cls: type, name: str) -> bool:
-    """Tell whether a class attribute goes before the instance's of the same name, as a property does."""
+    """Whether a class attribute takes precedence over the instance's of the same name, as a property does."""
     found, attribute = find_class_attribute(cls, name)
     if not found or type(attribute) is MemberDescriptorType:
         return False
@@ -69,7 +69,7 @@ def shadows_instance(cls: type, name: str) -> bool:
 
 
 def object_fields(value: object) -> dict[str, object]:
-    """Collect what an instance itself holds under public names, in the order of definition.
+    """Collect the public attributes of an instance itself, in the order of definition.
 
     Args:
         value: Any object. Fields that cannot be read are left out; callable ones are included.
@@ -79,7 +79,7 @@ def object_fields(value: object) -> dict[str, object]:
     cls = type(value)
     fields = _slot_fields(value, cls)
     if has_base(cls, BaseException) and find_class_attribute(cls, "args")[1] is _EXCEPTION_ARGUMENTS:
-        # What an exception was raised with is no slot and yet all that most of them hold.
+        # The arguments of an exception are no slot, yet most exceptions hold nothing else.
         fields["args"] = _EXCEPTION_ARGUMENTS.__get__(value, cls)
     for name, field in islice(instance_dictionary(value).items(), _MAX_FIELDS_READ):
         if is_public_name(name) and not shadows_instance(cls, name):
@@ -93,7 +93,7 @@ def class_fields(cls: type) -> dict[str, object]:
     """Collect the public class attributes that are plain values: not callable, not computed on access.
 
     Args:
-        cls: The class; what its bases define is included.
+        cls: The class; attributes of its bases are included.
     """
     fields: dict[str, object] = {}
     seen: set[str] = set()
@@ -132,7 +132,7 @@ def _slot_names(namespace: Mapping[str, object]) -> Iterable[str]:
 
 
 def _extra_model_fields(value: object, cls: type) -> dict[str, object]:
-    """Read what a pydantic model with `extra="allow"` was given beyond its fields."""
+    """Read the extra data of a pydantic model with `extra="allow"`."""
     _, descriptor = find_class_attribute(cls, "__pydantic_extra__")
     _, extra = read_slot(value, descriptor)
     if type(extra) is not dict:
@@ -165,7 +165,7 @@ class ObjectMembers(Struct, frozen=True, kw_only=True):
 
 
 def readable_fields(value: object) -> dict[str, object]:
-    """Collect the public fields of an object, its own and its class's, callable ones aside.
+    """Collect the public fields of an object, its own and its class's, except callable ones.
 
     Args:
         value: Any object.
@@ -216,11 +216,11 @@ def object_lines(
         value: The object.
         members: The members that `find_members` found.
         ambiguous_signatures: Signature texts that occur more than once in the section.
-        hoisted_fields: Fields that stand elsewhere in the section as inline content; they keep their slot
+        hoisted_fields: Fields that appear elsewhere in the section as inline content; they keep their slot
             here.
         limits: The limit of a field's preview.
         references: The paths below the object that the program mentions.
-        show_secrets: Whether to show what stands under names of secrets.
+        show_secrets: Whether to show values with secret names.
     """
     yield f"{name}: object = {type_name(type(value))}"
     yield from method_lines(name, members, ambiguous_signatures)
@@ -245,7 +245,8 @@ def find_functions(
     """Find the public functions of a module: those of its `__all__`, else those it defines itself.
 
     Args:
-        module: The module. No code of it runs. Models know those of libraries, of which none are found.
+        module: The module. No code of it runs. No functions of libraries are found, because models know
+            those.
         limits: The number of functions to show.
         names: The names by which the block writes types; None for their own names.
     """
@@ -296,7 +297,7 @@ def _by_name(member: tuple[str, object]) -> str:
 
 
 def _methods(value: object) -> dict[str, Callable[..., CallableDescription]]:
-    """Find the methods by name, with what describes each, so that only those shown are described."""
+    """Find the methods by name, with a describer for each, so that only those shown are described."""
     own = object_fields(value)
     methods = class_methods(type(value), hidden=own)
     for name, field in own.items():
@@ -308,11 +309,11 @@ def _methods(value: object) -> dict[str, Callable[..., CallableDescription]]:
 def class_methods(
     cls: type, *, hidden: Collection[str] = (), bases: Iterable[type] | None = None
 ) -> dict[str, Callable[..., CallableDescription]]:
-    """Find the public methods of the instances of a class by name, with what describes each.
+    """Find the public methods of the instances of a class by name, with a describer for each.
 
     Args:
         cls: The class.
-        hidden: Names that mean something else on an instance.
+        hidden: Names that have another meaning on an instance.
         bases: The classes whose methods count; None for all from which it inherits.
     """
     methods: dict[str, Callable[..., CallableDescription]] = {}
@@ -330,7 +331,7 @@ def class_methods(
 
 
 def _method_description(attribute: object) -> Callable[..., CallableDescription] | None:
-    """Return what describes a class attribute as a method; None when it is none or a descriptor hides it."""
+    """Return a describer of a class attribute as a method; None when it is none or a descriptor hides it."""
     kind = type(attribute)
     if is_one_of(kind, _BOUND_KINDS):
         return functools.partial(describe_callable, cast("Callable[..., object]", attribute), is_bound=True)

@@ -1,10 +1,10 @@
-"""Making text from values fit to stand in a prompt.
+"""Making text from values safe for a prompt.
 
 Data must never look like the library's own structure: a section delimiter inside a value is broken up, and
-what belongs on one line stays on one line.
+one-line text stays on one line.
 
-A value made ready to be shown has parts: JSON values, or the classes here where something was left out or
-where there is a shorter form than JSON.
+A value prepared for display has parts: JSON values, or the classes here if something was left out or there is
+a shorter form than JSON.
 """
 
 import re
@@ -29,7 +29,7 @@ class ValueLine(Struct, frozen=True, kw_only=True, eq=False):
         start: The line up to the value.
         value: The value that is shown.
         share: Tokens set aside for it at first.
-        max_tokens: The most tokens that it may have; None for what the section has left.
+        max_tokens: The greatest number of tokens that it may have; None for all that the section has left.
         is_named: Whether the program names it itself, so that the block reads all of it.
     """
 
@@ -42,18 +42,18 @@ class ValueLine(Struct, frozen=True, kw_only=True, eq=False):
 
 
 BIG_INTEGER_MARK = "\ufdd1"
-"""Begins digits that stand for an integer of more than 64 bits; a noncharacter, absent from ordinary text."""
+"""The prefix of the digits of an integer of more than 64 bits; a noncharacter, absent from ordinary text."""
 
 Noun: TypeAlias = Literal["items", "keys", "fields", "rows", "columns"]
 
 
 class Text(Struct, frozen=True, kw_only=True):
-    """A text of which not all is at hand.
+    """A text that may be incomplete.
 
     Args:
         beginning: Its first characters.
         length: The number of characters of the whole.
-        ending: Its last characters, where they are worth showing.
+        ending: Its last characters, if they are worth showing.
     """
 
     beginning: str
@@ -62,7 +62,7 @@ class Text(Struct, frozen=True, kw_only=True):
 
 
 class Parts(Struct, frozen=True, kw_only=True):
-    """A container of which perhaps not all is at hand.
+    """A container that may be incomplete.
 
     Args:
         values: Its first items.
@@ -80,10 +80,10 @@ class Parts(Struct, frozen=True, kw_only=True):
 
 
 class Table(Struct, frozen=True, kw_only=True):
-    """Records with the same fields, whose names are said once.
+    """Records with the same fields, whose names are given once.
 
     Args:
-        row_type: The name of the records' class; empty where the line says it.
+        row_type: The name of the records' class; empty if the line gives it.
         columns: The names of the columns.
         rows: The first rows, with a value for each column.
         length: The number of rows of the whole.
@@ -101,7 +101,7 @@ Part: TypeAlias = Union[JsonableValue, Text, Parts, Table]  # noqa: UP007  (pyda
 
 
 def fair_level(demands: list[int], room: int) -> int:
-    """Find what each may have at most, so that all demands together fit and no room is wasted.
+    """Return the greatest share of each, so that all demands together fit and no room is wasted.
 
     Args:
         demands: The demands of each.
@@ -133,10 +133,10 @@ def break_delimiters(text: str) -> str:
 
 
 def clean_text(text: str) -> str:
-    """Replace what is no text by U+FFFD.
+    """Replace code points that are no text by U+FFFD.
 
-    That is lone surrogates, which UTF-8 cannot carry, and noncharacters, which Unicode leaves to programs for
-    their own use and which previews use as marks.
+    These are lone surrogates, which UTF-8 cannot carry, and noncharacters, which Unicode leaves to programs
+    for their own use and which previews use as marks.
     """
     return text if text.isascii() else _NO_TEXT.sub("\ufffd", text)
 
@@ -146,7 +146,7 @@ def single_line(text: str, max_characters: int) -> str:
 
     Args:
         text: The text; only its beginning is read.
-        max_characters: Characters to keep; where something is left out, the last of them is an ellipsis.
+        max_characters: Characters to keep; if something is left out, the last of them is an ellipsis.
     """
     shown = _UNPRINTABLE.sub(" ", str.__getitem__(text, slice(0, max_characters + 1)))
     return shown if len(shown) <= max_characters else shown[: max_characters - 1] + "…"

@@ -1,6 +1,6 @@
 """Bounded JSON previews of any Python value (specification 8.2.2 and 8.3).
 
-What fits is shown whole. Of what does not, as much is laid out as has room, and what is left out is counted.
+A value that fits is shown whole. Otherwise as much as fits is shown, and the omitted parts are counted.
 """
 
 import json
@@ -39,10 +39,10 @@ _MOST_FIELDS = 64
 
 
 class Layout:
-    """Lays out one value in more or less room.
+    """Lays out one value in a given room.
 
     Args:
-        style: The style of what is left out.
+        style: The style of marks for omitted parts.
     """
 
     __slots__ = ("_narrow_tables", "_sizes", "_style")
@@ -70,7 +70,7 @@ class Layout:
         return encode(part)
 
     def size(self, part: Part) -> int:
-        """The number of characters that all of a part takes, as far as it is at hand."""
+        """The number of characters that all available parts of a part take."""
         if isinstance(part, Text):
             at_hand = len(encode(part.beginning)) + len(part.ending)
             return at_hand if part.length == len(part.beginning) else at_hand + _MARK_CHARACTERS
@@ -82,7 +82,7 @@ class Layout:
         return len(encode(part))
 
     def show(self, part: Part, room: int) -> str:
-        """Write a part in about so many characters; a few more where it cannot be written in fewer.
+        """Write a part in about the given number of characters; a few more if it cannot be written in fewer.
 
         Args:
             part: The part.
@@ -269,11 +269,11 @@ def render_preview(
 
     Args:
         value: Any Python value.
-        max_tokens: The most tokens the result may have, at least 1.
-        style: The style of what is left out: `default` by `… 12 of 340 items`; `detailed` by comments,
-            `/* 12 of 340 items */`; `strict` only inside texts, so that the result is valid JSON.
+        max_tokens: The greatest number of tokens of the result, at least 1.
+        style: The style of marks for omitted parts: `default` for `… 12 of 340 items`; `detailed` for
+            comments, `/* 12 of 340 items */`; `strict` only inside texts, so that the result is valid JSON.
         counter: Counts the tokens.
-        show_secrets: Whether to show what stands under names of secrets, at any depth.
+        show_secrets: Whether to show values with secret names, at any depth.
         shows_ending: Whether a text that does not fit is cut in its middle rather than at its end.
 
     Source: specification 5.2 (`json_renderer_style`), 8.2.2 and 8.3.
@@ -294,13 +294,13 @@ def render_preview(
 def whole_preview(
     value: object, *, max_tokens: int, style: JsonRendererStyle, show_secrets: bool = False
 ) -> str | None:
-    """Render all of a value; None when it surely has more tokens, or more parts than are worth a visit.
+    """Render all of a value; None when it surely has more tokens, or more parts than are worth visiting.
 
     Args:
         value: Any Python value.
         max_tokens: A number of tokens. The result may have more: nothing is counted here.
         style: `strict` for JSON; with the others, like records are a table.
-        show_secrets: Whether to show what stands under names of secrets.
+        show_secrets: Whether to show values with secret names.
     """
     whole = whole_value(
         value,
@@ -322,7 +322,7 @@ def cut_preview(
     show_secrets: bool = False,
     shows_ending: bool = False,
 ) -> str:
-    """Render a value of which not everything fits; see `render_preview` for the arguments."""
+    """Render a value that does not fit whole; see `render_preview` for the arguments."""
     if has_base(type(value), str):
         part: Part = _long_text(cast("str", value), max_tokens, shows_ending=shows_ending)
     else:
@@ -345,7 +345,7 @@ def _long_text(value: str, max_tokens: int, *, shows_ending: bool) -> Text:
 
 
 def _fitted(write: Callable[[int], str], most: int, max_tokens: int, counter: TokenCounter) -> str | None:
-    """Find the room in which what is written has as many tokens as are allowed, or nearly; None for none.
+    """Find the room in which the text has about as many tokens as are allowed; None for none.
 
     Args:
         write: Writes in a number of characters.
@@ -372,14 +372,14 @@ def _fitted(write: Callable[[int], str], most: int, max_tokens: int, counter: To
 
 
 def _finished(text: str) -> str:
-    """Write big integers as numbers, and break up what looks like a delimiter."""
+    """Write big integers as numbers, and break up texts that look like a delimiter."""
     if BIG_INTEGER_MARK in text:
         text = _BIG_INTEGER.sub(r"\1", text).replace(BIG_INTEGER_MARK, "")
     return break_delimiters(text)
 
 
 def _last_resort(part: Part, max_tokens: int, style: JsonRendererStyle, counter: TokenCounter) -> str:
-    """Render the least that still is a preview of the right kind."""
+    """Render the shortest preview of the right kind."""
     if isinstance(part, Table) or (isinstance(part, Parts) and part.keys is None):
         candidates = ("[]", "0") if style == "strict" else ("[…]", "…", "")
     elif isinstance(part, Parts):

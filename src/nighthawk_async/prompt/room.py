@@ -1,8 +1,8 @@
-"""The room of a section: its budget of tokens, and who gets how much of it.
+"""The room of a section: its budget of tokens, and its distribution among the values.
 
-First every value gets its small share, so that as many names as possible stay visible; what is left then goes
-to the values that did not fit into theirs. Charges are bytes, which are never fewer than tokens, until these
-no longer fit; only then is anything tokenized.
+First every value gets its small share, so that as many names as possible stay visible; the rest then goes to
+the values that did not fit into theirs. Charges are bytes, which are never fewer than tokens, until these no
+longer fit; only then is anything tokenized.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ SNIPPED = "<snipped>"
 """The last line of a section that does not show all its entries."""
 
 MULTIMODAL_ITEM_TOKENS = 512
-"""What a multimodal item is charged against the section's budget; not an estimate of any provider's count."""
+"""The charge for a multimodal item against the section's budget; not an estimate of any provider's count."""
 
 _MOST_BYTES_PER_CHARACTER = 4
 _ROUNDS = 4
@@ -49,7 +49,7 @@ class SectionRoom:
         max_tokens: The number of tokens.
         style: The style of previews.
         counter: Counts tokens.
-        show_secrets: Whether to show what stands under names of secrets.
+        show_secrets: Whether to show values with secret names.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class SectionRoom:
         self._is_exact = False
 
     def add(self, piece: UserContent | ValueLine) -> bool:
-        """Add a line or a media item if it fits, a value with its share; tell whether it did."""
+        """Add a line or a media item if it fits, a value with its share; return whether it did."""
         if isinstance(piece, ValueLine):
             return self._append_if_room(self._opened(piece))
         if isinstance(piece, str):
@@ -75,7 +75,7 @@ class SectionRoom:
         return self._append_if_room(piece)
 
     def snip(self) -> None:
-        """Put the marker of an incomplete section at the end, in the place of as many pieces as it needs."""
+        """Put the marker of an incomplete section at the end, replacing as many pieces as it needs."""
         if not self._has_room(SNIPPED):
             self._count_exactly()
         charge = self._charge(SNIPPED)
@@ -85,7 +85,7 @@ class SectionRoom:
         self._append(SNIPPED, charge)
 
     def give_away(self, mentions: Sequence[str]) -> None:
-        """Give what is left to the values that were cut, until all are whole or nothing is left.
+        """Give the remaining room to the values that were cut, until all are whole or none is left.
 
         Args:
             mentions: The names and dotted paths that the program mentions, in order. Values that are
@@ -110,13 +110,13 @@ class SectionRoom:
             if isinstance(piece, str):
                 text += piece
                 continue
-            # There is always some: media stand below the line that names them.
+            # There is always some: media come below the line that names them.
             parts.extend((text, piece))
             text = ""
         return (*parts, text) if text else tuple(parts)
 
     def _opened(self, line: ValueLine) -> str | _OpenLine:
-        """The line with its value, where that surely fits or has a limit of its own; else to be decided."""
+        """The line with its value, if that surely fits or has a limit of its own; otherwise an open line."""
         if line.max_tokens is not None:
             return _line(line, self._preview(line, line.max_tokens))
         whole = self._whole(line, line.share)
@@ -162,7 +162,7 @@ class SectionRoom:
                 self._replace(index, _line(piece.line, self._preview(piece.line, piece.line.share)))
 
     def _close(self, index: int) -> None:
-        """Write an open line with all the room there is for it."""
+        """Write an open line with all the room available to it."""
         piece = self._pieces[index]
         assert isinstance(piece, _OpenLine)
         room = self._room_of(index)
@@ -182,7 +182,7 @@ class SectionRoom:
         return self._max_tokens - self._total + self._charges[index]
 
     def _cut_line(self, line: ValueLine, room: int) -> str:
-        """Write as much of a value as there is room for on its line."""
+        """Write as much of a value as fits on its line."""
         max_tokens = room - self._charge(line.start)
         for _ in range(_ROUNDS):
             preview = cut_preview(

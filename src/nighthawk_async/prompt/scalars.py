@@ -3,8 +3,8 @@
 A scalar is rendered by methods of the standard library type that it is or inherits from, called on that type
 itself, so that a subclass's own methods never run.
 
-Enumeration classes are described by the names of their members, which say more than the signature of their
-call.
+Enumeration classes are described by the names of their members, which are more informative than the signature
+of their call.
 """
 
 import datetime as dt
@@ -48,8 +48,8 @@ def describe_enumeration(value: object) -> EnumerationDescription | None:
         value: Any value.
 
     Returns:
-        The description; None when the value is no enumeration class, or has no members and so is only ever a
-        base of others.
+        The description; None when the value is no enumeration class, or has no members and so is only a base
+        of others.
     """
     if not has_base(type(value), enum.EnumType):
         return None
@@ -62,7 +62,7 @@ def describe_enumeration(value: object) -> EnumerationDescription | None:
 
 
 ScalarText: TypeAlias = Callable[[Any, int], JsonableValue | Text]
-"""Renders a value, given how many characters of it could matter."""
+"""Renders a value, given the number of characters that could matter."""
 
 _INTEGER_BITS_SHOWN = 512
 _BYTES_SHOWN = 32
@@ -70,7 +70,7 @@ _NAME_CHARACTERS = 120
 
 
 def find_scalar_text(cls: type) -> ScalarText | None:
-    """Return how values of a class are rendered, or None when the class is of no kind known here.
+    """Return the renderer of values of a class, or None when the class is of no kind known here.
 
     Args:
         cls: The type of the value, which may be a subclass of a known type.
@@ -144,7 +144,7 @@ def _time(value: dt.time, characters: int) -> str:
 
 
 def _is_known_zone(zone: object) -> bool:
-    """Tell whether a time zone's offset is computed by the standard library and not by a user's class."""
+    """Whether a time zone's offset is computed by the standard library and not by a user's class."""
     return zone is None or type(zone) is dt.timezone or type(zone) is ZoneInfo
 
 
@@ -175,7 +175,7 @@ def _function(value: FunctionType | BuiltinFunctionType, characters: int) -> str
 
 
 def _method(value: MethodType, characters: int) -> str:
-    # `value.__name__` would ask the function, which may be an object of any class.
+    # `value.__name__` would run code of the function, which may be an object of any class.
     function = value.__func__
     return _function(function, characters) if type(function) is FunctionType else "<method>"
 
@@ -187,8 +187,8 @@ def _module(value: ModuleType, characters: int) -> str:
 _ZONE_OF_DATETIME: Callable[[dt.datetime], object] = dt.datetime.__dict__["tzinfo"].__get__
 _ZONE_OF_TIME: Callable[[dt.time], object] = dt.time.__dict__["tzinfo"].__get__
 
-# The tables below are keyed by identity, because hashing a class would ask its metaclass. Their keys live for
-# ever.
+# The tables below are keyed by identity, because hashing a class would call its metaclass. Their keys live
+# forever.
 
 _EXACT_TYPES: dict[int, ScalarText] = {
     id(type(None)): lambda value, characters: None,

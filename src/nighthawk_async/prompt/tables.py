@@ -1,8 +1,7 @@
 """Lists of like records as tables, which name their columns once.
 
-Tables and arrays of pandas, polars and numpy are read where the program has imported these: only objects of
-exactly the libraries' own types are read, by the libraries' own methods; nothing is imported
-here.
+Tables and arrays of pandas, polars and numpy are read if the program has imported these: only objects of
+exactly the libraries' own types are read, by the libraries' own methods; nothing is imported here.
 """
 
 import json
@@ -23,12 +22,12 @@ _module_of_type = type.__dict__["__module__"].__get__
 
 
 class Frame(Struct, frozen=True, kw_only=True):
-    """A table or an array made ready for reading.
+    """A table or an array prepared for reading.
 
     Args:
         length: The number of its rows or items.
         items: Its rows or items, lazily.
-        columns: The names of the columns at hand, for a table.
+        columns: The names of the available columns, for a table.
         width: The number of columns of the whole.
         heading: The heading of an array: its shape and the type of its items.
     """
@@ -47,12 +46,12 @@ class _Row(Struct, frozen=True):
 
 
 def is_frame_type(cls: type) -> bool:
-    """Tell whether values of a class are tables, arrays or items of arrays."""
+    """Whether values of a class are tables, arrays or items of arrays."""
     return _kind(cls) is not None
 
 
 def find_frame(value: Any, cls: type) -> Frame | None:
-    """Make a table or an array ready for reading; None when the value is neither.
+    """Prepare a table or an array for reading; None when the value is neither.
 
     Args:
         value: Any value.
@@ -80,7 +79,7 @@ def find_frame(value: Any, cls: type) -> Frame | None:
 
 
 def scalar_of_array(value: Any, cls: type) -> tuple[bool, object]:
-    """Tell whether a value is an item of an array, or an array of no dimension; return it as Python's own."""
+    """Return an item of an array, or an array of no dimension, as a Python value, and whether it is one."""
     kind = _kind(cls)
     if kind == "numpy.generic" or (kind == "numpy.ndarray" and value.ndim == 0):
         item = value.item()
@@ -89,7 +88,7 @@ def scalar_of_array(value: Any, cls: type) -> tuple[bool, object]:
 
 
 def _kind(cls: type) -> str | None:
-    """Return the type among those here that a class is exactly, without asking it."""
+    """Return the known type that a class is exactly, without running its code."""
     if not _is_own(cls):
         return None
     name = type_name(cls)
@@ -105,7 +104,7 @@ def _kind(cls: type) -> str | None:
 
 
 def _is_own(cls: type) -> bool:
-    """Whether a class says that it belongs to one of these libraries."""
+    """Whether a class claims to belong to one of these libraries."""
     module: object = _module_of_type(cls)
     return type(module) is str and module.partition(".")[0] in _LIBRARIES
 
@@ -153,7 +152,7 @@ def _class_of(value: object) -> type:
 
 
 def _without_missing() -> Callable[[object], object]:
-    """Return what makes None of the values by which pandas says that there is none, except for NaN."""
+    """Return a converter that turns pandas' markers of missing values, except NaN, into None."""
     pandas = instance_dictionary(sys.modules["pandas"])
     missing = (pandas.get("NaT"), pandas.get("NA"))
     return lambda value: None if any(value is each for each in missing) else value
@@ -165,10 +164,10 @@ _LEAST_ROWS = 4
 
 
 def find_table(records: Sequence[object], values: list[Part], length: int) -> Table | None:
-    """Make a table of a list, where its items are like records and a table is shorter.
+    """Make a table of a list, if its items are like records and a table is shorter.
 
     Args:
-        records: The items at hand.
+        records: The available items.
         values: The same, converted; perhaps not all of them.
         length: The number of items of the whole list.
     """
@@ -198,8 +197,8 @@ def frame_table(columns: list[str], values: list[Part], *, length: int, width: i
     """Make a table of the rows of a frame.
 
     Args:
-        columns: The names of the columns at hand.
-        values: The rows at hand, as records. Those of which less is at hand than of the first are left out.
+        columns: The names of the available columns.
+        values: The available rows, as records. Rows with fewer available values than the first are left out.
         length: The number of rows of the whole.
         width: The number of columns of the whole.
     """
@@ -223,7 +222,7 @@ def table_heading(table: Table, mark: str = "") -> str:
 
 
 def _columns(value: Part) -> list[str] | None:
-    """The names of a record's fields; None when it is no record, or not all of it is at hand."""
+    """The names of a record's fields; None when it is no record, or is incomplete."""
     if isinstance(value, dict):
         return list(value)
     if isinstance(value, Parts) and value.keys is not None and len(value.keys) == value.length:

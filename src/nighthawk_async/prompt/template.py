@@ -1,6 +1,6 @@
 """Filling prompt templates (specification 8.2.1).
 
-Each known placeholder is replaced in one pass; what is inserted is never looked at again.
+Each known placeholder is replaced in one pass; inserted text is never scanned again.
 
 The LOCALS and GLOBALS sections keep within their budgets (specification 8.2.2 and 8.2.3).
 """
@@ -61,22 +61,22 @@ def render_section(
     show_secrets: bool = False,
     names: TypeNames | None = None,
 ) -> RenderedSection:
-    """Render the names of a section and what they hold, values as whole as there is room.
+    """Render the names and values of a section, values as complete as there is room.
 
     No code of the values runs. A section that does not fit ends with `<snipped>`, which itself is always
-    shown, and the logger `nighthawk` gets a record that begins with
-    `prompt_context_truncated` and says which section, why, and at what limit.
+    shown, and the logger `nighthawk` gets a record that begins with `prompt_context_truncated` and names the
+    section, the reason and the limit.
 
     Args:
         entries: The names and their values; dunder names are left out.
         section: The section, which chooses the limits.
         limits: The limits, in tokens and in numbers of items.
         references: Names and dotted paths that the program mentions, in order, each as often as it is
-            mentioned. What is mentioned most, and then first, gets room first; paths to multimodal values get
-            a line of their own.
-        style: The style of what previews leave out.
+            mentioned. The names mentioned most, and then first, get room first; paths to multimodal values
+            get a line of their own.
+        style: The style of marks for what previews leave out.
         counter: Counts tokens.
-        show_secrets: Whether to show what stands under names of secrets that the program does not mention.
+        show_secrets: Whether to show values with secret names that the program does not mention.
         names: The names by which the block writes types; None for their own names.
 
     Source: specification 8.2.2 and 8.2.3.
@@ -142,8 +142,7 @@ def render_user_prompt(
 
     Args:
         template: The template. `$program`, `$locals`, `$globals`, `$types` and `$tool_result_max_tokens`,
-            also in braces, are replaced wherever they stand; `$$` is one dollar sign; any other dollar sign
-            stays as it is.
+            also in braces, are replaced everywhere; `$$` is one dollar sign; any other dollar sign is kept.
         program: The natural program's text.
         locals_section: The rendered LOCALS section.
         globals_section: The rendered GLOBALS section.

@@ -1,4 +1,4 @@
-"""An estimate of token counts for when no tokenizer is at hand.
+"""An estimate of token counts for when no tokenizer is available.
 
 It is calibrated to err upwards on prose, source code and JSON in the vocabularies of current models. It is
 not a bound: only the number of UTF-8 bytes is one.
@@ -27,7 +27,7 @@ _ASTRAL_TOKENS = 3
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate how many tokens a text has, never more than its UTF-8 bytes.
+    """Estimate the number of tokens of a text, never more than its UTF-8 bytes.
 
     Args:
         text: The text. The cost is linear in its length.

@@ -1,11 +1,11 @@
-"""Counting tokens, as seldom as possible.
+"""Counting tokens, as rarely as possible.
 
-A text of n UTF-8 bytes has at most n tokens, so most questions about small texts need no tokenizer at all;
-and a text is read window by window, so most questions about huge texts are answered by their beginning.
+A text of n UTF-8 bytes has at most n tokens, so most checks of small texts need no tokenizer at all; and a
+text is read window by window, so most checks of huge texts need only their beginning.
 
 The tokenizer must work without a network. `tiktoken.get_encoding` downloads whatever its cache directory
-lacks, so this module looks there first and asks tiktoken only for encodings whose files are present and
-whole. Which files those are is data, kept here.
+lacks, so this module looks there first and uses tiktoken only for encodings whose files are present and
+complete. The list of these files is kept here.
 """
 
 import hashlib
@@ -64,13 +64,13 @@ _ENCODING_FILES: dict[str, tuple[tuple[str, str], ...]] = {
         ),
     ),
 }
-"""The files of each encoding, as tiktoken knows them: the address that names a cache entry; its SHA-256."""
+"""The files of each encoding, as tiktoken defines them: the URL that names a cache entry; its SHA-256."""
 
 _ORDINARY_VOCABULARY = {"o200k_harmony": "o200k_base", "p50k_edit": "p50k_base"}
 """Encodings that differ from another in special tokens only, which never occur in counting."""
 
 _BUNDLED_ENCODINGS = frozenset({"cl100k_base", "o200k_base"})
-"""Encodings whose vocabulary the package `bpe_openai` carries along."""
+"""Encodings whose vocabulary the package `bpe_openai` contains."""
 
 
 def load_offline_tokenizer(encoding_name: str) -> CountTokens | None:
@@ -122,7 +122,7 @@ def _files_are_cached(encoding_name: str) -> bool:
 
 
 def _cache_directory() -> Path | None:
-    """Tell where tiktoken keeps its files; None when its cache is switched off."""
+    """Return the directory of tiktoken's files; None when its cache is switched off."""
     for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
         directory = os.environ.get(variable)
         if directory is not None:
@@ -147,18 +147,18 @@ _WINDOW = 8_192
 """Characters given to the tokenizer at once, because its cost may be quadratic in a run of letters."""
 
 _SEARCHED_FOR_SEAM = 1_024
-"""Characters at the end of a window in which a seam is looked for."""
+"""Characters at the end of a window in which a split point is searched."""
 
 
 class TokenCounter:
     """Counts tokens of one encoding.
 
-    Obtained from `resolve`. The tokenizer itself is loaded when a question first needs it; `load` does it
-    ahead of time, which takes some tenths of a second and is safe to call from any thread.
+    Obtained from `resolve`. The tokenizer itself is loaded when a count first needs it; `load` does it ahead
+    of time, which takes some tenths of a second and is safe to call from any thread.
 
     Args:
         encoding_name: A name that tiktoken knows.
-        is_own: Whether the encoding was asked for, or is the model's own, so that its absence is worth a
+        is_own: Whether the encoding was requested, or is the model's own, so that its absence is worth a
             warning. Counts for other models are estimates with any tokenizer.
     """
 
@@ -176,7 +176,8 @@ class TokenCounter:
         """Find the counter for a configuration; equal arguments give the same counter.
 
         Args:
-            encoding_name: The encoding, or None to choose it by the model's name and else take `o200k_base`.
+            encoding_name: The encoding, or None to choose it by the model's name, with `o200k_base` as the
+                default.
             model_name: The model's name at its provider; a leading `provider:` is ignored.
 
         Raises:
@@ -201,15 +202,14 @@ class TokenCounter:
         return self._is_exact
 
     def load(self) -> None:
-        """Load the tokenizer now, without a network; with none at hand, counts become estimates."""
+        """Load the tokenizer now, without a network; without one, counts become estimates."""
         self._loaded()
 
     def count(self, text: str) -> int:
         """Count the tokens of a text.
 
-        Exact when a tokenizer is at hand, except that a text which offers no place to be taken apart within
-        several thousand characters may be counted a token or so off at each such place. Otherwise an upper
-        estimate.
+        Exact when a tokenizer is available, except that a text without a split point within several thousand
+        characters may be counted a token or so off at each forced split. Otherwise an upper estimate.
 
         Args:
             text: The text; special tokens in it count as ordinary text.
@@ -218,7 +218,7 @@ class TokenCounter:
         return sum(count(text[start:end]) for start, end in _windows(text))
 
     def exceeds(self, text: str, limit: int) -> bool:
-        """Tell whether a text has more tokens than a limit.
+        """Whether a text has more tokens than a limit.
 
         Args:
             text: The text. Only as much of it is tokenized as decides the question; often nothing.
@@ -265,7 +265,7 @@ class TokenCounter:
         return count
 
     def _estimate(self) -> CountTokens:
-        """The estimate in place of a tokenizer; warns once per process, about whichever is missing first."""
+        """The estimate in place of a tokenizer; warns once per process, about the first missing one."""
         from .token_estimate import estimate_tokens  # here: its pattern takes 2 ms, and small texts need none
 
         if self._is_own and not _estimate_was_announced.is_set():
@@ -331,7 +331,7 @@ def _has_at_most_bytes(text: str, limit: int) -> bool:
 
 
 def _windows(text: str) -> Iterator[tuple[int, int]]:
-    """Take a text apart into stretches whose token counts add up to the token count of the whole."""
+    """Split a text into pieces whose token counts add up to the token count of the whole."""
     start, length = 0, len(text)
     while length - start > _WINDOW:
         end = _last_seam(text, start + _WINDOW)

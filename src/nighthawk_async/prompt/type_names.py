@@ -21,8 +21,8 @@ class TypeNames:
     """Names of types in one block, and the types written so far.
 
     A type is written by the nearest of the names under which the block's expressions reach it: its own name,
-    another name bound to it, the name of a class around it or of a module that holds it. A type that is out
-    of reach keeps its own name, with a number where that name means something else.
+    another name bound to it, the name of an enclosing class or of a module that holds it. A type that is out
+    of reach keeps its own name, with a number if that name means something else.
 
     Args:
         scopes: The names that expressions can use with their values, the innermost scope first. Builtins
@@ -38,7 +38,7 @@ class TypeNames:
         self._written: dict[int, tuple[object, str, bool]] = {}
         self._texts: dict[str, object] = {}
         self.mentioned: dict[int, object] = {}
-        """What was written, by identity, in order."""
+        """The types that were written, by identity, in order."""
         self.met: dict[int, object] = {}
         """The classes of values that are shown, likewise."""
         self.described: dict[int, object] = {}
@@ -54,7 +54,7 @@ class TypeNames:
         return self._known(named)[1]
 
     def text_of(self, named: object) -> str:
-        """The same name, of a type that is not noted.
+        """The same name, without noting the type as mentioned.
 
         Args:
             named: The class, `NewType` or alias.
@@ -81,7 +81,7 @@ class TypeNames:
         return self._known(named)[2]
 
     def apart(self) -> "TypeNames":
-        """The same names, with notes of their own of what was mentioned."""
+        """The same names, with separate notes of mentioned types."""
         other = TypeNames.__new__(TypeNames)
         other._scopes, other._by_identity, other._modules = self._scopes, self._by_identity, self._modules
         other._written, other._texts = self._written, self._texts
@@ -124,7 +124,7 @@ class TypeNames:
         return known
 
     def _free_text(self, named: object) -> str:
-        """The own name of a type out of reach, which must not be the name of another."""
+        """The name of a type out of reach, which must not be the name of another."""
         name = own_name(named).rpartition(".")[2]
         number, text = 1, name
         while self._texts.get(text, named) is not named or _is_type(self._value(text)):
@@ -139,7 +139,7 @@ class TypeNames:
         return _MISSING
 
     def _index(self) -> None:
-        """Note which names mean types and modules, of several the shortest of the innermost scope."""
+        """Record the names of types and modules; of several, the shortest of the innermost scope."""
         self._by_identity = index = {}
         seen: set[str] = set()
         for scope in self._scopes[:-1]:
@@ -154,7 +154,7 @@ class TypeNames:
             seen.update(scope)
 
     def _dotted(self, named: object, path: list[str]) -> Iterator[str]:
-        """The ways to a type through a class or a module, empty texts among them."""
+        """The paths to a type through a class or a module, empty texts among them."""
         if not all(map(str.isidentifier, path)):
             return  # a generic model with arguments, or a class made by a call with such a name
         yield _path_to(named, path[0], self._value(path[0]), path[1:])
@@ -167,7 +167,7 @@ class TypeNames:
 
 
 def own_name(named: object) -> str:
-    """The name of a type where it is defined, with those of the classes around it.
+    """The name of a type where it is defined, with those of the enclosing classes.
 
     Args:
         named: A class, a `NewType` or a type alias.

@@ -1,4 +1,4 @@
-"""The identity of what is running, and the values of a step while its model's answer streams."""
+"""The identity of running code, and the values of a step while its model's answer streams."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ class ExecutionRef:
         run_id: The id of the outermost run, which ties processes together in traces.
         scope_id: The id of the current run or scope.
         step_id: The id of the current step, `python_module:line`; None outside a step.
-        execution_id: The id of this one execution of the step, or of this attempt at it: no other one has it,
-            in any process. None outside a step.
-        parent_execution_id: The id of the execution that brought this one about, in whatever run, task or
-            thread; of a run or scope, that in which it was entered. None at the top.
+        execution_id: The id of this one execution of the step, or of this attempt at it; unique across
+            processes. None outside a step.
+        parent_execution_id: The id of the execution that started this one, in any run, task or thread; for a
+            run or scope, that in which it was entered. None at the top.
     """
 
     run_id: str
@@ -39,7 +39,7 @@ def identity_attributes(execution_ref: ExecutionRef) -> dict[str, str]:
 
 
 OUTSIDE_RUNS = ExecutionRef(run_id="", scope_id="")
-"""The identity of what runs outside every run."""
+"""The identity outside every run."""
 
 RETURN_NAME = "return"
 """The name of the return value among the values of a step. No variable is called so."""
@@ -50,15 +50,16 @@ class PartialValues:
     """The values of a step so far, while its model's answer streams. As an event of hooks: Look on only.
 
     Each value is valid for its type. A text, a list, a set, a tuple, a dict and a TypedDict grow; everything
-    else, an instance of a model too, is there when it is whole. What is not valid yet is left out.
+    else, including an instance of a model, appears when it is complete. Values that are not valid yet are
+    left out.
 
     Args:
         execution_ref: The run, scope, step and execution they belong to.
         values: The values by the names of the write bindings; the return value is called `return`.
         attempt: The number of the model's answer that they are from, from 1. When an answer was refused, the
             values of the next one take the place of these.
-        is_final: Whether they are what the step is about to commit. Nothing comes after them. A step that
-            failed before has none.
+        is_final: Whether they are the values that the step is about to commit. They are the last ones. A step
+            that failed before the commit has none.
     """
 
     execution_ref: ExecutionRef
@@ -68,16 +69,16 @@ class PartialValues:
 
 
 OnPartial: TypeAlias = Callable[[PartialValues], object]
-"""Is called with the values of steps: a function, `def` or `async def`."""
+"""A callback for the values of steps: a function, `def` or `async def`."""
 
 
 class PartialSink(Protocol):
-    """Takes the values of steps."""
+    """A listener to the values of steps."""
 
     def put(self, partial: PartialValues) -> None:
         """Take them, without waiting."""
         ...
 
     def step_ended(self, execution_id: str) -> None:
-        """Nothing comes of that step any more."""
+        """No more values of that step follow."""
         ...

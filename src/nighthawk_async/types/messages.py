@@ -106,7 +106,7 @@ class ToolDefinition:
         name: ASCII, matching `^[A-Za-z_][A-Za-z0-9_]*$`.
         description: The purpose of the tool, for the model.
         parameters: The JSON Schema of the arguments, an object schema.
-        metadata: Anything the host attaches; never sent to a model.
+        metadata: Data of the host; never sent to a model.
     """
 
     name: str
@@ -156,9 +156,9 @@ class UserMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderContent:
-    """A whole response in its provider's own form: what it wants back unchanged, in its order.
+    """A whole response in its provider's own form, to be sent back unchanged and in order.
 
-    Reasoning items, thinking blocks and signatures stand among the text and the tool calls, and a provider
+    Reasoning items, thinking blocks and signatures are mixed with the text and the tool calls, and a provider
     may refuse a conversation in which one of them is missing or moved.
 
     Args:
@@ -178,8 +178,8 @@ class AssistantMessage:
         text: The visible text; empty when there was none.
         reasoning: The reasoning text the provider showed; empty when there was none.
         tool_calls: The calls it asked for, in order.
-        provider_content: The same in the provider's own form, when it wants more back than text and tool
-            calls. A request of the same protocol sends it in their place; other protocols ignore it.
+        provider_content: The same in the provider's own form, when the provider wants more back than text and
+            tool calls. A request of the same protocol sends it instead of them; other protocols ignore it.
     """
 
     text: str = ""
@@ -189,7 +189,7 @@ class AssistantMessage:
 
     @property
     def content(self) -> tuple[UserContent, ...]:
-        """The visible text, if there is any: other messages have their items here."""
+        """The visible text, if any; other messages have their items here."""
         return (self.text,) if self.text else ()
 
 
@@ -206,4 +206,4 @@ class ToolResultsMessage:
 
 
 Message: TypeAlias = UserMessage | AssistantMessage | ToolResultsMessage
-"""One entry of a conversation; the system prompt stands apart from it."""
+"""One entry of a conversation; the system prompt is separate."""

@@ -1,9 +1,8 @@
-"""Model requests, the events of a response, and what a model can do.
+"""Model requests, the events of a response, and the capabilities of a model.
 
-Model settings are typed dictionaries, one per protocol. A plain dictionary serves as well; these let a type
-checker see the names. What is not named here goes through the setting `extra_body`, or, in a plain
-dictionary, by its name: unknown names travel in the request's body as they are. `wire.transport_settings`
-checks values at run time.
+Model settings are typed dictionaries, one per protocol. A plain dictionary works as well; these let a type
+checker see the names. Other settings go into `extra_body`, or, in a plain dictionary, under their own names:
+unknown names are sent in the request's body unchanged. `wire.transport_settings` checks values at run time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,14 +16,14 @@ from .messages import Message, ProviderContent, ToolCall, ToolDefinition
 from .usage import Usage
 
 ReasoningEffort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-"""How much a model should reason before it answers. Not every model knows every word."""
+"""The amount of reasoning before a model answers. Not every model supports every word."""
 
 CacheLifetime: TypeAlias = Literal["5m", "1h"]
-"""How long a provider keeps the cached part of a prompt: five minutes or an hour."""
+"""The time for which a provider keeps the cached part of a prompt: five minutes or an hour."""
 
 
 class ModelSettings(TypedDict, total=False):
-    """Settings of every protocol, under one name each; a codec writes what its protocol calls them.
+    """Settings of every protocol, under one name each; a codec translates them to its protocol's names.
 
     Args:
         temperature: The randomness of the model's choice of words.
@@ -39,16 +38,16 @@ class ModelSettings(TypedDict, total=False):
         base_url: The URL below which the protocol's paths lie.
         api_key: The API key.
         extra_headers: More headers.
-        extra_body: More of the request's body, with the last word; objects are merged.
-        capabilities: Fields of `ModelCapabilities` that the catalog does not know or has wrong.
+        extra_body: More of the request's body; takes precedence, and objects are merged.
+        capabilities: Fields of `ModelCapabilities` that the catalog lacks or has wrong.
         timeout_seconds: Seconds a request may take in all from its first turn on, its retries included; None
             for no limit.
         queue_timeout_seconds: Seconds a request may wait for a turn to be sent; None for no limit.
-        connect_timeout_seconds: Seconds until the connection is there.
+        connect_timeout_seconds: Seconds to wait for the connection.
         first_event_timeout_seconds: Seconds from sending the request to its first event; None for no limit.
         idle_timeout_seconds: Seconds without a sign of life once the response has begun; None for no limit.
         max_response_bytes: Bytes that a response may have; None for no limit.
-        max_retries: The number of times that a request is sent again that failed before its first event.
+        max_retries: The number of times that a request that failed before its first event is sent again.
         max_concurrent_requests: Requests in flight at once with the same key at the same endpoint.
         requests_per_minute: Requests that may begin within a minute, likewise.
         tokens_per_minute: Tokens that requests may take within a minute, likewise.
@@ -93,9 +92,9 @@ class OpenAIChatSettings(ModelSettings, total=False):
         user: An identifier of the end user.
         store: Whether the provider keeps the exchange.
         metadata: Labels for what the provider keeps.
-        prompt_cache_key: Leads requests with a common prefix to the same cache.
+        prompt_cache_key: Routes requests with a common prefix to the same cache.
         replay_reasoning: Whether the model gets its own reasoning back during a step, in the field in which
-            the server sent it; some reasoning models behind compatible servers refuse to go on without it.
+            the server sent it; some reasoning models behind compatible servers refuse to continue without it.
     """
 
     frequency_penalty: float | None
@@ -120,7 +119,7 @@ class OpenAIResponsesSettings(ModelSettings, total=False):
         user: An identifier of the end user.
         metadata: Labels for what the provider keeps.
         prompt_cache_key: Leads requests with a common prefix to the same cache.
-        prompt_cache_retention: The time for which the cached prefix is kept.
+        prompt_cache_retention: The time to keep the cached prefix.
     """
 
     reasoning_summary: Literal["auto", "concise", "detailed"] | None
@@ -139,8 +138,8 @@ class AnthropicSettings(ModelSettings, total=False):
     Args:
         top_k: The number of words that the model chooses from.
         thinking: The protocol's own object that steers thinking, in place of `reasoning_effort`.
-        thinking_budget_tokens: Tokens of thinking, for models that are told a number.
-        prompt_caching: Whether breakpoints tell the provider to cache the tools, the system prompt and the
+        thinking_budget_tokens: Tokens of thinking, for models that take a number.
+        prompt_caching: Whether breakpoints ask the provider to cache the tools, the system prompt and the
             conversation so far, and for how long; unset means five minutes where the model can.
         metadata: For example the identifier of the end user, as `user_id`.
         betas: Names of beta features for the header `anthropic-beta`.
@@ -161,7 +160,7 @@ class GoogleSettings(ModelSettings, total=False):
         top_k: The number of words that the model chooses from.
         frequency_penalty: The penalty of words by the number of their repetitions.
         presence_penalty: The penalty of words that occurred at all.
-        thinking_budget_tokens: Tokens of thinking, for models that are told a number.
+        thinking_budget_tokens: Tokens of thinking, for models that take a number.
         include_thoughts: Whether the response holds summaries of the thoughts.
         safety_settings: The protocol's own objects that set thresholds for harmful content.
         cached_content: The name of a cached context.
@@ -179,10 +178,10 @@ class GoogleSettings(ModelSettings, total=False):
 
 
 OutcomeTransport: TypeAlias = Literal["tool", "native", "direct"]
-"""How outcomes travel: as a tool call, as the provider's structured output, or as one JSON answer."""
+"""The transport of outcomes: a tool call, the provider's structured output, or one JSON answer."""
 
 ReasoningControl: TypeAlias = Literal["effort", "budget"]
-"""How an endpoint is told how much a model should reason: by a word, or by a number of tokens."""
+"""The form in which a request sets the amount of reasoning: a word, or a number of tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +199,7 @@ ToolChoice: TypeAlias = Literal["auto", "required", "none"] | NamedToolChoice
 """Whether the model may, must or may not call tools, or which one it must call."""
 
 FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "content_filter", "other"]
-"""Why a response ended, the same for every provider."""
+"""The reason why a response ended, the same for every provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,13 +207,12 @@ class ModelPrice:
     """Prices of a model, in US dollars per million tokens.
 
     Args:
-        input: Tokens sent, as far as no other price holds for them.
+        input: Tokens sent to which no other price applies.
         output: Tokens received, reasoning included.
         cache_read: Tokens sent that the provider reads from its cache; None for the price of `input`.
         cache_write: Tokens sent that the provider writes to its cache; None for the price of `input`.
         long_request: The prices of a request that sends more than `long_request_tokens`; None for the same.
-        long_request_tokens: The number of tokens from which a request is long; None where there is no
-            `long_request`.
+        long_request_tokens: The number of tokens above which a request is long; None without `long_request`.
 
     Raises:
         ValueError: One of the last two is given without the other.
@@ -232,7 +230,7 @@ class ModelPrice:
             raise ValueError("long_request and long_request_tokens go together: give both, or neither")
 
     def for_request(self, input_tokens: int) -> "ModelPrice":
-        """The prices that hold for a request.
+        """Return the prices that apply to a request.
 
         Args:
             input_tokens: The tokens that it sends.
@@ -250,19 +248,19 @@ class ModelCapabilities:
         tools: Whether it calls tools.
         parallel_tool_calls: Whether one response may hold several tool calls, and a request may allow or
             forbid that.
-        forced_tool_choice: Whether a request may demand a tool call; where not, it is left to the model.
-        structured_output: Whether the endpoint holds the answer to a JSON Schema.
+        forced_tool_choice: Whether a request may demand a tool call; otherwise it is left to the model.
+        structured_output: Whether the endpoint enforces a JSON Schema on the answer.
         structured_output_with_tools: Whether it does so in a request that offers tools.
         images: Whether it takes images.
         audio: Whether it takes audio.
         video: Whether it takes video.
         documents: Whether it takes documents.
         prompt_caching: Whether a request may say which of its parts the provider should cache.
-        reasoning: Whether a request may say how much the model should reason.
-        reasoning_control: The form in which the request says it.
-        reasoning_efforts: The words for it that the model knows; None when that is unknown.
-        reasoning_with_tools: Whether a request may say it and offer tools.
-        sampling: Whether a request may say how the model chooses its words (`temperature`, `top_p`, `top_k`).
+        reasoning: Whether a request may set the amount of reasoning.
+        reasoning_control: The form of that setting.
+        reasoning_efforts: The words for it that the model supports; None when unknown.
+        reasoning_with_tools: Whether a request may set it and offer tools.
+        sampling: Whether a request may control sampling (`temperature`, `top_p`, `top_k`).
         is_small: Whether it is so small that it should be asked one short thing at a time.
         default_transport: The transport of its outcomes unless the configuration says otherwise.
         context_window: Size of the context in tokens, when known.
@@ -294,7 +292,7 @@ class ModelCapabilities:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseFormat:
-    """Ask the endpoint to hold the answer to a JSON Schema.
+    """A request to the endpoint to enforce a JSON Schema on the answer.
 
     Args:
         name: A short name of the schema, ASCII letters, digits and underscores.
@@ -360,7 +358,7 @@ class ToolCallArgumentsDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallCompleted:
-    """A call's arguments are complete; it can be carried out while the response goes on."""
+    """A call's arguments are complete; it can be executed while the response continues."""
 
     index: int
     call: ToolCall
@@ -370,7 +368,7 @@ class ToolCallCompleted:
 class UsageReported:
     """The usage of this response so far; a later report replaces an earlier one.
 
-    What cannot be true of it is left out; see `Usage.credible`.
+    Impossible numbers are left out; see `Usage.credible`.
     """
 
     usage: Usage
@@ -386,12 +384,12 @@ class ResponseFinished:
     """The response is complete. The last event of a good stream, exactly once.
 
     Args:
-        reason: Why it ended.
+        reason: The reason why it ended.
         provider_content: The response in the provider's own form, when the provider wants more of it back
             than text and tool calls.
         provider_reason: The provider's own word for the reason, when it gave one.
         response_id: The provider's identifier of the response, when it gave one.
-        model_name: The name of the model that answered, when the provider told it.
+        model_name: The name of the model that answered, when the provider reported it.
     """
 
     reason: FinishReason
@@ -426,4 +424,4 @@ ModelEvent: TypeAlias = (
     | ResponseFinished
     | ResponseFailed
 )
-"""One event of a streamed response. In place of `ResponseFailed`, `Model.stream` raises."""
+"""One event of a streamed response. `Model.stream` raises instead of giving `ResponseFailed`."""

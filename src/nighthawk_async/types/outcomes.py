@@ -49,7 +49,7 @@ class BreakStepOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContinueStepOutcome:
-    """Go on with the next iteration of the surrounding loop."""
+    """Continue with the next iteration of the surrounding loop."""
 
     kind: Literal["continue"] = "continue"
 
@@ -89,10 +89,10 @@ StepOutcome: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """End the step with `StepAbortedError`. Its model is not told, and nothing retries it.
+    """End the step with `StepAbortedError`. Its model is not informed, and the step is not retried.
 
     Args:
-        reason: The reason, for whoever reads the error.
+        reason: The reason, for the readers of the error.
     """
 
     reason: str

@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
 MAX_COUNT = 2**53
-"""The most that a count can be; no request consumes more, and floats hold it exactly."""
+"""The greatest count; no request consumes more, and floats represent it exactly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Consumption of one or more model requests. Add two with `+`; `-` gives what came since an earlier one.
+    """Consumption of one or more model requests. `+` adds two; `-` gives the difference from an earlier one.
 
     Args:
         requests: Number of requests, that is of model round trips.
@@ -21,8 +21,8 @@ class Usage:
         retries: The number of times that a request was sent again because an earlier attempt failed.
         cost: The cost of the priced requests, in US dollars.
         unpriced_requests: The part of `requests` whose cost is unknown, because the price of the model is.
-        is_complete: False when a request ended before the provider told its usage, or the provider told what
-            cannot be true.
+        is_complete: False when a request ended before the provider reported its usage, or when the reported
+            numbers are impossible.
     """
 
     requests: int = 0
@@ -37,11 +37,11 @@ class Usage:
     is_complete: bool = True
 
     def credible(self) -> "Usage":
-        """The same without what cannot be true, which counts as not told.
+        """The same usage without impossible numbers, which count as not reported.
 
         A count that is below zero, above 2**53 or no integer becomes 0, and so does a cost that is no amount
-        of money. Cached tokens are part of the input, and reasoning is part of the output, so there can be no
-        more of them. A usage in which something was wrong is not complete.
+        of money. Cached tokens are part of the input, and reasoning is part of the output, so neither can
+        exceed its whole. A usage with an impossible number is not complete.
         """
         if self._is_credible:
             return self
@@ -78,7 +78,7 @@ class Usage:
 
     @property
     def _is_credible(self) -> bool:
-        """Whether all of it can be true; asked for every report of every request, so it is plain and fast."""
+        """Whether all numbers are possible; checked for every report of every request, so it must be fast."""
         sent, received, cost = self.input_tokens, self.output_tokens, self.cost
         read, written, reasoning = self.cache_read_tokens, self.cache_write_tokens, self.reasoning_tokens
         requests, retries, unpriced = self.requests, self.retries, self.unpriced_requests
@@ -123,7 +123,7 @@ class Usage:
             retries=self.retries - earlier.retries,
             cost=self.cost - earlier.cost,
             unpriced_requests=self.unpriced_requests - earlier.unpriced_requests,
-            is_complete=self.is_complete,  # nobody knows when what is missing was used
+            is_complete=self.is_complete,  # it is unknown when the missing part was used
         )
 
 
@@ -132,9 +132,9 @@ def _count(value: object) -> int:
 
 
 def _amount(value: object) -> Decimal | None:
-    """An amount of money; None for what is none."""
+    """An amount of money; None for anything else."""
     try:
         amount = Decimal(value if isinstance(value, Decimal) else str(value))
-    except (InvalidOperation, ValueError):  # Python spells no integer of thousands of digits
+    except (InvalidOperation, ValueError):  # Python does not convert integers of thousands of digits to text
         return None
     return amount if amount.is_finite() and 0 <= amount <= MAX_COUNT else None

@@ -1,7 +1,7 @@
 """The interface of wire codecs: a request as HTTP parts, and events out of the answer.
 
 One codec speaks one provider protocol and holds no state; the state of one response is in the decoder it
-makes. Who sends the bytes, waits and tries again is the business of `models.http_model`.
+makes. `models.http_model` sends the bytes, waits and retries.
 """
 
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
 from .sse import ServerSentEvent
 
 MANY_WAITING_CALLS = 500
-"""Calls that wait for an earlier one; when it lets go of so many of them at once, that takes milliseconds."""
+"""The number of calls waiting for an earlier one whose release at once takes milliseconds."""
 
 STREAM_HEADERS: Mapping[str, str] = {"accept": "text/event-stream", "content-type": "application/json"}
 """The headers of a request with a JSON body that is answered by server-sent events."""
 
 UNKNOWN_CAPABILITIES = ModelCapabilities()
-"""What is assumed of a model of which nothing is known."""
+"""The assumptions about an unknown model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class EncodedRequest:
 
     Args:
         path: The path below the endpoint's base URL, with a leading slash.
-        headers: The headers the protocol wants; credentials are added by whoever sends it.
+        headers: The headers the protocol wants; the sender adds credentials.
         body: The body.
     """
 
@@ -40,18 +40,18 @@ class EncodedRequest:
 class ResponseDecoder(Protocol):
     """Turns the events of one streamed response into model events.
 
-    The last event of a response is `ResponseFinished` or `ResponseFailed`; what comes after it is ignored.
+    The last event of a response is `ResponseFinished` or `ResponseFailed`; anything after it is ignored.
     """
 
     @property
     def is_ended(self) -> bool:
-        """Whether the last event was given."""
+        """Whether the last event was emitted."""
         ...
 
     def may_take_long(self, event: ServerSentEvent) -> bool:
         """Whether decoding an event may take longer the more came before it, as the end of a response does.
 
-        It is asked of long responses, before the event is fed.
+        Called for long responses, before the event is fed.
 
         Args:
             event: The event.
@@ -59,7 +59,7 @@ class ResponseDecoder(Protocol):
         ...
 
     def feed(self, event: ServerSentEvent) -> list[ModelEvent]:
-        """Take in one event of the stream.
+        """Process one event of the stream.
 
         Raises:
             ModelProtocolError: The event is not what the protocol promises.
@@ -67,7 +67,7 @@ class ResponseDecoder(Protocol):
         ...
 
     def finish(self) -> list[ModelEvent]:
-        """Take note of the end of the stream.
+        """Process the end of the stream.
 
         Raises:
             ModelProtocolError: The stream ended before the protocol's terminal event.
@@ -103,7 +103,7 @@ class Codec(Protocol):
         Args:
             request: The request; its settings go into the body, transport settings excepted.
             model_name: The model's name at the provider.
-            capabilities: The capabilities of the model, where the form of the request depends on them.
+            capabilities: The capabilities of the model, on which the form of the request may depend.
 
         Raises:
             ConfigurationError: The protocol cannot carry the request.
@@ -115,7 +115,7 @@ class Codec(Protocol):
         ...
 
     def decode_response(self, body: bytes) -> list[ModelEvent]:
-        """The events of a response that came whole, as one JSON document.
+        """The events of a response that was not streamed, as one JSON document.
 
         Raises:
             ModelProtocolError: The body is not what the protocol promises.

@@ -1,4 +1,4 @@
-"""Kinds of media, and their descriptions where they cannot be sent."""
+"""Kinds of media, and their descriptions for when they cannot be sent."""
 
 import base64
 from collections.abc import Iterable, Set
@@ -36,7 +36,7 @@ _KINDS_OF_URLS: tuple[tuple[type[FileUrl], MediaKind], ...] = (
 
 
 def media_kind(item: MultimodalContent) -> MediaKind:
-    """The kind of a media item; what is neither image, audio nor video is a document.
+    """The kind of a media item; anything else than image, audio or video is a document.
 
     Args:
         item: The media item.
@@ -49,7 +49,7 @@ def media_kind(item: MultimodalContent) -> MediaKind:
 
 
 def describe_media(item: MultimodalContent) -> str:
-    """A few words that name a media item: its kind, its type, and its size, URL or file id.
+    """A short description of a media item: its kind, its type, and its size, URL or file id.
 
     Args:
         item: The media item.

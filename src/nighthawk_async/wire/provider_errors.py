@@ -26,7 +26,7 @@ def is_transient_status(status: int, headers: Mapping[str, str] | None = None) -
 
     Args:
         status: The HTTP status code.
-        headers: The response's headers, names in lower case; `x-should-retry` has the last word.
+        headers: The response's headers, names in lower case; `x-should-retry` takes precedence.
     """
     advice = (headers or {}).get("x-should-retry", "").strip().lower()
     if advice in ("true", "false"):
@@ -35,11 +35,11 @@ def is_transient_status(status: int, headers: Mapping[str, str] | None = None) -
 
 
 def retry_after_seconds(headers: Mapping[str, str], *, now: datetime | None = None) -> float | None:
-    """Return the delay that the endpoint asks for, in seconds; None for none, or for nonsense.
+    """Return the delay that the endpoint asks for, in seconds; None for none, or for an invalid one.
 
     Args:
         headers: The response's headers, names in lower case.
-        now: The present time, for an endpoint that names a date; None reads the clock.
+        now: The current time, for an endpoint that names a date; None reads the clock.
     """
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
@@ -97,12 +97,12 @@ _TRANSIENT_WORDS = (
 
 
 class ProviderMessage(Struct, frozen=True, kw_only=True):
-    """The provider's own account of an error.
+    """The provider's own description of an error.
 
     Args:
         message: One bounded line without secrets.
         error_type: The provider's own name of the error, when it gave one.
-        is_transient: Whether that name says that the same request may succeed later.
+        is_transient: Whether that name means that the same request may succeed later.
     """
 
     message: str
@@ -111,7 +111,7 @@ class ProviderMessage(Struct, frozen=True, kw_only=True):
 
 
 def provider_message(content: object, secrets: Sequence[str] = ()) -> ProviderMessage:
-    """The message in an error object, however the provider wrapped it.
+    """The message in an error object, in any of the providers' shapes.
 
     Args:
         content: A decoded JSON value.
@@ -132,7 +132,7 @@ def provider_message(content: object, secrets: Sequence[str] = ()) -> ProviderMe
 
 
 def find_bare_error(content: bytes, secrets: Sequence[str] = ()) -> ProviderMessage | None:
-    """The message of an error object that stands where a response should; None when there is no such object.
+    """The message of an error object in place of a response; None when there is no such object.
 
     Args:
         content: The bytes that arrived, or their beginning.
@@ -153,8 +153,8 @@ def response_failure(data: bytes, *, transient_types: Set[str] = frozenset()) ->
 
     Args:
         data: The event or the document that reports it, or its part that does.
-        transient_types: Names of errors after which the same request may succeed, besides those that say so
-            by themselves.
+        transient_types: Names of errors after which the same request may succeed, besides those that imply
+            it.
     """
     try:
         content: object = decode_json(data)
@@ -174,7 +174,7 @@ def response_failure(data: bytes, *, transient_types: Set[str] = frozenset()) ->
 def status_error(
     status: int, headers: Mapping[str, str], body: bytes, *, secrets: Sequence[str] = ()
 ) -> ModelStatusError:
-    """The error that an HTTP error status stands for, with an excerpt of the provider's message.
+    """The error for an HTTP error status, with an excerpt of the provider's message.
 
     Args:
         status: The HTTP status code.

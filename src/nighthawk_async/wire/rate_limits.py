@@ -4,7 +4,7 @@
     anthropic-ratelimit-{requests,tokens,input-tokens,output-tokens}-{limit,remaining,reset}
 
 A reset is a duration such as `6m0s` or `17ms` with OpenAI, a moment in RFC 3339 with Anthropic, and with
-others a number of seconds. A header that makes no sense is left out of account.
+others a number of seconds. An invalid header is ignored.
 
 Source: OpenAI's guide on rate limits and Anthropic's page on rate limits, the sections on response headers.
 """
@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 RateLimitKind: TypeAlias = Literal["requests", "tokens", "input-tokens", "output-tokens"]
-"""What a rate limit counts."""
+"""The unit of a rate limit."""
 
 _OPENAI_KINDS: tuple[RateLimitKind, ...] = ("requests", "tokens")
 _ANTHROPIC_KINDS: tuple[RateLimitKind, ...] = (*_OPENAI_KINDS, "input-tokens", "output-tokens")
@@ -34,8 +34,8 @@ class RateLimit(Struct, frozen=True, kw_only=True):
     Args:
         kind: The counted thing.
         remaining: The number that is left.
-        limit: The greatest number; None when the provider did not say.
-        reset_seconds: Seconds until all are there again; None when the provider did not say.
+        limit: The greatest number; None when not reported.
+        reset_seconds: Seconds until all are available again; None when not reported.
     """
 
     kind: RateLimitKind
@@ -49,7 +49,7 @@ def read_rate_limits(headers: Mapping[str, str], *, now: datetime | None = None)
 
     Args:
         headers: The headers; names in lower case.
-        now: The present time, for a provider that names a moment; None reads the clock.
+        now: The current time, for a provider that names a time; None reads the clock.
     """
     found: list[RateLimit] = []
     if "x-ratelimit-remaining-requests" in headers or "x-ratelimit-remaining-tokens" in headers:

@@ -13,7 +13,7 @@ _MIN_SECRET_CHARACTERS = 4
 _MIN_CUT_CHARACTERS = 6
 _LOOKS_SECRET = re.compile(
     r"(?P<scheme>\b[Bb]earer\s+)[\w.~+/=-]{4,}"  # a credential after its scheme
-    r"|\b(?:sk|gsk|xai)[-_][\w*.-]{16,}"  # keys of providers, also half masked by them
+    r"|\b(?:sk|gsk|xai)[-_][\w*.-]{16,}"  # keys of providers, also partly masked ones
     r"|\bAIza[\w-]{10,}"
 )
 
@@ -25,7 +25,7 @@ def find_secrets(value: object, *, is_secret: bool = False) -> Iterator[str]:
 
     Args:
         value: Texts, numbers, lists and mappings.
-        is_secret: Whether the value itself stands under a secret name.
+        is_secret: Whether the value itself has a secret name.
     """
     if isinstance(value, str):
         if value:
@@ -54,7 +54,7 @@ def _secrets_of_url(text: str) -> Iterator[str]:
 
 
 def credential_forms(value: str) -> tuple[str, ...]:
-    """The texts by which a credential may appear: as it is, without its scheme, and as it stands in a URL.
+    """The texts in which a credential may appear: as it is, without its scheme, and URL-encoded.
 
     Args:
         value: The credential, for example the value of the header `Authorization`.
@@ -68,13 +68,13 @@ def credential_forms(value: str) -> tuple[str, ...]:
 
 
 def redact(text: str, secrets: Sequence[str] = ()) -> str:
-    """Replace secrets, and what looks like an API key, by `[redacted]`.
+    """Replace secrets, and texts that look like an API key, by `[redacted]`.
 
     Args:
         text: Any text.
         secrets: The secrets that are known.
     """
-    # Long ones first: one secret may hold another.
+    # Long ones first: one secret may contain another.
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= _MIN_SECRET_CHARACTERS:
             text = _without_cut_secret(text.replace(secret, "[redacted]"), secret)
@@ -82,7 +82,7 @@ def redact(text: str, secrets: Sequence[str] = ()) -> str:
 
 
 def _without_cut_secret(text: str, secret: str) -> str:
-    """The text without beginnings of a secret where somebody else's excerpt cut it, that is before a `…`."""
+    """The text without prefixes of a secret that another excerpt cut off, that is before a `…`."""
     *cut, rest = text.split("…")
     return "…".join([*(_without_beginning(each, secret) for each in cut), rest])
 

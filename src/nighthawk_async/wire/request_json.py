@@ -1,6 +1,6 @@
-"""Requests as JSON bytes, whatever the conversation holds.
+"""Requests as JSON bytes, for any content of the conversation.
 
-A conversation holds texts from everywhere, and arguments as models wrote them. Neither may break a request.
+A conversation holds texts from any source, and arguments as models wrote them. Neither may break a request.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from ..types.model import ModelRequest, NamedToolChoice
 from .response_json import NOT_JSON, decode_json
 
 NO_TEXT = "[no text]"
-"""Stands for a text that is empty, where the endpoint refuses an empty one."""
+"""The placeholder for an empty text, if the endpoint refuses an empty one."""
 
 
 def check_tool_choice(request: ModelRequest) -> None:
@@ -54,8 +54,8 @@ def request_json(body: Mapping[str, Any]) -> bytes:
 def arguments_object(arguments: str) -> msgspec.Raw | dict[str, Any]:
     """The arguments of a past tool call, for protocols that carry them as an object.
 
-    What the model wrote goes back as it is, byte for byte, where it is a JSON object. Anything else is
-    wrapped, so that the model sees what it wrote and the endpoint does not refuse the conversation.
+    The model's text is sent back unchanged, byte for byte, if it is a JSON object. Anything else is wrapped,
+    so that the model sees what it wrote and the endpoint does not refuse the conversation.
 
     Args:
         arguments: The text of `ToolCall.arguments`.
@@ -71,7 +71,7 @@ def valid_arguments(arguments: str) -> str:
     """The arguments of a past tool call, for protocols that carry them as a text.
 
     As `arguments_object`: servers that put past calls into a chat template parse them, and answer with an
-    error where they cannot.
+    error if they cannot.
 
     Args:
         arguments: The text of `ToolCall.arguments`.

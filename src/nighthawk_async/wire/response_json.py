@@ -1,9 +1,9 @@
-"""Decodes the JSON that comes from outside, and what all decoders ask of it.
+"""Decoding of JSON from outside, and helpers for all decoders.
 
-Whatever is decoded here is nested so little that nobody who walks through it afterwards (prompts, recordings,
-telemetry, validators) comes near the recursion limit of Python.
+The nesting of decoded values is limited, so that code that walks through them afterwards (prompts,
+recordings, telemetry, validators) does not come near Python's recursion limit.
 
-`ObjectScan` finds where a JSON object ends while its text is still arriving. It counts brackets outside
+`ObjectScan` finds the end of a JSON object while its text is still arriving. It counts brackets outside
 strings and validates nothing: a text that ends here may still be malformed JSON. Every character is looked at
 once, however the text was cut.
 """
@@ -20,7 +20,7 @@ from .redaction import excerpt
 
 
 def new_call_id(prefix: str = "call") -> str:
-    """An id that no other call has, in this conversation or any other.
+    """Make a unique id for a call, across all conversations.
 
     Args:
         prefix: The beginning of the ids of the protocol.
@@ -29,7 +29,7 @@ def new_call_id(prefix: str = "call") -> str:
 
 
 def total_count(*parts: int) -> int:
-    """The sum of the parts; below zero where one of them is, since then the others are worth nothing either.
+    """The sum of the parts; negative if one of them is, since then the others are not reliable either.
 
     Args:
         parts: The parts.
@@ -43,7 +43,7 @@ _IN_STRING = re.compile(r'["\\]')
 
 
 class JsonObjectScanner:
-    """Takes in fragments of one JSON text and tells when the object they spell is closed."""
+    """Scans fragments of one JSON text and detects when the object is closed."""
 
     __slots__ = ("_depth", "_has_begun", "_is_in_string", "_is_object", "_skips_one", "is_complete")
 
@@ -57,14 +57,14 @@ class JsonObjectScanner:
         """Whether the object is closed."""
 
     def feed(self, fragment: str) -> int:
-        """Take in the next fragment.
+        """Add the next fragment.
 
         Args:
             fragment: The next characters of the text.
 
         Returns:
-            How many characters of the fragment belong to the object: all of them until it closes, and none
-            after.
+            The number of characters of the fragment that belong to the object: all of them until it closes,
+            and none after.
         """
         if self.is_complete:
             return 0
@@ -101,10 +101,10 @@ class JsonObjectScanner:
 
 
 NOT_JSON = (msgspec.DecodeError, UnicodeError, RecursionError)
-"""What is raised where bytes or texts are not the JSON that was expected."""
+"""The errors for bytes or texts that are not the expected JSON."""
 
 MAX_DEPTH = 128
-"""How deep arrays and objects may stand within each other."""
+"""The greatest nesting depth of arrays and objects."""
 
 _NOT_A_NUMBER = re.compile(r"[\[:,]\s*-?(?:NaN|Infinity)\b")
 _NOTHING = (b"", b"null")
@@ -115,24 +115,24 @@ _BRACKETS_AT_ONCE = 64 * 1024
 
 
 def decode_json(data: bytes | str) -> Any:
-    """The value that a JSON document spells.
+    """Decode a JSON document.
 
     Args:
         data: The document.
 
     Raises:
         msgspec.DecodeError: It is no JSON, or nested too deeply.
-        UnicodeError: It is no UTF-8, or holds half a character.
+        UnicodeError: It is no UTF-8, or holds a lone surrogate.
     """
     check_depth(data)
     return msgspec.json.decode(data)
 
 
 def describe_not_json(error: Exception, text: str) -> str:
-    """Describe the fault of a text that is no JSON, with the reason where Python's own parser gives one.
+    """Describe the fault of a text that is no JSON, with the reason if Python's own parser gives one.
 
     Args:
-        error: The error of reading it, one of `NOT_JSON`.
+        error: The decoding error, one of `NOT_JSON`.
         text: The text.
     """
     return f"{error}; JSON has no NaN and no Infinity" if _NOT_A_NUMBER.search(text) else str(error)
@@ -148,7 +148,7 @@ def check_response(data: bytes, *, complaint: str) -> None:
     Raises:
         ModelProtocolError: It is.
     """
-    if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:  # as a rule
+    if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:  # usually
         return
     try:
         check_depth(data)
@@ -167,7 +167,7 @@ def check_depth(data: bytes | str) -> None:
     """
     if isinstance(data, str):
         data = data.encode(errors="surrogatepass")
-    if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:  # as a rule
+    if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:  # usually
         return
     brackets = _STRING.sub(b"", data).translate(None, _OTHERS)
     depth = 0
@@ -180,7 +180,7 @@ def check_depth(data: bytes | str) -> None:
 
 
 def is_something(raw: msgspec.Raw) -> bool:
-    """Whether a raw field is there and not null.
+    """Whether a raw field is present and not null.
 
     Args:
         raw: The field.
@@ -189,7 +189,7 @@ def is_something(raw: msgspec.Raw) -> bool:
 
 
 def as_object(value: object) -> dict[str, Any]:
-    """A JSON object; empty for whatever is none.
+    """A JSON object; empty for any other value.
 
     Args:
         value: A decoded JSON value.

@@ -1,7 +1,7 @@
-"""Rules of endpoints for JSON Schemas: what they refuse although the standard allows it.
+"""Rules of endpoints for JSON Schemas: refusals of schemas that the standard allows.
 
-A module with such rules has the functions of `SchemaRules`; the catalog's rows name it. Only what an endpoint
-refuses for certain is a problem.
+A module with such rules has the functions of `SchemaRules`; the catalog's rows name it. Only a certain
+refusal of an endpoint is a problem.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ class SchemaRules(Protocol):
     """The rules of one endpoint."""
 
     def find_parameter_problem(self, parameters: Mapping[str, Any]) -> str | None:
-        """Return the reason why the parameters of a tool are refused, and a remedy; None when they are taken.
+        """Return the reason why a tool's parameters are refused, and a remedy; None when accepted.
 
         Args:
             parameters: The JSON Schema of the parameters.
@@ -24,7 +24,7 @@ class SchemaRules(Protocol):
         ...
 
     def find_problem(self, schema: Mapping[str, Any], place: SchemaLocation) -> str | None:
-        """Return the reason why a schema is refused, without a full stop; None when it is taken.
+        """Return the reason why a schema is refused, without a full stop; None when it is accepted.
 
         Args:
             schema: A whole JSON Schema, compact.
@@ -45,7 +45,7 @@ def load_schema_rules(name: str) -> SchemaRules | None:
 def schemas_in(
     value: object, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """Every object in a schema that may be a schema itself, with the path to it.
+    """Yield every object in a schema that may be a schema itself, with its path.
 
     Args:
         value: The schema, or a part of it.

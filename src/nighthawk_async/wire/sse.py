@@ -1,8 +1,8 @@
-"""Server-sent events out of bytes, wherever the bytes were cut.
+"""Server-sent events from bytes, with chunk boundaries anywhere.
 
-Not a codec: it knows nothing of what the events hold. It splits *bytes*, on CR, LF and CRLF alone; text line
-splitters also split on U+2028, U+2029 and U+0085, which are legal inside JSON strings. Whole lines are handed
-on as bytes, so a character that a chunk boundary cuts in two does no harm.
+Not a codec: it does not interpret the events. It splits *bytes*, only on CR, LF and CRLF; text line splitters
+also split on U+2028, U+2029 and U+0085, which are legal inside JSON strings. Whole lines are passed on as
+bytes, so a chunk boundary inside a character does no harm.
 
 Source: the event stream format of the HTML standard, section "Server-sent events".
 """
@@ -32,7 +32,7 @@ class ServerSentEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerSentEventDecoder:
-    """Collects bytes and gives the events they complete.
+    """Collects bytes and returns the events that they complete.
 
     Args:
         max_event_bytes: Bytes that one line, and the data of one event, may have.
@@ -55,11 +55,11 @@ class ServerSentEventDecoder:
 
     @property
     def stray(self) -> bytes:
-        """The beginning of what arrived and is no event stream: for the message of the error that follows."""
+        """The beginning of data that is no event stream, for the message of the error that follows."""
         return b"\n".join(self._stray)[:_MAX_STRAY_BYTES]
 
     def feed(self, data: bytes) -> list[ServerSentEvent]:
-        """Take in bytes and return the events they complete, oldest first.
+        """Add bytes and return the events that they complete, oldest first.
 
         Args:
             data: Any number of bytes.
@@ -72,7 +72,7 @@ class ServerSentEventDecoder:
             data = data.removeprefix(b"\n")
         if not data:
             return []
-        lines = data.splitlines()  # of bytes: splits on CR, LF and CRLF alone
+        lines = data.splitlines()  # bytes: splits only on CR, LF and CRLF
         if data.endswith((b"\n", b"\r")):
             self._skips_line_feed = data.endswith(b"\r")
             rest = b""
@@ -87,7 +87,7 @@ class ServerSentEventDecoder:
         return events
 
     def finish(self) -> list[ServerSentEvent]:
-        """Take note of the end of input and return the event that no blank line completed, when there is one.
+        """Process the end of input and return the event that no blank line completed, if any.
 
         Raises:
             ModelProtocolError: The event is larger than the bound.
@@ -148,7 +148,7 @@ class ServerSentEventDecoder:
             if value.isdigit():
                 self.retry_milliseconds = int(value[:18])
         elif field == b"error":
-            # Older llama.cpp servers write `error: {...}`, which no standard knows: an event named "error".
+            # Older llama.cpp servers write `error: {...}`, which is not standard: an event named "error".
             self._event = "error"
             self._add_data(value)
         else:

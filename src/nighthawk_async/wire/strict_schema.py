@@ -1,11 +1,11 @@
 """Whether a JSON Schema keeps to the subset that endpoints enforce under `strict`.
 
-What is not known to be in the subset counts as outside: an endpoint refuses the whole request for one keyword
-it does not know, and without the claim it takes the same schema.
+Anything not known to be in the subset counts as outside: an endpoint refuses the whole request for one
+unknown keyword, and without the claim it accepts the same schema.
 
 Source: structured outputs, "Supported schemas", of the OpenAI platform documentation: the root is an object,
 every object lists all its properties as required and forbids others, every value has a type, and a reference
-stands alone. What counts against its limits of size is not said to the letter, so more is counted here.
+stands alone. It does not define exactly what counts against its size limits, so more is counted here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ _KEYWORDS_OF_TYPES: Mapping[str, frozenset[str]] = {
     "string": frozenset({"pattern", "format"}),
 }
 _MAX_DEPTH = 10
-"""The most levels of objects and lists."""
+"""The greatest number of levels of objects and lists."""
 _MAX_PROPERTIES = 5_000
 _MAX_LISTED_VALUES = 1_000
 _MAX_CHARACTERS = 120_000
@@ -85,7 +85,7 @@ def _is_closed_object(schema: _Schema) -> bool:
 
 
 def _has_plain_values(schema: _Schema) -> bool:
-    """Whether the values that the schema lists, where it does, are scalars, and at least one."""
+    """Whether the values that the schema lists, if any list is present, are scalars, at least one."""
     values: object = schema.get("enum", [schema.get("const")])
     if not isinstance(values, list | tuple) or not values:
         return False
@@ -96,7 +96,7 @@ def _has_plain_values(schema: _Schema) -> bool:
 
 
 def _has_plain_text_rules(schema: _Schema) -> bool:
-    # The endpoint's regular expressions look neither ahead nor behind.
+    # The endpoint's regular expressions have no lookahead and no lookbehind.
     is_plain_pattern = not any(look in str(schema.get("pattern", "")) for look in ("(?=", "(?!", "(?<"))
     return is_plain_pattern and schema.get("format", "uuid") in _FORMATS
 

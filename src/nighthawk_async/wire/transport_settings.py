@@ -1,6 +1,6 @@
-"""Checks of model settings: those a protocol knows, and those that control the transport alone.
+"""Checks of model settings: those of a protocol, and those that control only the transport.
 
-The latter never reach a request's body.
+The latter are never part of a request's body.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,9 +36,9 @@ TRANSPORT_SETTINGS = frozenset(
 
 
 def merge_extra_body(body: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """A body with what the setting `extra_body` adds to it, which has the last word over everything else.
+    """A body with the additions of the setting `extra_body`, which takes precedence over everything else.
 
-    Objects are merged at every depth; whatever else both hold is replaced.
+    Objects are merged at every depth; other values are replaced.
 
     Args:
         body: A request's body; it stays as it is.
@@ -68,10 +68,10 @@ _OPEN = ConfigDict(extra="allow", hide_input_in_errors=True)
 
 
 def checked_settings(settings: Mapping[str, Any], form: type[Any]) -> dict[str, Any]:
-    """The settings that concern a request's body, those that are None left out.
+    """The settings that concern a request's body, without those that are None.
 
-    Settings that the form does not name come through as they are. So does `stop`, without empty texts: at
-    such a text some endpoints would end every response at once, and others refuse it.
+    Settings that the form does not name are kept as they are. So is `stop`, without empty texts: some
+    endpoints would end every response at once for such a text, and others refuse it.
 
     Args:
         settings: All settings of a request.
@@ -99,7 +99,7 @@ def checked_settings(settings: Mapping[str, Any], form: type[Any]) -> dict[str, 
 
 
 def refuse_settings(settings: Mapping[str, Any], names: frozenset[str], *, protocol: str) -> None:
-    """Refuse settings that a protocol has no word for.
+    """Refuse settings that a protocol does not have.
 
     Args:
         settings: Settings of a request.
@@ -125,7 +125,7 @@ def refuse_reserved_settings(settings: Mapping[str, Any], names: frozenset[str])
         names: The names of those parts.
 
     Raises:
-        ConfigurationError: One of them is there.
+        ConfigurationError: One of them is set.
     """
     for name in sorted(names & settings.keys()):
         raise ConfigurationError(
@@ -135,12 +135,12 @@ def refuse_reserved_settings(settings: Mapping[str, Any], names: frozenset[str])
 
 @cache
 def _adapter(form: type[Any]) -> TypeAdapter[Any]:
-    """The checker of a form, which takes milliseconds to build."""
+    """The validator of a form, which takes milliseconds to build."""
     return TypeAdapter(with_config(_OPEN)(form))
 
 
 def _refuse_what_json_lacks(settings: Mapping[str, Any]) -> None:
-    """Refuse numbers that JSON cannot write: they would travel as null, and so as the endpoint's default."""
+    """Refuse numbers that JSON cannot represent: they would be sent as null, the endpoint's default."""
     for name, value in settings.items():
         try:
             is_writable = all(map(isfinite, _floats_in(value)))

@@ -133,7 +133,7 @@ async def test_an_answer_that_nobody_asked_for_is_logged(caplog: pytest.LogCaptu
         async with open_actor(Counter) as counter:
             await counter.tell(Counter.miss)
     assert [record.message for record in caplog.records] == [
-        "actor Counter: Counter.miss failed, and nobody asked"
+        "actor Counter: Counter.miss failed, and no caller received the error"
     ]
 
 
@@ -301,7 +301,7 @@ async def test_stopping_has_a_bounded_time(caplog: pytest.LogCaptureFixture) -> 
         async with open_actor(Slow):
             pass
     assert anyio.current_time() == begin + 2
-    assert "`stopping` was cut off" in caplog.text
+    assert "`stopping` was cancelled after its time limit" in caplog.text
 
 
 async def test_an_actor_may_end_itself_and_hand_its_handle_out() -> None:

@@ -159,7 +159,7 @@ async def test_an_answer_whose_asker_is_cancelled_in_that_moment_is_logged(
             await counter.ask(cancel_asker_and_miss)
         assert await counter.ask(Counter.add, 1) == 1
     (record,) = caplog.records
-    assert record.message.endswith("cancel_asker_and_miss failed, and nobody asked")
+    assert record.message.endswith("cancel_asker_and_miss failed, and no caller received the error")
 
 
 @only_asyncio

@@ -151,7 +151,7 @@ async def test_an_extent_that_is_not_there_or_has_ended_takes_no_mailbox() -> No
 
     async def open_late() -> None:
         await left.wait()
-        with pytest.raises(NamespaceLeftError, match="the mailbox 'inbox' is wanted in a task_group"):
+        with pytest.raises(NamespaceLeftError, match="the mailbox 'inbox' cannot be made: the task_group"):
             open_mailbox("inbox")
 
     left = anyio.Event()

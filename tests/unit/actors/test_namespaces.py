@@ -101,7 +101,7 @@ async def test_leaving_closes_the_latest_first_and_frees_the_names() -> None:
     assert closed == ["second", "first"]
     assert namespace.is_left
     assert namespace.find(BOXES, "first") is None
-    with pytest.raises(NamespaceLeftError, match="the box 'first' is wanted in a run that has ended"):
+    with pytest.raises(NamespaceLeftError, match="the box 'first' cannot be made: the run has ended"):
         namespace.get_or_add(BOXES, "first", Box)
 
 

@@ -322,7 +322,7 @@ async def test_a_failure_that_nobody_asks_for_is_logged_as_soon_as_its_handle_is
         without_collector()
         del asked, looked_at, lost, pool
     assert [record.getMessage() for record in caplog.records] == [
-        "job quiet[2] failed, and nobody asked how it ended"
+        "job quiet[2] failed, and its error was never retrieved"
     ]
     assert "OSError: lost" in caplog.text
 
@@ -339,7 +339,7 @@ async def test_a_failure_whose_handle_nobody_kept_is_logged_when_it_happens(
             await pool.submit_nowait(double, 1)
             assert "OSError: lost" in caplog.text
     assert [record.getMessage() for record in caplog.records] == [
-        "job quiet[0] failed, and nobody asked how it ended"
+        "job quiet[0] failed, and its error was never retrieved"
     ]
 
 

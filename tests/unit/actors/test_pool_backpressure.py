@@ -191,7 +191,7 @@ async def test_the_oldest_queued_job_makes_place_for_a_new_one(policy: Backpress
         assert statuses(handles) == "rrrqq"
         assert [handle.status for handle in handles[:2]] == ["running", "rejected"]
         assert (handles[1].rejection_policy, handles[4].rejection_policy) == (policy, None)
-        assert handles[1].rejection_reason == "it had waited longest when job pool[3] came"
+        assert handles[1].rejection_reason == "it was the oldest queued job when job pool[3] was submitted"
         with pytest.raises(JobRejectedError, match=policy) as caught:
             await handles[1]
         assert (caught.value.job_id, caught.value.policy) == ("pool[1]", policy)
@@ -231,7 +231,7 @@ async def test_a_new_job_is_dropped_when_the_queue_is_full() -> None:
         handles = [await pool.submit(held.job, number) for number in range(3)]
         assert [handle.status for handle in handles] == ["running", "queued", "rejected"]
         assert handles[2].rejection_policy == "drop_newest"
-        assert handles[2].rejection_reason == "it came when no place was left"
+        assert handles[2].rejection_reason == "no worker and no queue slot was free"
         with pytest.raises(JobRejectedError):
             await handles[2]
         held.release_all()

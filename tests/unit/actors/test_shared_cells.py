@@ -202,7 +202,7 @@ async def test_a_cell_ends_with_its_scope() -> None:
         assert shared_cell("tokens", initial=0) is not first
         run.leave()
         with pytest.raises(
-            NamespaceLeftError, match="the shared cell 'tokens' is wanted in a run that has ended"
+            NamespaceLeftError, match="the shared cell 'tokens' cannot be made: the run has ended"
         ):
             shared_cell("tokens", initial=0)
     with pytest.raises(UnknownNamespaceError):

@@ -396,7 +396,7 @@ async def test_a_child_that_waits_for_its_restart_can_be_stopped_and_forgotten()
     async with Supervisor() as supervisor:
         supervisor.start("a", plan.child("a", "1"), restart=Restart(backoff_seconds=20))
         await anyio.sleep(5)
-        with pytest.raises(NameConflictError, match="runs, or is going to"):
+        with pytest.raises(NameConflictError, match="is running or will be started"):
             supervisor.forget_child("a")
         await supervisor.stop_child("a")
         assert supervisor.children[0].status == "suppressed"

@@ -17,7 +17,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from nighthawk_async.asgi import Dashboard
-from nighthawk_async.asgi.dashboard.summaries import brief_node
+from nighthawk_async.asgi.dashboard.summaries import summarize_node
 from nighthawk_async.cli.application import run_command_line
 from nighthawk_async.cli.live_tree_picture import Picture
 from nighthawk_async.cli.top_app import TopApp, details_text
@@ -498,7 +498,7 @@ def test_what_is_not_exact_is_so_in_the_rows_too() -> None:
     node = begin(tree, "step", "app:1")
     node.set_usage(Usage(requests=1, input_tokens=15, cost=Decimal("0.5"), is_complete=False))
     nodes = Nodes()
-    nodes.apply({"nodes": [brief_node(tree.snapshot()), brief_node(tree.snapshot("1"))]})
+    nodes.apply({"nodes": [summarize_node(tree.snapshot()), summarize_node(tree.snapshot("1"))]})
     assert nodes.views["1"].subtree_usage == tree.snapshot("1").subtree_usage
     assert not nodes.views["0"].subtree_usage.is_complete
     (line,) = Picture(width=70, is_ascii=False).draw(nodes.rows(folded={}, search=""), time.time())

@@ -85,7 +85,7 @@ def test_a_setting_for_what_the_model_lacks_is_refused_with_the_remedy(
     given = request(settings={name: value})
     with pytest.raises(ConfigurationError) as raised:
         fit(given, LIMITED)
-    assert str(raised.value).startswith("p:m: the model c")
+    assert str(raised.value).startswith("p:m: the model")
     assert repr(name) in str(raised.value)
     assert f"capabilities={{{capability!r}: True}}" in str(raised.value)
     assert fit(given, replace(LIMITED, **{capability: True})) is given

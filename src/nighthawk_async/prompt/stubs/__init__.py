@@ -1,8 +1,8 @@
-"""Types as stubs of Python, for the model that has to make values of them. Pure.
+"""Types as Python stubs, for the model that has to make values of them. Pure.
 
-`TypeNames` says how types are written in one block, `written_type` writes an annotation, `described_type` one
+`TypeNames` has the names of types in one block, `written_type` writes an annotation, `described_type` one
 with its constraints, and `stub_of` gives the stubs of the types that an annotation mentions. `types_section`
-gives those of all that a block makes and meets.
+gives those of all types that a block produces and uses.
 """
 
 from ..annotations import written_type

@@ -27,7 +27,7 @@ _LENGTHS = {"min_length": "len >= {}", "max_length": "len <= {}"}
 
 
 def described_type(annotation: object, names: TypeNames) -> str:
-    """A type on one line, with what constrains its values in parentheses.
+    """A type on one line, with the constraints of its values in parentheses.
 
     Args:
         annotation: The type.
@@ -48,7 +48,7 @@ def described_type(annotation: object, names: TypeNames) -> str:
 
 
 class _Described(Struct, frozen=True):
-    """A type that was described, and how what it mentions was written."""
+    """A type that was described, and the written forms of the types that it mentions."""
 
     text: str
     written: tuple[tuple[object, str, bool], ...]
@@ -95,7 +95,7 @@ def _constraints_of(annotation: object, names: TypeNames, depth: int = 0) -> Ite
     Args:
         annotation: The type.
         names: The names by which the block writes types.
-        depth: The depth at which it stands inside another.
+        depth: The nesting depth of the type.
     """
     if depth > _MAX_DEPTH or _is_literal(annotation):
         return
@@ -136,7 +136,7 @@ class _Facts:
                 self.add(each)
 
     def add(self, item: object) -> None:
-        """Add one item of metadata; one of an unknown class says nothing."""
+        """Add one item of metadata; one of an unknown class is ignored."""
         kind = type(item)
         if kind is FieldInfo:
             self._add_info(cast(FieldInfo, item))
@@ -222,7 +222,7 @@ _KNOWN_MODULES = frozenset(
     }
     | {"typing_extensions", "annotated_doc", "pydantic.annotated_handlers"}
 )
-"""Modules whose objects may be asked for their attributes."""
+"""Modules whose objects' attributes may be read."""
 
 _READABLE_MODULES = _KNOWN_MODULES | {"msgspec", "msgspec._core", "re"}
 

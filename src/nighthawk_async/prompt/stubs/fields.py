@@ -1,7 +1,7 @@
 """The fields of classes that hold data, whichever library made them.
 
-Nothing of an instance is looked at, and no factory of a default is called. Annotations that are texts are
-evaluated, as every library does that validates against them; where that fails they stay texts.
+No instance is inspected, and no factory of a default is called. Annotations that are texts are evaluated, as
+every library that validates against them does; if that fails they stay texts.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ from ..annotations import is_type_expression
 from ..introspection import class_dictionary, find_class_attribute, has_base, is_one_of, resolution_order
 
 NO_DEFAULT = object()
-"""The default of a field that must be given."""
+"""The default of a required field."""
 
 _EMPTY_FACTORIES = (list, dict, set, tuple, frozenset)
 _FIELD_QUALIFIERS: tuple[Any, ...] = (
@@ -34,7 +34,7 @@ _OPTIONAL: dict[Any, bool] = {
 
 
 class RecordField(Struct, frozen=True, kw_only=True):
-    """A field that a value may be given for.
+    """A field for which a value may be given.
 
     Args:
         name: Its name.
@@ -67,7 +67,7 @@ class Records(Struct, frozen=True, kw_only=True):
 
 
 def find_records(cls: type) -> Records | None:
-    """Find the fields of a class; None when it is none that holds data by declaration.
+    """Find the fields of a class; None when it does not declare data.
 
     Args:
         cls: A class; of a generic one, not one with arguments.
@@ -85,13 +85,13 @@ def find_records(cls: type) -> Records | None:
 
 
 def fields_by_key(cls: type) -> Mapping[object, object] | None:
-    """The types of the fields of a class, by their names and the keys under which data holds them.
+    """The types of the fields of a class, by their names and their keys in plain data.
 
     Args:
         cls: A class; of a generic one, not one with arguments.
 
     Returns:
-        None when it is none that holds data by declaration.
+        None when it does not declare data.
     """
     records = find_records(cls)
     if records is None:
@@ -188,7 +188,7 @@ def _typed_dict_fields(cls: type) -> Iterator[RecordField]:
     for name, annotation in type_hints(cls).items():
         is_optional = name in cast("frozenset[str]", optional)
         while (qualifier := typing_extensions.get_origin(annotation)) in _FIELD_QUALIFIERS:
-            # Where annotations are texts, the class itself has not seen what stands in them.
+            # If annotations are texts, the class itself has not seen their contents.
             is_optional = _OPTIONAL.get(qualifier, is_optional)
             annotation = typing_extensions.get_args(annotation)[0]
         yield msgspec.structs.replace(_field(name, annotation, NO_DEFAULT), is_optional=is_optional)
@@ -203,20 +203,20 @@ def _named_tuple_fields(cls: type) -> Iterator[RecordField]:
 
 
 def _without_unset(annotation: object) -> object:
-    """The type without what msgspec puts in the place of a missing value."""
+    """The type without msgspec's marker of a missing value."""
     arguments = typing_extensions.get_args(annotation)
     kept = tuple(each for each in arguments if each is not msgspec.UnsetType)
     return annotation if len(kept) == len(arguments) else typing.Union[kept]  # noqa: UP007
 
 
 class DataKey(Struct, frozen=True):
-    """Says under which key plain data holds a field; metadata of a field."""
+    """The key of a field in plain data; metadata of a field."""
 
     key: str
 
 
 class InData(Struct, frozen=True):
-    """Says that a field is one of plain data alone; metadata of a field."""
+    """Marks a field that exists only in plain data; metadata of a field."""
 
 
 def _field(name: str, annotation: object, default: object, *metadata: object) -> RecordField:
@@ -235,7 +235,7 @@ def _field(name: str, annotation: object, default: object, *metadata: object) ->
 
 
 def _of_info(name: str, annotation: object, info: FieldInfo, metadata: tuple[object, ...]) -> RecordField:
-    """A field that pydantic's `Field` describes; `info` is metadata itself, for what it says of the value."""
+    """A field that pydantic's `Field` describes; `info` is metadata itself, for its facts about the value."""
     if info.default_factory is not None:
         default = _of_factory(info.default_factory)
     elif info.default is PydanticUndefined or info.default is ...:
@@ -262,7 +262,7 @@ def type_hints(cls: type) -> dict[str, Any]:
             {name: _with_arguments(hint, arguments) for name, hint in hints.items()} if arguments else hints
         )
     except Exception:
-        # A text may name what exists for type checkers alone; what is written there is still worth showing.
+        # A text may use names that exist only for type checkers; the text is still worth showing.
         raw: dict[str, Any] = {}
         for base in reversed(resolution_order(cls)):
             annotations = class_dictionary(base).get("__annotations__")
@@ -271,7 +271,7 @@ def type_hints(cls: type) -> dict[str, Any]:
 
 
 def _type_arguments(cls: type) -> dict[object, object]:
-    """The types that a class gives for the type variables of its generic bases."""
+    """The arguments that a class gives for the type variables of its generic bases."""
     arguments: dict[object, object] = {}
     for base in resolution_order(cls):
         for each in cast("tuple[object, ...]", class_dictionary(base).get("__orig_bases__", ())):
@@ -305,4 +305,4 @@ _KINDS: tuple[tuple[Callable[[type], bool], Callable[[type], Iterator[RecordFiel
     (_is_typed_dict, _typed_dict_fields, "TypedDict"),
     (_is_named_tuple, _named_tuple_fields, "NamedTuple"),
 )
-"""How to know the classes of each kind, what reads their fields, and what their stubs name as their base."""
+"""For each kind of class: its test, the reader of its fields, and the base class named in stubs."""

@@ -1,8 +1,8 @@
-"""Stubs of types, a few lines of Python that say how to make a value, and the section that holds them.
+"""Stubs of types, a few lines of Python that show how to make a value, and the section that holds them.
 
-The TYPES section of a prompt has stubs of what a block makes and meets, within a budget. Its text is kept and
-given again for the same types, written in the same way, so equal types mean equal bytes and nothing of a type
-is inspected a second time.
+The TYPES section of a prompt has stubs of the types that a block produces and uses, within a budget. Its text
+is cached for the same types, written in the same way, so equal types mean equal bytes and no type is
+inspected a second time.
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ from .comments import comment_of
 from .fields import NO_DEFAULT, RecordField, Records, find_records, namespace_of, type_hints
 
 AS_DATA = "give as data"
-"""Said of a class that the block's expressions do not reach."""
+"""The comment on a class that the block's expressions do not reach."""
 
 _LINE_CHARACTERS = 100
 _INDENT = "    "
@@ -62,7 +62,7 @@ def stub_of(annotation: object, names: TypeNames) -> str:
 def stub_lines(named: object, names: TypeNames, *, is_described: bool = False) -> list[str]:
     """The stub of a class, a `NewType` or a type alias, line by line; empty when it needs none.
 
-    No code of the type runs, beyond what stands in annotations that are evaluated late.
+    No code of the type runs, except annotations that are evaluated late.
 
     Args:
         named: The class, `NewType` or alias. Types of the standard library and of other libraries need no
@@ -168,7 +168,7 @@ def _default_text(field: RecordField, names: TypeNames) -> str:
 
 
 def _plain_lines(cls: type, names: TypeNames) -> list[str]:
-    """The stub of a class that declares no data: how it is made, and its methods."""
+    """The stub of a class that declares no data: its constructor and its methods."""
     is_protocol = class_dictionary(cls).get("_is_protocol") is True
     head = f"class {names.written(cls)}{_type_parameters(cls)}{'(Protocol)' if is_protocol else ''}:"
     comment = _comment(summary_of(cls))
@@ -184,7 +184,7 @@ def _start_lines(cls: type, names: TypeNames) -> Iterator[str]:
 
 
 def _attribute_lines(cls: type, names: TypeNames) -> Iterator[str]:
-    """The attributes that a protocol asks for."""
+    """The attributes that a protocol requires."""
     for name, annotation in type_hints(cls).items():
         if is_public_name(name):
             yield f"{_INDENT}{name}: {written_type(annotation, names, namespace_of(cls))}"
@@ -245,7 +245,7 @@ def _parameters(parameters: object) -> str:
 HEADING = "TYPES: give instances, or plain data that validates."
 
 _MAX_TYPES = 256
-"""Types that are looked at for one section; far above what a budget shows."""
+"""The number of types inspected for one section; far above what a budget can show."""
 
 _MAX_SECTIONS = 512
 _MAX_NAMES_LEFT_OUT = 20
@@ -263,7 +263,7 @@ class TypesSection:
 
     Args:
         stubs: The stubs in order.
-        written: Every type that was looked at, how it is written, and whether the block reaches it.
+        written: Every type that was inspected, its written form, and whether the block reaches it.
     """
 
     def __init__(self, stubs: list[_Stub], written: Sequence[tuple[object, str, bool]]) -> None:
@@ -282,7 +282,7 @@ class TypesSection:
         return all(names.leads_to(text, named) is is_reachable for named, text, is_reachable in self._written)
 
     def needs_counting(self, max_tokens: int, counter: TokenCounter) -> bool:
-        """Whether it takes the tokenizer to find out what fits.
+        """Whether fitting the budget needs the tokenizer.
 
         Args:
             max_tokens: The budget.
@@ -306,7 +306,7 @@ class TypesSection:
         return self._fitted[key]
 
     def _fitting(self, max_tokens: int, counter: TokenCounter) -> str:
-        """As many stubs as fit, the nearest first; only the first of all is cut when it alone is too long."""
+        """As many stubs as fit, the nearest first; only the very first is cut when it alone is too long."""
         shown: list[_Stub] = []
         for stub in self._stubs:
             if not counter.exceeds(_shown_text([*shown, stub], []), max_tokens):
@@ -326,10 +326,11 @@ _sections: dict[tuple[object, ...], TypesSection] = {}
 
 
 def types_section(names: TypeNames) -> TypesSection:
-    """The section of a block whose types were mentioned and met.
+    """The section of a block whose types have been noted.
 
     Args:
-        names: The names by which the block writes types, with the notes of what was written and met.
+        names: The names by which the block writes types, with the notes of the mentioned types and of the
+            values' classes.
     """
     key = (*names.mentioned, None, *names.met, None, *names.described)
     section = _sections.get(key)
@@ -337,14 +338,14 @@ def types_section(names: TypeNames) -> TypesSection:
         section = _made_section(names)
         if len(_sections) >= _MAX_SECTIONS:
             _sections.pop(next(iter(_sections)), None)
-        _sections[key] = section  # holds the types, so their identities are theirs for as long
+        _sections[key] = section  # keeps the types alive, so their identities stay unique
     return section
 
 
 def _made_section(names: TypeNames) -> TypesSection:
-    """Stubs of what is mentioned, each type once, and then of the classes of values that are not among these.
+    """Stubs of mentioned types, each once, and then of the classes of values that are not among them.
 
-    So values of types that are mentioned change nothing.
+    So values of mentioned types change nothing.
     """
     found: dict[int, object] = {}
     stubs = [
@@ -355,7 +356,7 @@ def _made_section(names: TypeNames) -> TypesSection:
 
 
 def _stubs_from(roots: Iterable[object], found: dict[int, object], names: TypeNames) -> Iterator[_Stub]:
-    """Stubs of types and then of what these mention, breadth first, of those that were not found before."""
+    """Stubs of types and then of the types that they mention, breadth first, without those found before."""
     waiting = deque[object]()
     for named in roots:
         if id(named) not in found:

@@ -2,8 +2,8 @@
 
 Compatible servers, llama.cpp among them, speak it as well.
 
-What stays the same during a conversation comes first in the body and always in the same order, so that the
-bodies of successive requests share a prefix byte for byte, cache marks aside.
+Parts that stay the same during a conversation come first in the body and always in the same order, so that
+the bodies of successive requests share a prefix byte for byte, cache marks aside.
 """
 
 from collections.abc import Iterator, Mapping
@@ -50,7 +50,7 @@ _UNMARKED = frozenset({"redacted_thinking", "thinking"})
 def mark_breakpoints(
     body: dict[str, Any], wanted: bool | CacheLifetime | None, capabilities: ModelCapabilities
 ) -> None:
-    """Mark the body's breakpoints, where caching is on.
+    """Mark the body's breakpoints if caching is on.
 
     Args:
         body: The body with its `tools`, `system` and `messages`, whose lists change.
@@ -59,7 +59,7 @@ def mark_breakpoints(
     """
     if not (capabilities.prompt_caching if wanted is None else wanted):
         return
-    # Five minutes is what the mark alone means.
+    # The mark alone means five minutes.
     mark = {"type": "ephemeral", "ttl": "1h"} if wanted == "1h" else {"type": "ephemeral"}
     _mark_last(body.get("tools", []), mark)
     _mark_last(body.get("system", []), mark)
@@ -178,7 +178,7 @@ def _encode_tools(
 
 def _encode_tool(tool: ToolDefinition) -> dict[str, Any]:
     # Nothing claims `strict`: the endpoint compiles all strict schemas of a request into one grammar, and
-    # refuses the request when that becomes too large, at a size it does not tell.
+    # refuses the request when that becomes too large, at an undocumented size.
     schema = tool.parameters if "type" in tool.parameters else {"type": "object", **tool.parameters}
     return {"name": tool.name, "description": tool.description, "input_schema": schema}
 
@@ -248,7 +248,7 @@ class AnthropicCodec:
         return AnthropicResponseDecoder()
 
     def decode_response(self, body: bytes) -> list[ModelEvent]:
-        """The events of a response that came whole; see `wire.codec.Codec`."""
+        """The events of a response that was not streamed; see `wire.codec.Codec`."""
         return AnthropicResponseDecoder().feed_whole(body)
 
 

@@ -1,8 +1,8 @@
 """The wire shapes of Anthropic Messages answers.
 
-An event is read in two steps, first its type and then what that type holds, so that events this library does
-not know are ignored whatever they hold. Fields that it does not use are left out; every field may be missing
-or null, since some server leaves it out. Blocks stay plain objects, since they may go back as they came.
+An event is read in two steps, first its type and then that type's fields, so that unknown events are ignored
+whatever they hold. Fields that this library does not use are left out; every field may be missing or null,
+since some server leaves it out. Blocks stay plain objects, since they may be sent back unchanged.
 
 Source: `raw_message_stream_event.py` and `message.py` of the official SDK.
 """
@@ -31,7 +31,7 @@ class WireUsage(msgspec.Struct):
     output_tokens_details: OutputTokens | None = None
 
     def updated(self, later: "WireUsage") -> "WireUsage":
-        """The same with what a later report says: it replaces the counts, except those that it leaves out."""
+        """The same updated by a later report, which replaces the counts, except those that it leaves out."""
         return WireUsage(
             **{
                 name: getattr(self if getattr(later, name) is None else later, name)
@@ -70,7 +70,7 @@ class Message(msgspec.Struct):
 
 
 class Delta(msgspec.Struct):
-    """More of a block, or of what is said about the response."""
+    """More of a block, or of the facts about the response."""
 
     type: str | None = None
     text: str | None = None

@@ -1,10 +1,10 @@
 """A conversation as Anthropic messages, and limits for thinking and writing.
 
 Roles alternate: messages of the same role that follow each other become one. The results of all calls of a
-response stand in one user message, before anything else that it says. Where the user's turn says nothing, a
-placeholder does: without it, the conversation would end with the assistant, whose words the model would take
-for its own and continue. Content is always a list of blocks, and the same message always gives the same
-blocks, so that a longer conversation begins as the shorter one did.
+response are in one user message, before its other content. An empty user turn gets a placeholder: without it,
+the conversation would end with the assistant, whose text the model would continue. Content is always a list
+of blocks, and the same message always gives the same blocks, so that a longer conversation begins as the
+shorter one did.
 
 The protocol carries text, images (JPEG, PNG, GIF and WebP bytes, and URLs), documents (PDF bytes and URLs,
 and plain text) and files uploaded beforehand, in user messages and in tool results alike. URLs are those that
@@ -12,9 +12,9 @@ the provider fetches itself, no `data:` URLs. It carries neither audio nor video
 
 Source: `image_block_param.py`, `document_block_param.py` and the `…_source_param.py` of the official SDK.
 
-Thinking counts towards `max_tokens`, which the protocol demands. Models are told how much to think by a word
-(`output_config.effort` beside adaptive thinking) or, older ones, by a number of tokens that must stay below
-`max_tokens`, except where thinking goes on between calls and all of it counts.
+Thinking counts towards `max_tokens`, which the protocol demands. The amount of thinking is set by a word
+(`output_config.effort` beside adaptive thinking) or, for older models, by a number of tokens that must stay
+below `max_tokens`, unless thinking continues between calls and all of it counts.
 
 Source: `thinking_config_param.py` and `output_config_param.py` of the official SDK, and "Extended thinking",
 "Interleaved thinking", of the provider's documentation.
@@ -83,7 +83,7 @@ def encode_user_content(content: Iterable[UserContent]) -> list[dict[str, Any]]:
 
 
 def encode_result_content(result: ToolResult) -> list[dict[str, Any]]:
-    """The content of a tool result; what the protocol cannot carry there is described in words.
+    """The content of a tool result; content that the protocol cannot carry there is described in words.
 
     Args:
         result: The result. That of a failed call must hold text, and nothing else.
@@ -120,7 +120,7 @@ def find_refusal(item: MultimodalContent) -> str | None:
 
 
 def _joined(texts: Sequence[str]) -> list[dict[str, Any]]:
-    # One block: servers that know only text put several together without anything in between.
+    # One block: servers that know only text join several without a separator.
     return text_block("\n".join(texts))
 
 
@@ -212,14 +212,14 @@ class ThinkingPlan:
 
 
 def plan_thinking(settings: Mapping[str, Any], capabilities: ModelCapabilities) -> ThinkingPlan:
-    """Decide what the body says about thinking.
+    """Choose the body's settings of thinking.
 
     Args:
         settings: The checked settings.
         capabilities: The capabilities of the model.
 
     Raises:
-        ConfigurationError: The budget and `max_tokens` do not fit together, or the model is told a word.
+        ConfigurationError: The budget and `max_tokens` do not fit together, or the model takes a word.
     """
     max_tokens: int | None = settings.get("max_tokens")
     if max_tokens is None:
@@ -239,7 +239,7 @@ def _effort_word(settings: Mapping[str, Any], capabilities: ModelCapabilities) -
 
 
 def _wanted_tokens(settings: Mapping[str, Any]) -> int:
-    """The tokens of thinking that the settings ask for, as far as they can be told."""
+    """The tokens of thinking that the settings ask for, as far as known."""
     thinking: Mapping[str, Any] = settings.get("thinking", {})
     if isinstance(own := thinking.get("budget_tokens"), int):
         return own
@@ -294,7 +294,7 @@ def _explicit_budget(
 
 
 def _check_room(name: str, budget: object, max_tokens: int, settings: Mapping[str, Any]) -> None:
-    """Refuse a budget that leaves no room, unless it is that of several responses with calls in between."""
+    """Refuse a budget that leaves no room, unless it is shared by several responses with calls in between."""
     is_shared = any(str(beta).startswith(_INTERLEAVED_BETA) for beta in settings.get("betas", ()))
     if isinstance(budget, int) and budget >= max_tokens and not is_shared:
         raise ConfigurationError(
@@ -303,7 +303,7 @@ def _check_room(name: str, budget: object, max_tokens: int, settings: Mapping[st
 
 
 def _budget_of_effort(effort: str, max_tokens: int) -> Mapping[str, Any]:
-    """The budget for a word; since that promises no number, room is left for the answer."""
+    """The budget for a word; since a word promises no number, room is left for the answer."""
     if max_tokens <= _MIN_BUDGET_TOKENS:
         raise ConfigurationError(
             f"Model setting 'max_tokens' is {max_tokens}; thinking takes at least {_MIN_BUDGET_TOKENS} of "

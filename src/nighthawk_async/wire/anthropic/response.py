@@ -54,7 +54,7 @@ class _Block:
         return str(self.form.get("type"))
 
     def text_of(self, name: str) -> str:
-        """A field of the block that is a text; empty when it is missing or something else."""
+        """A text field of the block; empty when it is missing or of another type."""
         value = self.form.get(name)
         return value if isinstance(value, str) else ""
 
@@ -69,14 +69,14 @@ class ContentBlocks:
         self._call_ids: set[str] = set()
         self._held: _Block | None = None
         self.completed_calls = 0
-        """How many calls were handed out as complete."""
+        """The number of calls emitted as complete."""
 
     def start(self, index: int | None, form: dict[str, Any]) -> list[ModelEvent]:
         """Begin a block.
 
         Args:
             index: Its index; None for the next one.
-            form: The block as the endpoint wrote it, all of it where it comes whole.
+            form: The block as the endpoint wrote it, all of it if it comes complete.
 
         Raises:
             ModelProtocolError: It is a call without a name.
@@ -95,10 +95,10 @@ class ContentBlocks:
         return events
 
     def extend(self, index: int | None, delta: Delta) -> list[ModelEvent]:
-        """Take in more of a block; deltas that this library does not know are ignored.
+        """Add more of a block; unknown deltas are ignored.
 
         Raises:
-            ModelProtocolError: It is arguments, and their call never began.
+            ModelProtocolError: The delta holds arguments of a call that never began.
         """
         events: list[ModelEvent] = []
         block = self._find(index)
@@ -122,21 +122,21 @@ class ContentBlocks:
         return events
 
     def stop(self, index: int | None) -> list[ModelEvent]:
-        """End a block; a call that is surely complete is handed out."""
+        """End a block; a call that is surely complete is emitted."""
         block = self._find(index)
         return [] if block is None else self._stop(block)
 
     def finish(self, *, is_cut_off: bool) -> list[ModelEvent]:
-        """Take note that the response is finished.
+        """Record that the response is finished.
 
         Args:
-            is_cut_off: Whether it may have been stopped on its way; then the call that was kept back is
-                dropped, and so are calls whose blocks did not end.
+            is_cut_off: Whether it may have been cut off; then the call that was held back is dropped, and so
+                are calls whose blocks did not end.
         """
         if is_cut_off:
             self._held = None
             return []
-        running, self._running = self._running, {}  # servers may say more than once that they are finished
+        running, self._running = self._running, {}  # servers may report the end more than once
         events: list[ModelEvent] = [] if 0 in running else self._release()
         for block in running.values():
             events += self._stop(block)
@@ -144,7 +144,7 @@ class ContentBlocks:
         return events
 
     def provider_content(self) -> ProviderContent | None:
-        """The blocks as they go back, when the provider wants more back than text and calls.
+        """The blocks to send back, when the provider wants more back than text and calls.
 
         It wants signed thinking back unchanged, and refuses thinking without a signature, which some servers
         write, calls that were cut off, empty texts, blocks of no type, and thinking that nothing follows.
@@ -172,7 +172,7 @@ class ContentBlocks:
         return events
 
     def _release(self) -> list[ModelEvent]:
-        """Hand out the call that was kept back, now that it is known to be whole."""
+        """Emit the call that was held back, now that it is known to be complete."""
         block, self._held = self._held, None
         return [] if block is None else [self._complete(block)]
 
@@ -219,14 +219,14 @@ class ContentBlocks:
 
 
 def _take_whole_arguments(block: _Block, given: object) -> ToolCallArgumentsDelta:
-    """Take the arguments that came with the beginning of the block, where no others followed."""
+    """Use the arguments that came with the beginning of the block, if no others followed."""
     text = given if isinstance(given, str) else msgspec.json.encode(given).decode()
     block.fragments.append(text)
     return ToolCallArgumentsDelta(index=block.call_index or 0, fragment=text)
 
 
 def _returned(block: _Block) -> dict[str, Any] | None:
-    """A block as it goes back; None when the provider would refuse it."""
+    """A block to send back; None when the provider would refuse it."""
     form = block.form
     if not isinstance(form.get("type"), str):
         return None
@@ -269,10 +269,9 @@ _STOP_REASONS: dict[str, FinishReason] = {
     "stop_sequence": "stop",
     "tool_use": "tool_calls",
 }
-# At these, a call is as the model left it. Others, also those that nobody knows yet, may have stopped it
-# halfway.
+# With these, a call is as the model left it. Others, including unknown ones, may have cut it off.
 _GOOD_ENDS = frozenset({"end_turn", "tool_use"})
-# What the provider calls its own internal errors, for which it answers with status 500 elsewhere.
+# The provider's names of its own internal errors, for which it answers with status 500 elsewhere.
 _TRANSIENT_ERRORS = frozenset({"api_error"})
 
 _Shape = TypeVar("_Shape")
@@ -291,7 +290,7 @@ class AnthropicResponseDecoder:
 
     @property
     def is_ended(self) -> bool:
-        """Whether the last event was given."""
+        """Whether the last event was emitted."""
         return self._is_ended
 
     def may_take_long(self, event: ServerSentEvent) -> bool:
@@ -299,8 +298,8 @@ class AnthropicResponseDecoder:
         return b"message_" in event.data
 
     def feed(self, event: ServerSentEvent) -> list[ModelEvent]:
-        """Take in one event of the stream; see `wire.codec.ResponseDecoder`."""
-        # Some servers end every stream like this; it says nothing, not even that all went well.
+        """Process one event of the stream; see `wire.codec.ResponseDecoder`."""
+        # Some servers end every stream like this; it means nothing, not even success.
         if self._is_ended or event.data.strip() == b"[DONE]":
             return []
         check_response(event.data, complaint=_COMPLAINT)
@@ -312,14 +311,14 @@ class AnthropicResponseDecoder:
         return self._take_event(content, content.type or event.event)
 
     def finish(self) -> list[ModelEvent]:
-        """Take note of the end of the stream; see `wire.codec.ResponseDecoder`."""
+        """Process the end of the stream; see `wire.codec.ResponseDecoder`."""
         if self._is_ended:
             return []
         lacks = "a stop reason" if self._stop_reason is None else "message_stop"
         raise ModelProtocolError(f"The stream ended without {lacks}.", is_transient=True)
 
     def feed_whole(self, body: bytes) -> list[ModelEvent]:
-        """Take in an answer that came as one JSON document.
+        """Process an answer that came as one JSON document.
 
         Args:
             body: The document.
@@ -339,13 +338,13 @@ class AnthropicResponseDecoder:
         for index, block in enumerate(message.content):
             events += self._blocks.start(index, block)
             events += self._blocks.stop(index)
-        # The document is complete, whatever it leaves out.
+        # The document is complete, even if fields are missing.
         events += self._take_stop_reason(message.stop_reason or "end_turn")
         events += self._report_usage(message.usage)
         return events + self._end()
 
     def _take_event(self, event: Event, kind: str) -> list[ModelEvent]:
-        """Take in an event of a known kind; other kinds, pings among them, are ignored."""
+        """Process an event of a known kind; other kinds, pings among them, are ignored."""
         match kind:
             case "message_start":
                 message = _decode(event.message, Message)
@@ -400,7 +399,7 @@ class AnthropicResponseDecoder:
         return [finished]
 
     def _normalized_reason(self, stop_reason: str) -> FinishReason:
-        """The stop reason; what the response holds decides where the server's word disagrees with it."""
+        """The stop reason; the content decides if the server's word contradicts it."""
         normalized = _STOP_REASONS.get(stop_reason, "other")
         if normalized in ("stop", "other") and self._blocks.completed_calls:
             return "tool_calls"
@@ -412,7 +411,7 @@ class AnthropicResponseDecoder:
 
 
 def _decode(data: bytes | msgspec.Raw, shape: type[_Shape]) -> _Shape:
-    """A part of the answer; what is missing or null is an empty one.
+    """A part of the answer; empty when it is missing or null.
 
     Raises:
         ModelProtocolError: It is something else.

@@ -1,9 +1,9 @@
 """JSON Schemas in the subset that Anthropic's structured output takes.
 
-The endpoint refuses the whole request for one keyword it does not know. What it cannot hold the answer to,
-such as a minimum, moves into the description, where the model reads it; whoever asked validates the answer
-anyway. Objects are closed, which only narrows the answer. What cannot be narrowed without emptying it, a
-value of any type or an object with free keys, is refused, and so is a schema that contains itself.
+The endpoint refuses the whole request for one keyword it does not know. Constraints that it cannot enforce,
+such as a minimum, move into the description, where the model reads them; the caller validates the answer
+anyway. Objects are closed, which only narrows the answer. Schemas that would be narrowed to nothing, a value
+of any type or an object with free keys, are refused, and so is a schema that contains itself.
 
 Source: "Structured outputs", "JSON Schema limitations", of the provider's documentation, and the schema
 transformation of the official SDK.
@@ -31,7 +31,7 @@ def find_recursion(schema: Mapping[str, Any]) -> str | None:
 
 
 def _find(part: object, root: object, open_references: tuple[str, ...], done: set[str]) -> str | None:
-    """The same for a part, inside the targets of the open references; those done lead nowhere new."""
+    """The same for a part, inside the targets of open references; finished ones are not followed again."""
     if isinstance(part, Mapping):
         fields = cast("Mapping[str, object]", part)
         reference = fields.get("$ref")
@@ -67,9 +67,9 @@ def _target(root: object, reference: str) -> object:
 
 
 _MAX_OPTIONAL = 24
-"""The most properties of all objects together that may be left out."""
+"""The greatest number of optional properties of all objects together."""
 _MAX_UNIONS = 16
-"""The most values of several types."""
+"""The greatest number of values of several types."""
 
 _NULL = {"type": "null"}
 
@@ -77,14 +77,14 @@ _NULL = {"type": "null"}
 def fitted_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema within the limits.
 
-    Where it is too large, an object that stands in it several times becomes a definition, and if that is not
-    enough, what may be left out is never null.
+    If it is too large, an object that occurs in it several times becomes a definition, and if that is not
+    enough, optional values are never null.
 
     Args:
-        schema: A schema in the words that the endpoint takes.
+        schema: A schema in the form that the endpoint accepts.
 
     Raises:
-        ConfigurationError: It is too large all the same.
+        ConfigurationError: It is still too large.
     """
     if _is_within_limits(schema):
         return schema
@@ -209,18 +209,18 @@ _FORMATS = frozenset(
     {"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uri", "uuid"}
 )
 _TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
-# These say nothing that the model must know.
+# These hold nothing that the model must know.
 _DROPPED = frozenset({"$schema", "$id", "$comment", "discriminator"})
 
 
 def supported_schema(schema: _Schema) -> dict[str, Any]:
-    """The schema as the endpoint takes it.
+    """The schema as the endpoint accepts it.
 
     Args:
         schema: A JSON Schema.
 
     Raises:
-        ConfigurationError: The subset has no words for a part of it, it contains itself, or it is too large.
+        ConfigurationError: The subset cannot express a part of it, it contains itself, or it is too large.
     """
     encoded = _encode(schema)
     if (reference := find_recursion(encoded)) is not None:
@@ -273,7 +273,7 @@ def _encode_kind(left: dict[str, Any]) -> dict[str, Any]:
 
 
 def _split_types(kinds: Sequence[object], left: dict[str, Any]) -> list[dict[str, Any]]:
-    """A variant for each of several types; the words about all of them stay above."""
+    """A variant for each of several types; keywords about all of them stay above."""
     words = {name: left.pop(name) for name in ("title", "description", "default") if name in left}
     variants = [_encode({**left, "type": kind}) for kind in kinds]
     left.clear()
@@ -313,7 +313,7 @@ def _described(description: object, left: _Schema) -> str:
 
 
 def _has_plain_values(schema: _Schema, name: str) -> bool:
-    """Whether a schema lists its values under that name, at least one, and scalars alone."""
+    """Whether a schema lists its values under that name, at least one, all scalars."""
     if name not in schema:
         return False
     values: object = schema[name] if name == "enum" else [schema[name]]
@@ -326,7 +326,7 @@ def _quoted(value: object) -> str:
 
 
 def _is_list(value: object) -> TypeGuard[Sequence[object]]:
-    """Whether a value is a list that holds something."""
+    """Whether a value is a list that is not empty."""
     return isinstance(value, list | tuple) and bool(cast("Sequence[object]", value))
 
 

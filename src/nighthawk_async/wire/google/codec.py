@@ -1,10 +1,10 @@
 """The codec of the Gemini API.
 
-The endpoint takes JSON Schema in `parametersJsonSchema` and `responseJsonSchema`, but knows a part of it
-alone. What it does not know it ignores at best, so it is said in other words where there are such, and left
-out where there are none: the schema then allows more, and what the model writes is checked against the real
-type anyway. So a property that leads back to its own object is never required, and a list of itself is one of
-anything: the endpoint follows references that lead back inside of properties alone that may be left out.
+The endpoint takes JSON Schema in `parametersJsonSchema` and `responseJsonSchema`, but supports only a part of
+it. It ignores unknown keywords at best, so they are replaced by equivalents if possible, and left out
+otherwise: the schema then allows more, and the model's answer is validated against the real type anyway. So a
+property that leads back to its own object is never required, and a list of itself becomes a list of anything:
+the endpoint follows recursive references only inside optional properties.
 
 Source: the description of `response_json_schema` in `types.py` of the official SDK, and "JSON Schema support"
 in the provider's documentation of structured output.
@@ -56,7 +56,7 @@ _NAMED_SCHEMAS = {"$defs": "$defs", "definitions": "$defs", "properties": "prope
 
 
 def adapted_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON Schema in the words that the endpoint knows.
+    """A JSON Schema in the form that the endpoint supports.
 
     Args:
         schema: A JSON Schema; it stays as it is.
@@ -106,12 +106,12 @@ def takes_nothing(schema: Mapping[str, Any]) -> bool:
 
 
 def _adapted(schema: object) -> dict[str, Any]:
-    """The schema inside another; one that is no object, `True` or `False`, is said as one for any value."""
+    """The schema inside another; one that is no object, `True` or `False`, becomes one for any value."""
     return _adapted_object(schema) if _is_mapping(schema) else {}
 
 
 def _adapt_values(schema: Mapping[str, Any], adapted: dict[str, Any]) -> None:
-    """Say listed values, and a constant, as an enumeration, which holds texts and numbers alone."""
+    """Write listed values, and a constant, as an enumeration, which holds only texts and numbers."""
     listed: object = [schema["const"]] if "const" in schema else schema.get("enum")
     if not _is_list(listed):
         return
@@ -132,7 +132,7 @@ def _adapt_values(schema: Mapping[str, Any], adapted: dict[str, Any]) -> None:
 
 
 def _adapt_bounds(schema: Mapping[str, Any], adapted: dict[str, Any]) -> None:
-    """Say exclusive bounds of integers as inclusive ones; those of other numbers come near enough."""
+    """Write exclusive bounds of integers as inclusive ones; those of other numbers are approximated."""
     for theirs, ours, step in (("exclusiveMinimum", "minimum", 1), ("exclusiveMaximum", "maximum", -1)):
         bound: object = schema.get(theirs)
         if isinstance(bound, int | float) and not isinstance(bound, bool):
@@ -141,7 +141,7 @@ def _adapt_bounds(schema: Mapping[str, Any], adapted: dict[str, Any]) -> None:
 
 
 def _adapt_references(schema: Mapping[str, Any], adapted: dict[str, Any]) -> None:
-    """Keep a reference alone, as the endpoint wants it, and what stands beside it around it."""
+    """Keep a reference alone, as the endpoint wants it, with its sibling keywords in an enclosing schema."""
     all_of: object = schema.get("allOf")
     if isinstance(reference := schema.get("$ref"), str):
         member: dict[str, Any] = {"$ref": reference.replace("#/definitions/", "#/$defs/", 1)}
@@ -187,7 +187,7 @@ def _reached(name: str, references: Mapping[str, set[str]]) -> set[str]:
 def _without_cycles(
     schema: dict[str, Any], start: str, cycles: Mapping[str, set[str]], *, is_optional: bool
 ) -> dict[str, Any]:
-    """An adapted schema where every reference that leads back stands in a property that may be left out."""
+    """An adapted schema in which every recursive reference is in an optional property."""
     if "$ref" in schema:
         leads_back = start in cycles.get(schema["$ref"], ())
         return {} if leads_back and not is_optional else schema
@@ -248,8 +248,8 @@ def encode_body(request: ModelRequest, *, capabilities: ModelCapabilities) -> by
         capabilities: The capabilities of the model.
 
     Raises:
-        ConfigurationError: A setting has a bad value or no place in the protocol, the request demands a tool
-            call without offering the tool, or it holds content that the protocol cannot carry.
+        ConfigurationError: A setting has a bad value or is unknown to the protocol, the request demands a
+            tool call without offering the tool, or it holds content that the protocol cannot carry.
     """
     generation, body = encode_settings(request.settings, capabilities)
     if request.response_format is not None:
@@ -260,7 +260,7 @@ def encode_body(request: ModelRequest, *, capabilities: ModelCapabilities) -> by
     if request.system_prompt:
         body["systemInstruction"] = {"parts": [{"text": request.system_prompt}]}
     body |= _encode_tools(request)
-    # Models that are told how much to reason by a word are those from Gemini 3 on, which sign their calls.
+    # Models whose reasoning is set by a word are those from Gemini 3 on, which sign their calls.
     signs_calls = capabilities.reasoning and capabilities.reasoning_control == "effort"
     body["contents"] = encode_contents(request.messages, signs_calls=signs_calls)
     return request_json(merge_extra_body(body, request.settings))
@@ -281,7 +281,7 @@ def _encode_tools(request: ModelRequest) -> dict[str, Any]:
 
 def _encode_tool(tool: ToolDefinition) -> dict[str, Any]:
     declaration: dict[str, Any] = {"name": tool.name, "description": tool.description}
-    if not takes_nothing(tool.parameters):  # the endpoint wants no schema where there is no parameter
+    if not takes_nothing(tool.parameters):  # the endpoint wants no schema if there is no parameter
         declaration["parametersJsonSchema"] = adapted_schema(tool.parameters)
     return declaration
 
@@ -344,11 +344,11 @@ def encode_settings(settings: Mapping[str, Any], capabilities: ModelCapabilities
 
     Args:
         settings: All settings of a request.
-        capabilities: Tells whether the model is told how much to reason by a word or by a number.
+        capabilities: Determines whether reasoning is set by a word or by a number.
 
     Raises:
-        ConfigurationError: A setting has a bad value, is one that only the library writes, or is one that the
-            protocol has no word for.
+        ConfigurationError: A setting has a bad value, is one that only the library writes, or has no
+            equivalent in the protocol.
     """
     refuse_reserved_settings(settings, _RESERVED)
     checked = checked_settings(settings, GoogleSettings)
@@ -434,7 +434,7 @@ class GoogleCodec:
         path = _model_path(model_name)
         if request.settings.get("stream") is False:
             return EncodedRequest(path=f"{path}:generateContent", headers=_WHOLE_HEADERS, body=body)
-        # Without `alt=sse` the endpoint answers with a JSON array, which is complete at its end alone.
+        # Without `alt=sse` the endpoint answers with a JSON array, which is complete only at its end.
         return EncodedRequest(path=f"{path}:streamGenerateContent?alt=sse", headers=STREAM_HEADERS, body=body)
 
     def decoder(self) -> GoogleResponseDecoder:
@@ -442,7 +442,7 @@ class GoogleCodec:
         return GoogleResponseDecoder()
 
     def decode_response(self, body: bytes) -> list[ModelEvent]:
-        """The events of a response that came whole; see `wire.codec.Codec`."""
+        """The events of a response that was not streamed; see `wire.codec.Codec`."""
         return GoogleResponseDecoder().feed_whole(body)
 
 

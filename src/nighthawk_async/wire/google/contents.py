@@ -1,16 +1,17 @@
 """A conversation as the contents of a Gemini request.
 
-Contents are of the user or of the model and take turns, so what one side says in several messages becomes one
-content. Results of function calls are the user's. The endpoint refuses empty texts, so they are left out; a
-turn of the user that says nothing has a placeholder.
+Contents of the user and of the model alternate, so several messages of one side become one content. Results
+of function calls are the user's. The endpoint refuses empty texts, so they are left out; an empty turn of the
+user gets a placeholder.
 
-A function response carries the id that its function call carries in the same request. A response that goes
-back as it came may hold calls without ids; their results go without as well, in the order of the calls.
+A function response carries the id that its function call carries in the same request. A response that is sent
+back unchanged may hold calls without ids; their results then have none either, and follow the order of the
+calls.
 
 The protocol carries bytes of every kind, files uploaded to the provider, and URLs, which the provider
 fetches itself: public or signed `https` URLs, `gs` URLs of files registered with it, and YouTube videos. It
-carries no `data:` URLs. Where a URL comes without a media type, which the endpoint demands, the name at its
-end tells it.
+carries no `data:` URLs. If a URL has no media type, which the endpoint demands, it is guessed from the file
+name at its end.
 """
 
 import base64
@@ -86,7 +87,7 @@ def encode_media(item: MultimodalContent) -> dict[str, Any] | None:
 
 
 def encode_response_media(item: MultimodalContent) -> dict[str, Any] | None:
-    """A media item as a part of a function response; None when it must stand beside the response.
+    """A media item as a part of a function response; None when it must be beside the response.
 
     Args:
         item: The media item.
@@ -109,13 +110,13 @@ def _encode_media(item: MultimodalContent) -> dict[str, Any]:
 
 
 def _file_data(uri: str, media_type: str | None) -> dict[str, Any]:
-    """A reference to a file; the type of an uploaded file and of a YouTube video may stay open."""
+    """A reference to a file; the type of an uploaded file and of a YouTube video may be missing."""
     file = {"fileUri": uri}
     return {"fileData": {"mimeType": bare_media_type(media_type), **file} if media_type else file}
 
 
 def _guessed_type(url: str) -> str | None:
-    """The media type that the name at the end of a URL speaks of, when it does."""
+    """The media type implied by the file name at the end of a URL, if any."""
     path = url.partition("#")[0].partition("?")[0].partition("://")[2].partition("/")[2]
     return _guess_media_type(path)[0]
 
@@ -188,7 +189,7 @@ class _Encoder:
         return parts
 
     def _result_parts(self, results: tuple[ToolResult, ...]) -> list[_Part]:
-        """All responses, and behind them the media that a response cannot hold."""
+        """All responses, followed by the media that a response cannot hold."""
         parts: list[_Part] = []
         attachments: list[_Part] = []
         for number, result in enumerate(results, start=1):
@@ -199,7 +200,7 @@ class _Encoder:
     def _encode_result(self, result: ToolResult, place: str, attachments: list[_Part]) -> _Part:
         media: list[_Part] = []
         texts = [self._project(item, place, media, attachments) for item in result.content]
-        # Always one text: in an object of the tool's own, the endpoint would take `$ref` for a medium's name.
+        # Always one text: in the tool's own object, the endpoint would treat `$ref` as a medium's name.
         response = {"error" if result.is_error else "output": "\n".join(texts)}
         encoded: dict[str, Any] = {"name": result.name, "response": response}
         if (sent_id := self._sent_ids.get(result.call_id, result.call_id)) is not None:
@@ -207,7 +208,7 @@ class _Encoder:
         return encoded | {"parts": media} if media else encoded
 
     def _project(self, item: UserContent, place: str, media: list[_Part], attachments: list[_Part]) -> str:
-        """The text that stands for an item of a result; media go into the response or behind it."""
+        """The text that represents an item of a result; media go into the response or after it."""
         if isinstance(item, str):
             return item
         title = describe_media(item)

@@ -1,12 +1,12 @@
 """Model events out of a Gemini answer, streamed or whole.
 
 There is no terminal event. An answer is complete when a finish reason was seen and the input ends after it:
-what follows the finish reason may still hold usage, or a signature alone. An answer with a broken chunk is
-not complete, whatever an earlier one said.
+data after the finish reason may still hold usage, or a signature alone. An answer with a broken chunk is not
+complete, whatever an earlier chunk reported.
 
 One wire shape serves a chunk of a stream and a whole answer. Fields that this library does not use are left
-out and ignored; every field may be missing or null. Parts are kept as the bytes they came in, since a signed
-response goes back as it came.
+out and ignored; every field may be missing or null. Parts are kept as the original bytes, since a signed
+response is sent back unchanged.
 
 Source: `GenerateContentResponse` and `Part` in `types.py` of the official SDK.
 """
@@ -40,7 +40,7 @@ from .contents import PROTOCOL
 
 
 class FunctionCall(msgspec.Struct, rename="camel"):
-    """A function call, whole; `will_continue` and `partial_args` belong to a form that nobody asked for."""
+    """A complete function call; `will_continue` and `partial_args` are of a form that is never requested."""
 
     id: str | None = None
     name: str | None = None
@@ -55,7 +55,7 @@ class FunctionCall(msgspec.Struct, rename="camel"):
 
 
 class Part(msgspec.Struct, rename="camel"):
-    """A piece of the answer; what is neither text nor a function call has no fields here."""
+    """A part of the answer; content other than text and function calls has no fields here."""
 
     text: str | None = None
     thought: bool | None = None
@@ -137,8 +137,8 @@ _FINISH_REASONS: Mapping[str, FinishReason] = MappingProxyType(
     }
 )
 
-# Whether the same request may succeed later. What the model wrote wrongly it may write rightly when it is
-# sampled again; a missing signature is missing in every request, and an account stays closed.
+# Whether the same request may succeed later. A faulty output may be correct when it is sampled again; a
+# missing signature is missing in every request, and an account stays closed.
 _FAILURES: Mapping[str, bool] = MappingProxyType(
     {
         "MALFORMED_FUNCTION_CALL": True,
@@ -152,7 +152,7 @@ _FAILURES: Mapping[str, bool] = MappingProxyType(
 
 
 def normalized_reason(reason: str, *, has_calls: bool) -> FinishReason:
-    """The finish reason in the library's words; an ordinary end after function calls is `tool_calls`.
+    """The finish reason under the library's names; an ordinary end after function calls is `tool_calls`.
 
     Args:
         reason: The provider's word.
@@ -163,7 +163,7 @@ def normalized_reason(reason: str, *, has_calls: bool) -> FinishReason:
 
 
 def failed_response(reason: str, message: str | None) -> ResponseFailed | None:
-    """The failure that a finish reason stands for; None when it stands for none.
+    """The failure that a finish reason means; None when it means none.
 
     Args:
         reason: The provider's word.
@@ -204,7 +204,7 @@ class PartRecord:
         self._is_signed = False
 
     def add(self, raw: msgspec.Raw, part: Part) -> None:
-        """Take in the next part.
+        """Add the next part.
 
         Args:
             raw: The part as it came.
@@ -218,7 +218,7 @@ class PartRecord:
         if not self._is_signed:
             return None
         items: list[dict[str, Any]] = []
-        texts: list[str] = []  # of the last item, where it is a text and goes on
+        texts: list[str] = []  # of the last item, if it is an unfinished text
         for raw in self._parts:
             part = cast("dict[str, Any]", msgspec.json.decode(raw))
             if items and _is_more_text(items[-1], part):
@@ -272,7 +272,7 @@ class GoogleResponseDecoder:
 
     @property
     def is_ended(self) -> bool:
-        """Whether the last event was given; before the end of input that is a failure alone."""
+        """Whether the last event was emitted; before the end of input, only a failure can be."""
         return self._is_ended
 
     def may_take_long(self, event: ServerSentEvent) -> bool:
@@ -280,14 +280,14 @@ class GoogleResponseDecoder:
         return False  # the end of the input does
 
     def feed(self, event: ServerSentEvent) -> list[ModelEvent]:
-        """Take in one event of the stream; see `wire.codec.ResponseDecoder`."""
-        if self._is_ended or event.data.strip() == b"[DONE]":  # which gateways write
+        """Process one event of the stream; see `wire.codec.ResponseDecoder`."""
+        if self._is_ended or event.data.strip() == b"[DONE]":  # gateways write this
             return []
         self._check(event.data)
         return [self._fail(event.data)] if event.event == "error" else self._take_chunk(event.data)
 
     def finish(self) -> list[ModelEvent]:
-        """Take note of the end of the stream; see `wire.codec.ResponseDecoder`."""
+        """Process the end of the stream; see `wire.codec.ResponseDecoder`."""
         if self._is_ended:
             return []
         if self._finish_reason is None or self._is_broken:
@@ -307,7 +307,7 @@ class GoogleResponseDecoder:
         return [finished]
 
     def feed_whole(self, body: bytes) -> list[ModelEvent]:
-        """Take in an answer that came as one JSON document: an object, or a list of the chunks of a stream.
+        """Process an answer that is one JSON document: an object, or a list of the chunks of a stream.
 
         Args:
             body: The document.
@@ -394,7 +394,7 @@ class GoogleResponseDecoder:
             raise self._broken("The response holds a function call in pieces, which was not asked for.")
         if not call.name:
             raise self._broken("The response holds a function call without a name.")
-        # Many models send no ids, and an id that came twice would tie two results to one call.
+        # Many models send no ids, and a repeated id would assign two results to one call.
         call_id = call.id if call.id and call.id not in self._call_ids else new_call_id()
         index = len(self._call_ids)
         self._call_ids.add(call_id)
@@ -419,7 +419,7 @@ def _complaint(error: Exception, data: bytes) -> str:
 
 
 def _arguments_text(args: msgspec.Raw) -> str:
-    """The arguments as the JSON text that came; a text in their place, as gateways send it, is that text."""
+    """The arguments as the received JSON text; if they are a string, as gateways send, its content."""
     if not is_something(args):
         return "{}"
     text = bytes(args)

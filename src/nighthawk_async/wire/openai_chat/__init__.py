@@ -1,1 +1,1 @@
-"""OpenAI Chat Completions, which many servers speak."""
+"""OpenAI Chat Completions, which many servers support."""

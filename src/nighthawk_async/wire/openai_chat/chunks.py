@@ -1,4 +1,4 @@
-"""The wire shapes of Chat Completions answers, and the tool calls put together from their fragments.
+"""The wire shapes of Chat Completions answers, and the tool calls assembled from their fragments.
 
 One shape serves a chunk of a stream and a whole answer. Fields that this library does not use are left out
 and ignored; every field may be missing or null, since some server leaves it out.
@@ -14,8 +14,8 @@ next call, with an id in the first fragment, in all, or in none. The rules are t
 - A call is complete as soon as its arguments are a complete JSON object; when it can receive no more
   fragments, since another call took its place; or when the response is finished.
 - `{}` alone waits for one of the latter: some servers send it first and the real arguments afterwards.
-  Nothing of it is shown until then, since what is shown must add up to the arguments.
-- Completed calls are handed out in the order in which they were started.
+  Nothing of it is emitted until then, since the emitted pieces must add up to the arguments.
+- Completed calls are emitted in the order in which they were started.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,14 +34,14 @@ _MAX_EMPTY_OBJECT_CHARACTERS = 16
 
 
 class ToolCallFragment(Struct, frozen=True, kw_only=True):
-    """A piece of a tool call; an empty text stands for what the server did not send.
+    """A piece of a tool call; an empty text represents a field that the server did not send.
 
     Args:
         index: The place of the call in the response.
         id: The identifier of the call.
         name: The name of the tool.
         arguments: More of the arguments.
-        extra: The data that the provider hangs on the call and wants back with it.
+        extra: The data that the provider attaches to the call and wants back with it.
     """
 
     index: int | None = None
@@ -86,7 +86,7 @@ class _PartialCall(Struct, kw_only=True, eq=False):
         return bool(fragment.id) and self.scanner.is_complete
 
     def append(self, text: str) -> str:
-        """Add to the arguments and return what may be shown of them now."""
+        """Add to the arguments and return the part that may be emitted now."""
         if text.strip() and self.scanner.is_complete and self._may_be_empty_object():
             self.fragments.clear()
             self.characters = 0
@@ -125,7 +125,7 @@ class ToolCallAccumulator:
         self._calls: list[_PartialCall] = []
         self._by_index: dict[int, _PartialCall] = {}
         self._by_server_id: dict[str, _PartialCall] = {}
-        self._closed: list[_PartialCall] = []  # whose arguments were closed since the last call began
+        self._closed: list[_PartialCall] = []  # calls whose arguments were closed since the last call began
         self._completed = 0
         self._is_finished = False
 
@@ -141,11 +141,11 @@ class ToolCallAccumulator:
 
     @property
     def handed_out(self) -> list[tuple[ToolCall, Mapping[str, Any]]]:
-        """The calls that were handed out as complete, each with what the provider hangs on it."""
+        """The calls emitted as complete, each with the data that the provider attached to it."""
         return [(each.tool_call, each.extra) for each in self._calls[: self._completed]]
 
     def feed(self, fragment: ToolCallFragment) -> list[ModelEvent]:
-        """Take in a fragment; after the finish it is ignored."""
+        """Add a fragment; after the finish it is ignored."""
         events: list[ModelEvent] = []
         if self._is_finished:
             return events
@@ -162,12 +162,12 @@ class ToolCallAccumulator:
         return events
 
     def finish(self, *, is_cut_off: bool) -> list[ModelEvent]:
-        """Take note that the response is finished.
+        """Record that the response is finished.
 
         Args:
-            is_cut_off: Whether the response was stopped on its way, or may have been; then calls whose
-                arguments are incomplete are dropped, and so is a last call without arguments or with `{}`,
-                since the real arguments may have been to come.
+            is_cut_off: Whether the response was cut off, or may have been; then calls whose arguments are
+                incomplete are dropped, and so is a last call without arguments or with `{}`, since the real
+                arguments may have been to come.
 
         Raises:
             ModelProtocolError: A call has no name.
@@ -229,7 +229,7 @@ class ToolCallAccumulator:
             events.append(ToolCallArgumentsDelta(index=call.position, fragment=shown))
 
     def _hand_out(self, events: list[ModelEvent]) -> None:
-        """Hand out every call that is complete and whose predecessors were handed out."""
+        """Emit every call that is complete and whose predecessors were emitted."""
         while self._completed < len(self._calls):
             call = self._calls[self._completed]
             if not call.name or not (call.is_over or call.is_complete):

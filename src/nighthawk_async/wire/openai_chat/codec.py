@@ -1,4 +1,4 @@
-"""The codec of OpenAI Chat Completions, which most compatible servers speak."""
+"""The codec of OpenAI Chat Completions, which most compatible servers support."""
 
 from typing import Any
 
@@ -53,14 +53,14 @@ def encode_body(request: ModelRequest, *, model_name: str) -> bytes:
     body |= checked_settings(request.settings, OpenAIChatSettings)
     replays_reasoning = body.pop("replay_reasoning", False)
     if not request.tools:
-        body.pop("parallel_tool_calls", None)  # refused where there are no tools to call
+        body.pop("parallel_tool_calls", None)  # refused if there are no tools to call
     body |= _encode_tools(request)
     if request.response_format is not None:
         body["response_format"] = _encode_response_format(request.response_format)
     body["messages"] = _encode_messages(request, replays_reasoning=replays_reasoning)
     body = merge_extra_body(body, request.settings)
     if body["stream"] is False:
-        body.pop("stream_options", None)  # refused where nothing is streamed
+        body.pop("stream_options", None)  # refused if nothing is streamed
     return request_json(body)
 
 
@@ -72,7 +72,7 @@ def _encode_tools(request: ModelRequest) -> dict[str, Any]:
     tools: dict[str, Any] = {"tools": [_encode_tool(tool) for tool in request.tools]}
     if isinstance(choice, NamedToolChoice):
         return tools | {"tool_choice": {"type": "function", "function": {"name": choice.name}}}
-    # "auto" is every server's default, and some refuse to be told so.
+    # "auto" is every server's default, and some refuse it when given.
     return tools if choice == "auto" else tools | {"tool_choice": choice}
 
 
@@ -105,9 +105,9 @@ def _encode_messages(request: ModelRequest, *, replays_reasoning: bool) -> list[
 
 
 def _encode_tool_results(message: ToolResultsMessage) -> list[dict[str, Any]]:
-    """One message per result and, where results hold media, a user message with these in the same order.
+    """One message per result and, if results hold media, a user message with these in the same order.
 
-    Tool messages carry text alone in this protocol, and nothing may stand between them.
+    Tool messages carry only text in this protocol, and nothing may come between them.
     """
     encoded: list[dict[str, Any]] = []
     attachments: list[dict[str, Any]] = []
@@ -159,7 +159,7 @@ class OpenAIChatCodec:
         return ChatResponseDecoder()
 
     def decode_response(self, body: bytes) -> list[ModelEvent]:
-        """The events of a response that came whole; see `wire.codec.Codec`."""
+        """The events of a response that was not streamed; see `wire.codec.Codec`."""
         return ChatResponseDecoder().feed_whole(body)
 
 

@@ -4,9 +4,8 @@ The protocol carries text, images (bytes, and URLs of the web or with the data i
 bytes), and documents (bytes, and files uploaded beforehand). It carries no video, no audio or documents by
 URL, and no uploaded files of other kinds: a file part is read as a document.
 
-An assistant message goes back to the endpoint with every later request. The shape is made here alone, both
-for the vocabulary's own messages and for what a decoder keeps in the provider's form
-(`response`).
+An assistant message goes back to the endpoint with every later request. Only this module makes the shape,
+both for the library's own messages and for messages that a decoder keeps in the provider's form (`response`).
 """
 
 import base64
@@ -41,11 +40,11 @@ PROTOCOL = "openai-chat"
 
 USUAL_REASONING_FIELD = "reasoning_content"
 OTHER_REASONING_FIELD = "reasoning"
-"""Where servers send reasoning text: vLLM renamed the field, and others followed either."""
+"""The fields in which servers send reasoning text: vLLM renamed its field, and others use either name."""
 
 
 def assistant_message(text: str, calls: Sequence[ToolCall]) -> dict[str, Any]:
-    """The message in the form that every server knows.
+    """The message in the form that every server understands.
 
     Args:
         text: The visible text.
@@ -65,7 +64,7 @@ def assistant_message(text: str, calls: Sequence[ToolCall]) -> dict[str, Any]:
 
 
 def thinking_content(reasoning: str, text: str) -> list[dict[str, Any]]:
-    """The content of a message in which the reasoning stands as a part before the text, as with Mistral.
+    """The content of a message in which the reasoning is a part before the text, as with Mistral.
 
     Args:
         reasoning: The reasoning text.
@@ -82,7 +81,8 @@ def encode_assistant_message(message: AssistantMessage, *, replays_reasoning: bo
 
     Args:
         message: The message.
-        replays_reasoning: Whether the model gets its reasoning text back, where the server sent it.
+        replays_reasoning: Whether the model gets its reasoning text back, in the field in which the server
+            sent it.
     """
     plain = assistant_message(message.text, message.tool_calls)
     encoded = {**(_own_content(message) or plain)}
@@ -91,7 +91,7 @@ def encode_assistant_message(message: AssistantMessage, *, replays_reasoning: bo
         encoded.pop(OTHER_REASONING_FIELD, None)
         return encoded | {"content": plain["content"]} if is_in_parts else encoded
     if not is_in_parts and OTHER_REASONING_FIELD not in encoded:
-        # Even an empty text: DeepSeek refuses a conversation in which a call stands without its reasoning.
+        # Even an empty text: DeepSeek refuses a conversation in which a call has no reasoning.
         encoded[USUAL_REASONING_FIELD] = message.reasoning
     return encoded
 
@@ -115,7 +115,7 @@ _AUDIO_FORMATS = {
 
 
 def encode_user_content(content: tuple[UserContent, ...]) -> str | list[dict[str, Any]]:
-    """The content of a user message: a plain text where there is no media, which every server understands.
+    """The content of a user message: a plain text if there are no media, which every server understands.
 
     Args:
         content: The items, in order.

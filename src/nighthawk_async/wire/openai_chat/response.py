@@ -1,8 +1,8 @@
 """Model events out of a Chat Completions answer, streamed or whole.
 
 The terminal event is a `finish_reason`, followed by `[DONE]` or the end of the stream. `[DONE]` alone is not
-success: servers write it after an error too, and Ollama swallows the error. What comes between the finish
-reason and the end still counts, calls included.
+success: servers write it after an error too, and Ollama swallows the error. Data between the finish reason
+and the end still counts, calls included.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,11 +39,11 @@ from .chunks import (
 from .content import OTHER_REASONING_FIELD, PROTOCOL, assistant_message, thinking_content
 
 _TEXT_FIELDS = {"reasoning.text": "text", "reasoning.summary": "summary"}
-"""The details that are streamed in pieces, and the field of the piece. All others come whole."""
+"""The types of details that are streamed in pieces, and the field of the piece. All others come complete."""
 
 
 class ReplayRecord:
-    """Keeps what one response holds of it."""
+    """Collects the reasoning of one response."""
 
     def __init__(self) -> None:
         self._reasoning: list[str] = []
@@ -52,7 +52,7 @@ class ReplayRecord:
         self._extra_content: dict[str, Any] = {}
 
     def take(self, delta: Delta, *, is_whole: bool) -> None:
-        """Take in more of the response.
+        """Add more of the response.
 
         Args:
             delta: More of the response, or all of it.
@@ -72,11 +72,11 @@ class ReplayRecord:
     def provider_content(
         self, text: str, calls: Sequence[tuple[ToolCall, Mapping[str, Any]]]
     ) -> ProviderContent | None:
-        """The response as the server wants it back; None when text and calls are all there is.
+        """The response as the server wants it back; None when it is only text and calls.
 
         Args:
-            text: The text that was handed out.
-            calls: The calls that were handed out, each with what the server hung on it.
+            text: The emitted text.
+            calls: The emitted calls, each with the data that the server attached to it.
         """
         has_record = self._reasoning or self._thinking or self._details or self._extra_content
         if not has_record and not any(extra for _, extra in calls):
@@ -104,8 +104,8 @@ class _Detail(Struct, kw_only=True, eq=False):
     def goes_on_in(self, other: Mapping[str, Any]) -> bool:
         """Whether another entry is the next piece of this one.
 
-        In a stream the index of every entry may be 0, so that it is the type that tells entries apart; a
-        signature ends an entry.
+        In a stream the index of every entry may be 0, so the type distinguishes entries; a signature ends an
+        entry.
         """
         text_field = _TEXT_FIELDS.get(str(self.fields.get("type")))
         if text_field is None or other.get("type") != self.fields["type"]:
@@ -128,7 +128,7 @@ class _Detail(Struct, kw_only=True, eq=False):
         }
 
     def joined(self) -> dict[str, Any]:
-        """The whole entry."""
+        """The complete entry."""
         if not any(self.pieces):
             return self.fields
         text_field = _TEXT_FIELDS[self.fields["type"]]
@@ -142,7 +142,7 @@ def _objects(value: object) -> list[dict[str, Any]]:
 
 _COMPLAINT = "The response holds what is not a Chat Completions chunk"
 
-# Gateways hand on the words of other protocols, also in capitals.
+# Gateways pass on the words of other protocols, also in capitals.
 _FINISH_REASONS: dict[str, FinishReason] = {
     "content_filter": "content_filter",
     "end_turn": "stop",
@@ -158,11 +158,11 @@ _FINISH_REASONS: dict[str, FinishReason] = {
     "tool_use": "tool_calls",
 }
 _GOOD_ENDS = ("stop", "tool_calls")
-"""The model came to the end of what it wanted to say; no other word tells that."""
+"""The finish reasons that mean that the model completed its answer; no others do."""
 
 _CUTS = ("length", "content_filter")
 
-# DeepSeek ends responses with the last one when it is out of machines.
+# DeepSeek ends responses with the last one when it has no free machines.
 _FAILURES = frozenset({"abort", "error", "insufficient_system_resource"})
 
 _decode_chunk = msgspec.json.Decoder(Chunk).decode
@@ -186,7 +186,7 @@ class ChatResponseDecoder:
 
     @property
     def is_ended(self) -> bool:
-        """Whether the last event was given."""
+        """Whether the last event was emitted."""
         return self._is_ended
 
     def may_take_long(self, event: ServerSentEvent) -> bool:
@@ -194,7 +194,7 @@ class ChatResponseDecoder:
         return self._calls.waiting > MANY_WAITING_CALLS or event.data.strip() == b"[DONE]"
 
     def feed(self, event: ServerSentEvent) -> list[ModelEvent]:
-        """Take in one event of the stream; see `wire.codec.ResponseDecoder`."""
+        """Process one event of the stream; see `wire.codec.ResponseDecoder`."""
         data = event.data.strip()
         if self._is_ended or not data:
             return []
@@ -206,11 +206,11 @@ class ChatResponseDecoder:
         return self._take_chunk(event.data)
 
     def finish(self) -> list[ModelEvent]:
-        """Take note of the end of the stream; see `wire.codec.ResponseDecoder`."""
+        """Process the end of the stream; see `wire.codec.ResponseDecoder`."""
         return [] if self._is_ended else self._end("The stream ended before the response was finished.")
 
     def feed_whole(self, body: bytes) -> list[ModelEvent]:
-        """Take in an answer that came as one JSON document.
+        """Process an answer that came as one JSON document.
 
         Args:
             body: The document.
@@ -224,7 +224,7 @@ class ChatResponseDecoder:
             return events
         if self._choice_index is None:
             raise ModelProtocolError(f"The answer holds no choice: {excerpt(body)}")
-        # The document is complete, whatever it leaves out.
+        # The document is complete, even if fields are missing.
         self._finish_reason = self._finish_reason or "stop"
         return events + self.finish()
 
@@ -241,7 +241,7 @@ class ChatResponseDecoder:
         for choice in chunk.choices or ():
             self._take_choice(choice, events)
         if chunk.usage is not None:
-            # A failure in the same chunk stays the last event.
+            # A failure in the same chunk remains the last event.
             place = len(events) - 1 if self._is_ended else len(events)
             events.insert(place, UsageReported(usage=chunk.usage.to_usage()))
         return events
@@ -283,7 +283,7 @@ class ChatResponseDecoder:
             events += self._calls.feed(_to_fragment(call, position=position if is_whole else None))
 
     def _take_finish_reason(self, word: str) -> None:
-        """Take note of why the response ended; a cut is not undone by a friendlier word after it."""
+        """Record the reason why the response ended; a later reason does not undo a cut."""
         reason = _FINISH_REASONS.get(word.lower(), "other")
         if self._finish_reason in (None, *_GOOD_ENDS) or reason in _CUTS:
             self._finish_reason = reason
@@ -304,10 +304,10 @@ class ChatResponseDecoder:
         return [*events, end]
 
     def _normalized_reason(self, reason: FinishReason) -> FinishReason:
-        """The finish reason; what the response holds decides where the server's word disagrees with it.
+        """The finish reason; the content decides if the server's word contradicts it.
 
-        A model that refuses and does nothing else has filtered its own answer. Whoever asked must learn it at
-        once, as with the provider's filter, rather than ask for a better answer again and again.
+        A model that only refuses has filtered its own answer. The caller must learn that at once, as with the
+        provider's filter, instead of asking for a better answer repeatedly.
         """
         if reason in _CUTS:
             return reason
@@ -323,7 +323,7 @@ class ChatResponseDecoder:
 
 
 def _to_fragment(call: ToolCallDelta, *, position: int | None) -> ToolCallFragment:
-    """A fragment; in a whole answer every entry is another call, so its position stands for the index."""
+    """A fragment; in a whole answer every entry is another call, so its position serves as the index."""
     function = call.function or FunctionFragment()
     arguments = function.arguments or ""
     if isinstance(arguments, dict):

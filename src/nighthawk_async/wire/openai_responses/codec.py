@@ -1,7 +1,7 @@
 """The codec of OpenAI Responses.
 
-Not a client of the provider's memory: every request holds the whole conversation, and the provider is asked
-to store nothing unless the setting `store` says so.
+The provider's memory is not used: every request holds the whole conversation, and the provider is asked to
+store nothing unless the setting `store` is set.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ def encode_body(request: ModelRequest, *, model_name: str, capabilities: ModelCa
     Args:
         request: The request.
         model_name: The model's name at the endpoint.
-        capabilities: Tells whether the model reasons.
+        capabilities: The capabilities of the model: whether it reasons.
 
     Raises:
         ConfigurationError: A setting is bad, not JSON, unknown to the protocol or has a name that only the
@@ -51,7 +51,7 @@ def encode_body(request: ModelRequest, *, model_name: str, capabilities: ModelCa
     settings = checked_settings(request.settings, OpenAIResponsesSettings)
     body: dict[str, Any] = {"model": model_name, "stream": True, "store": False}
     body |= _encode_settings(settings, request.response_format)
-    # What `extra_body` says about it counts as well, since it has the last word.
+    # The value in `extra_body` counts as well, since it takes precedence.
     is_stored = merge_extra_body({"store": body["store"]}, request.settings)["store"] is True
     if not is_stored and _reasons(settings, capabilities):
         body["include"] = _with_encrypted_reasoning(body.get("include"))
@@ -63,7 +63,7 @@ def encode_body(request: ModelRequest, *, model_name: str, capabilities: ModelCa
 
 
 def _encode_settings(settings: Mapping[str, Any], response_format: ResponseFormat | None) -> dict[str, Any]:
-    """The settings by the protocol's names; those that the library does not know keep theirs."""
+    """The settings under the protocol's names; unknown ones keep theirs."""
     body = dict(settings)
     reasoning = _object_setting(body, "reasoning")
     text = _object_setting(body, "text")
@@ -82,7 +82,7 @@ def _encode_settings(settings: Mapping[str, Any], response_format: ResponseForma
 
 
 def _object_setting(body: dict[str, Any], name: str) -> dict[str, Any]:
-    """One of the protocol's own objects, given as a setting by its own name, taken out of the body."""
+    """Take one of the protocol's own objects, given as a setting under its own name, out of the body."""
     value: object = body.pop(name, {})
     if not isinstance(value, Mapping):
         raise ConfigurationError(f"Model setting {name!r} must be a mapping, not {type(value).__name__}.")
@@ -104,7 +104,7 @@ def _reasons(settings: Mapping[str, Any], capabilities: ModelCapabilities) -> bo
 
 
 def _with_encrypted_reasoning(include: object) -> list[Any]:
-    """Return the `include` list, with encrypted reasoning in it: it comes back in no other way."""
+    """Return the `include` list, with encrypted reasoning in it: it is not returned otherwise."""
     if include is not None and not isinstance(include, list | tuple):
         raise ConfigurationError(f"Model setting 'include' must be a list, not {type(include).__name__}.")
     wanted = [] if include is None else list(cast("list[Any]", include))
@@ -117,7 +117,7 @@ def _encode_tools(request: ModelRequest) -> dict[str, Any]:
     if not request.tools:
         return {}
     tools: dict[str, Any] = {"tools": [_encode_tool(tool) for tool in request.tools]}
-    # "auto" is every server's default, and some refuse to be told so.
+    # "auto" is every server's default, and some refuse it when given.
     return tools if choice == "auto" else tools | {"tool_choice": _encode_tool_choice(choice)}
 
 
@@ -131,7 +131,7 @@ def _encode_tool(tool: ToolDefinition) -> dict[str, Any]:
         "name": tool.name,
         "description": tool.description,
         "parameters": tool.parameters,
-        # This protocol is strict unless told otherwise, and refuses schemas that are not.
+        # This protocol is strict by default, and refuses schemas that are not.
         "strict": is_strict_schema(tool.parameters),
     }
 
@@ -171,7 +171,7 @@ class OpenAIResponsesCodec:
         return ResponsesDecoder()
 
     def decode_response(self, body: bytes) -> list[ModelEvent]:
-        """The events of a response that came whole; see `wire.codec.Codec`."""
+        """The events of a response that was not streamed; see `wire.codec.Codec`."""
         return ResponsesDecoder().feed_whole(body)
 
 

@@ -1,19 +1,19 @@
 """The wire shapes of Responses answers, and their function calls from the first sign to completion.
 
 One shape serves every event of a stream. Fields that this library does not use are left out and ignored;
-every field may be missing or null, since some server leaves it out. What stands in a field of many forms
-stays raw until its form is known.
+every field may be missing or null, since some server leaves it out. A field of many forms stays raw until its
+form is known.
 
 Source: `response_stream_event.py`, `response.py` and `response_output_item.py` of the official SDK.
 
-Unlike Chat Completions, this protocol says when a call is done. The rules are these.
+Unlike Chat Completions, this protocol reports when a call is done. The rules are these.
 
-- A call that is said to be done is complete. Where only its arguments are said to be done, they must be
-  closed as a JSON object that holds something: a server also says so of arguments that its length limit cut
-  off, and of `{}` where none had come yet.
-- A call that was never said to be done is complete when the response as a whole is, and its arguments are
-  closed. It is dropped where the response was cut off, and so is a call that is said to be incomplete.
-- Completed calls are handed out in the order in which they were started.
+- A call that is reported as done is complete. If only its arguments are reported as done, they must be a
+closed JSON object that is not empty: a server also reports arguments as done that its length limit cut off,
+and `{}` before any have come.
+- A call that was never reported as done is complete when the whole response is, and its arguments are closed.
+It is dropped if the response was cut off, and so is a call that is reported as incomplete.
+- Completed calls are emitted in the order in which they were started.
 """
 
 from collections.abc import Callable
@@ -31,12 +31,12 @@ from ...types.usage import Usage
 from ..redaction import excerpt
 from ..response_json import NOT_JSON, JsonObjectScanner, is_something, new_call_id
 
-_BEGINNING_CHARACTERS = 3  # enough to tell an empty object from all others
+_BEGINNING_CHARACTERS = 3  # enough to distinguish an empty object from all others
 
 
 @dataclass(slots=True)
 class _Streamed:
-    """The arguments that came in fragments. Joining them takes time, so it is done once they are needed."""
+    """The arguments that came in fragments. Joining them takes time, so it is done when they are needed."""
 
     fragments: list[str] = field(default_factory=list[str])
     characters: int = 0
@@ -73,10 +73,10 @@ class _Streamed:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class FunctionCall:
-    """A call whose parts are arriving. `completed` is what was handed out.
+    """A call whose parts are arriving. `completed` is the emitted call.
 
-    `undecided` are arguments that were said to be done and may have been cut off all the same: a text, or how
-    many of the streamed fragments they were.
+    `undecided` are arguments that were reported as done but may have been cut off: a text, or the number of
+    streamed fragments that they consist of.
     """
 
     position: int
@@ -91,7 +91,7 @@ class FunctionCall:
 
     @property
     def said_arguments(self) -> str | None:
-        """The arguments that the server said were all; None when it did not say so."""
+        """The arguments that the server reported as done; None when it did not."""
         if self.arguments is not None:
             return self.arguments
         said = self.undecided if isinstance(self.undecided, str) else self.streamed.text(self.undecided)
@@ -113,7 +113,7 @@ class FunctionCalls:
 
     @property
     def has_completed(self) -> bool:
-        """Whether a call was handed out as complete."""
+        """Whether a call was emitted as complete."""
         return any(call.completed for call in self._calls)
 
     @property
@@ -122,22 +122,22 @@ class FunctionCalls:
         return len(self._calls) - self._handed_out
 
     def begin(self) -> FunctionCall:
-        """A new call, of which nothing is known yet."""
+        """A new call, without any known part."""
         call = FunctionCall(position=len(self._calls))
         self._calls.append(call)
         return call
 
     def describe(self, call: FunctionCall, *, id: str, name: str) -> list[ModelEvent]:
-        """Take in what a call is called, where that is new; empty texts stand for what was not said."""
+        """Set a call's id and name if they are new; empty texts represent missing ones."""
         if id and not call.id:
-            # Results are told apart by their call's id, so no two calls may have the same.
+            # Results are identified by their call's id, so no two calls may have the same.
             call.id = id if id not in self._ids else self._new_id()
             self._ids.add(call.id)
         call.name = call.name or name
         return self._announce(call) + self._hand_out()
 
     def add(self, call: FunctionCall, text: str) -> list[ModelEvent]:
-        """Take in more of a call's arguments; once they are complete, nothing more belongs to them."""
+        """Add more of a call's arguments; once they are complete, more is ignored."""
         if call.arguments is not None or not text:
             return []
         call.streamed.add(text)
@@ -146,12 +146,12 @@ class FunctionCalls:
         return []
 
     def conclude(self, call: FunctionCall, arguments: str, *, is_call_done: bool) -> list[ModelEvent]:
-        """Take note that a call's arguments are done.
+        """Record that a call's arguments are done.
 
         Args:
             call: The call.
             arguments: All of them, as the server repeats them; they may be empty when it does not.
-            is_call_done: Whether the call itself is said to be done.
+            is_call_done: Whether the call itself is reported as done.
         """
         if call.arguments is not None or call.is_dropped:
             return []
@@ -171,15 +171,15 @@ class FunctionCalls:
         return self._hand_out()
 
     def drop(self, call: FunctionCall) -> list[ModelEvent]:
-        """Take note that a call was cut off."""
+        """Record that a call was cut off."""
         call.is_dropped = call.completed is None
         return self._hand_out()
 
     def finish(self, *, is_cut_off: bool) -> list[ModelEvent]:
-        """Take note that the response is finished.
+        """Record that the response is finished.
 
         Args:
-            is_cut_off: Whether it was stopped on its way.
+            is_cut_off: Whether it was cut off.
 
         Raises:
             ModelProtocolError: A complete call has no name.
@@ -208,7 +208,7 @@ class FunctionCalls:
         return [started, ToolCallArgumentsDelta(index=call.position, fragment=call.streamed.text())]
 
     def _hand_out(self) -> list[ModelEvent]:
-        """Hand out every call that is complete and whose predecessors were handed out or dropped."""
+        """Emit every call that is complete and whose predecessors were emitted or dropped."""
         events: list[ModelEvent] = []
         while self._handed_out < len(self._calls):
             call = self._calls[self._handed_out]
@@ -234,7 +234,7 @@ def _is_empty(arguments: str) -> bool:
 
 
 COMPLAINT = "The response holds what the Responses protocol does not know"
-"""The beginning of the error about what is no part of such an answer."""
+"""The beginning of the error about data that does not belong to such an answer."""
 
 _Shape = TypeVar("_Shape")
 
@@ -266,7 +266,7 @@ class Event(msgspec.Struct):
 
 
 class Item(msgspec.Struct):
-    """An output item: a message, a function call, reasoning, or what a later version of the protocol adds."""
+    """An output item: a message, a function call, reasoning, or a type of a later version of the protocol."""
 
     type: str | None = None
     id: str | None = None
@@ -287,12 +287,12 @@ class Part(msgspec.Struct):
 
     @property
     def is_refusal(self) -> bool:
-        """Whether the model refuses here."""
+        """Whether this is a refusal of the model."""
         return self.type == "refusal"
 
     @property
     def whole(self) -> str:
-        """The text, whichever of the two it is."""
+        """The text, from either of the two fields."""
         return (self.refusal if self.is_refusal else self.text) or ""
 
 
@@ -338,7 +338,7 @@ class IncompleteDetails(msgspec.Struct):
 
 
 class Response(msgspec.Struct):
-    """A whole response, or what is said of it when its stream ends."""
+    """A whole response, or its final state when its stream ends."""
 
     id: str | None = None
     model: str | None = None
@@ -350,14 +350,14 @@ class Response(msgspec.Struct):
 
 
 def decode_as(shape: type[_Shape], data: bytes | msgspec.Raw) -> _Shape:
-    """The value that bytes spell, in this shape.
+    """Decode bytes into a value of a shape.
 
     Args:
         shape: A type.
         data: A JSON document, or a part of one.
 
     Raises:
-        ModelProtocolError: They spell no such value.
+        ModelProtocolError: They do not hold such a value.
     """
     try:
         return _decoder(shape).decode(data)

@@ -1,7 +1,7 @@
 """A conversation as the input items of a Responses request.
 
-The model's own past responses go back in one of two forms: as the items in which the provider gave them,
-where they hold more than text and calls, or as items made from text and calls.
+The model's own past responses go back in one of two forms: as the provider's own items, if they hold more
+than text and calls, or as items made from text and calls.
 
 The protocol carries text, images and documents, each of the latter as bytes, by URL, or uploaded beforehand,
 to the model and in function results alike. A URL is one that the provider fetches itself, or for an image a
@@ -42,7 +42,7 @@ from ..request_json import valid_arguments
 
 
 def encode_user_content(content: tuple[UserContent, ...]) -> str | list[dict[str, Any]]:
-    """The content of a user message: a plain text where there is no media, which every server understands.
+    """The content of a user message: a plain text if there are no media, which every server understands.
 
     Args:
         content: The items, in order.
@@ -58,7 +58,7 @@ def encode_user_content(content: tuple[UserContent, ...]) -> str | list[dict[str
 def encode_result_content(content: tuple[UserContent, ...]) -> str | list[dict[str, Any]]:
     """Encode the result of a function: a plain text, unless it holds media that the protocol carries.
 
-    Media that it does not carry are described in words, since a result can no longer be refused.
+    Other media are described in words, since a result can no longer be refused.
 
     Args:
         content: The items, in order.
@@ -180,13 +180,13 @@ def _encode_response(message: AssistantMessage, *, is_stored: bool) -> Iterator[
 
 
 def _replay(content: ProviderContent, *, is_stored: bool) -> Iterator[dict[str, Any]]:
-    """The items as the provider gave them, without what it does not take back.
+    """The provider's own items, without the fields that it does not accept back.
 
-    It refuses `status` in a reasoning item. And an id makes it look the item up, which fails where nothing
-    was stored; where both a reasoning item and the item after it have ids, it also checks that they belong
-    together. So messages and calls, which need no id, go back without one. A reasoning item must have an id,
-    and is read from its own content rather than looked up where it has any; where it has none, there is
-    nothing to send back. (OpenAI's own Codex, which stores nothing either, likewise sends no such ids.)
+    It refuses `status` in a reasoning item. An id makes it look the item up, which fails if nothing was
+    stored; if both a reasoning item and the item after it have ids, it also checks that they belong together.
+    So messages and calls, which need no id, are sent back without one. A reasoning item must have an id, and
+    is read from its own content instead of looked up if it has any; without content, there is nothing to send
+    back. (OpenAI's own Codex, which stores nothing either, likewise sends no such ids.)
     """
     for item in content.items:
         match item.get("type"):
@@ -203,5 +203,5 @@ def _replay(content: ProviderContent, *, is_stored: bool) -> Iterator[dict[str, 
 
 
 def _without(item: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
-    """The item without these fields, and without null ones, which the provider does not always take back."""
+    """The item without these fields and without null ones, which the provider does not always accept."""
     return {name: value for name, value in item.items() if name not in names and value is not None}

@@ -1,4 +1,4 @@
-"""The output items of one Responses answer: what arrived of each, and which one an event speaks of.
+"""The output items of one Responses answer: their content so far, and the matching of events to items.
 
 Events name their item by its place in the output and by its id, and servers disagree about both: llama.cpp
 sends no places, and ids of calls only as `call_id`; others send another id in every event, or place 0 for
@@ -18,14 +18,14 @@ from .input import PROTOCOL
 
 @dataclass(slots=True, eq=False)
 class StreamedPart:
-    """The text that was handed out of one part."""
+    """The text of one part that was emitted."""
 
     is_refusal: bool = False
     fragments: list[str] = field(default_factory=list[str])
     characters: int = 0
 
     def add(self, text: str) -> None:
-        """Take in more of the text."""
+        """Add more of the text."""
         self.fragments.append(text)
         self.characters += len(text)
 
@@ -35,8 +35,8 @@ class StreamedPart:
         return "".join(self.fragments)
 
     def settle(self, whole: str) -> str:
-        """Take in the whole text, and return what of it was not handed out yet."""
-        if len(whole) <= self.characters:  # as a rule; a server may say it with every event
+        """Set the whole text, and return the part that was not emitted yet."""
+        if len(whole) <= self.characters:  # usually; a server may repeat it with every event
             return ""
         text = self.text
         missing = whole[len(text) :] if whole.startswith(text) else ""
@@ -45,7 +45,7 @@ class StreamedPart:
         return missing
 
     def to_content(self) -> dict[str, Any]:
-        """The part as the protocol writes it."""
+        """The part in the protocol's form."""
         if self.is_refusal:
             return {"type": "refusal", "refusal": self.text}
         return {"type": "output_text", "text": self.text, "annotations": []}
@@ -53,7 +53,7 @@ class StreamedPart:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class OutputItem:
-    """One output item. `form` is the item as the server gave it when it was done."""
+    """One output item. `form` is the item as the server sent it when it was done."""
 
     type: str
     ids: set[str] = field(default_factory=set[str])
@@ -69,7 +69,7 @@ class OutputItem:
         return part
 
     def to_provider(self) -> Mapping[str, Any] | None:
-        """The item as it goes back to the provider: what was handed out of it, neither more nor less."""
+        """The item to send back to the provider: exactly the emitted content."""
         match self.type:
             case "message":
                 return self._message()
@@ -96,9 +96,9 @@ class OutputItem:
 
 
 class _Candidates:
-    """Items of which the first is looked for that something still holds for; of an item, it ceases once.
+    """Finds the first item for which a condition still holds; for an item, it stops holding once and for all.
 
-    However many there are and however often one is looked for, each is passed over once.
+    Each item is skipped only once, however many there are and however often one is searched.
     """
 
     __slots__ = ("_holds", "_items", "_position")
@@ -157,9 +157,9 @@ class _ItemsOfType:
 
 
 class _SimilarItems:
-    """The streamed items that are no other than a listed one, as far as anybody can tell.
+    """The streamed items that may be the same as a listed one.
 
-    Those are the items of its type; of calls, the ones whose name and arguments are the same or unknown.
+    These are the items of its type; of calls, those whose name and arguments are the same or unknown.
     """
 
     def __init__(self, streamed: Sequence[OutputItem]) -> None:
@@ -222,13 +222,13 @@ class OutputItems:
     def find_done(self, item: Item, index: int | None) -> OutputItem:
         """The item of which this is the final form; a new one when there is none.
 
-        A call's form is not guessed to be that of a call with another id: it would get wrong arguments.
+        A call's form is never assigned to a call with another id, which would get wrong arguments.
         """
         type, ids = item.type or "", _ids_of(item)
         named = (self._by_id[type, id].open_ones.first() for id in ids)
         placed = self._at(type, index)
         found = next((each for each in (*named, placed) if each is not None and _is_open(each)), None)
-        if found is None:  # the same form once more
+        if found is None:  # the same form again
             found = self._by_id[type, ids[0]].first() if ids else placed
         if found is None:
             of_type = self._by_type[type]
@@ -238,8 +238,8 @@ class OutputItems:
     def merge(self, output: Sequence[Item]) -> list[OutputItem]:
         """The items that the finished response lists, each matched with the one that was streamed.
 
-        Ids decide where they agree. Otherwise the first listed item of a type is the first streamed item of
-        that type, and so on, unless they are different calls: some servers give every item another id in the
+        Ids decide if they agree. Otherwise the first listed item of a type is the first streamed item of that
+        type, and so on, unless they are different calls: some servers give every item a different id at the
         end.
         """
         matched: dict[int, OutputItem] = {}
@@ -254,7 +254,7 @@ class OutputItems:
         return self._in_order(output, matched)
 
     def _in_order(self, output: Sequence[Item], matched: Mapping[int, OutputItem]) -> list[OutputItem]:
-        """The listed items; those that were never streamed come right behind the one listed before them."""
+        """The listed items; those that were never streamed come right after the one listed before them."""
         listed: list[OutputItem] = []
         behind: defaultdict[OutputItem | None, list[OutputItem]] = defaultdict(list)
         last_streamed: OutputItem | None = None
@@ -312,7 +312,7 @@ def _ids_of(item: Item) -> tuple[str, ...]:
 
 
 def _texts(content: object) -> list[str]:
-    """The texts of a message's content, where it is in the protocol's form."""
+    """The texts of a message's content, if it is in the protocol's form."""
     found: list[str] = []
     for each in cast("list[object]", content) if isinstance(content, list) else ():
         if isinstance(each, Mapping):
@@ -324,7 +324,7 @@ def _texts(content: object) -> list[str]:
 def _is_wanted_back(item: Mapping[str, Any]) -> bool:
     """Whether an item holds more than text or a call.
 
-    Reasoning, whatever else is encrypted (a compacted conversation), and the phase of a message, without
+    That is reasoning, other encrypted content (a compacted conversation), and the phase of a message, without
     which models that have phases work worse.
     """
     return item.get("type") == "reasoning" or bool(item.get("encrypted_content") or item.get("phase"))

@@ -45,7 +45,7 @@ _TEXTS = {
     "response.reasoning_text": ("reasoning", "content"),
     "response.reasoning_summary_text": ("reasoning", "summary"),
 }
-"""For each kind of text, by the beginning of its events' names: the type of its item, and its place there."""
+"""For each kind of text, by the prefix of its events' names: the type of its item, and its place there."""
 
 _OTHERS = frozenset({"response.content_part", "response.function_call_arguments", "response.output_item"})
 
@@ -71,7 +71,7 @@ class ResponseOutput:
 
     @property
     def has_calls(self) -> bool:
-        """Whether a call was handed out as complete."""
+        """Whether a call was emitted as complete."""
         return self._calls.has_completed
 
     @property
@@ -81,18 +81,18 @@ class ResponseOutput:
 
     @property
     def is_refusal(self) -> bool:
-        """Whether the model said nothing but that it refuses."""
+        """Whether the model only refused."""
         return self._has_refusal and not self._has_text
 
     def feed(self, name: str, event: Event) -> list[ModelEvent]:
-        """Take in one event of the stream; unknown ones are ignored.
+        """Process one event of the stream; unknown ones are ignored.
 
         Args:
             name: The event's type.
             event: The event.
 
         Raises:
-            ModelProtocolError: The data of the event is not what its type promises.
+            ModelProtocolError: The data of the event does not match its type.
         """
         stem, _, ending = name.rpartition(".")
         if stem in _TEXTS and ending in ("delta", "done"):
@@ -111,14 +111,14 @@ class ResponseOutput:
                 return []
 
     def finish(self, output: Sequence[msgspec.Raw], *, is_cut_off: bool) -> list[ModelEvent]:
-        """Take note that the response is finished.
+        """Record that the response is finished.
 
         Args:
             output: The items that the finished response lists; some servers list none.
-            is_cut_off: Whether it was stopped on its way; then calls that were not done are dropped.
+            is_cut_off: Whether it was cut off; then calls that were not done are dropped.
 
         Raises:
-            ModelProtocolError: An item is not what its type promises, or a complete call has no name.
+            ModelProtocolError: An item does not match its type, or a complete call has no name.
         """
         items = [decode_as(Item, raw) for raw in output]
         events: list[ModelEvent] = []
@@ -179,7 +179,7 @@ class ResponseOutput:
         return events + self._calls.conclude(item.call, arguments_text(event.arguments), is_call_done=False)
 
     def _take_item(self, found: OutputItem, item: Item, raw: msgspec.Raw) -> list[ModelEvent]:
-        """Take in the final form of an item: of each, only what its pieces did not bring already."""
+        """Process the final form of an item: only the content that its pieces did not bring already."""
         found.form = found.form or decode_as(dict[str, Any], raw)
         if item.type == "function_call":
             return self._take_call(found, item)
@@ -222,7 +222,7 @@ class ResponsesDecoder:
 
     @property
     def is_ended(self) -> bool:
-        """Whether the last event was given."""
+        """Whether the last event was emitted."""
         return self._is_ended
 
     def may_take_long(self, event: ServerSentEvent) -> bool:
@@ -231,7 +231,7 @@ class ResponsesDecoder:
         return many_wait or any(name in event.data for name in _TERMINAL_NAMES)
 
     def feed(self, event: ServerSentEvent) -> list[ModelEvent]:
-        """Take in one event of the stream; see `wire.codec.ResponseDecoder`."""
+        """Process one event of the stream; see `wire.codec.ResponseDecoder`."""
         if self._is_ended:
             return []
         if event.data.strip() == b"[DONE]":
@@ -244,13 +244,13 @@ class ResponsesDecoder:
         return self._take_event(event)
 
     def finish(self) -> list[ModelEvent]:
-        """Take note of the end of the stream; see `wire.codec.ResponseDecoder`."""
+        """Process the end of the stream; see `wire.codec.ResponseDecoder`."""
         if not self._is_ended:
             raise ModelProtocolError("The stream ended before the response was finished.", is_transient=True)
         return []
 
     def feed_whole(self, body: bytes) -> list[ModelEvent]:
-        """Take in an answer that came as one JSON document.
+        """Process an answer that came as one JSON document.
 
         Args:
             body: The document.
@@ -262,7 +262,7 @@ class ResponsesDecoder:
         response = decode_as(Response, body)
         if response.output is None and response.status is None and is_something(response.error):
             return self._fail(body)
-        # The document is complete, whatever it leaves out.
+        # The document is complete, even if fields are missing.
         ending = response.status or ("completed" if response.output is not None else "missing")
         if ending not in _TERMINALS.values():
             raise ModelProtocolError(f"The answer is no finished response: {excerpt(body)}")
@@ -286,7 +286,7 @@ class ResponsesDecoder:
         return self._output.feed(name, event)
 
     def _end(self, response: Response, ending: str) -> list[ModelEvent]:
-        # vLLM sends `response.completed` whatever became of the response; the status then tells.
+        # vLLM always sends `response.completed`; the status then shows the result.
         endings = (ending, response.status)
         failure = next((each for each in _FAILURES if each in endings), None)
         events: list[ModelEvent] = []
@@ -315,8 +315,8 @@ class ResponsesDecoder:
     def _reason(self, otherwise: FinishReason) -> FinishReason:
         """The finish reason that the output gives.
 
-        A model that refuses and does nothing else has filtered its own answer. Whoever asked must learn it at
-        once, as with the provider's filter, rather than ask for a better answer again and again.
+        A model that only refuses has filtered its own answer. The caller must learn that at once, as with the
+        provider's filter, instead of asking for a better answer repeatedly.
         """
         if self._output.has_calls:
             return "tool_calls"

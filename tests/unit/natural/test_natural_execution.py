@@ -308,7 +308,7 @@ async def test_cancelling_a_call_in_its_step_leaves_the_call_scope(load):
         import anyio, contextlib
         from nighthawk_async.natural.transform import transform_function
         events = []
-        class Door:
+        class Entry:
             is_watched = False
             def returned(self, value):
                 return value
@@ -324,7 +324,7 @@ async def test_cancelling_a_call_in_its_step_leaves_the_call_scope(load):
         async def f():
             "natural\\n1"
             events.append("not reached")
-        f = transform_function(f).bind(f, run_step=run_step, call_door=Door())
+        f = transform_function(f).bind(f, run_step=run_step, call_entry=Entry())
         """
     )
     async with anyio.create_task_group() as tasks:

@@ -201,7 +201,7 @@ async def test_a_call_that_somebody_else_cancelled_is_a_failure() -> None:
         future.cancel()
         await future
 
-    with pytest.raises(CallCancelledError, match="somebody other"):
+    with pytest.raises(CallCancelledError, match="other than its owner"):
         await parallel.map(wait_for_cancelled, [1])
     outcomes = (await parallel.settle(wait_for_cancelled, [1, 2])).errors()
     assert [type(error) for error in outcomes] == [CallCancelledError, CallCancelledError]

@@ -1,1 +1,1 @@
-"""Policies of the library: what `nighthawk_async.run` and `scope` take as arguments."""
+"""Policies of the library, which `nighthawk_async.run` and `scope` take as arguments."""

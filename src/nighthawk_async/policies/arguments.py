@@ -1,6 +1,6 @@
 """The arguments of `run` and `scope` that are policies.
 
-Each policy is loaded where a program asks for one of its kind, and not before: together they would be a
+The modules of a policy are imported only when a program asks for one of its kind: together they would be a
 quarter of the library's own modules that a first step loads.
 """
 
@@ -41,29 +41,29 @@ else:
 class CommonPolicyArguments(TypedDict, total=False):
     """Policies by the names of the arguments of `run`, `scope` and the ASGI middleware.
 
-    What is left out stays as it is.
+    An argument that is left out changes nothing.
 
     Args:
-        hooks: Functions that are called for events, after the hooks of outer scopes. An object that is active
-            already is not called twice. When the run or scope is entered with `with`, the hooks of its own
-            beginning and end must be `def`.
+        hooks: Functions that are called for events, after the hooks of enclosing scopes. An object that is
+            already active is not called twice. When the run or scope is entered with `with`, the hooks of its
+            own beginning and end must be `def`.
         oversight: The oversight of tool calls and commits; None for none.
-        verify: The checks of whether a step inside is done: a function of a `Proposal`, or several, or what
-            `nighthawk_async.verification` gives. Those of outer scopes must agree as well.
-        human: The handler that asks people, for `ask_user` and `request_approval`; None for nobody, or for
-            the people at the dashboard that an application is served with (`Dashboard.beside`).
-        permissions: The calls that are permitted; see `nighthawk_async.permissions`. Those that are active
-            already hold as well, in both modes of a scope, and in a run inside a run.
-        step_budget: The budget of each step inside, by an account of its own. Outer budgets hold as well, in
-            both modes of a scope, and in a run inside a run.
-        resilience: The baseline that gives each step inside another chance: a
-            `nighthawk_async.resilience.Baseline`; None for nothing. Where it says nothing, what is active
-            around it goes on.
+        verify: The checks of whether a step inside is done: a function of a `Proposal`, several of them, or
+            the result of `nighthawk_async.verification`. The checks of enclosing scopes must agree as well.
+        human: The handler that asks people, for `ask_user` and `request_approval`. With None, nobody is
+            asked, except through the dashboard that an application is served with (`Dashboard.beside`).
+        permissions: The calls that are permitted; see `nighthawk_async.permissions`. Permissions that are
+            already active apply as well, in both modes of a scope and in a nested run.
+        step_budget: The budget of each step inside, with an account of its own. Enclosing budgets apply as
+            well, in both modes of a scope and in a nested run.
+        resilience: The retries, fallbacks and timeout of each step inside: a
+            `nighthawk_async.resilience.Baseline`; None for none. What it leaves out is inherited from the
+            parent.
         concurrent_mutation: The reaction to a step that changes, through its tools, an object that another
-            step in flight has bound: `warn`, which a run begins with, gives a `ConcurrentMutationWarning`;
-            `error` makes the tool call fail and puts the object back; `ignore` does not look.
+            step in flight has bound: `warn`, the default of a run, gives a `ConcurrentMutationWarning`;
+            `error` makes the tool call fail and restores the object; `ignore` does not check.
         policies: The program's own policies, one or a list: objects of classes derived from
-            `nighthawk_async.Policy`, after those of outer scopes. An object that is active already is not
+            `nighthawk_async.Policy`, after those of enclosing scopes. An object that is already active is not
             called twice.
     """
 
@@ -82,8 +82,8 @@ class PolicyArguments(CommonPolicyArguments, total=False):
     """Policies by the names of the arguments of `run` and `scope`.
 
     Args:
-        budget: The budget of all steps inside together; see `nighthawk_async.budget`. Outer ones hold as
-            well, in both modes of a scope, and in a run inside a run.
+        budget: The budget of all steps inside together; see `nighthawk_async.budget`. Enclosing budgets apply
+            as well, in both modes of a scope and in a nested run.
     """
 
     budget: "budget_types.Budget | None"
@@ -100,20 +100,20 @@ _SOURCES: Mapping[str, tuple[str, str]] = {
     "resilience": ("attempts.policy", "with_resilience"),
     "concurrent_mutation": ("shared_objects.policy", "with_concurrent_mutation"),
 }
-"""By argument, the module below `policies`, and the function in it that adds what the argument asks for."""
+"""For each argument, the module below `policies` and the function in it that adds the policy."""
 
 
 def with_arguments(policies: Policies, arguments: PolicyArguments, inner: InnerScope) -> Policies:
-    """The policies inside a run or scope.
+    """Return the policies inside a run or scope.
 
     Args:
-        policies: The policies around it.
+        policies: The policies of the parent.
         arguments: The arguments of the run or scope.
-        inner: The executor inside, and whether what is told is added to what is around.
+        inner: The executor inside, and whether the arguments are added to the policies of the parent.
 
     Raises:
         NighthawkError: An argument has a bad value.
-        ConfigurationError: A model to fall back to cannot be had.
+        ConfigurationError: A fallback model is not available.
         TypeError: There is no such argument.
     """
     given = cast("dict[str, Any]", dict(arguments))
@@ -122,7 +122,7 @@ def with_arguments(policies: Policies, arguments: PolicyArguments, inner: InnerS
         given["resilience"] = UNSET  # its fallbacks follow the executor
     for name in given:
         if name not in _SOURCES:
-            raise TypeError(f"{name!r} is no argument; policies are: {', '.join((*_SOURCES, 'policies'))}")
+            raise TypeError(f"{name!r} is not a policy; policies are: {', '.join((*_SOURCES, 'policies'))}")
     for name, (module, function) in _SOURCES.items():
         if name in given and (given[name] is not UNSET or name == "resilience"):
             add = getattr(import_module(f"{__package__}.{module}"), function)
@@ -145,22 +145,22 @@ def _with_own(policies: Policies, own: object, inner: InnerScope) -> Policies:
 
 
 class _VisibleNamesLater(Policy):
-    """Hides names from steps as soon as their executor, which has no configuration yet, says so."""
+    """Hides names from steps as soon as their executor, which has no configuration yet, requires it."""
 
     position: ClassVar[Position] = Position.VISIBLE_NAMES
 
     def prepare(self, context: StepContext, block: NaturalBlock) -> None:
-        """Hide the other names, if the configuration says so by now."""
+        """Hide the other names if the configuration now requires it."""
         if shows_named_only(get_environment().step_executor):
             _make_visible_names().prepare(context, block)
 
     def guard_calls(self, context: StepContext) -> CallGuard | None:
-        """The guard that keeps code from names that were hidden."""
+        """Return the guard that keeps code from names that were hidden."""
         return None if context.visible_builtins is None else _make_visible_names().guard_calls(context)
 
 
 def _with_visible_names(policies: Policies, executor: StepExecutor) -> Policies:
-    """The policies with what the configuration of the executor says of visible names."""
+    """Add the policy of visible names that the configuration of the executor asks for."""
     if not isinstance(getattr(executor, "configuration", None), StepExecutorConfiguration):
         wanted: Policy | None = _VisibleNamesLater()
     else:

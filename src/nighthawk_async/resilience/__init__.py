@@ -1,6 +1,6 @@
-"""Function transformers: each takes a callable and gives one with the same signature. Floor 6.
+"""Function transformers: each takes a callable and returns one with the same signature. Floor 6.
 
-`Baseline` is for steps: it is what `run` and `scope` are told.
+`Baseline` is for steps: it is passed to `run` and `scope` as `resilience=`.
 """
 
 from ..policies.attempts.resilience import ExponentialWait

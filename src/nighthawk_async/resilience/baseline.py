@@ -1,6 +1,6 @@
-"""`Baseline`: what gives each step of a run or a scope another chance.
+"""`Baseline`: the retries, fallbacks and timeout of each step of a run or scope.
 
-`policies.attempts.policy` carries it out.
+`policies.attempts.policy` applies it.
 """
 
 from collections.abc import Sequence
@@ -23,27 +23,27 @@ class Baseline(StepBaseline):
             summary = await summarize(text)
 
     Each attempt is a step of its own: it begins with the Python variables as they were, has a step budget of
-    its own, and is counted and traced. A failed one has committed nothing, but what its tools did to the
-    world, or to objects, stays done. A `raise` outcome is no failure.
+    its own, and is counted and traced. A failed attempt has committed nothing, but the effects of its tools,
+    also on objects, are not undone. A `raise` outcome is not a failure.
 
-    It holds for the steps that tools bring about too, each for itself; inside an attempt with another model
-    they begin with that one. In a scope inside, a baseline that says less leaves the rest as it is, and of
-    two timeouts the shorter holds.
+    It also applies to each step that a tool starts; inside an attempt with another model, such steps begin
+    with that model. In a nested scope, arguments that a baseline leaves out keep their values, and the
+    shorter of two timeouts applies.
 
     Args:
-        timeout: The longest time of one attempt, in seconds, from when the step was admitted. After that it
-            fails with `StepLimitError`. Waiting for people counts too. None for no change.
-        retries: The number of further tries with the same model, or the object that `retrying` gives, which
-            says everything: `retrying(attempts=5, on=OSError, wait=1, on_retry=log)`. None for no change, 0
-            for never.
+        timeout: The longest time of one attempt, in seconds, from when the step was admitted. A longer
+            attempt fails with `StepLimitError`. Waiting for people counts too. None for no change.
+        retries: The number of further attempts with the same model, or an object made by `retrying` for full
+            control: `retrying(attempts=5, on=OSError, wait=1, on_retry=log)`. None for no change, 0 for
+            never.
         fallback_models: The model ids to go on with, in order, each with attempts of its own, after a step
-            that failed (`ExecutionError`) or any `ModelError`. The one that is asked anyway is left out. The
-            executors of all are made when the run or scope is, with everything else as configured, as by
-            `ensemble`. None for no change; empty for no other model. Inside, an executor that takes no
-            configuration keeps its model.
+            that failed (`ExecutionError`) or any `ModelError`. The configured model is left out. The
+            executors of all models are made together with the run or scope, with everything else as
+            configured, as by `ensemble`. None for no change; empty for no other model. Inside, an executor
+            that takes no configuration keeps its model.
 
     Raises:
-        InvalidPolicyError: An argument makes no sense.
+        InvalidPolicyError: An argument is invalid.
         UnknownModelError: A model id is not of the form `provider:model`.
     """
 

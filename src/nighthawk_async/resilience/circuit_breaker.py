@@ -1,14 +1,14 @@
-"""`circuit_breaker`: call nothing for a while that keeps failing.
+"""`circuit_breaker`: stop calling functions that keep failing, for a while.
 
-`CircuitState` says whether it lets calls through. It neither waits nor locks nor reads a clock:
+`CircuitState` decides whether calls go through. It neither waits nor locks nor reads a clock:
 
     closed ── `fail_threshold` failures in a row ──► open ── `reset_timeout` seconds ──► half_open
       ▲                                               ▲                                      │
       │                                               └── the probe fails ───────────────────┤
       └── the probe succeeds ────────────────────────────────────────────────────────────────┘
 
-A probe is the one call that is let through half-open. A call that began before the state last changed says
-nothing about the present any more.
+A probe is the one call that is let through while half-open. The result of a call that began before the last
+change of state is ignored.
 """
 
 import threading
@@ -33,10 +33,10 @@ from .transforming import (
 )
 
 CircuitStatus: TypeAlias = Literal["closed", "open", "half_open"]
-"""What a circuit breaker does: lets all calls through, none, or one at a time."""
+"""The state of a circuit breaker: it lets all calls through, none, or one at a time."""
 
 CircuitChange: TypeAlias = Literal["opened", "half_opened", "closed"]
-"""What has just become of a circuit breaker."""
+"""A change of the state of a circuit breaker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -44,8 +44,8 @@ class Passage:
     """A call that was let through.
 
     Args:
-        period: The number of the state's beginning in which it began.
-        change: The change that letting it through made, if any.
+        period: The number of the period between two changes of state in which the call began.
+        change: The change of state that the call caused when it was let through, if any.
     """
 
     period: int
@@ -56,8 +56,8 @@ class CircuitState:
     """The state of one circuit breaker.
 
     Args:
-        fail_threshold: The number of failures in a row that opens it.
-        reset_timeout: For how many seconds it stays open.
+        fail_threshold: The number of consecutive failures that opens it.
+        reset_timeout: The number of seconds for which it stays open.
     """
 
     def __init__(self, *, fail_threshold: int, reset_timeout: float) -> None:
@@ -71,14 +71,14 @@ class CircuitState:
 
     @property
     def failures(self) -> int:
-        """Failures in a row, while closed."""
+        """The number of consecutive failures while closed."""
         return self._failures
 
     def status(self, now: float) -> CircuitStatus:
-        """Return its state at a moment.
+        """Return the state at a time.
 
         Args:
-            now: The moment, in seconds.
+            now: The present time, in seconds.
         """
         if self._is_closed:
             return "closed"
@@ -93,7 +93,7 @@ class CircuitState:
         return None if self._probe is not None else max(self._remaining(now), 0.0)
 
     def enter(self, now: float) -> Passage | None:
-        """Let a call through; None when it is refused.
+        """Let a call through; return None when it is refused.
 
         Args:
             now: The present time, in seconds.
@@ -106,15 +106,15 @@ class CircuitState:
         return self._probe
 
     def leave(self, passage: Passage, *, is_failure: bool | None, now: float) -> CircuitChange | None:
-        """Take note that a call has ended.
+        """Record the end of a call.
 
         Args:
             passage: The call.
-            is_failure: Whether it failed; None when it says nothing, because it was cancelled for example.
+            is_failure: Whether it failed; None when it does not count, because it was cancelled for example.
             now: The present time, in seconds.
 
         Returns:
-            What that changed, if anything.
+            The resulting change of state, if any.
         """
         if passage.period != self._period:
             return None
@@ -131,7 +131,7 @@ class CircuitState:
         """Let all calls through again.
 
         Returns:
-            What that changed, if anything.
+            The resulting change of state, if any.
         """
         was_closed = self._is_closed
         self._begin_period(is_closed=True)
@@ -151,7 +151,7 @@ class CircuitState:
     def _remaining(self, now: float) -> float:
         if self._is_closed:
             return 0.0
-        # Rounded: whoever has waited for exactly this long is not refused for the last bit of a float.
+        # Rounded: a caller that waited for exactly this long is not refused for the last bit of a float.
         return round(self._opened_at + self._reset_timeout - now, 6)
 
 
@@ -161,16 +161,17 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CircuitStatistics:
-    """Statistics of a circuit breaker at one moment.
+    """A snapshot of the statistics of a circuit breaker.
 
     Args:
         state: The state of the circuit.
-        consecutive_failures: Failures in a row, while it is closed.
+        consecutive_failures: Consecutive failures while it is closed.
         succeeded: Calls that succeeded so far.
         failed: Calls that failed so far.
         refused: Calls that it did not let through.
         in_progress: Calls that have not ended.
-        retry_in: Seconds until it lets a call through; 0 while it does, None while a probe is in progress.
+        retry_in: Seconds until it lets a call through; 0 while it lets calls through, None while a probe is
+            in progress.
     """
 
     state: CircuitStatus
@@ -213,7 +214,7 @@ def circuit_breaker(
     on: Errors | None = None,
     name: str | None = None,
 ) -> Any:
-    """Stop calling what keeps failing, and see from time to time whether it works again.
+    """Stop calling functions that keep failing, and probe from time to time whether they work again.
 
         search_service = circuit_breaker(fail_threshold=3)
 
@@ -223,25 +224,26 @@ def circuit_breaker(
         @search_service
         async def suggest(text: str) -> list[str]: ...
 
-    After `fail_threshold` failures in a row the circuit is open: calls raise `CircuitOpenError` at once.
-    After `reset_timeout` seconds one call at a time is let through. When it succeeds, the circuit is closed;
-    when it fails, it is open again. A call that is cancelled, or ends with another error, says nothing.
+    After `fail_threshold` consecutive failures the circuit is open: calls raise `CircuitOpenError` at once.
+    After `reset_timeout` seconds one call at a time is let through. When it succeeds, the circuit closes;
+    when it fails, the circuit opens again. A call that is cancelled, or ends with another error, does not
+    count.
 
     All functions of one circuit breaker share it, in all threads and on all event loops of the process.
 
     Args:
-        function: The function; None gives a circuit breaker for any number of functions.
-        fail_threshold: The number of failures in a row that opens the circuit.
-        reset_timeout: For how many seconds it stays open.
-        on: The errors that are failures: by default all but those that somebody's decision stands behind, as
-            for `retrying`. An exception group counts when one of its errors does.
-        name: The name of the circuit in errors and traces; by default that of its first function.
+        function: The function; None returns a circuit breaker for any number of functions.
+        fail_threshold: The number of consecutive failures that opens the circuit.
+        reset_timeout: The number of seconds for which it stays open.
+        on: The errors that count as failures: by default all but those that express a decision, as for
+            `retrying`. An exception group counts when one of its errors does.
+        name: The name of the circuit in errors and traces; by default the name of its first function.
 
     Returns:
         The function with the same signature, or a decorator.
 
     Raises:
-        InvalidPolicyError: An argument makes no sense.
+        InvalidPolicyError: An argument is invalid.
         TypeError: The function cannot be called, or is a generator.
     """
     breaker = CircuitBreaker(
@@ -256,12 +258,12 @@ def circuit_breaker(
 
 
 class CircuitBreaker(Transformer):
-    """Keeps calls from what keeps failing. Made by `circuit_breaker`.
+    """Refuses calls of functions that keep failing. Made by `circuit_breaker`.
 
     Args:
-        state: Whether it lets calls through.
-        on: The errors that are failures.
-        name: Its name; None for that of its first function.
+        state: The state, which decides whether calls go through.
+        on: The errors that count as failures.
+        name: Its name; None for the name of its first function.
     """
 
     title = "circuit_breaker"
@@ -275,16 +277,16 @@ class CircuitBreaker(Transformer):
 
     @property
     def name(self) -> str:
-        """Its name in errors and traces."""
+        """The name in errors and traces."""
         return self._name or self.title
 
     @property
     def state(self) -> CircuitStatus:
-        """Its present state. It is half-open as soon as the next call would be admitted."""
+        """The present state. It is half-open as soon as the next call would be admitted."""
         return self.statistics().state
 
     def statistics(self) -> CircuitStatistics:
-        """Return its present statistics."""
+        """Return a snapshot of the statistics."""
         now = shared_time()
         with self._lock:
             return CircuitStatistics(
@@ -298,24 +300,24 @@ class CircuitBreaker(Transformer):
             )
 
     def reset(self) -> None:
-        """Close the circuit, because somebody knows that things are better."""
+        """Close the circuit, for example because the service is known to work again."""
         with self._lock:
             change = self._circuit.close()
         self._report(change)
 
     def check(self, function: object) -> None:
-        """Refuse what cannot be called; the first function gives its name."""
+        """Refuse an object that cannot be called; take the name of the first function."""
         super().check(function)
         if self._name is None:
             self._name = function_name(function)
 
     def run(self, call: Call[Any]) -> Any:
-        """Call the function, if the circuit lets calls through."""
+        """Call the function if the circuit lets calls through."""
         with self._passing():
             return call()
 
     async def run_async(self, call: Call[Awaitable[Any]]) -> Any:
-        """Call the function, if the circuit lets calls through."""
+        """Call the function if the circuit lets calls through."""
         with self._passing():
             return await call()
 

@@ -1,4 +1,4 @@
-"""`ensemble`: run a function on several models at once, and make one answer of theirs."""
+"""`ensemble`: run a function on several models at once and combine their answers."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Answer(Generic[Value_co]):
 
 
 Reconcile: TypeAlias = Callable[[list[Answer[Any]]], Any]
-"""Makes one value of all answers."""
+"""Combines all answers into one value."""
 
 
 @overload
@@ -113,41 +113,43 @@ def ensemble(
     allow_fail: int = 0,
     reconcile: Reconcile | None = None,
 ) -> Any:
-    """Call a function several times at once, on several models, and make one result of their answers.
+    """Call a function several times at once, on several models, and combine their answers into one result.
 
         find_bug = ensemble(find_bug_alone, {"openai-responses:gpt-5.4": 2, "google:gemini-3-pro": 1})
 
         @ensemble(models={"openai-responses:gpt-5.4": 3}, allow_fail=1, reconcile=merge)
         async def find_bug(code: str) -> str: ...
 
-    It needs a run whose executor takes a configuration. Each call gets a scope of its own, in which the model
-    is another and everything else is as configured, but for the settings that are about one model
-    (`capabilities`, `extra_body`) or, when the provider is another, about one provider (`api_key`,
-    `base_url`, `extra_headers`, `idempotency_header`): keys stay with their provider. The executors of all
-    models are made before the first call, so when a key is missing, nothing is sent anywhere.
+    It needs a run whose executor takes a configuration. Each call gets a scope of its own with another model.
+    The rest of the configuration stays, except for the settings of one model (`capabilities`, `extra_body`)
+    and, when the provider changes, those of one provider (`api_key`, `base_url`, `extra_headers`,
+    `idempotency_header`): keys stay with their provider. The executors of all models are made before the
+    first call, so when a key is missing, nothing is sent.
 
-    When more calls fail than allowed, the rest is cancelled. Synchronous functions and errors that are not
-    for other calls to make up for are treated as by `vote`.
+    When more calls fail than allowed, the rest are cancelled. Synchronous functions, and errors that other
+    calls cannot make up for, are treated as by `vote`.
 
     Args:
-        function: The function; None gives a decorator.
+        function: The function; None returns a decorator.
         models: The number of calls on each model, by model id.
         allow_fail: The greatest number of calls that may fail.
-        reconcile: Makes the result of the list of `Answer`s, which are in the order of the models: any
-            function, natural or not. It is called outside of the scopes, so on the caller's own model. A
-            synchronous one of an async function is called in a worker thread. None takes the value that most
-            calls returned, and cancels the rest when it is certain.
+        reconcile: A function, natural or not, that makes the result from the list of `Answer`s, which are in
+            the order of the models. It is called outside of the scopes, so on the caller's own model. A
+            synchronous `reconcile` of an async function is called in a worker thread. None takes the value
+            that most calls returned, and cancels the rest when the winner is certain.
 
     Returns:
-        The function with the same parameters, giving what `reconcile` gives; or a decorator.
+        The function with the same parameters, returning what `reconcile` returns; or a decorator.
 
     Raises:
-        InvalidPolicyError: An argument makes no sense.
+        InvalidPolicyError: An argument is invalid.
         UnknownModelError: A model id is not of the form `provider:model`.
-        TypeError: The function cannot be called, or is a generator, or `reconcile` is async when it is not.
-        ConfigurationError: Raised by the function, as well as its subclasses: a model cannot be had.
+        TypeError: The function cannot be called, or is a generator, or `reconcile` is async when the function
+            is not.
+        ConfigurationError: Raised by the function, as are its subclasses: a model is not available.
         EnsembleError: Raised by the function: too many calls failed.
-        VoteError: Raised by the function: values do not say whether they are equal, and nothing reconciles.
+        VoteError: Raised by the function: values cannot be compared for equality, and there is no
+            `reconcile`.
     """
     places = _checked_models(models)
     is_number = isinstance(cast("object", allow_fail), int) and not isinstance(allow_fail, bool)
@@ -162,12 +164,12 @@ def ensemble(
 
 
 class Ensemble(Transformer):
-    """Makes one answer of those of several models. Made by `ensemble`.
+    """Combines the answers of several models. Made by `ensemble`.
 
     Args:
         places: The model of each call.
         allow_fail: The greatest number of calls that may fail.
-        reconcile: Makes the result of the answers; None for a plurality.
+        reconcile: Makes the result from the answers; None for a plurality.
     """
 
     __slots__ = ("_allow_fail", "_places", "_reconcile")
@@ -180,13 +182,13 @@ class Ensemble(Transformer):
         self._reconcile = reconcile
 
     def check(self, function: object) -> None:
-        """Refuse a synchronous function when what reconciles is async."""
+        """Refuse a synchronous function when `reconcile` is async."""
         super().check(function)
         if is_async_callable(self._reconcile) and not is_async_callable(function):
             raise TypeError(f"reconcile is async, but {function_name(function)} is not")
 
     def run(self, call: Call[Any]) -> Any:
-        """Make the calls in worker threads, and reconcile."""
+        """Make the calls in worker threads and reconcile their answers."""
         votes, tally = self._begin()
         make_calls_from_sync(call, tally, title=self.title, wrap=self._on_models())
         self._check_success(tally, call.name)
@@ -195,7 +197,7 @@ class Ensemble(Transformer):
         return Call(function=self._reconcile, args=(self._answers(tally),), kwargs={})()
 
     async def run_async(self, call: Call[Awaitable[Any]]) -> Any:
-        """Make the calls, and reconcile."""
+        """Make the calls and reconcile their answers."""
         votes, tally = self._begin()
         await make_calls(call, tally, title=self.title, wrap=self._on_models())
         self._check_success(tally, call.name)
@@ -208,7 +210,7 @@ class Ensemble(Transformer):
         return votes, Tally(count, count - self._allow_fail, votes=votes if self._reconcile is None else None)
 
     def _on_models(self) -> MakeCall:
-        """Makes each call on its model. All executors are made at once, and here."""
+        """Return a function that makes each call on its model. All executors are made here."""
         executors = executors_for(get_step_executor(), dict.fromkeys(self._places))
 
         async def call_on_model(position: int, call: Callable[[], Awaitable[Any]]) -> Any:
@@ -246,7 +248,7 @@ class Ensemble(Transformer):
 
 
 def _checked_models(models: object) -> tuple[str, ...]:
-    """The model of each call."""
+    """Return the model of each call."""
     if not isinstance(models, Mapping) or not models:
         raise InvalidPolicyError(f"models says how many calls to make on each model, by model id: {models!r}")
     counts = cast("Mapping[object, object]", models)

@@ -82,15 +82,15 @@ def fallback(
         @fallback(to=summarize_quickly)
         async def summarize_well(text: str) -> str: ...
 
-    An error that is not handled is raised at once, and so are those that `retrying` never handles. When all
-    fail, the last error is raised as it is, with a note that tells of the earlier ones.
+    Errors that are not handled, and those that `retrying` never handles, are raised at once. When all
+    functions fail, the last error is raised unchanged, with a note that lists the earlier ones.
 
     Args:
         functions: The functions, all async or all synchronous. The result has the signature of the first.
-            None gives a decorator.
-        to: More functions, after those; a single one, or several.
+            With none, a decorator is returned.
+        to: One or more functions to call after those.
         on: The errors that lead to the next function: by default failed steps (`ExecutionError`), every
-            `ModelError`, exceeded deadlines, and other transformers giving up (`ResilienceError`). An
+            `ModelError`, exceeded deadlines, and failures of other transformers (`ResilienceError`). An
             exception group counts when all its errors do.
         default: Returned when all functions fail.
 
@@ -98,7 +98,7 @@ def fallback(
         The function, or a decorator.
 
     Raises:
-        InvalidPolicyError: An argument makes no sense, or there is nothing to fall back to.
+        InvalidPolicyError: An argument is invalid, or there is nothing to fall back to.
         TypeError: A function cannot be called or is a generator, or some are async and some are not.
     """
     more = (to,) if callable(to) else tuple(to)
@@ -115,7 +115,7 @@ class Fallback(Transformer):
     Args:
         alternatives: The other functions.
         on: The errors after which the next function is called; None for the default.
-        default: The value that is given when all fail, if any.
+        default: The value that is returned when all functions fail, if any.
     """
 
     __slots__ = ("_alternatives", "_default", "_on")
@@ -136,14 +136,14 @@ class Fallback(Transformer):
         self._default = default
 
     def check(self, function: object) -> None:
-        """Refuse a function that is async when another is not, and the other way round."""
+        """Refuse a mixture of async and synchronous functions."""
         super().check(function)
         is_async = is_async_callable(function)
         for each in self._alternatives:
             if is_async_callable(each) != is_async:
                 first, second = function_name(function), function_name(each)
                 kinds = "is async, but {} is not" if is_async else "is not async, but {} is"
-                raise TypeError(f"fallback: {first} {kinds.format(second)}; they must be of one kind")
+                raise TypeError(f"fallback: {first} {kinds.format(second)}; all must be async or all sync")
 
     def run(self, call: Call[Any]) -> Any:
         """Call the functions until one succeeds."""
@@ -188,7 +188,7 @@ class Fallback(Transformer):
 
 
 class _Progress:
-    """Progress through the functions: their failures, and the next one. Decides; calls nothing."""
+    """Progress through the functions: the failures and the next call. It only decides and calls nothing."""
 
     def __init__(
         self, calls: Sequence[Call[Any]], handles: Callable[[Exception], bool], *, has_default: bool
@@ -199,7 +199,7 @@ class _Progress:
         self._failures: list[str] = []
 
     def ends_with(self, error: Exception) -> bool:
-        """Whether an error is the last; otherwise the next function, or the default, comes."""
+        """Whether an error ends the fallback; otherwise the next function, or the default, is used."""
         failed = len(self._failures)
         is_last = failed == len(self.calls) - 1 and not self._has_default
         if is_last or not self._handles(error):

@@ -1,10 +1,8 @@
-"""`rate_limit`: so many calls, or so many tokens, within any minute.
+"""`rate_limit`: limit the calls, or the tokens, within any minute.
 
-The calls that share one rate limit: who goes now, who is next, what they took.
-
-What counts against the limits is decided by `models.pacing_lane`, as for the requests to a model. Here is
-only the queue: calls go in the order in which they came, from whichever thread or event loop. The first one
-in it keeps the time; whoever leaves it wakes the one behind.
+`models.pacing_lane` decides what counts against the limits, as for the requests to a model. This module is
+only the queue: calls start in the order of their arrival, from any thread or event loop. The first waiter
+keeps the time; a waiter that leaves the queue wakes the next one.
 """
 
 import threading
@@ -33,16 +31,16 @@ from .waiting import wait_from_sync
 _FIRST_GUESS = 1_000
 _NEVER = float("inf")
 _LEAST_WAIT_SECONDS = 0.001
-"""So that the last bit of a float does not let anybody wait for no time at all, again and again."""
+"""The shortest wait, so that float rounding does not cause a busy loop of empty waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimitStatistics:
-    """Statistics of a rate limit at one moment.
+    """A snapshot of the statistics of a rate limit.
 
     Args:
         waiting: Calls that wait for their turn.
-        tokens_per_call: The tokens that a call is expected to take when nobody says.
+        tokens_per_call: The tokens that a call is expected to use when it does not say.
     """
 
     waiting: int
@@ -71,28 +69,29 @@ class SharedLimit:
         self._known_tokens = 0
 
     def statistics(self) -> RateLimitStatistics:
-        """Return its present statistics."""
+        """Return a snapshot of the statistics."""
         with self._lock:
             return RateLimitStatistics(waiting=len(self._queue), tokens_per_call=self._expected_tokens())
 
     def enter_nowait(self, tokens: int | None) -> Start | None:
-        """Begin a call, unless it has to wait; None when it has to.
+        """Begin a call, or return None when it has to wait.
 
         Args:
-            tokens: The tokens it will take; None for as many as calls do on average.
+            tokens: The tokens it will use; None for the average of the calls so far.
         """
         with self._lock:
             return None if self._queue else self._begin(self._demand(tokens))[0]
 
     async def enter(self, tokens: int | None, *, goes_first: bool = False) -> Start:
-        """Begin a call when it is its turn. Whoever is cancelled before, or asked to end, takes nothing.
+        """Begin a call when it is its turn. A caller that is cancelled before consumes nothing.
 
         Args:
-            tokens: The tokens it will take; None for as many as calls do on average.
+            tokens: The tokens it will use; None for the average of the calls so far.
             goes_first: Whether it goes before those that wait, because they cannot go while it waits.
 
         Raises:
-            TaskCancelledError: It would have to wait, and the task of the caller was asked to end.
+            TaskCancelledError: It would have to wait, and the task of the caller was asked to end. Nothing is
+                consumed.
         """
         with self._lock:
             waiter = _Waiter(self._demand(tokens), LoopEvent())
@@ -106,11 +105,11 @@ class SharedLimit:
             self._leave(waiter)
 
     def settle(self, start: Start, tokens: int | None) -> None:
-        """Take note that a call has ended.
+        """Record the end of a call.
 
         Args:
-            start: The start that began it.
-            tokens: The tokens it took; None when nobody knows.
+            start: The start of the call.
+            tokens: The tokens it used; None when unknown.
         """
         if tokens is None:
             return
@@ -127,7 +126,7 @@ class SharedLimit:
                 if start is not None:
                     return start
                 event = waiter.event = LoopEvent()
-            raise_if_cancel_requested()  # after the event is there: whoever asks from now on sets it
+            raise_if_cancel_requested()  # after the event exists: a later request sets it
             with anyio.move_on_after(seconds):
                 await event.wait()
 
@@ -143,7 +142,7 @@ class SharedLimit:
         return -(-self._known_tokens // self._known_calls) if self._known_calls else _FIRST_GUESS
 
     def _begin(self, demand: Demand) -> tuple[Start | None, float]:
-        """Begin a call, or tell in how many seconds it may."""
+        """Begin a call, or return the seconds until it may begin."""
         now = shared_time()
         self._counts.forget_before_minute(now)
         blocking = self._counts.blocking(demand)
@@ -172,7 +171,7 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 Tokens: TypeAlias = int | Callable[..., int]
-"""The tokens that a call will take: a number, or a function of the call's arguments."""
+"""The tokens that a call will use: a number, or a function of the call's arguments."""
 
 _shared: dict[str, SharedLimit] = {}
 _lock = threading.Lock()
@@ -209,36 +208,36 @@ def rate_limit(
     tokens: Tokens | None = None,
     key: str | None = None,
 ) -> Any:
-    """Let calls wait for their turn, so that within any minute no more begin than allowed.
+    """Make calls wait, so that no more calls begin within any minute than allowed.
 
         calm = rate_limit(summarize, per_minute=60)
 
         @rate_limit(per_minute=60, tokens_per_minute=100_000, tokens=2_000, key="the search service")
         async def search(text: str) -> list[str]: ...
 
-    Calls go in the order in which they came. One that is cancelled while it waits takes nothing, and neither
-    does one whose task is asked to end: it does not wait, or no longer. The functions of one `RateLimit`
-    share it, and so do all with the same key, in all threads and on all event loops of the process, for as
-    long as it lives.
+    Calls begin in the order of their arrival. A call that is cancelled while it waits consumes nothing;
+    neither does one whose task is asked to end, which does not wait or stops waiting. The functions of one
+    `RateLimit` share it, as do all functions with the same key, in all threads and on all event loops of the
+    process, for as long as it lives.
 
-    What a call takes is not known before it ends. So it reserves `tokens`; when it has ended, what its model
-    requests really used counts instead. For this the call has a usage meter of its own, within a run. Outside
-    runs, and for a call that sends no request through this library, the reservation stays.
+    The usage of a call is not known before it ends. So it reserves `tokens`; when it has ended, the tokens
+    that its model requests used count instead. For this the call has a usage meter of its own, within a run.
+    Outside runs, and for a call that sends no request through this library, the reservation stays.
 
     Args:
-        function: The function; None gives a decorator for any number of functions.
+        function: The function; None returns a decorator for any number of functions.
         per_minute: The greatest number of calls that begin within a minute; None for any number.
-        tokens_per_minute: The greatest number of tokens, sent and received, that these take; None for any
-            number. A call that needs more than that goes when nothing else counts.
+        tokens_per_minute: The greatest number of tokens, sent and received, that these calls use; None for
+            any number. A call that needs more than that begins when no other call counts.
         tokens: The tokens that a call reserves: a number, or a function that gets the arguments of the call.
-            By default what calls took on average so far, and 1,000 before any has ended.
-        key: The key of all functions that share the limit; None for this one alone.
+            By default the average of the calls so far, and 1,000 before any has ended.
+        key: The key of all functions that share the limit; None for a limit of its own.
 
     Returns:
         The function with the same signature, or a decorator.
 
     Raises:
-        InvalidPolicyError: An argument makes no sense, nothing is limited, or the key is in use with other
+        InvalidPolicyError: An argument is invalid, nothing is limited, or the key is in use with other
             limits.
         TaskCancelledError: Raised by the function: its task was asked to end, and it would have to wait.
         TypeError: The function cannot be called, or is a generator.
@@ -260,10 +259,10 @@ def rate_limit(
 
 
 class RateLimit(Transformer):
-    """Lets calls wait for their turn. Made by `rate_limit`.
+    """Makes calls wait for their turn. Made by `rate_limit`.
 
     Args:
-        limit: The limit, which others may share.
+        limit: The limit, which may be shared.
         tokens: The tokens that a call reserves; None for the average.
     """
 
@@ -276,7 +275,7 @@ class RateLimit(Transformer):
         self._tokens = tokens
 
     def statistics(self) -> RateLimitStatistics:
-        """Return its present statistics."""
+        """Return a snapshot of the statistics."""
         return self._limit.statistics()
 
     def run(self, call: Call[Any]) -> Any:
@@ -302,7 +301,7 @@ class RateLimit(Transformer):
             start = self._limit.enter_nowait(tokens)  # no event loop is needed
             if start is not None:
                 return start
-        # Those before a call that blocks its event loop may be on that loop: they could never go.
+        # Calls queued before one that blocks its event loop may be on that loop and could never begin.
         return wait_from_sync(partial(self._enter, goes_first=blocks_loop), tokens)
 
     async def _enter(self, tokens: int | None, *, goes_first: bool = False) -> Start:
@@ -322,12 +321,12 @@ class RateLimit(Transformer):
 
     @property
     def _settles(self) -> bool:
-        """Whether what calls really use can be known, and matters."""
+        """Whether the actual usage of calls can be known and matters."""
         return self._limit.limits.tokens_per_minute is not None and find_environment() is not None
 
     @contextmanager
     def _settling(self, start: Start) -> Generator[None, None, None]:
-        """Count what a call uses, by a meter of its own, in place of what it reserved."""
+        """Count the usage of a call, by a meter of its own, instead of its reservation."""
         environment = get_environment()
         meter = UsageMeter(environment.usage_meter)
         try:

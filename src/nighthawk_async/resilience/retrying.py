@@ -1,11 +1,7 @@
-"""`retrying`: try again when something fails.
+"""`retrying`: call a function again when it fails.
 
-When, and after how long, is decided by `policies.attempts.resilience`; tenacity does the rest. It is loaded
-when the first function is retried, because not every program does.
-
-The attempts of one call, or of one loop, carried out by tenacity.
-
-Tenacity is imported when a function needs it: it is not small, and not every program tries again.
+`policies.attempts.resilience` decides whether and when to retry; tenacity runs the attempts of a call or a
+loop. Tenacity is imported when the first function needs it: it is not small, and not every program retries.
 """
 
 import sys
@@ -48,12 +44,12 @@ Result = TypeVar("Result")
 
 
 class Attempts:
-    """The attempts at one thing. Used once.
+    """The attempts of one call or loop. Used once.
 
     Args:
-        policy: The policy of further tries.
+        policy: The retry policy.
         name: The name of the work in reports.
-        on_retry: Is told before each wait.
+        on_retry: Called before each wait.
     """
 
     def __init__(
@@ -63,11 +59,11 @@ class Attempts:
         self._name = name
         self._on_retry = on_retry
         self._waits: list[float] = []
-        self._earlier: list[str] = []  # texts, because errors would keep everything around them alive
+        self._earlier: list[str] = []  # texts, because errors would keep their frames alive
         self._next: RetryScheduled | None = None
 
     def call(self, function: Callable[[], Result]) -> Result:
-        """Call until it succeeds, or fails for good."""
+        """Call the function until it succeeds or is not retried any more."""
         try:
             return self._controller()(function)
         except Exception as error:
@@ -75,7 +71,7 @@ class Attempts:
             raise
 
     async def call_async(self, function: Callable[[], Awaitable[Result]]) -> Result:
-        """Call until it succeeds, or fails for good."""
+        """Call the function until it succeeds or is not retried any more."""
 
         async def call() -> Result:
             return await function()
@@ -87,21 +83,21 @@ class Attempts:
             raise
 
     def attempts(self) -> Iterator["Attempt"]:
-        """The attempts; waits between them."""
+        """Yield the attempts, waiting between them."""
         for manager in self._controller():
             attempt = Attempt(self, manager)
             yield attempt
             attempt.check()
 
     def attempts_async(self) -> AsyncIterator["Attempt"]:
-        """The attempts; waits between them."""
+        """Yield the attempts, waiting between them."""
         return _AsyncIterator(self, self._async_controller())
 
     def wait_after(self, error: BaseException, attempt: int) -> float | None:
-        """Seconds until the next attempt; None when there is none. Decides once on each attempt.
+        """Return the seconds until the next attempt; None to stop. Decides once for each attempt.
 
         Args:
-            error: Why the attempt failed.
+            error: The error of the attempt.
             attempt: The number of the attempt, from 1.
         """
         if self._next is None or self._next.attempt != attempt:
@@ -114,7 +110,7 @@ class Attempts:
         return self._next.wait_seconds
 
     def note(self, error: BaseException) -> None:
-        """Tell on the last error of the attempts before.
+        """Add a note about the earlier attempts to the last error.
 
         Args:
             error: The error.
@@ -177,11 +173,11 @@ class Attempts:
 
 
 class Attempt:
-    """One attempt. What fails inside `with attempt:` is tried again, or raised.
+    """One attempt. An error inside `with attempt:` leads to another attempt, or is raised.
 
     Args:
-        attempts: The attempts it is one of.
-        manager: Tenacity's own.
+        attempts: The attempts that this one belongs to.
+        manager: Tenacity's manager of the attempt.
     """
 
     __slots__ = ("_attempts", "_is_entered", "_manager")
@@ -209,13 +205,13 @@ class Attempt:
         return bool(self._manager.__exit__(exc_type, exc, traceback))
 
     def check(self) -> None:
-        """Refuse to go on when it was not entered: it would be the first of endless attempts.
+        """Refuse to go on when the attempt was not entered: the loop would never end.
 
         Raises:
-            RuntimeError: It was not entered.
+            RuntimeError: The attempt was not entered.
         """
         if not self._is_entered:
-            raise RuntimeError("put what is to be tried again inside `with attempt:`")
+            raise RuntimeError("put the code to retry inside `with attempt:`")
 
 
 class _AsyncIterator(AsyncIterator[Attempt]):
@@ -233,7 +229,7 @@ class _AsyncIterator(AsyncIterator[Attempt]):
 
 @contextmanager
 def _raising_from(retry: RetryScheduled | None) -> Generator[None, None, None]:
-    """Raise the error that ends the attempts, with the error of the last one as its cause."""
+    """Raise the error that ends the attempts, with the error of the last attempt as its cause."""
     try:
         yield
     except Exception as error:
@@ -241,7 +237,7 @@ def _raising_from(retry: RetryScheduled | None) -> Generator[None, None, None]:
 
 
 def is_tenacity_wait(wait: object) -> bool:
-    """Whether an object is one of `tenacity.wait`; none is when nobody has imported tenacity.
+    """Whether an object comes from `tenacity.wait`; always False when tenacity was not imported.
 
     Args:
         wait: Any object.
@@ -251,7 +247,7 @@ def is_tenacity_wait(wait: object) -> bool:
 
 
 def tenacity_wait(wait: Any) -> Callable[[int, Exception], float]:
-    """An object of `tenacity.wait` as a function of an attempt's number and its error.
+    """Turn an object of `tenacity.wait` into a function of an attempt's number and its error.
 
     Args:
         wait: The object.
@@ -327,28 +323,28 @@ def retrying(
             with attempt:
                 summary = await summarize(text)
 
-    Never after a cancellation, nor after `BudgetExceededError`, `StepAbortedError`, `StepRejectedError`,
-    `HookError` or a `HumanError`, nor after what they caused. The last error is raised as it is; when
-    there was more than one attempt, a note on it tells of them.
+    Cancellations, `BudgetExceededError`, `StepAbortedError`, `StepRejectedError`, `HookError`, `HumanError`
+    and errors caused by any of these are never retried. The last error is raised unchanged; after more than
+    one attempt, a note on it lists the earlier errors.
 
     Args:
-        function: The function; None gives a decorator that can be iterated over as well.
-        attempts: The number of tries in all.
-        on: After which errors: by default `ExecutionError`, limits of steps among them, and model errors that
-            pass (`ModelError.is_transient`). An exception group counts when all its errors do.
-        retry_if: Has to agree as well, when given.
+        function: The function; None returns a decorator that can also be iterated over.
+        attempts: The total number of attempts.
+        on: The errors to retry: by default `ExecutionError`, including limits of steps, and transient model
+            errors (`ModelError.is_transient`). An exception group counts when all its errors do.
+        retry_if: A predicate that must also return true, when given.
         wait: The wait: seconds, a function of the number of the attempt that failed and its error, or
-            an object of `tenacity.wait`. By default `ExponentialWait()`. When the provider, or a circuit
-            breaker, asks for longer, that is waited.
-        on_retry: Is called with a `RetryScheduled` before each wait. May be async when the function is.
-        max_retry_after: The longest wait that the provider may ask for, in seconds; beyond it there is no
-            other attempt.
+            an object of `tenacity.wait`. By default `ExponentialWait()`. When the provider or a circuit
+            breaker asks for a longer wait, that wait is used.
+        on_retry: Called with a `RetryScheduled` before each wait. May be async when the function is.
+        max_retry_after: The longest wait that the provider may ask for, in seconds; a longer one ends the
+            attempts.
 
     Returns:
         The function with the same signature, or a decorator.
 
     Raises:
-        InvalidPolicyError: An argument makes no sense.
+        InvalidPolicyError: An argument is invalid.
         TypeError: The function cannot be called, or is a generator.
     """
     checked_callable("retry_if", retry_if)
@@ -366,11 +362,11 @@ def retrying(
 
 
 class Retrying(Transformer):
-    """Calls functions again when they fail; iterating over it gives attempts. Made by `retrying`.
+    """Retries functions when they fail; iterating over it gives attempts. Made by `retrying`.
 
     Args:
-        policy: The policy of further tries.
-        on_retry: Is told before each wait.
+        policy: The retry policy.
+        on_retry: Called before each wait.
     """
 
     __slots__ = ("on_retry", "policy")
@@ -382,26 +378,26 @@ class Retrying(Transformer):
         self.on_retry = on_retry
 
     def check(self, function: object) -> None:
-        """Refuse a synchronous function when whoever is told is async."""
+        """Refuse a synchronous function when `on_retry` is async."""
         super().check(function)
         if not is_async_callable(function):
             self._check_on_retry(function_name(function))
 
     def run(self, call: Call[Any]) -> Any:
-        """Call until it succeeds, or fails for good."""
+        """Call the function until it succeeds or is not retried any more."""
         return self._log(call.name).call(call)
 
     async def run_async(self, call: Call[Awaitable[Any]]) -> Any:
-        """Call until it succeeds, or fails for good."""
+        """Call the function until it succeeds or is not retried any more."""
         return await self._log(call.name).call_async(call)
 
     def __iter__(self) -> Iterator[Attempt]:
-        """The attempts, each to be entered with `with`. Waits between them."""
+        """Yield the attempts, each to be entered with `with`, waiting between them."""
         self._check_on_retry("a `for` loop")
         return self._log("a block").attempts()
 
     def __aiter__(self) -> AsyncIterator[Attempt]:
-        """The attempts, each to be entered with `with`. Waits between them."""
+        """Yield the attempts, each to be entered with `with`, waiting between them."""
         return self._log("a block").attempts_async()
 
     def _log(self, name: str) -> Attempts:
@@ -413,7 +409,7 @@ class Retrying(Transformer):
 
 
 def _wait_function(wait: object) -> Callable[[int, Exception], float]:
-    """The wait as `RetryPolicy` takes it."""
+    """Return the wait in the form that `RetryPolicy` takes."""
     if wait is None:
         return ExponentialWait()
     if isinstance(wait, int | float) and not isinstance(wait, bool):
@@ -426,7 +422,7 @@ def _wait_function(wait: object) -> Callable[[int, Exception], float]:
 
 
 def _asked_wait(error: BaseException) -> float | None:
-    """Return the delay that the provider, or a circuit breaker, asks for."""
+    """Return the delay that the provider or a circuit breaker asks for."""
     asked = [asked_wait_seconds(error)]
     asked += [each.retry_in for each in leaves_of(error) if isinstance(each, CircuitOpenError)]
     return max((seconds for seconds in asked if seconds is not None), default=None)

@@ -37,16 +37,16 @@ def timeout(function_or_seconds: Any, /, seconds: float | None = None, *, name: 
     Args:
         function_or_seconds: The function, or the seconds for a decorator and context manager.
         seconds: The time limit in seconds, from the call or from entering the block.
-        name: The name of the limited work in the error message; that of the function when None.
+        name: The name of the limited work in the error message; None for the name of the function.
 
     Returns:
         The function with the same signature, or a decorator and context manager.
 
     Raises:
-        InvalidPolicyError: A function came without seconds.
-        InvalidLimitError: It is not a number of seconds, or negative.
+        InvalidPolicyError: A function was given without seconds.
+        InvalidLimitError: The limit is not a number of seconds, or is negative.
         TypeError: The function cannot be called, or is a generator.
-        DeadlineExceededError: Raised at the end of the call or block: it did not end in time. A
+        DeadlineExceededError: Raised at the end of a call or block that did not end in time. A
             `TimeoutError`.
     """
     if seconds is not None:
@@ -82,7 +82,7 @@ class Timeout(Deadline):
             function: The function.
 
         Raises:
-            TypeError: It cannot be called, or it is a generator.
+            TypeError: The object cannot be called, or is a generator.
         """
         return within_descriptor(function, self._limit)
 

@@ -1,9 +1,9 @@
-"""The one way to make a function from a function.
+"""Base of all function transformers.
 
-A transformer says how a call is carried out, once for each world: `run` for synchronous functions and
-`run_async` for asynchronous ones. The function that comes of it has the signature of the one that went in;
-async stays async, sync stays sync. Whether a function is async is decided when it is transformed: it is when
-it is `async def`, however wrapped in `functools.partial`, bound to an object, or the `__call__` of one.
+A transformer defines how a call runs: `run` for synchronous functions, `run_async` for asynchronous ones. The
+transformed function has the signature of the original; async stays async, sync stays sync. Whether a function
+is async is decided when it is transformed: it is when it is `async def`, even when wrapped in
+`functools.partial`, bound to an object, or the `__call__` of an object.
 
 The arguments of transformers are checked before anything is called.
 """
@@ -30,7 +30,7 @@ Result_co = TypeVar("Result_co", covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Call(Generic[Result]):
-    """One call of a transformed function: what was given to it. Calling this calls the original, every time.
+    """One call of a transformed function, with its arguments. Calling it calls the original each time.
 
     Args:
         function: The original function.
@@ -48,19 +48,19 @@ class Call(Generic[Result]):
         return function_name(self.function)
 
     def of(self, function: Callable[..., Result]) -> "Call[Result]":
-        """The same arguments, given to another function."""
+        """Return a call of another function with the same arguments."""
         return Call(function=function, args=self.args, kwargs=self.kwargs)
 
     def __call__(self) -> Result:
         """Call the function.
 
         Raises:
-            TypeError: The function is synchronous and gave an awaitable, so it was not known to be async.
+            TypeError: The function is not `async def` but returned an awaitable.
         """
         result = self.function(*self.args, **self.kwargs)
         if is_awaitable(result) and not is_async_callable(self.function):
             if isinstance(result, CoroutineType):
-                result.close()  # otherwise it complains that nobody awaited it
+                result.close()  # otherwise Python warns that it was never awaited
             raise TypeError(
                 f"{self.name} is not `async def` but gave an awaitable; wrap it in an `async def` function "
                 "that awaits it"
@@ -69,7 +69,7 @@ class Call(Generic[Result]):
 
 
 class Transformer(ABC):
-    """Makes functions from functions. Subclasses say how a call is carried out.
+    """Transforms functions. Subclasses define how a call runs.
 
     Attributes:
         title: Its name in error messages.
@@ -99,18 +99,18 @@ class Transformer(ABC):
             function: The function.
 
         Raises:
-            TypeError: It cannot be called, or it is a generator, which hands out values while it runs.
+            TypeError: The object cannot be called, or is a generator, which yields values while it runs.
         """
         return within_descriptor(function, self._transform)
 
     def check(self, function: object) -> None:
-        """Refuse a function that cannot be transformed. Subclasses may have more reasons.
+        """Refuse a function that cannot be transformed. Subclasses may add checks.
 
         Args:
             function: The function.
 
         Raises:
-            TypeError: It cannot be called, or it is a generator.
+            TypeError: The object cannot be called, or is a generator.
         """
         check_function(function, self.title)
 
@@ -120,7 +120,7 @@ class Transformer(ABC):
 
     @abstractmethod
     def run(self, call: Call[Any]) -> Any:
-        """Carry out a call of a synchronous function.
+        """Run a call of a synchronous function.
 
         Args:
             call: The call.
@@ -128,10 +128,10 @@ class Transformer(ABC):
 
     @abstractmethod
     async def run_async(self, call: Call[Awaitable[Any]]) -> Any:
-        """Carry out a call of an asynchronous function.
+        """Run a call of an asynchronous function.
 
         Args:
-            call: The call; calling it gives what is to be awaited.
+            call: The call; calling it returns the awaitable.
         """
 
 
@@ -148,22 +148,22 @@ def function_name(function: object) -> str:
 
 
 def check_function(function: object, title: str) -> None:
-    """Refuse what cannot be transformed.
+    """Refuse an object that cannot be transformed.
 
     Args:
-        function: The object that was given for a function.
+        function: The object that was passed as the function.
         title: The name of the transformer.
 
     Raises:
-        TypeError: It cannot be called, or it is a generator.
+        TypeError: The object cannot be called, or is a generator.
     """
     if not callable(function):
         raise TypeError(f"{title} needs a function, not {function!r}")
     for each in (function, inspect.getattr_static(type(function), "__call__", None)):
         if inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each):
             raise TypeError(
-                f"{title} cannot take {function_name(function)}: it is a generator, which hands out values "
-                "while it runs; transform what consumes it"
+                f"{title} cannot take {function_name(function)}: it is a generator, which yields values "
+                "while it runs; transform the function that consumes it"
             )
 
 
@@ -172,7 +172,7 @@ def within_descriptor(function: Any, transform: Callable[[Any], Any]) -> Any:
 
     Args:
         function: A function, or a static or class method.
-        transform: Makes a function of a function.
+        transform: Transforms a plain function.
     """
     if isinstance(function, staticmethod | classmethod):
         descriptor = cast("Any", function)
@@ -201,14 +201,14 @@ Errors: TypeAlias = type[Exception] | tuple[type[Exception], ...]
 
 
 def checked_count(name: str, value: object) -> int:
-    """A whole number, at least 1.
+    """Return a value that is a whole number, at least 1.
 
     Args:
         name: The name of the argument.
         value: The given value.
 
     Raises:
-        InvalidPolicyError: It is something else.
+        InvalidPolicyError: The value is anything else.
     """
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
         return value
@@ -216,14 +216,14 @@ def checked_count(name: str, value: object) -> int:
 
 
 def checked_seconds(name: str, value: object) -> float:
-    """A number of seconds, at least 0 and not infinite.
+    """Return a value that is a number of seconds, at least 0 and not infinite.
 
     Args:
         name: The name of the argument.
         value: The given value.
 
     Raises:
-        InvalidPolicyError: It is something else.
+        InvalidPolicyError: The value is anything else.
     """
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf:
         return float(value)
@@ -231,15 +231,15 @@ def checked_seconds(name: str, value: object) -> float:
 
 
 def checked_errors(name: str, value: object) -> tuple[type[Exception], ...] | None:
-    """Types of errors; None for the default.
+    """Return types of errors; None for the default.
 
     Args:
         name: The name of the argument.
         value: The given value: a type, or several.
 
     Raises:
-        InvalidPolicyError: It is something else, or one of them is not an `Exception`, as a cancellation is
-            not, or is never handled.
+        InvalidPolicyError: The value is anything else, or one of the types is not an `Exception` (a
+            cancellation is not), or is never handled.
     """
     if value is None:
         return None
@@ -248,22 +248,20 @@ def checked_errors(name: str, value: object) -> tuple[type[Exception], ...] | No
         if not (isinstance(each, type) and issubclass(each, Exception)):
             raise InvalidPolicyError(f"{name} is a type of exceptions or a tuple of them, not {value!r}")
         if issubclass(each, FINAL_ERRORS):
-            raise InvalidPolicyError(
-                f"{name} names {each.__name__}, which is final: nothing tries again after it"
-            )
+            raise InvalidPolicyError(f"{name} names {each.__name__}, which is final: it is never retried")
     return cast("tuple[type[Exception], ...]", types)
 
 
 def checked_callable(name: str, value: object, *, may_be_async: bool = False) -> None:
-    """Refuse what cannot be called; None is allowed.
+    """Refuse an object that cannot be called; None is allowed.
 
     Args:
         name: The name of the argument.
         value: The given value.
-        may_be_async: Whether an async function will do.
+        may_be_async: Whether an async function is allowed.
 
     Raises:
-        InvalidPolicyError: It is neither None nor such a function.
+        InvalidPolicyError: The value is neither None nor such a function.
     """
     if value is None:
         return

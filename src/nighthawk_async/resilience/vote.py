@@ -1,4 +1,4 @@
-"""`vote`: call a function several times at once, and take what most calls return."""
+"""`vote`: call a function several times at once and take the most frequent result."""
 
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
@@ -15,7 +15,7 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 Decide: TypeAlias = Callable[[list[Any]], Any]
-"""Makes one value of those that the calls returned."""
+"""Makes one value from the values that the calls returned."""
 
 
 @overload
@@ -84,38 +84,38 @@ def vote(
     decide: Decide = plurality,
     min_success: int | None = None,
 ) -> Any:
-    """Call a function several times at once with the same arguments, and take what most calls return.
+    """Call a function several times at once with the same arguments and take the most frequent result.
 
         sure = vote(classify, count=5)
 
         @vote(decide=max)
         async def estimate(text: str) -> int: ...
 
-    Calls may fail, as long as enough succeed. What makes no difference any more is cancelled: the rest, when
-    the winner is certain, or when too many calls have failed. Synchronous functions are called in worker
-    threads, 40 at once, and those that have begun are waited for; their steps are cancelled.
+    Calls may fail as long as enough succeed. The remaining calls are cancelled when the winner is certain, or
+    when too many calls have failed. Synchronous functions are called in worker threads, 40 at once; calls
+    that have begun are waited for, and their steps are cancelled.
 
-    Some errors are not for other calls to make up for, because somebody's decision stands behind them: those
-    that `retrying` never tries again after, `BudgetExceededError` for example. They end the vote and arrive
-    as they are.
+    Other calls cannot make up for errors that express a decision: those that `retrying` never retries,
+    `BudgetExceededError` for example. They end the vote and are raised unchanged.
 
     Args:
-        function: The function; None gives a decorator.
+        function: The function; None returns a decorator.
         count: The number of calls.
-        decide: Makes the result of the list of what the calls returned, in the order of the calls: any
-            function, natural or not. A synchronous one of an async function is called in a worker thread. It
-            sees all, so no call is cancelled early. By default `plurality`: the value that occurs most often;
-            when several do, the one whose votes came first.
-        min_success: The number of calls that have to succeed; None for more than half.
+        decide: A function, natural or not, that makes the result from the list of returned values, which is
+            in the order of the calls. A synchronous `decide` of an async function is called in a worker
+            thread. It sees all values, so no call is cancelled early. By default `plurality`: the value that
+            occurs most often; with a tie, the one whose votes came first.
+        min_success: The number of calls that must succeed; None for more than half.
 
     Returns:
-        The function with the same parameters, giving what `decide` gives; or a decorator.
+        The function with the same parameters, returning what `decide` returns; or a decorator.
 
     Raises:
-        InvalidPolicyError: An argument makes no sense.
-        TypeError: The function cannot be called, or is a generator, or `decide` is async when it is not.
-        VoteError: Raised by the function: too few calls succeeded, or values do not say whether they are
-            equal, as arrays do not.
+        InvalidPolicyError: An argument is invalid.
+        TypeError: The function cannot be called, or is a generator, or `decide` is async when the function is
+            not.
+        VoteError: Raised by the function: too few calls succeeded, or values cannot be compared for equality
+            (arrays, for example).
     """
     checked_count("count", count)
     if not callable(decide):
@@ -128,12 +128,12 @@ def vote(
 
 
 class Vote(Transformer):
-    """Takes what most of several calls return. Made by `vote`.
+    """Takes the most frequent result of several calls. Made by `vote`.
 
     Args:
         count: The number of calls.
-        min_success: The number of calls that have to succeed.
-        decide: Makes the result of what they returned.
+        min_success: The number of calls that must succeed.
+        decide: Makes the result from the returned values.
     """
 
     __slots__ = ("_count", "_decide", "_min_success")
@@ -146,13 +146,13 @@ class Vote(Transformer):
         self._decide = decide
 
     def check(self, function: object) -> None:
-        """Refuse a synchronous function when what decides is async."""
+        """Refuse a synchronous function when `decide` is async."""
         super().check(function)
         if is_async_callable(self._decide) and not is_async_callable(function):
             raise TypeError(f"decide is async, but {function_name(function)} is not")
 
     def run(self, call: Call[Any]) -> Any:
-        """Make the calls in worker threads, and decide."""
+        """Make the calls in worker threads and decide."""
         votes, tally = self._begin()
         make_calls_from_sync(call, tally, title=self.title)
         self._check_success(tally, call.name)
@@ -161,7 +161,7 @@ class Vote(Transformer):
         return Call(function=self._decide, args=(tally.values_in_order(),), kwargs={})()
 
     async def run_async(self, call: Call[Awaitable[Any]]) -> Any:
-        """Make the calls, and decide."""
+        """Make the calls and decide."""
         votes, tally = self._begin()
         await make_calls(call, tally, title=self.title)
         self._check_success(tally, call.name)

@@ -1,6 +1,6 @@
-"""Votes: the calls that give them, their progress, and the most frequent value.
+"""Votes: concurrent calls, the tally of their results, and the most frequent value.
 
-Calls are made at once, until those that are left make no difference. `vote(decide=…)` and
+The calls run concurrently until the remaining ones cannot change the result. `vote(decide=…)` and
 `ensemble(reconcile=…)` give decorators that change the result of a function.
 """
 
@@ -25,16 +25,16 @@ Value = TypeVar("Value")
 
 
 def plurality(values: Iterable[Value]) -> Value:
-    """The value that occurs most often; of several such values, the one that got there first.
+    """Return the value that occurs most often; with a tie, the one that reached that count first.
 
-    Values are the same when they are equal, so they need not be hashable.
+    Values are compared with `==`, so they need not be hashable.
 
     Args:
         values: The values, at least one.
 
     Raises:
         InvalidPolicyError: There are no values.
-        VoteError: Two values do not say whether they are equal.
+        VoteError: Two values cannot be compared for equality.
     """
     votes = Votes[Value]()
     for value in values:
@@ -54,10 +54,10 @@ class Votes(Generic[Value]):
 
     @property
     def leader(self) -> Value:
-        """The value with the most votes; of several, the one that got there first.
+        """The value with the most votes; with a tie, the one that reached that count first.
 
         Raises:
-            InvalidPolicyError: There is none yet.
+            InvalidPolicyError: There are no votes yet.
         """
         if not self._values:
             raise InvalidPolicyError("plurality needs at least one value")
@@ -67,10 +67,10 @@ class Votes(Generic[Value]):
         """Count a vote.
 
         Args:
-            value: The value that the votes are for.
+            value: The value that the vote is for.
 
         Raises:
-            VoteError: It does not say whether it is equal to another.
+            VoteError: The value cannot be compared with another one.
         """
         position = self._position(value)
         self._counts[position] += 1
@@ -78,12 +78,12 @@ class Votes(Generic[Value]):
             self._leading = position
 
     def is_certain(self, outstanding: int) -> bool:
-        """Whether the leader stays the leader, however the votes go that are still to come.
+        """Whether the leader stays the leader whatever the outstanding votes are.
 
-        It does as well when another may get as many votes: the leader had them before.
+        A possible tie does not matter: the leader reached that count first.
 
         Args:
-            outstanding: The greatest number of votes that are still to come.
+            outstanding: The greatest number of votes still to come.
         """
         if not self._values:
             return False
@@ -100,10 +100,10 @@ class Votes(Generic[Value]):
 
 
 def _is_same(one: object, other: object) -> bool:
-    """Whether two values are one; what is not equal to itself, NaN, is the same nevertheless."""
+    """Whether two values count as the same; an object that is not equal to itself, like NaN, does too."""
     try:
         return one is other or bool(one == other)
-    except Exception as error:  # arrays give one answer for each element, and that is neither yes nor no
+    except Exception as error:  # arrays compare element by element, which is neither true nor false
         raise VoteError(
             f"{type(other).__name__} does not say whether two values are equal, so there is no plurality; "
             f"give decide=… to a vote, or reconcile=… to an ensemble ({describe_error(error)})",
@@ -118,7 +118,7 @@ Value_contra = TypeVar("Value_contra", contravariant=True)
 
 
 class Deciding(Protocol[Value_contra, Decided_co]):
-    """A decorator: a function that gave a value then gives what is decided of several."""
+    """A decorator that makes a function return what was decided from several of its results."""
 
     @overload
     def __call__(
@@ -152,20 +152,20 @@ class Deciding(Protocol[Value_contra, Decided_co]):
 
 
 class Tally(Generic[Value]):
-    """Outcomes of the calls.
+    """The outcomes of the calls.
 
     Args:
         count: The number of calls.
-        min_success: The number of calls that have to succeed.
-        votes: Counts the values, when a plurality decides; None when something else does, that has to see
-            them all.
+        min_success: The number of calls that must succeed.
+        votes: Counts the values when a plurality decides; None when a function decides, which needs all
+            values.
 
     Attributes:
         values: The values of the calls that returned, by position, in the order in which they ended.
         errors: The errors of the calls that raised, likewise.
-        final_error: An error that is not for others to make up for: somebody's decision stands behind it, or
-            values cannot be compared.
-        is_settled: Whether calls in flight make no difference any more.
+        final_error: An error that other calls cannot make up for: it expresses a decision, or values cannot
+            be compared.
+        is_settled: Whether the calls in flight can no longer change the result.
     """
 
     __slots__ = ("_votes", "count", "errors", "final_error", "is_settled", "min_success", "values")
@@ -185,11 +185,11 @@ class Tally(Generic[Value]):
         return len(self.values) >= self.min_success
 
     def take(self, position: int, outcome: Outcome[Value]) -> None:
-        """Take the outcome of a call. What ends when everything is settled does not count.
+        """Record the outcome of a call. Calls that end after the tally is settled do not count.
 
         Args:
             position: The position of the call, from 0.
-            outcome: Its end.
+            outcome: The outcome of that call.
         """
         if self.is_settled:
             return
@@ -228,7 +228,7 @@ class Tally(Generic[Value]):
 
 
 MakeCall: TypeAlias = Callable[[int, Callable[[], Awaitable[Any]]], Awaitable[Any]]
-"""Makes one of the calls: gets its position, from 0, and what is to be awaited for it."""
+"""Makes one of the calls; receives its position, from 0, and a function that returns its awaitable."""
 
 _MOST_THREADS = 40
 
@@ -236,16 +236,16 @@ _MOST_THREADS = 40
 async def make_calls(
     call: Call[Awaitable[Any]], tally: Tally[Any], *, title: str, wrap: MakeCall | None = None
 ) -> None:
-    """Make the calls of an async function at once. Cancels and awaits the rest when all is settled.
+    """Make the calls of an async function concurrently. Cancels and awaits the rest once settled.
 
     Args:
         call: The function that is called.
-        tally: Says how many, takes the outcomes, and knows when all is settled.
-        title: The name of the calls' purpose.
+        tally: Says how many calls to make, records the outcomes, and knows when it is settled.
+        title: The name of the purpose of the calls.
         wrap: Makes each call, in the task of the call; None to await it as it is.
 
     Raises:
-        Exception: A decision that other calls cannot make up for.
+        Exception: An error that other calls cannot make up for.
     """
     await _make_calls(call, tally, title, wrap)
 
@@ -253,17 +253,17 @@ async def make_calls(
 def make_calls_from_sync(
     call: Call[Any], tally: Tally[Any], *, title: str, wrap: MakeCall | None = None
 ) -> None:
-    """The same with a synchronous function, in worker threads. Waits for those that it cannot interrupt.
+    """Make the calls of a synchronous function in worker threads. Waits for those that it cannot interrupt.
 
     In a worker thread of an event loop, the calls belong to that loop. Anywhere else within a run, they
-    belong to the run's portal, and without a run to an event loop for as long as they last.
+    belong to the run's portal; without a run, to a temporary event loop that lasts as long as they do.
 
     Raises:
-        TaskCancelledError: The task of the caller was asked to end when calls waited for a thread.
+        TaskCancelledError: The task of the caller was asked to end while calls waited for a thread.
     """
 
     async def make_in_threads() -> None:
-        # Of their own: calls may make such calls in turn, and would wait for the threads that they hold.
+        # A limiter of its own: nested calls would otherwise wait for the threads that their callers hold.
         threads = CapacityLimiter(min(tally.count, _MOST_THREADS))
         in_thread = call if cancel_requested() else partial(_begin_unless_ending, call)
         await _make_calls(partial(call_any, in_thread, limiter=threads), tally, title, wrap)

@@ -1,8 +1,8 @@
-"""Waiting in synchronous code as asynchronous code does: within deadlines, cancellable.
+"""Waits of synchronous code that respect deadlines and cancellation.
 
-In a worker thread of an event loop the waiting is done on that loop, so the cancellation of whoever waits
-for the thread reaches it. Any other thread gets an event loop for as long as it waits. A thread that runs an
-event loop is blocked, as by every synchronous function that waits, and warned.
+In a worker thread of an event loop the wait happens on that loop, so cancelling the task that waits for the
+thread cancels the wait. Any other thread gets an event loop for the duration of the wait. In a thread that
+runs an event loop, the wait blocks that loop, as every synchronous wait does, and a warning is given.
 """
 
 import warnings
@@ -21,7 +21,7 @@ from ..parallel.task_current import asked_to_end
 from ..threads import wait_interruptibly
 
 _SECONDS_TO_CANCEL = 1.0
-"""For how long a loop may take to cancel what is out of time: it needs no more than its next step or two."""
+"""The seconds a loop has to cancel work that is out of time: it needs one or two of its own iterations."""
 
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
@@ -30,14 +30,14 @@ Result = TypeVar("Result")
 def wait_from_sync(
     function: Callable[[*Arguments], Coroutine[Any, Any, Result]], *args: *Arguments
 ) -> Result:
-    """Carry out an async function that waits, and wait for it.
+    """Run an async function that waits, and wait for it.
 
     Args:
         function: The async function.
         args: Its arguments.
 
     Raises:
-        DeadlineExceededError: A deadline around the caller came first.
+        DeadlineExceededError: A deadline of the caller expired first.
     """
     bounded = cast("Callable[[*Arguments], Coroutine[Any, Any, Result]]", under_thread_deadlines(function))
     if is_loop_thread():
@@ -54,17 +54,17 @@ def wait_from_sync(
 
 
 async def sleep_unless_ending(seconds: float) -> None:
-    """Sleep until the time is over, or the task of the caller is asked to end.
+    """Sleep until the time is over or the task of the caller is asked to end.
 
     Args:
-        seconds: For how long.
+        seconds: The number of seconds to sleep.
 
     Raises:
         BaseException: The caller was cancelled, or is out of time.
         TaskCancelledError: The task of the caller was asked to end.
     """
     if seconds > 0:
-        asked = LoopEvent()  # whoever asks may be on another event loop, when the caller is in a thread
+        asked = LoopEvent()  # the request may come from another event loop when the caller is in a thread
         with asked_to_end(asked.set), anyio.move_on_after(seconds):
             await asked.wait()
     else:
@@ -73,14 +73,14 @@ async def sleep_unless_ending(seconds: float) -> None:
 
 
 def sleep_from_sync(seconds: float) -> None:
-    """The same in synchronous code.
+    """Sleep in synchronous code; see `sleep_unless_ending`.
 
     Args:
-        seconds: For how long.
+        seconds: The number of seconds to sleep.
 
     Raises:
         BaseException: The task that waits for the present worker thread was cancelled.
-        DeadlineExceededError: A deadline around the caller came first.
+        DeadlineExceededError: A deadline of the caller expired first.
         TaskCancelledError: The task of the caller was asked to end.
     """
     if seconds > 0:
@@ -89,12 +89,12 @@ def sleep_from_sync(seconds: float) -> None:
 
 
 def raise_if_ending() -> None:
-    """Do nothing, unless the caller has come to its end: what is said here before each call after the first.
+    """Raise if the caller is cancelled, out of time or asked to end. Called before each call after the first.
 
     Raises:
         BaseException: The task that waits for the present worker thread was cancelled.
-        DeadlineExceededError: A deadline of the present thread is over, or on the thread of an event loop
-            that of a cancel scope around the caller.
+        DeadlineExceededError: A deadline of the present thread has expired or, on the thread of an event
+            loop, that of an enclosing cancel scope.
         TaskCancelledError: The task of the caller was asked to end.
     """
     _raise_if_cancelled()
@@ -105,7 +105,7 @@ def raise_if_ending() -> None:
 
 
 async def raise_if_ending_async() -> None:
-    """The same in async code, where the end of a cancel scope's time cancels.
+    """Raise in async code, where an expired cancel scope cancels; see `raise_if_ending`.
 
     Raises:
         BaseException: The caller was cancelled, or is out of time.
@@ -114,7 +114,7 @@ async def raise_if_ending_async() -> None:
     """
     await checkpoint_if_cancelled()
     late = find_deadline_error()
-    if late is not None:  # the call before blocked the loop, which could not cancel yet
+    if late is not None:  # the previous call blocked the loop, which could not cancel yet
         await anyio.sleep(_SECONDS_TO_CANCEL)
         raise late
     raise_if_cancel_requested()

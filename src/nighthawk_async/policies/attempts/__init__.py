@@ -1,1 +1,1 @@
-"""Attempts at steps and calls: when there is another one, and with which model."""
+"""Attempts at steps and calls: conditions, waits and models of retries and fallbacks."""

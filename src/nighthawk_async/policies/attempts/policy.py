@@ -32,24 +32,24 @@ from .resilience import (
 Result = TypeVar("Result")
 
 Adapt: TypeAlias = Callable[[Environment, StepResilience], Environment]
-"""Gives an environment in which another baseline is active, with its executor."""
+"""Returns an environment in which another baseline is active, with its executor."""
 
 
 async def carry_out_attempts(
     step_id: str, resilience: StepResilience, carry_out: CarryOutAttempt, adapt: Adapt
 ) -> StepResult:
-    """Carry out a step until it succeeds, or fails for good.
+    """Run a step until it succeeds or is not retried any more.
 
     Args:
         step_id: The step.
         resilience: The number of attempts, and their models.
-        carry_out: Carries out one attempt.
-        adapt: Gives the environment for attempts with another model.
+        carry_out: Runs one attempt.
+        adapt: Returns the environment for attempts with another model.
 
     Raises:
-        HookError: A hook failed that was told of a retry.
-        TaskCancelledError: There would be another attempt, but the task of the step was asked to end.
-        Exception: The error of the last attempt, with a note on those before.
+        HookError: A hook failed that was notified of a retry.
+        TaskCancelledError: Another attempt was due, but the task of the step was asked to end.
+        Exception: The error of the last attempt, with a note on the earlier ones.
     """
     attempts = _Attempts(step_id, resilience, adapt)
     try:
@@ -66,7 +66,7 @@ async def carry_out_attempts(
 
 
 async def within_timeout(seconds: float, work: Callable[[], Awaitable[Result]]) -> Result:
-    """Carry out one attempt at a step that was admitted, in the time that it has.
+    """Run one attempt at an admitted step within its time limit.
 
     Args:
         seconds: The time limit, in seconds.
@@ -97,16 +97,16 @@ class _Attempts:
         self._names_models = bool(resilience.fallbacks)
         self._attempts_with_model = 1
         self._waits: list[float] = []
-        self._earlier: list[str] = []  # texts, because errors would keep everything around them alive
+        self._earlier: list[str] = []  # texts, because errors would keep their frames alive
 
     async def go_on_after(self, error: Exception) -> bool:
-        """Get ready for another attempt, and tell of it; False when there is none.
+        """Prepare and report another attempt; return False when there is none.
 
         Args:
-            error: Why the last one failed.
+            error: The error of the last attempt.
 
         Raises:
-            TaskCancelledError: There would be one, but the task of the step was asked to end.
+            TaskCancelledError: Another attempt was due, but the task of the step was asked to end.
         """
         wait_seconds = self._decide(error)
         if wait_seconds is None:
@@ -129,7 +129,7 @@ class _Attempts:
         return True
 
     def note(self, error: Exception) -> None:
-        """Tell on the last error of the attempts before.
+        """Add a note about the earlier attempts to the last error.
 
         Args:
             error: The error.
@@ -140,7 +140,7 @@ class _Attempts:
             note_earlier_errors(error, title, self._earlier)
 
     def _decide(self, error: Exception) -> float | None:
-        """Seconds until the next attempt; None when there is none."""
+        """Return the seconds until the next attempt; None when there is none."""
         resilience = self._resilience
         wait_seconds = resilience.policy.wait_after(error, self._attempts_with_model)
         if wait_seconds is not None:
@@ -186,7 +186,7 @@ def _record_fallback(step_id: str, resilience: StepResilience, error: Exception)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttemptsPolicy(Policy):
-    """Gives each step another chance.
+    """Applies retries, fallbacks and a timeout to each step.
 
     Args:
         resilience: The number of attempts, their models, and their time limit.
@@ -197,11 +197,11 @@ class AttemptsPolicy(Policy):
     position: ClassVar[Position] = Position.ATTEMPTS
 
     async def around_attempts(self, step_id: str, carry_out: CarryOutAttempt) -> StepResult:
-        """Carry a block out until a step succeeds, or fails for good."""
+        """Run a block until a step succeeds or is not retried any more."""
         return await carry_out_attempts(step_id, self.resilience, carry_out, _adapted)
 
     async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
-        """Carry one step out in the time that it has."""
+        """Run one step within its time limit."""
         timeout = self.resilience.timeout
         return await (proceed() if timeout is None else within_timeout(timeout, proceed))
 
@@ -212,16 +212,16 @@ def _adapted(environment: Environment, resilience: StepResilience) -> Environmen
 
 
 def with_resilience(policies: Policies, given: StepBaseline | Unset | None, inner: InnerScope) -> Policies:
-    """The policies with what `run` and `scope` were told of resilience.
+    """Add the `resilience` argument of `run` and `scope` to the policies.
 
     Args:
-        policies: The policies without.
+        policies: The policies before.
         given: The given baseline; None for none, unset for no change besides the executor.
         inner: The run or scope.
 
     Raises:
-        NighthawkError: It is no baseline.
-        ConfigurationError: A model cannot be had.
+        NighthawkError: The argument is not a baseline.
+        ConfigurationError: A model is not available.
     """
     outer = policies.find(AttemptsPolicy)
     resilience = active_resilience(

@@ -1,11 +1,11 @@
 """The baseline of a scope: retries and fallbacks of each step. Nothing here waits.
 
-`StepBaseline` is what a run or a scope is told, `StepResilience` what is in force then. `attempts.policy`
-carries it out.
+`StepBaseline` is the argument of a run or scope, `StepResilience` the active baseline that results from it.
+`attempts.policy` applies it.
 
-`RetryPolicy` says whether something that failed is tried again, and after how long. What carries it out
-stands elsewhere: `resilience.retrying` for functions, the runner for steps. On the retries of a single model
-request `models.http_attempts` decides, by the rules of its provider.
+`RetryPolicy` decides whether and when a failure is retried. `resilience.retrying` applies it to functions,
+the runner to steps. The retries of a single model request are decided by `models.http_attempts`, by the rules
+of its provider.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -48,7 +48,7 @@ def note_earlier_errors(error: BaseException, title: str, earlier: Sequence[str]
     Args:
         error: The error.
         title: The title of the note.
-        earlier: The errors before it, as texts; the last few are told, each on one line.
+        earlier: The earlier errors, as texts; the last few are listed, each on one line.
     """
     lines = [f"{title}; errors before this one:"]
     skipped = len(earlier) - _MOST_ERRORS
@@ -72,18 +72,18 @@ FINAL_ERRORS = (
     AnnotationError,
     HookError,
     HumanError,
-    CancelledError,  # an Exception: what a thread gets when what it waits for on an event loop is cancelled
+    CancelledError,  # an Exception: raised in a thread when its work on an event loop is cancelled
 )
-"""After these nobody tries again: somebody's decision stands behind them, or it would end in the same way."""
+"""Errors that are never retried: they express a decision, or a retry would fail in the same way."""
 
 
 def may_be_retried(error: BaseException) -> bool:
-    """Whether anybody may try again after an error, whoever wants to.
+    """Whether an error may be retried at all.
 
-    Not after a cancellation, an interrupt or an exit; and not after errors that somebody's decision stands
-    behind: a budget, a step that was aborted, refused (`StepRejectedError`) or stopped, a hook, a person, or
-    whoever asked the task of the caller to end; nor after a mistake in the program, or too many steps within
-    steps. What such an error caused counts as one itself.
+    It may not after a cancellation, an interrupt or an exit; after an error that expresses a decision (a
+    budget, a hook, a person, a request that the task of the caller end, or a step that was aborted, stopped
+    or refused with `StepRejectedError`); after a mistake in the program or too many nested steps; or after an
+    error that one of these caused.
 
     Args:
         error: The error; of a group, every error counts.
@@ -93,7 +93,7 @@ def may_be_retried(error: BaseException) -> bool:
 
 
 def is_worth_retrying(error: BaseException) -> bool:
-    """Whether the same may succeed later: a step failed, or a model request did in a way that passes.
+    """Whether a retry may succeed: a step failed, or a model request failed with a transient error.
 
     Args:
         error: The error; of a group, every error counts.
@@ -105,7 +105,7 @@ def is_worth_retrying(error: BaseException) -> bool:
 
 
 def asked_wait_seconds(error: BaseException) -> float | None:
-    """Return the delay that the other side asks for, in seconds; None for none.
+    """Return the delay that the provider or circuit breaker asks for, in seconds; None for none.
 
     Args:
         error: The error; of a group, the longest counts.
@@ -115,7 +115,7 @@ def asked_wait_seconds(error: BaseException) -> float | None:
 
 
 def leaves_of(error: BaseException) -> Iterator[BaseException]:
-    """The errors of a group, those of groups inside included; otherwise the error itself.
+    """Yield the errors of a group, including those of nested groups; otherwise the error itself.
 
     Args:
         error: An error.
@@ -129,17 +129,17 @@ def leaves_of(error: BaseException) -> Iterator[BaseException]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExponentialWait:
-    """Waits that double from attempt to attempt, each shortened by chance.
+    """Exponential backoff: waits that double from attempt to attempt, with random jitter.
 
     Args:
         first: The first wait, in seconds.
         most: The longest wait, in seconds.
-        jitter: The part of a wait that chance may take away, from 0 to 1, so that many that failed together
-            do not come back together.
-        draw: Draws a number from 0 to 1; `random.Random(seed).random` makes the waits repeatable.
+        jitter: The fraction of a wait that may be subtracted at random, from 0 to 1, so that callers that
+            failed together do not retry together.
+        draw: Returns a random number from 0 to 1; `random.Random(seed).random` makes the waits repeatable.
 
     Raises:
-        ValueError: A wait is negative or endless, or the jitter not between 0 and 1.
+        ValueError: A wait is negative or infinite, or the jitter is not between 0 and 1.
     """
 
     first: float = 1.0
@@ -152,11 +152,11 @@ class ExponentialWait:
             raise ValueError(f"{self!r}: waits are seconds, at least 0, and jitter is from 0 to 1")
 
     def __call__(self, attempt: int, error: Exception) -> float:
-        """Seconds to wait.
+        """Return the seconds to wait.
 
         Args:
             attempt: The number of the attempt that failed, from 1.
-            error: The error that it failed with; it makes no difference here.
+            error: The error of the attempt; ignored here.
         """
         return backoff_seconds(attempt - 1, first=self.first, longest=self.most) * (
             1 - self.jitter * self.draw()
@@ -168,13 +168,13 @@ class RetryPolicy:
     """Conditions and delays of retries.
 
     Args:
-        attempts: The number of tries in all.
-        on: The errors after which to try again; None for those of `is_worth_retrying`. A group counts when it
-            is one of them, or when all its errors are.
-        retry_if: Has to agree, when given.
-        wait: Gives the seconds to wait from the number of the attempt that failed, from 1, and its error.
-        asked_wait: Gives the seconds that the other side asks to wait: that is the least wait.
-        max_asked_wait: The longest wait that it may ask for, in seconds; beyond it there is no other attempt.
+        attempts: The total number of attempts.
+        on: The errors to retry; None for those of `is_worth_retrying`. A group counts when it is one of them,
+            or when all its errors are.
+        retry_if: A predicate that must also return true, when given.
+        wait: Returns the seconds to wait, given the number of the attempt that failed, from 1, and its error.
+        asked_wait: Returns the seconds that the provider or circuit breaker asks to wait: the shortest wait.
+        max_asked_wait: The longest wait that may be asked for, in seconds; a longer one ends the attempts.
     """
 
     attempts: int = 3
@@ -185,10 +185,10 @@ class RetryPolicy:
     max_asked_wait: float = 300.0
 
     def wait_after(self, error: BaseException, attempt: int) -> float | None:
-        """Seconds until the next attempt; None when there is none.
+        """Return the seconds until the next attempt; None when there is none.
 
         Args:
-            error: Why the attempt failed.
+            error: The error of the attempt.
             attempt: The number of the attempt, from 1.
         """
         if attempt >= self.attempts or not isinstance(error, Exception) or not self._is_named(error):
@@ -211,18 +211,18 @@ _OF_ONE_PROVIDER = frozenset({"api_key", "base_url", "extra_headers", "idempoten
 
 
 def executors_for(executor: StepExecutor, models: Iterable[str]) -> dict[str, StepExecutor]:
-    """An executor for each of these models, with everything else as configured. Nothing is sent.
+    """Return an executor for each of these models, with everything else as configured. Nothing is sent.
 
-    Settings that are about one model do not go to another, nor does a key, or a URL, to another provider.
+    Settings of one model are not passed to another model, and keys and URLs not to another provider.
 
     Args:
-        executor: The executor to have other models.
+        executor: The executor whose configuration is used.
         models: The model ids.
 
     Raises:
         MissingCredentialError: The key of a provider is not set.
-        ConfigurationError: The executor takes no configuration, keeps its model whatever the configuration
-            says, or a model cannot be had.
+        ConfigurationError: The executor takes no configuration, keeps its model regardless of the
+            configuration, or a model is not available.
     """
     if not isinstance(executor, ConfigurableStepExecutor):
         raise ConfigurationError(
@@ -238,7 +238,7 @@ def executors_for(executor: StepExecutor, models: Iterable[str]) -> dict[str, St
 
 
 def model_of(executor: StepExecutor) -> str | None:
-    """The id of the model that an executor's configuration says; None when it can have no other model.
+    """Return the id of the model in an executor's configuration; None when its model cannot be changed.
 
     Args:
         executor: The executor.
@@ -250,7 +250,7 @@ def model_of(executor: StepExecutor) -> str | None:
 
 @runtime_checkable
 class _WithAgent(Protocol):
-    """An executor that may have got its model, or its agent, as an object."""
+    """An executor whose model or agent may have been given as an object."""
 
     @property
     def agent_is_managed(self) -> bool: ...
@@ -286,7 +286,7 @@ _NO_RETRIES = RetryPolicy(attempts=1)
 
 
 class StepRetries(Protocol):
-    """Says when to try again, as what `resilience.retrying` gives does."""
+    """Conditions of retries, as an object made by `resilience.retrying` provides them."""
 
     @property
     def policy(self) -> RetryPolicy:
@@ -295,17 +295,17 @@ class StepRetries(Protocol):
 
     @property
     def on_retry(self) -> Callable[[Any], object] | None:
-        """Is told before each wait, with a `RetryScheduled`."""
+        """The callback before each wait, called with a `RetryScheduled`."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepBaseline:
-    """The baseline given to a run or scope; `resilience.Baseline` checks it. None means that of the parent.
+    """The baseline given to a run or scope; `resilience.Baseline` checks it. None inherits from the parent.
 
     Args:
         timeout: The time limit of one attempt at a step, in seconds.
-        retries: The number of further tries, or their policy.
+        retries: The number of further attempts, or their policy.
         fallback_models: The models to try after that.
     """
 
@@ -332,10 +332,10 @@ class StepResilience:
     """The active baseline.
 
     Args:
-        executor: The executor that the other models are to stand in for.
+        executor: The executor whose model the fallbacks replace.
         timeout: The time limit of one attempt at a step, in seconds; None for no limit.
-        policy: The policy of further tries with the same model.
-        on_retry: Is told before each wait; None for nobody.
+        policy: The policy of retries with the same model.
+        on_retry: Called before each wait; None for no callback.
         fallbacks: The models to try after that, in order.
     """
 
@@ -347,12 +347,12 @@ class StepResilience:
 
     @property
     def is_effective(self) -> bool:
-        """Whether a step is carried out in another way than without it."""
+        """Whether it changes how a step runs."""
         return self.timeout is not None or self.policy.attempts > 1 or bool(self.fallbacks)
 
     @property
     def after_fallback(self) -> "StepResilience":
-        """Return the baseline for an attempt with the first of the other models, and for steps inside it."""
+        """Return the baseline for an attempt with the first fallback model, and for steps inside it."""
         first, *others = self.fallbacks
         return replace(self, executor=first.executor, fallbacks=tuple(others))
 
@@ -367,18 +367,18 @@ def active_resilience(
     """Return the baseline inside a scope. The executors of all models are made; nothing is sent.
 
     Args:
-        outer: The baseline around it.
+        outer: The baseline of the parent.
         given: The given baseline; None for none, unset for no change.
         executor: The executor inside.
-        is_added: Whether what holds around it counts where the extent is told nothing, and the shorter
-            timeout of both.
+        is_added: Whether arguments that are left out are inherited from the parent, and the shorter timeout
+            of both applies.
 
     Returns:
-        What is in force; None when that is nothing.
+        The active baseline; None when it would have no effect.
 
     Raises:
-        NighthawkError: It is no baseline.
-        ConfigurationError: A model cannot be had.
+        NighthawkError: The argument is not a baseline.
+        ConfigurationError: A model is not available.
     """
     if given is None or (outer is None and isinstance(given, Unset)):
         return None
@@ -418,7 +418,7 @@ def _fallbacks(
     if enclosing.executor is executor:
         return enclosing.fallbacks
     if model_of(executor) is None:
-        return ()  # it keeps its model, which is what the extent wants
+        return ()  # the executor keeps its model, as the scope wants
     return _made((each.model for each in enclosing.fallbacks), executor)
 
 

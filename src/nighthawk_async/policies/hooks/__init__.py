@@ -1,1 +1,1 @@
-"""Hooks: functions that are called for events, and what their answers change."""
+"""Hooks: functions that are called for events, and the effects of their answers."""

@@ -1,8 +1,8 @@
-"""Calling the hooks in force for an event.
+"""Calling the active hooks of an event.
 
-Hooks run in the task in which the event happens, one after the other: those of outer scopes first, each
-`Hooks` object in the order of its registrations. A `Hooks` object is not called for what its own hooks bring
-about, so that a hook may call natural functions.
+Hooks run in the task in which the event happens, one after the other: those of enclosing scopes first, each
+`Hooks` object in the order of its registrations. A `Hooks` object is not called for events that its own hooks
+cause, so that a hook may call natural functions.
 """
 
 import inspect
@@ -33,7 +33,7 @@ Event = TypeVar("Event")
 
 
 def obey(event: Event, function: HookFunction[Any], answer: object) -> Event:
-    """Do what a hook answered.
+    """Apply the answer of a hook.
 
     Args:
         event: The event.
@@ -44,10 +44,10 @@ def obey(event: Event, function: HookFunction[Any], answer: object) -> Event:
         The event, as the answer modifies it.
 
     Raises:
-        ToolBoundaryError: It vetoes a tool call.
-        StepRejectedError: It vetoes something else.
-        StepAbortedError: It ends the step.
-        HookError: The event does not allow it.
+        ToolBoundaryError: The answer vetoes a tool call.
+        StepRejectedError: The answer vetoes something else.
+        StepAbortedError: The answer ends the step.
+        HookError: The event does not allow the answer.
     """
     if answer is None:
         return event
@@ -111,7 +111,7 @@ _answering: ContextVar[tuple[Hooks, ...]] = ContextVar("nighthawk_async_answerin
 
 
 async def emit(hooks: Sequence[Hooks], event: Event) -> Event:
-    """Call the hooks in force for an event.
+    """Call the active hooks of an event.
 
     Args:
         hooks: The active hooks.
@@ -124,7 +124,7 @@ async def emit(hooks: Sequence[Hooks], event: Event) -> Event:
         ToolBoundaryError: A hook vetoed a tool call.
         StepRejectedError: A hook vetoed something else.
         StepAbortedError: A hook ended the step.
-        HookError: A hook raised, or answered what the event does not allow.
+        HookError: A hook raised, or gave an answer that the event does not allow.
     """
     for registration in _registrations(hooks, type(event)):
         event = obey(event, registration[1], await _ask(registration, event))
@@ -138,17 +138,17 @@ async def emit_early(
     among: Sequence[Registration] | None,
     shown: list[object],
 ) -> tuple[Event, tuple[Registration, ...]]:
-    """Call hooks for a commit that may have no return value yet; raises what `emit` raises.
+    """Call hooks for a commit that may have no return value yet; raises as `emit` does.
 
     Args:
         hooks: The active hooks.
         event: The commit.
-        among: The hooks to call; None for those in force.
-        shown: The list of what they were shown.
+        among: The hooks to call; None for the active ones.
+        shown: A list to which everything that is shown to hooks is added.
 
     Returns:
-        The event, as hooks have modified it, and the hooks that want the return value, so that they have not
-        decided.
+        The event, as hooks have modified it, and the hooks that have not decided because they want the return
+        value.
     """
     undecided: list[Registration] = []
     for registration in _registrations(hooks, type(event)) if among is None else among:
@@ -162,7 +162,7 @@ async def emit_early(
 
 
 async def notify(hooks: Sequence[Hooks], event: object) -> None:
-    """Tell every hook in force of something that they can only look on at, also when others fail.
+    """Notify every active hook of an event that hooks cannot change, even when other hooks fail.
 
     Args:
         hooks: The active hooks.
@@ -182,12 +182,12 @@ async def notify(hooks: Sequence[Hooks], event: object) -> None:
 
 
 def is_answering(hooks: Hooks) -> bool:
-    """Whether a hook of an object brings about what happens here, so that the object is not called for it."""
+    """Whether a hook of the object is running here, so that the object is not called for this event."""
     return hooks in _answering.get()
 
 
 def emit_sync(hooks: Sequence[Hooks], event: Event) -> Event:
-    """Call the hooks in force for an event that happens in synchronous code; see `emit`.
+    """Call the active hooks of an event that happens in synchronous code; see `emit`.
 
     Raises:
         HookError: A hook is async.
@@ -198,17 +198,17 @@ def emit_sync(hooks: Sequence[Hooks], event: Event) -> Event:
 
 
 async def emit_finished(hooks: Sequence[Hooks], event: FinishedEvent) -> None:
-    """Tell every hook in force that something has ended, whatever else fails.
+    """Notify every active hook that something has ended, even when other hooks fail.
 
-    The error that ended it stays the primary one: a hook that fails is a note on it. After a cancellation
-    hooks are shielded, each for five seconds, and failures are logged.
+    The error that ended it stays the primary one: the failure of a hook becomes a note on it. After a
+    cancellation each hook is shielded for five seconds, and failures are logged.
 
     Args:
         hooks: The active hooks.
         event: The event of the end, with its error.
 
     Raises:
-        HookError: All went well before, and a hook failed.
+        HookError: There was no error before, and a hook failed.
     """
     ending = event.error
     for registration in _registrations(hooks, type(event)):
@@ -226,15 +226,15 @@ async def emit_finished(hooks: Sequence[Hooks], event: FinishedEvent) -> None:
 
 
 def emit_finished_sync(hooks: Sequence[Hooks], event: object, error: BaseException | None) -> None:
-    """Tell every hook in force that something has ended in synchronous code; see `emit_finished`.
+    """Notify every active hook that something has ended in synchronous code; see `emit_finished`.
 
     Args:
         hooks: The active hooks.
         event: The event of the end.
-        error: The error or cancellation that ended it; None when all went well.
+        error: The error or cancellation that ended it; None for success.
 
     Raises:
-        HookError: All went well before, and a hook failed, or is async.
+        HookError: There was no error before, and a hook failed, or is async.
     """
     ending = error
     for registration in _registrations(hooks, type(event)):
@@ -247,7 +247,7 @@ def emit_finished_sync(hooks: Sequence[Hooks], event: object, error: BaseExcepti
 
 
 def refuse_async_hooks(hooks: Sequence[Hooks], *event_types: type) -> None:
-    """Find out early that a hook cannot be called where an extent is entered in synchronous code.
+    """Refuse async hooks early, when a run or scope is entered in synchronous code.
 
     Raises:
         HookError: A hook of one of the events is async.
@@ -265,7 +265,7 @@ def has_async_hook(hooks: Sequence[Hooks], event_type: type) -> bool:
 
 
 def _registrations(hooks: Sequence[Hooks], event_type: type) -> list[Registration]:
-    """The hooks to call, as they are registered at this moment."""
+    """Return a snapshot of the registered hooks to call."""
     answering = _answering.get()
     return [
         (each, function)
@@ -312,9 +312,9 @@ def _answered_by(hooks: Hooks, function: HookFunction[Any], event_type: type) ->
         yield
     except Exception as error:
         if isinstance(error, TaskCancelledError) and cancel_requested():
-            raise  # the task was asked to end, and a step of the hook's obeyed
+            raise  # the task was asked to end, and a step of the hook ended for it
         if wants_value():
-            raise  # it is asked again
+            raise  # the hook is called again with the value
         name = callable_name(function)
         note_event(HookFailed(hook=name, event=event_type.__name__, error_type=type(error).__name__))
         what = f"hook {name} failed at {event_type.__name__}"
@@ -333,7 +333,7 @@ def _async_hook_error(function: HookFunction[Any], event_type: type, remedy: str
 
 
 def _ending_with(ending: BaseException | None, error: HookError) -> BaseException:
-    """Return the error that work ends with after a hook has failed."""
+    """Return the error with which work ends after a hook has failed."""
     if ending is None:
         return error
     if isinstance(ending, Exception):

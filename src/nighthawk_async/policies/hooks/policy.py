@@ -1,4 +1,4 @@
-"""Hooks as a policy: every point of a step at which they are called."""
+"""Hooks as a policy: the points of a step at which they are called."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -55,10 +55,10 @@ from .rules import HookFunction
 
 
 class HookedScope:
-    """Tells hooks of the beginning and the end of an extent; enter it once the environment is in force.
+    """Notifies hooks of the beginning and end of a run or scope; enter it once the environment is active.
 
-    With `with` there is no way to await, so it refuses async hooks. The end is told whenever the beginning
-    was, also when one of the hooks refused it.
+    `with` cannot await, so it refuses async hooks. The end is reported whenever the beginning was, also when
+    a hook refused the beginning.
 
     Args:
         hooks: The active hooks, at least one.
@@ -113,7 +113,7 @@ Part = TypeVar("Part")
 
 
 def as_shown(request: ModelRequest) -> ModelRequest:
-    """The request with read-only settings, tools, schemas and contents of providers.
+    """Return the request with read-only settings, tools, schemas and contents of providers.
 
     Args:
         request: The request.
@@ -129,10 +129,10 @@ def as_shown(request: ModelRequest) -> ModelRequest:
 
 
 def as_answered(answer: ModelRequest, *, shown: ModelRequest, request: ModelRequest) -> ModelRequest:
-    """Return the request by the hooks' answer: parts they left alone are as they were.
+    """Return the request as the hooks answered it; parts that they did not change are the original ones.
 
     Args:
-        answer: The request that the hooks gave back.
+        answer: The request that the hooks returned.
         shown: The request that they were shown.
         request: The request itself.
     """
@@ -170,13 +170,13 @@ def _originals(
 
 @dataclass(frozen=True, slots=True)
 class HookListener:
-    """One `Hooks` object that is told of events; see `policy.Listener`."""
+    """One `Hooks` object that is notified of events; see `policy.Listener`."""
 
     hooks: Hooks
 
     @property
     def is_answering(self) -> bool:
-        """Whether one of its hooks brings about what happens here."""
+        """Whether one of its hooks is running here."""
         return is_answering(self.hooks)
 
     def listens_to(self, event_type: type) -> bool:
@@ -193,7 +193,7 @@ class HookPolicy(Policy):
     """Calls hooks.
 
     Args:
-        hooks: The objects that hold them, those of outer scopes first.
+        hooks: The objects that hold them, those of enclosing scopes first.
     """
 
     hooks: tuple[Hooks, ...]
@@ -213,7 +213,7 @@ class HookPolicy(Policy):
         step.actor.observe_parking(self._report_parking)
 
     async def after_step(self, outcome: StepOutcome | None, error: BaseException | None) -> None:
-        """Call the hooks of the step's end, whatever else fails."""
+        """Call the hooks of the step's end, even when others fail."""
         event = StepFinished(
             execution_ref=get_environment().execution_ref,
             outcome=outcome,
@@ -232,7 +232,7 @@ class HookPolicy(Policy):
         call.request = as_answered(answer, shown=visible, request=call.request)
 
     async def after_request(self, call: ModelCall) -> None:
-        """Call the hooks that look at how the request ended."""
+        """Call the hooks that observe the end of the request."""
         event = AfterModelRequest(
             execution_ref=get_environment().execution_ref,
             model_name=call.model.name,
@@ -257,7 +257,7 @@ class HookPolicy(Policy):
         return with_arguments(call, event.arguments, author="A hook")
 
     async def after_tool_call(self, result: ToolResult) -> ToolResult:
-        """Call the hooks that may modify what the model sees."""
+        """Call the hooks that may modify the result that the model sees."""
         event = AfterToolCall(
             execution_ref=get_environment().execution_ref,
             tool_name=result.name,
@@ -269,7 +269,7 @@ class HookPolicy(Policy):
         return result if event.content is result.content else replace(result, content=event.content)
 
     def review(self, step: Step, outcome: StepOutcome, shown: list[object]) -> "_CommitHooks":
-        """Begin to call the hooks of one commit."""
+        """Return the review of one commit by the hooks."""
         return _CommitHooks(self.hooks, step, outcome, shown)
 
     def listeners(self) -> Sequence[HookListener]:
@@ -298,16 +298,16 @@ class HookPolicy(Policy):
 
 
 class _CommitHooks:
-    """The hooks that look at one commit: each decides once, before a return expression is evaluated.
+    """The hooks that review one commit: each decides once, before a return expression is evaluated.
 
-    One that wants the return value decides when there is one. When it then modifies the bindings, the
+    A hook that wants the return value decides once it is known. If it then modifies the bindings, the
     expression is not evaluated a second time.
 
     Args:
         hooks: The hooks.
         step: The step.
         outcome: The outcome of the step.
-        shown: The list of what hooks were shown.
+        shown: A list to which everything that is shown to hooks is added.
     """
 
     __slots__ = ("_hooks", "_outcome", "_shown", "_step", "_undecided")
@@ -320,7 +320,7 @@ class _CommitHooks:
         self._shown = shown
 
     async def ask(self, result: StepResult, *, is_modified: bool) -> StepResult:
-        """Call those that have not decided yet; see `commit.CommitReview`."""
+        """Call the hooks that have not decided yet; see `commit.CommitReview`."""
         bindings = read_only(result.bindings)
         event = shown(
             BeforeCommit(
@@ -340,15 +340,15 @@ class _CommitHooks:
 
 
 def with_hooks(policies: Policies, hooks: Hooks | Sequence[Hooks] | None, inner: InnerScope) -> Policies:
-    """The policies with what `run` and `scope` were told of hooks.
+    """Add the `hooks` argument of `run` and `scope` to the policies.
 
     Args:
-        policies: The policies without.
+        policies: The policies before.
         hooks: The given objects; None for no change.
         inner: The run or scope.
 
     Raises:
-        NighthawkError: It is no `Hooks` object, and no list of them.
+        NighthawkError: The argument is not a `Hooks` object or a list of them.
     """
     if hooks is None:
         return policies
@@ -358,13 +358,13 @@ def with_hooks(policies: Policies, hooks: Hooks | Sequence[Hooks] | None, inner:
 
 
 def listener_of(on_partial: OnPartial) -> HookListener:
-    """The listener that calls a callback; what the callback returns does not count.
+    """Return the listener that calls a callback and ignores its return value.
 
     Args:
         on_partial: The callback.
 
     Raises:
-        NighthawkError: It cannot be called.
+        NighthawkError: The callback cannot be called.
     """
     if not callable(cast("object", on_partial)):
         raise NighthawkError(f"on_partial is a function of PartialValues, not {on_partial!r}.")

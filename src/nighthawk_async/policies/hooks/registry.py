@@ -1,6 +1,6 @@
 """`Hooks`: functions that are called for events, in the order of their registration.
 
-It holds no state of a run, so one object may be in force in many runs at once. Calling is `hooks.calls`.
+It holds no state of a run, so one object may be active in many runs at once. `hooks.calls` calls them.
 """
 
 import threading
@@ -41,12 +41,12 @@ class Hooks:
         self._functions: dict[type, tuple[HookFunction[Any], ...]] = {}
         self._lock = threading.Lock()
 
-    # mypy takes several types for one that they have in common, so each of the first three has its own.
+    # mypy joins several types into a common base type, so each of the first three has a parameter of its own.
     @overload
     def on(self, event_type: type[Event], /) -> Callable[[_Hook[Event, Answer]], _Hook[Event, Answer]]: ...
 
     @overload
-    def on(  # type: ignore[overload-overlap]  # the class of an event is no hook
+    def on(  # type: ignore[overload-overlap]  # the class of an event is not a hook
         self, event_type: type[Event], second: type[Second], /
     ) -> Callable[[_Hook[Event | Second, Answer]], _Hook[Event | Second, Answer]]: ...
 
@@ -66,18 +66,18 @@ class Hooks:
     def on(self, event_type: type, /, *more: Any) -> Any:
         """Register a hook.
 
-        A hook that is registered while steps are running is called for the events that come later.
+        A hook that is registered while steps are running is called for later events.
 
         Args:
-            event_type: For which events it is called.
+            event_type: The type of events for which it is called.
             more: Further types of events, for a decorator; or the function, which may be async.
 
         Returns:
-            A decorator that gives back the function as it is; the function, when it was given.
+            A decorator that returns the function unchanged; the function itself, when it was given.
 
         Raises:
-            NighthawkError: A type is no event, or the function cannot be called, or is async although its
-                event allows `def` only.
+            NighthawkError: A type is not an event, or the function cannot be called, or is async although its
+                event allows only `def`.
         """
         is_decorator = not more or isinstance(more[-1], type)
         event_types = (event_type, *(more if is_decorator else more[:-1]))
@@ -101,7 +101,7 @@ class Hooks:
         if synchronous and is_async_callable(function):
             names = ", ".join(synchronous)
             raise NighthawkError(
-                f"Nobody can await hook {callable_name(function)} at {names}: make it `def`."
+                f"Nothing can await hook {callable_name(function)} at {names}: make it `def`."
             )
         with self._lock:
             for event_type in event_types:
@@ -110,10 +110,10 @@ class Hooks:
 
 
 def combined_hooks(outer: Sequence[Hooks], hooks: Hooks | Sequence[Hooks]) -> tuple[Hooks, ...]:
-    """The hooks of outer scopes and those of an argument, each object once.
+    """Combine the hooks of enclosing scopes with those of an argument, each object once.
 
     Raises:
-        NighthawkError: The argument is something else.
+        NighthawkError: The argument is anything else.
     """
     given = (hooks,) if isinstance(hooks, Hooks) else hooks
     if not isinstance(cast("object", given), list | tuple) or not all(

@@ -56,12 +56,12 @@ Event = TypeVar("Event")
 
 @dataclass(frozen=True, slots=True)
 class Veto:
-    """Do not let it happen. The hooks that come later are not asked.
+    """Prevent the event. Later hooks are not called.
 
     Args:
-        reason: The reason. It reaches the model for a tool call; else it is the message of the
+        reason: The reason. For a tool call it is sent to the model; otherwise it is the message of the
             `StepRejectedError` with which the step fails.
-        guidance: The remedy.
+        guidance: How to proceed instead.
     """
 
     reason: str
@@ -70,7 +70,7 @@ class Veto:
 
 @dataclass(frozen=True, slots=True)
 class Modify:
-    """Let something else happen. The hooks that come later see the event with the new value.
+    """Change a value of the event. Later hooks see the event with the new value.
 
     Args:
         value: The new value of the field that the event's docstring names.
@@ -80,20 +80,21 @@ class Modify:
 
 
 HookAnswer: TypeAlias = Veto | Modify | Abort | None
-"""What a hook answers; None is to let it happen."""
+"""The answer of a hook; None allows the event."""
 
 HookFunction: TypeAlias = Callable[[Event], HookAnswer | Awaitable[HookAnswer]]
 """A hook: a function of an event, `def` or `async def`."""
 
 
 class EventRule(Struct, frozen=True, kw_only=True):
-    """Answers that an event allows. To let it happen is always allowed.
+    """Answers that an event allows. None is always allowed.
 
     Args:
-        deed: The deed that `Veto` and `Abort` prevent; None when neither is allowed.
+        deed: The action that `Veto` and `Abort` prevent; None when neither is allowed.
         modified_field: The field whose value `Modify` replaces; None when it is not allowed.
-        checked_value: Gives the value as the field takes it, or raises `TypeError`.
-        is_synchronous: Whether it happens where nothing can be awaited, so that its hooks must be `def`.
+        checked_value: Returns the value as the field takes it, or raises `TypeError`.
+        is_synchronous: Whether the event happens where nothing can be awaited, so that its hooks must be
+            `def`.
     """
 
     deed: str | None = None
@@ -188,4 +189,4 @@ EVENT_RULES: Mapping[type, EventRule] = MappingProxyType(
         ApprovalClosed: _LOOK_ON_AT_ONCE,
     }
 )
-"""Every event is here, and nothing else is an event."""
+"""Complete: a type that is not listed is not an event."""

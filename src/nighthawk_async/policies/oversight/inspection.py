@@ -1,9 +1,9 @@
 """Inspecting tool calls and commits before they happen (specification 8.3 and 10).
 
-An oversight object sees each tool call before it is carried out and each commit before it reaches the Python
-variables, and answers with `Accept`, `Reject`, `Rewrite` or `Abort`. It is asked in `policy`.
+An oversight object sees each tool call before it runs and each commit before it reaches the Python variables,
+and answers with `Accept`, `Reject`, `Rewrite` or `Abort`. `policy` calls it.
 
-Completion gates are checks that say whether a step is done; they are asked in `verifier`.
+Completion gates are checks that decide whether a step is done; `verifier` calls them.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ class Proposal:
         program: The program text as the model sees it.
         outcome: The outcome that the model proposes.
         bindings: The values of the write bindings.
-        return_value: The value that a `return` outcome gives; None for other outcomes.
+        return_value: The value of a `return` outcome; None for other outcomes.
     """
 
     step_id: str
@@ -47,7 +47,7 @@ class Continue:
 
 
 CheckAnswer: TypeAlias = bool | str | Continue | None
-"""True and None: done. False, a text or `Continue`: go on. An empty text finds nothing missing: done."""
+"""True, None and an empty text: done. False, another text or `Continue`: go on."""
 
 Check: TypeAlias = Callable[[Proposal], CheckAnswer | Awaitable[CheckAnswer]]
 """A check: a Python function, `def` or `async def`, or a natural function."""
@@ -62,16 +62,16 @@ class Verification:
 
 
 Verify: TypeAlias = Check | Verification | Sequence[Check | Verification]
-"""What `verify=` takes."""
+"""The values that `verify=` takes."""
 
 
 def verification(check: Check, *, max_refusals: int = 3) -> Verification:
-    """A check that decides whether steps are done.
+    """Make a check that decides whether steps are done.
 
     Args:
-        check: Sees a `Proposal` and says done, or what is missing. A synchronous check is called in a worker
-            thread.
-        max_refusals: The greatest number of outcomes of one step that it refuses; with the last of them the
+        check: Receives a `Proposal` and returns whether the step is done, or what is missing. A synchronous
+            check is called in a worker thread.
+        max_refusals: The greatest number of outcomes of one step that it refuses; with the last refusal the
             step fails.
 
     Raises:
@@ -85,10 +85,10 @@ def verification(check: Check, *, max_refusals: int = 3) -> Verification:
 
 
 def checked_verifications(verify: Verify | None) -> tuple[Verification, ...]:
-    """The verifications of an argument, each object once.
+    """Return the verifications of an argument, each object once.
 
     Raises:
-        NighthawkError: It is something else.
+        NighthawkError: The argument is anything else.
     """
     if verify is None:
         return ()
@@ -99,7 +99,7 @@ def checked_verifications(verify: Verify | None) -> tuple[Verification, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallInspection:
-    """A tool call about to be carried out.
+    """A tool call that is about to run.
 
     Args:
         step_id: The step that calls.
@@ -114,16 +114,16 @@ class ToolCallInspection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accept:
-    """Let it happen."""
+    """Allow the tool call or commit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reject:
-    """Do not let it happen.
+    """Refuse the tool call or commit.
 
     Args:
-        reason: The reason. It reaches the model, and the caller when the model cannot answer again.
-        guidance: The remedy.
+        reason: The reason. It is sent to the model, and to the caller when the model cannot answer again.
+        guidance: How to proceed instead.
     """
 
     reason: str
@@ -132,13 +132,13 @@ class Reject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """Let something else happen.
+    """Replace the arguments of the tool call, or the values of the commit.
 
     Args:
-        values: The arguments to use instead, or the bindings to commit instead; validated anew. None, for a
-            commit, leaves the bindings. The return expression sees them, unless it was evaluated already.
+        values: The arguments to use instead, or the bindings to commit instead; validated again. For a
+            commit, None keeps the bindings. The return expression sees them unless it was already evaluated.
         return_value: The value to return instead, for the commit of a `return` outcome; validated. The return
-            expression is then not evaluated, unless it was already.
+            expression is then not evaluated, unless it already was.
     """
 
     values: Mapping[str, Any] | None = None
@@ -146,12 +146,12 @@ class Rewrite:
 
 
 Decision: TypeAlias = Accept | Reject | Rewrite | Abort
-"""What oversight answers."""
+"""The answer of oversight."""
 
 
 @runtime_checkable
 class Oversight(Protocol):
-    """Inspects what steps do. Both methods may be `async def`."""
+    """Inspects the tool calls and commits of steps. Both methods may be `async def`."""
 
     def inspect_tool_call(self, inspection: ToolCallInspection) -> Decision | Awaitable[Decision]:
         """Decide about a tool call."""
@@ -163,10 +163,10 @@ class Oversight(Protocol):
 
 
 def checked_oversight(oversight: Oversight | None) -> Oversight | None:
-    """An oversight object, or None for none.
+    """Return an oversight object, or None for none.
 
     Raises:
-        NighthawkError: It is something else.
+        NighthawkError: The argument is anything else.
     """
     if not isinstance(cast("object", oversight), Oversight | None):
         raise NighthawkError(

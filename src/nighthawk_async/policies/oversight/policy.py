@@ -1,6 +1,6 @@
 """Oversight and completion checks as policies.
 
-The active oversight is asked, traces and hooks are told what it decided, and that is done.
+The active oversight is called, its decision is reported to traces and hooks, and then applied.
 """
 
 import inspect
@@ -46,10 +46,10 @@ Subject = TypeVar("Subject")
 async def ask_about_tool_call(
     oversight: Oversight, within: Environment, inspection: ToolCallInspection
 ) -> Decision:
-    """Ask about a tool call.
+    """Ask oversight about a tool call.
 
     Raises:
-        HookError: It raised, or its answer is no decision.
+        HookError: Oversight raised, or its answer is not a decision.
     """
     name = "inspect_tool_call"
     decision = await _ask(within, oversight.inspect_tool_call, inspection, name)
@@ -62,10 +62,10 @@ async def ask_about_tool_call(
 
 
 async def ask_about_commit(oversight: Oversight, within: Environment, commit: StepCommit) -> Decision:
-    """Ask about a commit.
+    """Ask oversight about a commit.
 
     Raises:
-        HookError: It raised, or its answer is no decision.
+        HookError: Oversight raised, or its answer is not a decision.
     """
     name = "inspect_step_commit"
     decision = await _ask(within, oversight.inspect_step_commit, commit, name)
@@ -108,11 +108,11 @@ _NAMES: Mapping[type, OversightDecision] = {Reject: "reject", Rewrite: "rewrite"
 async def overseen_arguments(
     oversight: Oversight, within: Environment, tool_name: str, arguments: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """Have a tool call inspected.
+    """Let oversight inspect a tool call.
 
     Args:
         oversight: The oversight object.
-        within: The environment in which it is asked.
+        within: The environment in which it is called.
         tool_name: The tool.
         arguments: The arguments as the model gave them, parsed.
 
@@ -121,8 +121,8 @@ async def overseen_arguments(
 
     Raises:
         ToolBoundaryError: The call is rejected.
-        StepAbortedError: The step is to end.
-        HookError: Oversight raised, or its answer is no decision.
+        StepAbortedError: Oversight ends the step.
+        HookError: Oversight raised, or its answer is not a decision.
     """
     step_id = get_environment().execution_ref.step_id or ""
     inspection = ToolCallInspection(step_id=step_id, tool_name=tool_name, arguments=arguments)
@@ -147,23 +147,23 @@ async def overseen_commit(
     commit: StepCommit,
     result: StepResult,
 ) -> StepResult | None:
-    """Have a commit inspected.
+    """Let oversight inspect a commit.
 
     Args:
         oversight: The oversight object.
-        within: The environment in which it is asked.
+        within: The environment in which it is called.
         step: The step.
         outcome: The outcome of the step.
-        commit: The commit as oversight is shown it.
+        commit: The commit as shown to oversight.
         result: The result that is about to be committed.
 
     Returns:
-        What is committed; None when oversight wants the return value, which there is not yet.
+        The result to commit; None when oversight wants the return value, which is not yet known.
 
     Raises:
         StepRejectedError: The commit is rejected.
-        StepAbortedError: The step is to end.
-        HookError: Oversight raised, its answer is no decision, or what it rewrote is not acceptable.
+        StepAbortedError: Oversight ends the step.
+        HookError: Oversight raised, its answer is not a decision, or its rewritten values are not acceptable.
     """
     decision = await ask_early(commit, partial(ask_about_commit, oversight, within, commit))
     if decision is UNSET:
@@ -209,7 +209,7 @@ async def _report(subject: OversightSubject, decision: Decision, tool_name: str 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OversightPolicy(Policy):
-    """Has an oversight object inspect tool calls and commits.
+    """Lets an oversight object inspect tool calls and commits.
 
     Args:
         oversight: The object.
@@ -220,13 +220,13 @@ class OversightPolicy(Policy):
     position: ClassVar[Position] = Position.OVERSIGHT
 
     async def before_tool_call(self, call: ToolCall) -> ToolCall:
-        """Have the call inspected."""
+        """Let oversight inspect the call."""
         given = deeply_read_only(parsed_arguments(call))
         arguments = await overseen_arguments(self.oversight, _unseen(), call.name, given)
         return call if arguments is None else with_arguments(call, arguments, author="Oversight")
 
     def review(self, step: Step, outcome: StepOutcome, shown: list[object]) -> CommitReview:
-        """Begin to have a commit inspected."""
+        """Return the inspection of one commit."""
         return _CommitReview(self.oversight, step, outcome, shown)
 
 
@@ -238,16 +238,16 @@ class _CommitReview(DecidedOnce):
         self._oversight = oversight
 
     async def decide(self, commit: StepCommit, result: StepResult) -> StepResult | None:
-        """Have it inspected."""
+        """Let oversight inspect the commit."""
         return await overseen_commit(self._oversight, _unseen(), self.step, self.outcome, commit, result)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VerificationPolicy(Policy):
-    """Has checks say whether a step is done.
+    """Lets checks decide whether a step is done.
 
     Args:
-        checks: The checks in the order of asking.
+        checks: The checks in the order in which they are called.
         is_verifying: Whether the steps belong to such a check, so that they are not checked themselves.
     """
 
@@ -257,7 +257,7 @@ class VerificationPolicy(Policy):
     position: ClassVar[Position] = Position.VERIFICATION
 
     def verifier(self, *, step_id: str, program: str) -> VerifyOutcome | None:
-        """Return what asks the checks about one step."""
+        """Return the function that calls the checks of one step."""
         if not self.checks:
             return None
         return Verifier(
@@ -265,28 +265,28 @@ class VerificationPolicy(Policy):
         ).verify
 
     def within(self, outer: "VerificationPolicy") -> "VerificationPolicy":
-        """The checks of a function or an inner scope, and then those around it."""
+        """Return the checks of a function or nested scope, followed by those of the parent."""
         if outer.is_verifying:
             return outer
         return VerificationPolicy(tuple(dict.fromkeys((*self.checks, *outer.checks))))
 
 
 def _unseen() -> Environment:
-    """The environment without oversight, so that what oversight brings about is not overseen."""
+    """Return the environment without oversight, so that steps started by oversight are not overseen."""
     environment = get_environment()
     return replace(environment, policies=environment.policies.without(OversightPolicy))
 
 
 def with_oversight(policies: Policies, oversight: Oversight | None, inner: InnerScope) -> Policies:
-    """The policies with what `scope` was told of oversight.
+    """Add the `oversight` argument of `scope` to the policies.
 
     Args:
-        policies: The policies without.
+        policies: The policies before.
         oversight: The oversight object; None for none.
         inner: The scope.
 
     Raises:
-        NighthawkError: It is no oversight.
+        NighthawkError: The argument is not an oversight object.
     """
     checked = checked_oversight(oversight)
     return (
@@ -297,15 +297,15 @@ def with_oversight(policies: Policies, oversight: Oversight | None, inner: Inner
 
 
 def with_verify(policies: Policies, verify: Verify | None, inner: InnerScope) -> Policies:
-    """The policies with what `run` and `scope` were told of checks.
+    """Add the `verify` argument of `run` and `scope` to the policies.
 
     Args:
-        policies: The policies without.
+        policies: The policies before.
         verify: The given objects; None for no change.
         inner: The run or scope.
 
     Raises:
-        NighthawkError: It is no check.
+        NighthawkError: The argument is not a check.
     """
     if verify is None:
         return policies
@@ -317,13 +317,13 @@ def with_verify(policies: Policies, verify: Verify | None, inner: InnerScope) ->
 
 
 def policies_of_function(verify: Verify) -> tuple[VerificationPolicy, ...]:
-    """The policies of a function with checks; none without.
+    """Return the policies of a function with checks; none for a function without.
 
     Args:
         verify: The argument of the decorator.
 
     Raises:
-        NighthawkError: It is no check.
+        NighthawkError: The argument is not a check.
     """
     checks = checked_verifications(verify)
     return (_checking(checks),) if checks else ()
@@ -334,7 +334,7 @@ def _checking(checks: Iterable[Verification]) -> VerificationPolicy:
 
 
 def get_oversight() -> Oversight | None:
-    """Return the active inspector of tool calls and commits; None for none.
+    """Return the active oversight object; None for none.
 
     Raises:
         NighthawkError: No run is active.

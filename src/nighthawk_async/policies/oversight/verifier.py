@@ -1,8 +1,8 @@
-"""Asking the checks of a step whether it is done.
+"""Calls the checks of a step to decide whether it is done.
 
 The checks of the function come first, then those of the scopes, the innermost first; the first one that
-refuses decides. A check is carried out within the step, and the steps that it brings about are not checked
-themselves, neither by scopes nor by their functions.
+refuses decides. A check runs within the step, and the steps that it starts are not checked themselves,
+neither by scopes nor by their functions.
 """
 
 from dataclasses import replace
@@ -25,11 +25,11 @@ _NO_WORDS = "a check finds that it is not done; look again at what the block ask
 
 
 class Verifier:
-    """The checks of one step, and how often they refused.
+    """The checks of one step and the number of their refusals.
 
     Args:
-        verifications: The checks in the order of asking.
-        during: The policy in place of their own while a check is carried out.
+        verifications: The checks in the order in which they are called.
+        during: The policy that replaces their own while a check runs.
         step_id: The step.
         program: Its program text.
     """
@@ -44,7 +44,7 @@ class Verifier:
         self._failure: VerificationError | None = None
 
     async def verify(self, outcome: StepOutcome, result: StepResult, *, is_last: bool) -> None:
-        """Have an outcome checked.
+        """Check an outcome.
 
         Args:
             outcome: The outcome.
@@ -53,8 +53,8 @@ class Verifier:
 
         Raises:
             OutcomeRefusedError: A check refused it.
-            VerificationError: A check refused it, and there will be no other one.
-            HookError: A check raised, or gave an answer that is none.
+            VerificationError: A check refused it, and the step cannot propose another one.
+            HookError: A check raised, or its answer is invalid.
         """
         if self._failure is not None:
             raise self._failure

@@ -1,1 +1,1 @@
-"""People in the loop: questions, approvals, and the handlers that reach somebody."""
+"""People in the loop: questions, approvals, and the handlers that reach people."""

@@ -1,6 +1,6 @@
 """`request_approval`: people approve an action with exactly these arguments, before it happens.
 
-The approval is shown before the action.
+The approval is checked right before the action.
 """
 
 import logging
@@ -38,7 +38,7 @@ from .request import ApprovalRequest, HumanHandler
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """That enough people approved an action with exactly these arguments. `request_approval` gives it.
+    """The approval of an action with exactly these arguments by enough people. Made by `request_approval`.
 
     Args:
         id: The id of the request.
@@ -57,24 +57,24 @@ class Approval:
 
     @property
     def approvers(self) -> tuple[str, ...]:
-        """The people who approved, in that order."""
+        """The people who approved, in order."""
         return tuple(vote.approver for vote in self.approvals)
 
     @property
     def is_valid(self) -> bool:
-        """Whether it has not expired. For every thread."""
+        """Whether it has not expired. Thread-safe."""
         return self._ballot.remaining_seconds > 0
 
     def check(self, action: str, arguments: Mapping[str, object] | None = None) -> None:
-        """Make sure that this is what was approved, right before it happens.
+        """Check, right before an action, that it is the approved one.
 
         Args:
             action: The action that is about to happen.
-            arguments: With which arguments.
+            arguments: The arguments of the action.
 
         Raises:
             ApprovalExpiredError: The approval has expired.
-            ArgumentsChangedError: It is another action, or an argument is different.
+            ArgumentsChangedError: The action or an argument is different.
             UndigestibleArgumentError: An argument has no stable JSON form.
         """
         if not self.is_valid:
@@ -96,28 +96,28 @@ async def request_approval(
     approvers: Collection[str] | None = None,
     expires: float | None = None,
 ) -> Approval:
-    """Ask people to approve an action, through the handler of the run or scope, and wait until they did.
+    """Ask people to approve an action, through the handler of the run or scope, and wait for the approval.
 
-    The approval holds for this action with these arguments: when an argument has changed meanwhile it is
-    refused, and `Approval.check` refuses it later.
+    The approval is for this action with these arguments: when an argument changes during the wait, an error
+    is raised, and `Approval.check` raises one later.
 
     Args:
         action: The action to approve.
-        arguments: With which arguments, by their names. Values need a stable JSON form; see `human.digest`.
-        quorum: The number of different people who have to approve.
+        arguments: The arguments by name. Values need a stable JSON form; see `human.digest`.
+        quorum: The number of different people who must approve.
         approvers: The people who may answer; None for everybody.
-        expires: In how many seconds the request, and the approval, expires; None for never.
+        expires: The seconds until the request, and the approval, expires; None for never.
 
     Returns:
         The approval.
 
     Raises:
-        ApprovalDeniedError: Somebody said no who had not said yes before. Of this kind is
-            `NobodyToApproveError`: nobody is there to be asked.
+        ApprovalDeniedError: A person who had not approved before denied the action. Its subclass
+            `NobodyToApproveError`: there is nobody to ask.
         ApprovalExpiredError: Too few people approved in time.
         ArgumentsChangedError: An argument has changed since people were asked.
         UndigestibleArgumentError: An argument has no stable JSON form.
-        NighthawkError: An argument is not one of those above.
+        NighthawkError: An argument is invalid.
     """
     _check_action(action, arguments)
     _check_numbers(quorum, expires)
@@ -143,7 +143,7 @@ async def request_approval(
 
 
 class _Report:
-    """Tells of a request and its answers, each once and in order, in the task of who asks."""
+    """Reports a request and its answers, each once and in order, in the task of the asker."""
 
     def __init__(self, request: ApprovalRequest, observer: HumanObserver | None) -> None:
         self._request = request
@@ -154,7 +154,7 @@ class _Report:
         report_human_event(ApprovalRequested(request=self._request), self._observer)
 
     def catch_up(self) -> None:
-        """Tell of the answers that came since the last time."""
+        """Report the answers since the last call."""
         for event in self._untold():
             report_human_event(event, self._observer)
 
@@ -171,7 +171,7 @@ class _Report:
 async def _collect_answers(
     request: ApprovalRequest, handler: HumanHandler | None, report: _Report
 ) -> Approval:
-    """Wait until a request is answered; whatever happens, it does not stay pending."""
+    """Wait until a request is answered; it never stays pending, even after an error."""
     try:
         report.begin()
         await _ask_people(request, handler, report)
@@ -208,7 +208,7 @@ async def _hand_over(request: ApprovalRequest, handler: HumanHandler) -> None:
 
 
 async def _have_asked(request: ApprovalRequest, handler: HumanHandler) -> None:
-    """Have the handler ask people. What fails once the request has ended is the handler's own business."""
+    """Let the handler ask people. Its failures after the end of the request are only logged."""
     try:
         await handler.approve(request)
     except (Exception, SystemExit, BaseExceptionGroup) as error:
@@ -216,7 +216,7 @@ async def _have_asked(request: ApprovalRequest, handler: HumanHandler) -> None:
         failure = without_cancellations(error)
         if end is None or not isinstance(failure, Exception | SystemExit):
             raise
-        if not isinstance(failure, RequestClosedError):  # to answer too late is no failure
+        if not isinstance(failure, RequestClosedError):  # a late answer is not a failure
             _LOGGER.warning(
                 "%r is %s already, and its handler failed: %s",
                 request.action,
@@ -227,7 +227,7 @@ async def _have_asked(request: ApprovalRequest, handler: HumanHandler) -> None:
 
 
 def _find_end(request: ApprovalRequest) -> ApprovalStatus | None:
-    """Return the end of a request, also one about to come because its asker is cancelled; None otherwise."""
+    """Return how a request ended, or is about to end because its asker is cancelled; None otherwise."""
     if not request.is_pending:
         return request.status
     return "cancelled" if is_cancelled() else None
@@ -273,10 +273,10 @@ def _check_numbers(quorum: object, expires: object) -> None:
 
 
 def _checked_approvers(approvers: object, quorum: int) -> frozenset[str] | None:
-    """The approvers, each once.
+    """Return the approvers, each once.
 
     Raises:
-        NighthawkError: They are no names, or so few that the quorum is never reached.
+        NighthawkError: They are not names, or fewer than the quorum.
     """
     if approvers is None:
         return None

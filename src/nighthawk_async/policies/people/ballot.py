@@ -1,14 +1,15 @@
-"""The answers to a request for approval as they come: from any thread, until its time is over.
+"""The answers to a request for approval, from any thread, until it expires.
 
-It lives in memory as long as somebody waits for it. `Votes` says what the answers mean; it is plain state:
+They are kept in memory as long as the asker waits for them. `Votes` interprets the answers; it is plain
+state:
 
-    pending ── enough different approvers said yes ──> approved
-       ├────── somebody said no who had not said yes, or nobody can be asked ──> denied
-       ├────── its time is over ──> expired
-       └────── nobody waits for it any more ──> cancelled
+    pending ── enough different approvers approved ──> approved
+       ├────── a person who had not approved denies, or nobody can be asked ──> denied
+       ├────── it has expired ──> expired
+       └────── the asker no longer waits ──> cancelled
 
-Somebody who had said yes and says no takes the yes back; a second no denies. From the moment it is not
-pending, nothing changes.
+A denial by a person who had approved only withdraws that approval; a second denial denies the request. Once
+the request is not pending, nothing changes.
 """
 
 import time
@@ -48,7 +49,7 @@ class Votes:
     """The answers to one request.
 
     Args:
-        quorum: The number of different people who have to approve.
+        quorum: The number of different people who must approve.
         approvers: The people who may answer; None for everybody.
     """
 
@@ -59,25 +60,25 @@ class Votes:
         self._approvers = approvers
         self._approvals: dict[str, Vote] = {}
         self.given: list[Vote] = []
-        """Every answer that changed something, in order."""
+        """The answers that had an effect, in order."""
         self.status: ApprovalStatus = "pending"
 
     @property
     def approvals(self) -> tuple[Vote, ...]:
-        """The approvals that count at present, in the order in which they were given."""
+        """The approvals that currently count, in the order in which they were given."""
         return tuple(self._approvals.values())
 
     @property
     def denial(self) -> Vote | None:
-        """The answer that denied the request; None when nobody did."""
+        """The answer that denied the request; None for none."""
         last = self.given[-1:]
         return last[0] if last and last[0].answer == "denied" else None
 
     def approve(self, approver: str) -> None:
-        """Count an approval. The second one of the same person changes nothing.
+        """Count an approval. A second approval of the same person changes nothing.
 
         Raises:
-            AnswerRefusedError: The request is not pending, or nobody asked that person.
+            AnswerRefusedError: The request is not pending, or that person is not an approver.
         """
         self._check(approver)
         if approver in self._approvals:
@@ -89,10 +90,10 @@ class Votes:
             self.status = "approved"
 
     def deny(self, approver: str, reason: str) -> None:
-        """Take back that person's approval; if there is none, deny the request.
+        """Withdraw that person's approval; if there is none, deny the request.
 
         Raises:
-            AnswerRefusedError: The request is not pending, or nobody asked that person.
+            AnswerRefusedError: The request is not pending, or that person is not an approver.
         """
         self._check(approver)
         is_withdrawal = self._approvals.pop(approver, None) is not None
@@ -102,7 +103,7 @@ class Votes:
             self.status = "denied"
 
     def end(self, status: EndStatus) -> bool:
-        """End a pending request without an answer; False when it had ended before."""
+        """End a pending request without an answer; return False when it had already ended."""
         if self.status != "pending":
             return False
         self.status = status
@@ -119,9 +120,9 @@ class Ballot:
     """The answers to one request. Made on the event loop that waits for them.
 
     Args:
-        quorum: The number of different people who have to approve.
+        quorum: The number of different people who must approve.
         approvers: The people who may answer; None for everybody.
-        expires: In how many seconds it ends; infinity for never.
+        expires: The seconds until it expires; infinity for never.
     """
 
     __slots__ = ("_changed", "_clock_offset", "_loop", "expires_at", "votes")
@@ -131,12 +132,12 @@ class Ballot:
         self._loop = EventLoop()
         self._clock_offset = anyio.current_time() - time.monotonic()
         self.expires_at = anyio.current_time() + expires
-        """When it ends, on the clock of `anyio.current_time`; infinity for never."""
+        """The time at which it expires, on the clock of `anyio.current_time`; infinity for never."""
         self._changed = anyio.Event()
 
     @property
     def is_pending(self) -> bool:
-        """Whether answers are taken."""
+        """Whether answers are accepted."""
         return self.votes.status == "pending"
 
     @property
@@ -149,7 +150,7 @@ class Ballot:
         """Count an approval, from any thread.
 
         Raises:
-            AnswerRefusedError: It does not count.
+            AnswerRefusedError: The answer does not count.
         """
         self._take(self.votes.approve, approver)
 
@@ -157,21 +158,21 @@ class Ballot:
         """Count a denial, from any thread.
 
         Raises:
-            AnswerRefusedError: It does not count.
+            AnswerRefusedError: The answer does not count.
         """
         self._take(self.votes.deny, approver, reason)
 
     def end(self, status: EndStatus) -> None:
-        """End it without an answer; nothing when it has ended before."""
+        """End it without an answer; does nothing when it has already ended."""
         if self.votes.end(status):
             self._notify_change()
 
     async def wait_changed(self) -> None:
-        """Wait for the next answer that changes something, or the end."""
+        """Wait for the next answer that has an effect, or the end."""
         await self._changed.wait()
 
     async def wait_closed(self) -> ApprovalStatus:
-        """Wait until no more answers are taken; how it ended."""
+        """Wait until no more answers are accepted; return how it ended."""
         while self.is_pending:
             await self._changed.wait()
         return self.votes.status
@@ -188,7 +189,7 @@ class Ballot:
             ) from None
 
     def _count(self, count: Callable[..., None], *answer: str) -> None:
-        if self.remaining_seconds <= 0:  # who waits may not have noticed yet that the time is over
+        if self.remaining_seconds <= 0:  # the waiter may not have noticed yet that it has expired
             self.end("expired")
         count(*answer)
         self._notify_change()

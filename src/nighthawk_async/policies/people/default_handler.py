@@ -15,10 +15,10 @@ _default_handler: ContextVar["HumanHandler | None"] = ContextVar(
 
 @contextmanager
 def using_default_handler(handler: "HumanHandler | None") -> Generator[None, None, None]:
-    """Let a handler ask people for the runs that begin during the `with` statement and were told of nobody.
+    """Install a handler for the runs that begin during the `with` statement and have none of their own.
 
     Args:
-        handler: The handler; None for nobody.
+        handler: The handler; None for none.
     """
     token = _default_handler.set(handler)
     try:
@@ -28,5 +28,5 @@ def using_default_handler(handler: "HumanHandler | None") -> Generator[None, Non
 
 
 def find_default_handler() -> "HumanHandler | None":
-    """The handler that stands in where the caller is; None for nobody."""
+    """Return the default handler in the context of the caller; None for none."""
     return _default_handler.get()

@@ -1,15 +1,15 @@
 """Digests of an action and its arguments, to which approvals are bound.
 
-Every value is given a JSON form that holds all of its data and is the same in every process: mappings by
-their keys, sets in the order of their items' JSON, models and dataclasses by all of their fields (none is
-left out, and no serializer of the user's is asked), bytes in base64, enumerations by their values; dates,
-paths, decimals and the like as pydantic writes them. The digest is SHA-256 over the canonical JSON: keys
-sorted, no white space, ASCII. Values that have the same JSON form, a tuple and a list for example, are the
-same for an approval: people see no difference between them either.
+Every value has a JSON form that holds all of its data and is the same in every process: mappings by their
+keys, sets in the order of their items' JSON, models and dataclasses by all of their fields (none is left out,
+and no user-defined serializer is called), bytes in base64, enumerations by their values; dates, paths,
+decimals and the like as pydantic writes them. The digest is SHA-256 over the canonical JSON: keys sorted, no
+white space, ASCII. Values with the same JSON form, a tuple and a list for example, are the same for an
+approval: people see no difference between them either.
 
-Data is read as its base type reads it and as objects have stored it, see `plain_data`. A value of a class
-that declares methods of its base anew is shown with its type and what it says of itself; one that runs code
-of the step has no form.
+Data is read by the methods of its base type and from the stored attributes of objects; see `plain_data`. A
+value of a class that overrides methods of its base is shown with its type and its own texts; a value that
+runs code of the step has no form.
 """
 
 import hashlib
@@ -47,10 +47,10 @@ from .plain_data import (
 
 _ANY: TypeAdapter[object] = TypeAdapter(object, config=ConfigDict(ser_json_bytes="base64"))
 _SCALARS = (bytes, bytearray, date, time, timedelta, Decimal)
-"""What pydantic writes as one JSON text that holds all of the value."""
+"""Types that pydantic writes as one JSON text that holds all of the value."""
 
 _WRITTEN = (PurePath, UUID, IPv4Address, IPv4Network, IPv6Address, IPv6Network)
-"""What its own type writes as such a text."""
+"""Types that write such a text themselves."""
 
 
 class DigestedAction(Struct, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class DigestedAction(Struct, frozen=True, kw_only=True):
 
     Args:
         action: The action to approve.
-        arguments: With which arguments, in their JSON form: a copy, which later changes do not reach.
+        arguments: The arguments in their JSON form: a copy, which later changes do not affect.
         digest: The digest of both.
     """
 
@@ -68,11 +68,11 @@ class DigestedAction(Struct, frozen=True, kw_only=True):
 
 
 def digest_action(action: str, arguments: Mapping[str, object]) -> DigestedAction:
-    """Bring an action into the form that approvals are bound to.
+    """Convert an action into the form that approvals are bound to.
 
     Args:
         action: The action to approve.
-        arguments: With which arguments, by their names.
+        arguments: The arguments by name.
 
     Raises:
         UndigestibleArgumentError: An argument has no stable JSON form; the error names it.
@@ -95,14 +95,14 @@ def _canonical(form: JsonableValue) -> str:
 
 
 def _form(value: object, path: str) -> JsonableValue:
-    """The JSON form of a value; the path is where it stands, for the error."""
+    """Return the JSON form of a value; the path locates it in the error."""
     kind = type(value)
     if kind is str or kind is int or kind is float or kind is bool or value is None:
         return cast("JsonableValue", value)
     if runs_step_code(kind):
         raise UndigestibleArgumentError(
-            f"{path} is a {kind.__qualname__}, which runs code of the step when it is used, so that nobody "
-            "can see what it will be: give plain data"
+            f"{path} is a {kind.__qualname__}, which runs code of the step when it is used, so people "
+            "cannot see its future value: give plain data"
         )
     base = base_of(kind)
     if issubclass(kind, Enum):
@@ -120,11 +120,11 @@ def _form(value: object, path: str) -> JsonableValue:
 
 
 def _form_of_data(value: object, base: type, path: str) -> JsonableValue:
-    """The JSON form of data, read as its base type reads it."""
+    """Return the JSON form of data, read by the methods of its base type."""
     of: Any = base
     if makes_items(value):
         raise UndigestibleArgumentError(
-            f"{path} makes items that it does not hold, which nobody can see: give plain data"
+            f"{path} creates items that it does not hold, which people cannot see: give plain data"
         )
     if base is dict:
         return _form_of_mapping(list(of.items(value)), path)
@@ -143,7 +143,7 @@ def _form_of_data(value: object, base: type, path: str) -> JsonableValue:
 
 
 def _form_of_member(member: Enum, base: type | None, path: str) -> JsonableValue:
-    """The value of an enumeration's member, and what it is besides, if that is something else."""
+    """Return the value of an enumeration's member, with its other data and texts where they differ."""
     form = _form(variables_of(member).get("_value_", member.value), path)
     if base is None:
         return form
@@ -156,7 +156,7 @@ def _form_of_member(member: Enum, base: type | None, path: str) -> JsonableValue
 
 
 def _texts(value: object, path: str) -> list[str]:
-    """Return the texts of a value; code of its class may give anything, and may fail."""
+    """Return the texts of a value; code of its class may return anything and may fail."""
     try:
         return texts_of(value)
     except Exception as error:
@@ -164,7 +164,7 @@ def _texts(value: object, path: str) -> list[str]:
 
 
 def _form_of_mapping(items: list[tuple[object, object]], path: str) -> JsonableValue:
-    """An object when all keys are texts, as in JSON; else pairs, because 1 and "1" are different keys."""
+    """Return an object when all keys are texts, as in JSON; otherwise pairs: 1 and "1" are different keys."""
     forms = [(_form(key, f"a key of {path}"), item) for key, item in items]
     values = [(key, _form(item, f"{path}[{key!r}]")) for key, item in forms]
     if all(isinstance(key, str) for key, _ in items) and all(isinstance(key, str) for key, _ in values):
@@ -181,7 +181,7 @@ def _form_of_set(items: Iterable[object], path: str) -> JsonableValue:
 
 def _form_of_object(value: object, path: str) -> JsonableValue:
     if isinstance(value, Secret | SecretStr | SecretBytes):
-        raise UndigestibleArgumentError(f"{path} is a secret: nobody can see what they approve")
+        raise UndigestibleArgumentError(f"{path} is a secret: people cannot see what they approve")
     if isinstance(value, BaseModel):
         extra = cast("dict[str, object] | None", stored(value, "__pydantic_extra__")) or {}
         return _form_of_fields(value, type(value).model_fields, path) | {
@@ -207,14 +207,14 @@ def _undigestible(value: object, path: str) -> UndigestibleArgumentError:
 
 
 def _form_of_fields(value: object, names: Iterable[str], path: str) -> dict[str, JsonableValue]:
-    """The fields as an object has stored them; one that is computed when it is read has no stable form."""
+    """Return the stored fields of an object; a field that is computed on access has no stable form."""
     form: dict[str, JsonableValue] = {}
     for name in names:
         try:
             field = stored(value, name)
         except AttributeError:
             raise UndigestibleArgumentError(
-                f"{path}.{name} is computed when it is read, so that it may be another value next time"
+                f"{path}.{name} is computed when it is read, so it may have another value next time"
             ) from None
         if field is not MISSING:
             form[name] = _form(field, f"{path}.{name}")

@@ -1,26 +1,26 @@
-"""Errors of asking people that are raised beside what raises them.
+"""Errors of asking people.
 
     NighthawkError
-    ├── HumanError                  a person was asked, in vain
-    │   ├── InvalidAnswerError          the answers did not fit the question
-    │   ├── ArgumentsChangedError       what is about to happen is not what was approved
+    ├── HumanError                  asking people did not succeed
+    │   ├── InvalidAnswerError          the answers did not match the schema
+    │   ├── ArgumentsChangedError       the action is not the approved one
     │   └── ApprovalDeniedError, NoHumanError
-    │       └── NobodyToApproveError        nobody is there to be asked, and that means no
+    │       └── NobodyToApproveError        there is nobody to ask, which counts as a denial
     ├── AnswerRefusedError          an answer does not count; the request is as it was before
     │   ├── WrongDigestError            it is for another action, or for other arguments
-    │   ├── UnknownApproverError        it comes from somebody who is not asked
+    │   ├── UnknownApproverError        it comes from a person who is not an approver
     │   └── RequestClosedError          it comes too late
     └── UndigestibleArgumentError   an argument has no stable JSON form that an approval could be bound to
 
-`HumanError`, `NoHumanError` and `ApprovalDeniedError` stand in `errors`. An `AnswerRefusedError` reaches who
-answers, the others reach who asks.
+`HumanError`, `NoHumanError` and `ApprovalDeniedError` are defined in `errors`. An `AnswerRefusedError` is
+raised to the caller that answers, the others to the caller that asks.
 """
 
 from ...errors import ApprovalDeniedError, HumanError, NighthawkError, NoHumanError
 
 
 class InvalidAnswerError(HumanError):
-    """A question was answered several times, and no answer fitted its schema."""
+    """A question was answered several times, and no answer matched its schema."""
 
 
 class ArgumentsChangedError(HumanError):
@@ -28,7 +28,7 @@ class ArgumentsChangedError(HumanError):
 
 
 class NobodyToApproveError(NoHumanError, ApprovalDeniedError):
-    """Nobody is there to be asked for an approval, so it is denied."""
+    """There is nobody to ask for an approval, so it is denied."""
 
 
 class AnswerRefusedError(NighthawkError):
@@ -40,11 +40,11 @@ class WrongDigestError(AnswerRefusedError):
 
 
 class UnknownApproverError(AnswerRefusedError):
-    """The answer comes from somebody who is not among the approvers."""
+    """The answer comes from a person who is not among the approvers."""
 
 
 class RequestClosedError(AnswerRefusedError):
-    """The answer comes too late: the request is approved, denied, expired or cancelled already."""
+    """The answer comes too late: the request is already approved, denied, expired or cancelled."""
 
 
 class UndigestibleArgumentError(NighthawkError):

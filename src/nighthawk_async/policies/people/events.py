@@ -1,6 +1,6 @@
-"""Every question, request and answer as an event: on the current span, and for whoever looks on.
+"""Every question, request and answer as an event, on the current span and for observers.
 
-Spans get identifiers, actions, digests and how things ended: no questions, arguments, answers or reasons.
+Spans get identifiers, actions, digests and final statuses: no questions, arguments, answers or reasons.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from .ballot import Vote
 from .request import ApprovalRequest, Question
 
 QuestionStatus: TypeAlias = Literal["answered", "default", "timed_out", "no_human", "failed", "cancelled"]
-"""How a question ended: with an answer, with its default, or with an error."""
+"""The end of a question: with an answer, with its default, or with an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,12 +24,12 @@ class QuestionAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionAnswered:
-    """An answer came.
+    """An answer was given.
 
     Args:
         question: The question.
-        answer: The answer; one that fits is the value that who asks gets.
-        error: Why it does not fit; None when it does.
+        answer: The answer; a valid one is the value that the asker receives.
+        error: The reason why it is invalid; None when it is valid.
     """
 
     question: Question
@@ -39,7 +39,7 @@ class QuestionAnswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionClosed:
-    """Nobody waits for an answer any more.
+    """A question has ended; nothing waits for an answer any more.
 
     Args:
         question: The question.
@@ -59,7 +59,7 @@ class ApprovalRequested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalAnswered:
-    """Somebody answered, and it counted.
+    """A person gave an answer that counts.
 
     Args:
         request: The request.
@@ -72,7 +72,7 @@ class ApprovalAnswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalClosed:
-    """A request has ended; `request.status` says how."""
+    """A request for approval has ended; `request.status` says how."""
 
     request: ApprovalRequest
 
@@ -83,19 +83,19 @@ HumanEvent: TypeAlias = (
 
 
 class HumanObserver(Protocol):
-    """Looks on, in the task of who asks, in the order of the events. What it raises, who asks gets."""
+    """Observes events in order, in the task of the asker, which receives the errors it raises."""
 
     def observe(self, event: HumanEvent) -> None:
-        """Look at an event."""
+        """Observe an event."""
         ...
 
     def observe_end(self, event: HumanEvent, error: BaseException | None) -> None:
-        """Look at what is told at the end; see `report_human_end`."""
+        """Observe the final event; see `report_human_end`."""
         ...
 
 
 def report_human_event(event: HumanEvent, observer: HumanObserver | None) -> None:
-    """Record an event on the current span, and tell whoever looks on.
+    """Record an event on the current span and notify the observer.
 
     Args:
         event: The event.
@@ -107,17 +107,18 @@ def report_human_event(event: HumanEvent, observer: HumanObserver | None) -> Non
 
 
 def report_human_end(event: HumanEvent, observer: HumanObserver | None, error: BaseException | None) -> None:
-    """Record what is told at the end, however it ends, and tell all that look on, although some fail.
+    """Record the final event after success or failure, and notify all observers even when some fail.
 
-    What ends it stays the primary error: a hook that fails is a note on it, or after a cancellation logged.
+    The error that ends it stays the primary one: the failure of a hook becomes a note on it, or is logged
+    after a cancellation.
 
     Args:
         event: The event.
         observer: The observer; None for none.
-        error: The error or cancellation that ends it; None when all went well.
+        error: The error or cancellation that ends it; None for success.
 
     Raises:
-        HookError: All went well before, and a hook failed.
+        HookError: There was no error before, and a hook failed.
     """
     _record(event)
     if observer is not None:

@@ -1,4 +1,4 @@
-"""Tells whoever watches of questions to people and requests for approval, which wait."""
+"""Nodes in the tree of observers for waiting questions and requests for approval."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from .request import ApprovalRequest, Question
 
 
 def question_node(question: Question) -> observed:
-    """The extent in which an answer is waited for; gives its node, None when nobody watches."""
+    """Return the context manager of the wait for an answer; it yields its node, None without observers."""
     return observed(
         "question",
         "ask_user",
@@ -21,7 +21,7 @@ def question_node(question: Question) -> observed:
 
 @contextmanager
 def approval_node(request: ApprovalRequest) -> Generator[None, None, None]:
-    """The extent in which an approval is waited for."""
+    """Observe the wait for an approval."""
     question_node = observed(
         "question",
         "request_approval",

@@ -1,8 +1,8 @@
-"""Values as the base types of Python read them, whatever they show of themselves.
+"""Values as the base types of Python read them, regardless of overridden methods.
 
 A subclass of `str` may format itself as another text, one of `int` may compare itself as another number. So
-data is read by the methods of the base type. A class that says otherwise, by declaring a method of its base
-anew, is no plain data.
+data is read by the methods of the base type. An object of a class that overrides a method of its base is not
+plain data.
 """
 
 import gc
@@ -23,7 +23,7 @@ from pydantic import BaseModel
 from ...runtime.expression import is_step_function, runs_step_code
 
 MISSING = object()
-"""Stands for an attribute that an object does not have."""
+"""Represents an attribute that an object does not have."""
 
 _BASES: tuple[type, ...] = (
     *(bool, int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset, deque, Decimal),
@@ -37,13 +37,13 @@ __subclasshook__ __class_getitem__ __reduce__ __reduce_ex__ __getstate__ __getne
 __dir__ __setattr__ __delattr__ __annotations__
 """
 _HARMLESS = frozenset(_DECLARED_BY_MOST.split())
-"""What a subclass may declare anew without being other data."""
+"""Names that a subclass may override without changing its data."""
 
 _READ_BY = frozenset(
     {"__bool__", "__bytes__", "__complex__", "__float__", "__fspath__", "__getitem__", "__index__"}
     | {"__int__", "__iter__", "__len__", "__missing__", "__round__", "__trunc__"}
 )
-"""What makes other data of a value, also where its base has none of it: `int(text)` asks for `__int__`."""
+"""Methods that change the data of a value even where its base has none: `int(text)` calls `__int__`."""
 
 _HEAP_TYPE = 1 << 9
 """The flag of classes that are made at run time, by `class` for example."""
@@ -52,12 +52,12 @@ _READING = ("__iter__", "__getitem__", "__len__", "__contains__", "items", "keys
 
 
 def base_of(kind: type) -> type | None:
-    """The data type of Python that a class is, or is derived from; None for others."""
+    """Return the data type of Python that a class is, or is derived from; None for others."""
     return next((each for each in kind.__mro__ if each in _BASES), None)
 
 
 def redeclared(kind: type, base: type) -> str | None:
-    """A method of its base that a class declares anew, so that it may show other data; None for none."""
+    """Return a method of its base that a class overrides, so that it may show other data; None for none."""
     for each in kind.__mro__:
         if each is base:
             return None
@@ -71,7 +71,7 @@ def redeclared(kind: type, base: type) -> str | None:
 
 
 def exact(value: object, base: type) -> object:
-    """A scalar as its base type reads it; the value itself for all other types."""
+    """Return a scalar as its base type reads it; the value itself for all other types."""
     of: Any = base
     match base.__name__:
         case "str" | "int" | "float":
@@ -99,20 +99,20 @@ _PARTS: Mapping[type, tuple[str, ...]] = {
 
 
 def as_data(value: object) -> object:
-    """A scalar of a subclass as the data that it is, unless the model's code made the class."""
+    """Return a scalar of a subclass as data of its base, unless the model's code made the class."""
     base = base_of(type(value))
     return value if base is None or runs_step_code(type(value)) else exact(value, base)
 
 
 def texts_of(value: object) -> list[str]:
-    """The texts that an object shows of itself, each once."""
+    """Return the texts that an object shows of itself, each once."""
     return list(
         dict.fromkeys((str.__str__(str(value)), str.__str__(format(value)), str.__str__(repr(value))))
     )
 
 
 def underlying(value: object) -> object:
-    """The mapping that a read-only view of one, or a wrapper of Python's own, shows."""
+    """Return the mapping behind a read-only view or a wrapper class of Python."""
     if type(value) is types.MappingProxyType:
         return gc.get_referents(value)[0]
     if type(value) is UserDict:
@@ -121,7 +121,7 @@ def underlying(value: object) -> object:
 
 
 def is_computed(value: object) -> bool:
-    """Whether a mapping or a set is read by code in Python, so that it may hold other items next time."""
+    """Whether a mapping or set is read by Python code, so that its items may differ next time."""
     kind = type(value)
     if kind is ChainMap:
         return False
@@ -132,7 +132,7 @@ def is_computed(value: object) -> bool:
 
 
 def makes_items(value: object) -> bool:
-    """Whether a mapping gives what it does not hold, other than by a class or a function of the program."""
+    """Whether a mapping creates missing items, other than by a class or function of the program."""
     if not isinstance(value, defaultdict):
         return False
     factory: object = vars(defaultdict)["default_factory"].__get__(value)
@@ -142,10 +142,10 @@ def makes_items(value: object) -> bool:
 
 
 def stored(value: object, name: str) -> object:
-    """Return the stored attribute of an object, without asking it; `MISSING` for none.
+    """Return the stored attribute of an object without calling its code; `MISSING` for none.
 
     Raises:
-        AttributeError: It is computed when it is read.
+        AttributeError: The attribute is computed when it is read.
     """
     kind = type(value)
     if kind.__getattribute__ is not object.__getattribute__:
@@ -166,7 +166,7 @@ def stored(value: object, name: str) -> object:
 
 
 def variables_of(value: object) -> Mapping[str, object]:
-    """Return the real `__dict__` of an object, whatever it shows as that."""
+    """Return the real `__dict__` of an object, even when its class overrides it."""
     try:
         return cast("Mapping[str, object]", object.__getattribute__(value, "__dict__"))
     except AttributeError:
@@ -174,10 +174,10 @@ def variables_of(value: object) -> Mapping[str, object]:
 
 
 def is_plain(value: object) -> bool:
-    """Whether a value is what it shows, everything in it included, whoever looks at it.
+    """Whether a value and everything in it always reads as the same data.
 
-    It is not when the model's code is run to look, when a subclass of one of Python's types declares methods
-    of that type anew, or when looking takes its items away.
+    It does not when reading runs code of the model, when a subclass of one of Python's types overrides
+    methods of that type, or when reading consumes its items.
     """
     left, seen = [value], set[int]()
     while left:
@@ -198,7 +198,7 @@ def is_plain(value: object) -> bool:
 
 
 def _parts_of(value: object, base: type | None) -> Iterable[object]:
-    """Return the parts of a value, as far as it is data."""
+    """Return the parts of a value that are data."""
     of: Any = base
     if base in _CONTAINERS:
         return cast("tuple[object, ...]", tuple(of.__iter__(value)))
@@ -220,7 +220,7 @@ def _is_iterator(kind: type) -> bool:
 
 
 def _is_same(name: str, declared: object, base: type) -> bool:
-    """Whether a class declares what its base does under this name."""
+    """Whether a class has the same declaration as its base under this name."""
     if isinstance(declared, types.FunctionType):
         return declared.__name__ == name and _is_function_of_library(declared)
     return any(vars(each).get(name) is declared for each in base.__mro__)
@@ -237,7 +237,7 @@ def _is_function_of_library(function: types.FunctionType) -> bool:
 
 
 def _is_of_standard_library(kind: type) -> bool:
-    module = str(getattr(kind, "__module__", ""))  # `type` makes classes without one
+    module = str(getattr(kind, "__module__", ""))  # `type` can make classes without one
     return module.partition(".")[0] in sys.stdlib_module_names - {"__main__"} and (
         getattr(sys.modules.get(module), kind.__qualname__, None) is kind
     )

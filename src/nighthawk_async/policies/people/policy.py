@@ -15,7 +15,7 @@ from .request import HumanHandler, checked_human_handler
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PeoplePolicy(Policy):
-    """Says who asks people.
+    """Holds the handler that asks people.
 
     Args:
         handler: The handler that asks them.
@@ -27,22 +27,22 @@ class PeoplePolicy(Policy):
 
 
 def with_human(policies: Policies, human: HumanHandler | None, inner: InnerScope) -> Policies:
-    """The policies with what `run` and `scope` were told of people.
+    """Add the `human` argument of `run` and `scope` to the policies.
 
     Args:
-        policies: The policies without.
+        policies: The policies before.
         human: The handler that asks people; None for none.
         inner: The run or scope.
 
     Raises:
-        NighthawkError: It is no handler.
+        NighthawkError: The argument is not a handler.
     """
     handler = checked_human_handler(human)
     return policies.without(PeoplePolicy) if handler is None else policies.with_policy(PeoplePolicy(handler))
 
 
 def find_human_handler() -> HumanHandler | None:
-    """The handler in force; None without one, and outside every run."""
+    """Return the active handler; None without one, and outside every run."""
     environment = find_environment()
     policy = None if environment is None else environment.policies.find(PeoplePolicy)
     return None if policy is None else policy.handler

@@ -59,7 +59,7 @@ async def ask_user(
     prompt: str,
     *,
     schema: object = str,
-    timeout: float | None = None,  # noqa: ASYNC109  (a default may stand for the answer)
+    timeout: float | None = None,  # noqa: ASYNC109  (a default may replace the answer)
     default: object = UNSET,
 ) -> object:
     """Ask a person, through the handler of the run or scope, and wait for the answer.
@@ -69,20 +69,19 @@ async def ask_user(
 
     Args:
         prompt: The question.
-        schema: The type of the answer, which is validated and coerced as pydantic does. A handler that gives
-            an answer of another type is asked again, three times in all.
+        schema: The type of the answer, which is validated and coerced as pydantic does. A handler whose
+            answer does not match is asked again, three times in all.
         timeout: The longest wait, in seconds; None for as long as it takes.
-        default: The answer when none comes in time, or nobody is there to be asked. It is not
-            validated.
+        default: The answer when none comes in time, or when there is nobody to ask. It is not validated.
 
     Returns:
         The answer.
 
     Raises:
-        NoHumanError: Nobody is there to be asked, and there is no default.
+        NoHumanError: There is nobody to ask, and there is no default.
         AnswerTimeoutError: No answer came in time, and there is no default.
         InvalidAnswerError: Three answers were not of the type.
-        NighthawkError: An argument is not one of those above.
+        NighthawkError: An argument is invalid.
     """
     _check_arguments(prompt, schema, timeout)
     question = Question(
@@ -134,7 +133,7 @@ async def _answer_or_default(
 async def _fitting_answer(
     handler: HumanHandler, question: Question, observer: HumanObserver | None
 ) -> object:
-    """Ask until an answer fits."""
+    """Ask until an answer is valid."""
     while True:
         answer = await await_value(handler.ask(question))
         try:

@@ -21,15 +21,15 @@ from .errors import WrongDigestError
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Question:
-    """A question to a person. `ask_user` makes it.
+    """A question to a person. Made by `ask_user`.
 
     Args:
         id: The identity of the question.
         prompt: The text of the question. A model may have written it: show it as text, not as markup.
         schema: The type of the answer; `str` for any text.
-        default: The value that stands for the answer when none comes in time; see `has_default`.
-        attempt: The how manieth time it is asked, from 1.
-        error: Why the last answer was refused; None when it is asked for the first time.
+        default: The value that replaces the answer when none comes in time; see `has_default`.
+        attempt: The number of times it has been asked, from 1.
+        error: The reason why the last answer was refused; None when it is asked for the first time.
         execution_ref: The run, scope and step that ask; None outside a run.
     """
 
@@ -43,14 +43,14 @@ class Question:
 
     @property
     def has_default(self) -> bool:
-        """Whether there is a default. A handler may give it as the answer."""
+        """Whether there is a default. A handler may return it as the answer."""
         return self.default is not UNSET
 
     def validate(self, answer: object) -> object:
-        """The answer as who asks gets it, coerced as pydantic does; the default is taken as it is.
+        """Return the answer as the asker receives it, coerced as pydantic does; the default is not changed.
 
         Raises:
-            ToolValidationError: It does not fit the schema.
+            ToolValidationError: The answer does not match the schema.
         """
         if self.has_default and answer is self.default:
             return answer
@@ -60,7 +60,8 @@ class Question:
 def typed_answer(typed: str, question: Question) -> object:
     """Return the value of a typed text: as pydantic reads texts, or as JSON, or the text itself for `str`.
 
-    Numbers are as exact as they were typed. What fits in no way is handed on, for the error that tells why.
+    Numbers are as exact as they were typed. A text that matches in no way is returned unchanged, so that its
+    validation raises the error.
 
     Args:
         typed: The typed text.
@@ -80,14 +81,14 @@ def typed_answer(typed: str, question: Question) -> object:
 
 
 def _exact_number(digits: str) -> float | Decimal:
-    """A floating-point number, unless it would stand for other digits."""
+    """Return a floating-point number, or a decimal when a float would have other digits."""
     number, exact = float(digits), Decimal(digits)
     return number if Decimal(repr(number)) == exact else exact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ApprovalRequest:
-    """A request for approval, as its handler sees it. `request_approval` makes it.
+    """A request for approval, as its handler sees it. Made by `request_approval`.
 
     `approve` and `deny` work on the event loop where the request was made, in any task, and from threads
     without an event loop.
@@ -95,13 +96,13 @@ class ApprovalRequest:
     Args:
         id: The identity of the request.
         action: The action to approve. A model may have written it: show it as text, not as markup.
-        arguments: With which arguments, in the JSON form that the digest is made of.
-        digest: The digest of the action and its arguments, which an approval has to name.
-        quorum: The number of different people who have to approve.
+        arguments: The arguments, in the JSON form that the digest is made of.
+        digest: The digest of the action and its arguments, which an approval must name.
+        quorum: The number of different people who must approve.
         approvers: The people who may answer; None for everybody.
         created_at: The time of the request, in UTC.
         execution_ref: The run, scope and step that ask; None outside a run.
-        ballot: Takes the answers; for whoever made the request.
+        ballot: Collects the answers; for the asker.
     """
 
     id: str
@@ -116,12 +117,12 @@ class ApprovalRequest:
 
     @property
     def status(self) -> ApprovalStatus:
-        """Whether it is `pending`, or how it ended."""
+        """The status: `pending`, or how the request ended."""
         return self.ballot.votes.status
 
     @property
     def is_pending(self) -> bool:
-        """Whether it still takes answers."""
+        """Whether it still accepts answers."""
         return self.ballot.is_pending
 
     @property
@@ -136,7 +137,7 @@ class ApprovalRequest:
 
     @property
     def approvals(self) -> tuple[Vote, ...]:
-        """The approvals that count at present, in the order in which they were given."""
+        """The approvals that currently count, in the order in which they were given."""
         return self.ballot.votes.approvals
 
     @property
@@ -146,19 +147,19 @@ class ApprovalRequest:
 
     @property
     def answers(self) -> tuple[Vote, ...]:
-        """Every answer that changed something, in order."""
+        """The answers that had an effect, in order."""
         return tuple(self.ballot.votes.given)
 
     def approve(self, approver: str, *, digest: str) -> None:
-        """Approve. The second approval of the same person changes nothing.
+        """Approve. A second approval of the same person changes nothing.
 
         Args:
-            approver: The person who approves. The host has to know that it is really them.
+            approver: The person who approves. The host must authenticate them.
             digest: The digest of what that person saw.
 
         Raises:
             RequestClosedError: The request is not pending any more.
-            UnknownApproverError: Nobody asked that person.
+            UnknownApproverError: That person is not an approver.
             WrongDigestError: The person saw another action or other arguments.
         """
         if digest != self.digest:
@@ -168,7 +169,7 @@ class ApprovalRequest:
         self.ballot.approve(approver)
 
     def deny(self, approver: str, reason: str = "") -> None:
-        """Say no: takes back that person's approval; if they gave none, the request is denied.
+        """Deny: withdraws that person's approval; if they gave none, the request is denied.
 
         Args:
             approver: The person who denies.
@@ -176,15 +177,15 @@ class ApprovalRequest:
 
         Raises:
             RequestClosedError: The request is not pending any more.
-            UnknownApproverError: Nobody asked that person.
+            UnknownApproverError: That person is not an approver.
         """
         self.ballot.deny(approver, reason)
 
     async def wait_closed(self) -> ApprovalStatus:
-        """Wait until it takes no more answers, on the event loop where it was made.
+        """Wait until it accepts no more answers, on the event loop where it was made.
 
         Returns:
-            How it ended.
+            The final status.
         """
         return await self.ballot.wait_closed()
 
@@ -193,21 +194,21 @@ class ApprovalRequest:
 class HumanHandler(Protocol):
     """Asks people. A program installs one with `run(…, human=…)` or `scope(human=…)`.
 
-    Both methods are carried out in a task of whoever asks, and cancelled when nobody waits for the answer any
-    more. Several may be in progress at once. What they raise reaches who asked; `NoHumanError` says that
-    nobody can be reached. What `approve` raises once the request has ended is logged and changes nothing.
+    Both methods run in a task of the asker and are cancelled when the answer is no longer awaited. Several
+    may be in progress at once. Their errors are raised to the asker; `NoHumanError` says that nobody can be
+    reached. Errors that `approve` raises after the end of the request are logged and change nothing.
     """
 
     async def ask(self, question: Question) -> object:
-        """Get an answer. One that does not fit is asked for again, with `question.error` set."""
+        """Get an answer. After an invalid one it is called again, with `question.error` set."""
         ...
 
     async def approve(self, request: ApprovalRequest) -> None:
-        """See to it that the request is answered.
+        """Arrange for the request to be answered.
 
         The method may answer it itself, give it to others and wait with `request.wait_closed()`, or return:
-        the request stays open until enough people approved, somebody denied, time is over, or nobody waits
-        for it any more.
+        the request stays open until enough people approved, a person denied it, it expired, or the asker no
+        longer waits.
         """
         ...
 
@@ -216,7 +217,7 @@ def checked_human_handler(handler: object) -> HumanHandler | None:
     """Return the handler that asks people; None for none.
 
     Raises:
-        NighthawkError: It is neither; a method is missing, or it is a class.
+        NighthawkError: The argument is neither: a method is missing, or it is a class.
     """
     if handler is None:
         return None

@@ -1,7 +1,7 @@
-"""A person at the terminal of the process, who is asked there.
+"""A handler that asks the person at the terminal of the process.
 
-What is shown may come from a model, so it is text and nothing else: no markup, and no character that could
-move the cursor or turn the reading direction around.
+The shown text may come from a model, so it is printed as plain text: no markup, and no character that could
+move the cursor or change the reading direction.
 """
 
 import json
@@ -39,14 +39,14 @@ _turns_in_loop: RunVar[anyio.Lock] = RunVar("nighthawk_async_terminal_turns")
 
 
 def check_terminal() -> int:
-    """The descriptor of the terminal on standard input.
+    """Return the file descriptor of the terminal on standard input.
 
     Raises:
-        NoHumanError: Standard input is no terminal.
+        NoHumanError: Standard input is not a terminal.
     """
     try:
         descriptor = sys.stdin.fileno()
-    except (AttributeError, ValueError, OSError):  # none at all, closed, or no file of the system
+    except (AttributeError, ValueError, OSError):  # none at all, closed, or not a system file
         descriptor = None
     if descriptor is None or not os.isatty(descriptor):
         raise NoHumanError("Standard input is no terminal.")
@@ -62,16 +62,16 @@ async def read_line(
     """Show a question when its turn comes, and read the line that answers it.
 
     Args:
-        show: Shows the question; in the thread that reads.
-        withdraw: Tells that nobody waits for the line any more, after the question was shown.
-        typed: Gives the line instead of the terminal. It cannot be woken: when nobody waits for its line any
-            more, the line is dropped, and no further question is asked before.
+        show: Shows the question; called in the thread that reads.
+        withdraw: Says that the line is no longer needed, after the question was shown.
+        typed: Returns the line instead of the terminal. It cannot be interrupted: when its line is no longer
+            needed, the line is dropped, and no further question is asked until it comes.
 
     Returns:
         The line without its end.
 
     Raises:
-        NoHumanError: Standard input is no terminal, or has ended.
+        NoHumanError: Standard input is not a terminal, or has ended.
     """
     async with _turns():
         with _Interruption() as interruption:
@@ -84,7 +84,7 @@ async def read_line(
                     abandon_on_cancel=typed is not None,
                 )
                 task_group.cancel_scope.cancel()
-    await checkpoint_if_cancelled()  # a thread that was woken gives a line that is none
+    await checkpoint_if_cancelled()  # an interrupted thread returns an invalid line
     return line
 
 
@@ -97,7 +97,7 @@ def _turns() -> anyio.Lock:
 
 
 class _Interruption:
-    """Tells a thread that nobody waits for it any more, even while it waits for the terminal."""
+    """Interrupts a thread that is no longer needed, even while it waits for the terminal."""
 
     def __enter__(self) -> "_Interruption":
         self.is_over = threading.Event()
@@ -126,7 +126,7 @@ _Read = Callable[[Callable[[], None], _Interruption], str | None]
 def _read_in_turn(
     read: _Read, show: Callable[[], None], withdraw: Callable[[], None], interruption: _Interruption
 ) -> str:
-    """Read when no other event loop does. The thread itself passes the turn on: its loop may stand still."""
+    """Read when no other event loop does. The thread itself passes the turn on: its loop may be blocked."""
     while not _turn_in_process.acquire(timeout=_SECONDS_BETWEEN_LOOKS):
         if interruption.is_over.is_set():
             return ""
@@ -150,7 +150,7 @@ def _read_function(typed: Callable[[], str], show: Callable[[], None], interrupt
 
 
 def _read_terminal(show: Callable[[], None], interruption: _Interruption) -> str | None:
-    """A line of the terminal; None when the thread was woken."""
+    """Return a line of the terminal; None when the thread was interrupted."""
     import termios
 
     terminal = check_terminal()
@@ -179,14 +179,14 @@ _NO = ("", "n", "no")
 class TerminalHandler:
     """Asks the person at the terminal, one question at a time.
 
-    Questions go to standard error, answers are read from standard input; both have to be terminals, otherwise
-    nobody is there to be asked. An answer that is no text is read as pydantic reads texts, or as JSON. An
-    action is approved with `y`; everything else denies it, and is the reason unless it is `n` or nothing.
+    Questions go to standard error, answers are read from standard input; both must be terminals, otherwise
+    there is nobody to ask. An answer whose type is not text is read as pydantic reads texts, or as JSON. An
+    action is approved with `y`; anything else denies it, and is the reason unless it is `n` or empty.
 
     Args:
-        approver: The name under which that person approves.
+        approver: The name of that person as an approver.
         console: The console that shows questions; None for standard error.
-        input: Gives a line instead of standard input; for other terminals and for tests.
+        input: Returns a line instead of standard input; for other terminals and for tests.
     """
 
     def __init__(
@@ -213,7 +213,7 @@ class TerminalHandler:
         """Ask for an approval.
 
         Raises:
-            NoHumanError: There is no terminal, its input has ended, or its person is not the one to approve.
+            NoHumanError: There is no terminal, its input has ended, or its person cannot give the approval.
         """
         if request.quorum > 1:
             raise NoHumanError(f"One person at a terminal cannot approve for {request.quorum}.")
@@ -251,7 +251,7 @@ class TerminalHandler:
 
     def _show_request(self, request: ApprovalRequest) -> None:
         self._print(_shown_arguments(request.arguments), end="")
-        action = request.action.replace("\n", "\\n")  # no line of it passes for an argument
+        action = request.action.replace("\n", "\\n")  # so that no line of it looks like an argument
         self._print(f"Approve {action}?", style="bold")
         self._print("(y, n, or why not) > ", end="")
 
@@ -262,7 +262,7 @@ class TerminalHandler:
 
 
 def _shown_arguments(arguments: Mapping[str, JsonableValue]) -> str:
-    """Each argument in JSON, and so its name when it could pass for more than a name."""
+    """Format each argument in JSON, and also its name when it could be mistaken for more than a name."""
     names = {name: name if name.isidentifier() else _json(name) for name in arguments}
     return "".join(f"{names[name]}: {_json(value)}\n" for name, value in arguments.items())
 
@@ -272,7 +272,7 @@ def _json(value: JsonableValue) -> str:
 
 
 def _visible(text: str) -> str:
-    """The text, with every character written out that is not seen as one."""
+    """Return the text with every invisible character escaped."""
     return "".join(
         each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode()
         for each in text

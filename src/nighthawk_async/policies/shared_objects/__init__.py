@@ -1,1 +1,1 @@
-"""Noticing when one step changes what another step in flight has bound."""
+"""Detects when a step changes an object that another step in flight has bound."""

@@ -1,10 +1,11 @@
 """Objects bound by steps in flight, by identity, in the whole process.
 
-A step binds what its `<name>` and `<:name>` bindings mean when it begins, and what tools bind them to later;
-for a dotted `<name.field>`, the last object on the way that can hold others. One dictionary operation per
-object when the step begins and one when it ends. A binding holds its object, so no identity is used twice.
+A step binds the values of its `<name>` and `<:name>` bindings when it begins, and the objects that tools bind
+them to later; for a dotted `<name.field>`, the last object on the path that can hold others. This costs one
+dictionary operation per object when the step begins and one when it ends. A binding holds its object, so no
+identity is used twice.
 
-It does not say who changed something: that is `mutation.report`.
+`report` says which step changed an object.
 """
 
 import threading
@@ -35,7 +36,7 @@ class Binding(Struct, frozen=True, eq=False):
 
 
 class _Registry:
-    """The steps that bind an object."""
+    """The bindings of each object by steps in flight."""
 
     def __init__(self) -> None:
         self._bindings: dict[int, dict[Binding, None]] = {}  # in the order of binding
@@ -57,7 +58,7 @@ class _Registry:
     def bound_elsewhere(
         self, values: Iterable[tuple[str, object]], own_counts: Mapping[int, int]
     ) -> list[tuple[str, object]]:
-        """Those of some named objects that have other bindings than a step's own; it knows their number."""
+        """Return those of some named objects that have more bindings than the step's own."""
         find = self._bindings.get
         return [
             (name, value)
@@ -66,7 +67,7 @@ class _Registry:
         ]
 
     def find(self, value: object, is_wanted: Callable[[Binding], bool]) -> Binding | None:
-        """The oldest wanted binding of an object."""
+        """Return the oldest wanted binding of an object."""
         with self._lock:
             return next(filter(is_wanted, self._bindings.get(id(value), ())), None)
 
@@ -79,7 +80,7 @@ class BoundObjects:
     """The objects that one step binds. The step is in flight within the `with` statement.
 
     Args:
-        context: The state of the step, which begins inside the step in flight around the caller, if any.
+        context: The state of the step, whose parent is the step in flight of the caller, if any.
         is_registered: Whether other steps see what it binds.
     """
 
@@ -122,7 +123,7 @@ class BoundObjects:
         return self._is_in_flight
 
     def refresh(self) -> None:
-        """Take note of bindings that tools have bound to something else."""
+        """Record bindings that tools have bound to other objects."""
         if not self._is_registered:
             return
         step_locals = self.context.step_locals
@@ -140,11 +141,11 @@ class BoundObjects:
         """The objects within the step's reach that another step binds: its bindings and its locals.
 
         Args:
-            with_callees: Whether steps that this one called count as others. Those that called it never do:
-                they wait for it.
+            with_callees: Whether steps that this one called count as others. Its callers never do: they wait
+                for it.
 
         Returns:
-            Name, object, and the other step's binding; an object may come twice.
+            Name, object, and the other step's binding; an object may occur twice.
         """
         bound = [(name, binding.value) for name, binding in self._bindings.items()]
         return [
@@ -155,7 +156,7 @@ class BoundObjects:
         ]
 
     def other(self, value: object, *, with_callees: bool) -> Binding | None:
-        """The oldest binding of another step that holds an object; None when it is meant to be shared."""
+        """Return another step's oldest binding of an object; None when it is declared shared."""
 
         def is_other(binding: Binding) -> bool:
             return not (
@@ -168,7 +169,7 @@ class BoundObjects:
         return None if other is None or is_shared(value) else other
 
     def _bind(self, *values: tuple[str, object]) -> None:
-        # Two references may end at the same object: `<user.name>` and `<user.email>`.
+        # Two references may lead to the same object: `<user.name>` and `<user.email>`.
         bindings = {
             name: Binding(self, name, value)
             for name, value in values
@@ -204,7 +205,7 @@ def _bound_values(context: StepContext, names: tuple[str, ...]) -> Iterator[tupl
 
 
 def _last_holder(reference: str, context: StepContext) -> tuple[str, object]:
-    """The last object on a dotted way that can hold others, found without running its code."""
+    """Return the last object on a dotted path that can hold others, found without running its code."""
     name, *fields = reference.split(".")
     value = context.step_locals.get(name, context.step_globals.get(name))
     for field in fields:

@@ -1,4 +1,4 @@
-"""The guard of shared objects as a policy. What it reports, and its limits, say `report`."""
+"""The guard of shared objects as a policy. `report` documents its reports and limits."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Generator, Iterator
@@ -27,7 +27,7 @@ class MutationGuard(CommandGuard):
     Args:
         context: The state of the step.
         mode: The reaction to a change.
-        filename: The source file of the block, where warnings point to.
+        filename: The source file of the block, to which warnings point.
         line: The line of the block in that file.
     """
 
@@ -47,15 +47,17 @@ class MutationGuard(CommandGuard):
         self._reported: dict[tuple[int, BoundObjects], object] = {}
 
     def in_flight(self) -> AbstractContextManager[None]:
-        """The extent of the step."""
+        """Return the context manager of the step's duration."""
         return self._bound
 
     def carry_out(self, command: Command, state: StepState) -> object:
-        """Carry out a command; see `Command.carry_out`.
+        """Run a command; see `Command.carry_out`.
 
         Raises:
-            ConcurrentMutationError: It changed what another step has bound, and must not.
-            ConcurrentMutationWarning: It did, and Python was told to make errors of warnings.
+            ConcurrentMutationError: It changed an object that another step has bound, and the mode is
+                `error`.
+            ConcurrentMutationWarning: It changed one, and Python's warning filters turn the warning into an
+                error.
         """
         if self._mode == "ignore":
             return command.carry_out(state)
@@ -68,12 +70,13 @@ class MutationGuard(CommandGuard):
             self._bound.refresh()
 
     async def await_value(self, awaitable: Awaitable[object]) -> object:
-        """Await what a command gave, for this step alone; see `awaitable.await_value`.
+        """Await the result of a command, for this step alone; see `awaitable.await_value`.
 
         Raises:
-            ConcurrentMutationError: The awaited code changed an object that another step has bound, and must
-                not.
-            ConcurrentMutationWarning: It did, and Python was told to make errors of warnings.
+            ConcurrentMutationError: The awaited code changed an object that another step has bound, and the
+                mode is `error`.
+            ConcurrentMutationWarning: It changed one, and Python's warning filters turn the warning into an
+                error.
         """
         if self._mode == "ignore":
             return await await_value(awaitable)
@@ -90,18 +93,18 @@ class MutationGuard(CommandGuard):
         return value
 
     def open_watch(self) -> MutationWatch | None:
-        """Begin to watch a stretch of what was awaited; None when no object is contested.
+        """Begin to watch a stretch of awaited code; return None when no object is contested.
 
-        The steps that this one called do not count: what they do is part of the stretch.
+        The steps that this one called do not count: their changes are part of the stretch.
         """
         roots = self._bound.contested(with_callees=False)
         return MutationWatch(self._bound, roots) if roots else None
 
     def close_watch(self, watch: MutationWatch) -> Exception | None:
-        """End a watch and deal with what it found.
+        """End a watch and handle the changes it found.
 
         Returns:
-            What is to be raised; None when nothing is.
+            The error to raise; None when there is none.
         """
         mutations = watch.close()
         if not mutations:
@@ -145,7 +148,7 @@ class MutationGuard(CommandGuard):
             del failure  # so that the error and this frame do not hold each other
 
     def _owners(self, target: AssignmentTarget) -> Iterator[tuple[str, object, Binding]]:
-        """The objects on the way of a dotted assignment that other steps bind, found without running code."""
+        """Yield the objects on a dotted assignment's path that other steps bind, without running code."""
         path = target.root
         value = self._bound.context.step_locals.get(target.root)
         for field in target.fields[:-1]:
@@ -154,7 +157,7 @@ class MutationGuard(CommandGuard):
                 yield path, value, other
 
     def _warn(self, mutation: Mutation) -> Exception | None:
-        """Warn once for each object and other step."""
+        """Warn once for each pair of an object and another step."""
         key = (id(mutation.root), mutation.other.owner)
         if key in self._reported:
             return None
@@ -171,7 +174,7 @@ class _WatchedAwaitable:
     """An awaitable of a command, watched whenever its code runs.
 
     The tasks of other steps run in between, so each stretch from one suspension to the next has a watch of
-    its own. A failure is kept for the end: what is suspended must not be interrupted from outside.
+    its own. A failure is raised only at the end: suspended code must not be interrupted from outside.
 
     Args:
         awaitable: The awaitable.
@@ -192,22 +195,22 @@ class _WatchedAwaitable:
             except StopIteration as end:
                 return end.value
             try:
-                # No variable holds what comes in: on Trio it can be an error that comes to hold this frame.
+                # No variable holds the value sent in: on Trio it can be an error that references this frame.
                 self._proceed = partial(self._coroutine.send, (yield suspension))
             except GeneratorExit:
                 self._coroutine.close()
                 raise
-            except BaseException as error:  # a cancellation, on its way to what is awaited
+            except BaseException as error:  # a cancellation, on its way to the awaited code
                 self._proceed = partial(self._coroutine.throw, error)
 
     def close(self) -> None:
-        """Give up what was not awaited, so that a coroutine does not complain."""
+        """Close an awaitable that was not awaited, so that Python does not warn about it."""
         self._coroutine.close()
         if inspect.iscoroutine(self._awaitable):
             self._awaitable.close()
 
     def raise_failure(self) -> None:
-        """Raise what the watches say; nothing when nothing is wrong."""
+        """Raise the error that the watches found, if any."""
         failure, self._failure = self._failure, None
         if failure is not None:
             try:
@@ -216,7 +219,7 @@ class _WatchedAwaitable:
                 del failure  # so that the error and this frame do not hold each other
 
     def _run(self) -> object:
-        """Let what is awaited go on to its next suspension."""
+        """Run the awaited code to its next suspension."""
         watch = self._guard.open_watch()
         try:
             return self._proceed()
@@ -227,7 +230,7 @@ class _WatchedAwaitable:
 
 
 def _end() -> object:
-    raise RuntimeError("what was awaited has ended")
+    raise RuntimeError("the awaitable has already ended")
 
 
 async def _await(awaitable: Awaitable[object]) -> object:
@@ -236,7 +239,7 @@ async def _await(awaitable: Awaitable[object]) -> object:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedObjectsPolicy(Policy):
-    """Notices when a step changes what another step in flight has bound.
+    """Detects when a step changes an object that another step in flight has bound.
 
     Args:
         mode: The reaction to a change.
@@ -247,20 +250,20 @@ class SharedObjectsPolicy(Policy):
     position: ClassVar[Position] = Position.SHARED_OBJECTS
 
     def guard_commands(self, context: StepContext, block: NaturalBlock) -> MutationGuard:
-        """The guard of one step."""
+        """Return the guard of one step."""
         return MutationGuard(context, mode=self.mode, filename=block.filename, line=block.line)
 
 
 def with_concurrent_mutation(policies: Policies, mode: ConcurrentMutation, inner: InnerScope) -> Policies:
-    """The policies with what `run` and `scope` were told of concurrent mutation.
+    """Add the `concurrent_mutation` argument of `run` and `scope` to the policies.
 
     Args:
-        policies: The policies without.
+        policies: The policies before.
         mode: The reaction when a step changes an object that another one has bound.
         inner: The run or scope.
 
     Raises:
-        NighthawkError: It is no such mode.
+        NighthawkError: The mode is unknown.
     """
     if mode not in get_args(ConcurrentMutation):
         raise NighthawkError(

@@ -1,50 +1,51 @@
-"""The gather-safety guard: noticing when one step changes what another step in flight has bound.
+"""The gather-safety guard: detects when a step changes an object that another step in flight has bound.
 
-Steps never share a state, but the objects that they bind can be the same: two steps of a task group that both
-read `<basket>`. While one thinks, the other may change the basket through its tools, and the first acts on
-what is no longer true. The guard reports that with both steps, the names of the bindings and the type of the
-object, as a `ConcurrentMutationWarning` at the block that made the change. With
-`run(…, concurrent_mutation="error")` the tool call fails instead: the model reads why, and the object is as
-it was. With `"ignore"` steps of the run are neither watched nor registered. Objects that are meant to be
-changed by several steps say so: `nighthawk_async.shared(object)`; `SharedCell`, `SharedMap`, mailboxes and
-locks are known.
+Steps never share their state, but they can bind the same objects, such as two steps of a task group that both
+read `<basket>`. While one waits for its model, the other may change the basket through its tools, and the
+first acts on outdated data. The guard reports this with both steps, the names of the bindings and the type of
+the object, as a `ConcurrentMutationWarning` at the block that made the change. With
+`run(…, concurrent_mutation="error")` the tool call fails instead: the model reads why, and the object is
+restored. With `"ignore"` steps of the run are neither watched nor registered. Declare objects that several
+steps may change with `nighthawk_async.shared(object)`; `SharedCell`, `SharedMap`, mailboxes and locks are
+known.
 
-**What counts as bound.** The objects of `<name>` and `<:name>` bindings, and of dotted `<name.field>` the
-last one that can hold others. The step that changes need not have written the binding itself: its locals are
-within its reach too. A step that called another one, through a binding function or tool, waits for it, so
-the inner step may change what the outer one has bound.
+**What counts as bound.** The objects of `<name>` and `<:name>` bindings; for a dotted `<name.field>` the last
+object that can hold others. The changing step need not bind the object itself: it can reach its locals too. A
+step that called another one, through a binding function or tool, waits for it, so the child step may change
+the objects that its parent has bound.
 
-**What counts as a change.** Around each tool call (`nh_eval`, `nh_assign`, `nh_exec`, tools, return
-expressions), and around each stretch between two awaits of what such a call awaits, the objects that two
-steps bind are compared by identity with what they held before, and so is what is reached from them: lists,
+**What counts as a change.** Before and after each tool call (`nh_eval`, `nh_assign`, `nh_exec`, tools, return
+expressions), and each stretch between two awaits of the code that such a call awaits, the contents of the
+objects that two steps bind are compared by identity, and so are the objects reached from them: lists,
 dictionaries, sets, deques, bytearrays, dataclasses, pydantic models, objects of your classes with or without
-`__slots__`; four objects deep, at most 250 objects that hold 20,000 things. The order counts where there is
-one, in dictionaries too. Binding a name to another object is no change of an object.
+`__slots__`; four objects deep, at most 250 objects that hold 20,000 items. The order counts where there is
+one, in dictionaries too. Binding a name to another object is not a change of an object.
 
 **Cost.** A bound object that can change costs a step one dictionary operation when it begins and one when it
-ends, and each tool call one look at each name the step has. An object bound by one step alone is never looked
-into. One that two steps bind is read before and after each tool call and each stretch between two awaits:
-time that grows with what it holds, up to the limits above (`benchmarks/cases/guard.py` has the figures).
+ends, and each tool call one check of each name of the step. An object bound by only one step is never
+inspected. An object that two steps bind is read before and after each tool call and each stretch between two
+awaits, in time that grows with its contents, up to the limits above (`benchmarks/cases/guard.py` has the
+figures).
 
-**What is not noticed.** Changes by code that is no tool call (the Python code around blocks, executors of
-your own); changes made in other tasks that a binding function starts, and in worker threads
+**What is not detected.** Changes by code outside tool calls (the Python code between blocks, executors of
+your own); changes in other tasks that a binding function starts, and in worker threads
 (`nighthawk_async.blocking`); two steps that reach one object from different bound objects, unless a dotted
 `nh_assign` leads to it and another step binds it. State that Python code cannot see: arrays, data frames,
-tensors, files, how far an iterator or generator is, exceptions, and objects of the standard library other
-than collections, and of classes of yours that derive from such (`threading.Thread`, `argparse.Namespace`).
-Objects that are keys of a dictionary, and what is reached through them alone; the order of an `OrderedDict`
-that has other keys than texts and numbers. Beyond 20,000 things, changes that keep the size.
+tensors, files, the position of an iterator or generator, exceptions, objects of the standard library other
+than collections, and objects of your classes that derive from these (`threading.Thread`,
+`argparse.Namespace`). Objects that are keys of a dictionary, and objects reached only through them; the order
+of an `OrderedDict` that has other keys than texts and numbers. Beyond 20,000 items, changes that keep the
+size.
 
-**What is reported and is none.** Attributes that reading creates are no change when they belong to a
-`cached_property`; a class that fills a cache by hand, in a property for instance, is to be declared with
-`shared`. So is one that guards itself: that it holds a lock is not taken for a declaration, and the lock is
-neither looked into nor put back. What another thread changes during a tool call is taken for that call's
-change.
+**False reports.** Attributes created by a `cached_property` do not count as a change. Declare a class with
+`shared` when it fills a cache in another way, in a property for instance, or when it guards itself: holding a
+lock is not taken as a declaration, and the lock is neither inspected nor restored. Changes by another thread
+during a tool call are attributed to that call.
 
 **What is not undone.** With `"error"`, an object that is too large to be remembered, or that steps of two
-threads may have changed at once, is not put back; the message says so. What the call did besides to objects
-that no other step binds stays, except that names bound by a synchronous call are as they were. What a call
-awaits goes on when a change of it was undone, and the call fails when it has ended.
+threads may have changed at once, is not restored; the message says so. Changes of objects that no other step
+binds stay, but names bound by a synchronous call are restored. Code that a call awaits goes on after one of
+its changes was undone; the call fails when that code has ended.
 """
 
 import warnings
@@ -58,10 +59,10 @@ from .bound_objects import BoundObjects
 from .watch import Mutation
 
 ConcurrentMutation: TypeAlias = Literal["warn", "error", "ignore"]
-"""What a run does about a step that changes what another step in flight has bound."""
+"""The reaction of a run to a step that changes an object that another step in flight has bound."""
 
 _GUIDANCE = "Change a copy and bind that, or leave this change to the program."
-_shown: dict[Any, Any] = {}  # what Python's `default` action has shown, as `__warningregistry__` of a module
+_shown: dict[Any, Any] = {}  # warnings shown by the `default` action, as in a `__warningregistry__`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +71,11 @@ class MutationReport:
 
     Args:
         step: The step that made the change.
-        binding: Its name of the shared object.
+        binding: The name of the shared object in that step.
         path: The changed object as an expression from that name; the name itself when it is the same object.
         object_type: The qualified name of the changed object's type.
         other_step: The step in flight that has the shared object bound.
-        other_binding: Its name of the shared object.
+        other_binding: The name of the shared object in that other step.
         rival_step: A step in another thread that may have made the change instead; None when there is none.
     """
 
@@ -115,11 +116,11 @@ class ConcurrentMutationWarning(PicklableError, RuntimeWarning):  # noqa: N818  
 
 
 class ConcurrentMutationError(ToolBoundaryError):
-    """The same in a run with `concurrent_mutation="error"`: what the model sees.
+    """The error that the model sees for such a change in a run with `concurrent_mutation="error"`.
 
     Args:
         report: The report of the change.
-        is_restored: Whether the object is as it was.
+        is_restored: Whether the change was undone.
     """
 
     def __init__(self, report: MutationReport, *, is_restored: bool) -> None:
@@ -130,11 +131,11 @@ class ConcurrentMutationError(ToolBoundaryError):
 
 
 def report_of(step: BoundObjects, mutation: Mutation) -> MutationReport:
-    """Put into words what a watch has found.
+    """Make the report of a change that a watch has found.
 
     Args:
-        step: The step whose watch it is.
-        mutation: The change that it found.
+        step: The step of the watch.
+        mutation: The change.
     """
     kind = type(mutation.value)
     return MutationReport(
@@ -149,7 +150,7 @@ def report_of(step: BoundObjects, mutation: Mutation) -> MutationReport:
 
 
 def warn_of(report: MutationReport, *, filename: str, line: int) -> None:
-    """Give the warning at the block whose step made the change.
+    """Emit the warning at the block whose step made the change.
 
     Args:
         report: The report to warn of.
@@ -157,7 +158,7 @@ def warn_of(report: MutationReport, *, filename: str, line: int) -> None:
         line: The line of the block in that file.
 
     Raises:
-        ConcurrentMutationWarning: Python was told to make errors of warnings.
+        ConcurrentMutationWarning: Python's warning filters turn the warning into an error.
     """
     module = (report.step.step_id or "").rpartition(":")[0]
     warnings.warn_explicit(

@@ -1,8 +1,8 @@
-"""Taking note of contested objects before some code runs, and finding what it changed.
+"""Snapshots of contested objects before some code runs, and the changes it made.
 
-A watch is open while code runs in one thread. On one event loop no two are open at once, so what changed is
-what that code changed. Watches of several threads can overlap: then the change is found by the one that
-closes first, which names the other, and the other does not report it again.
+A watch is open while code runs in one thread. On one event loop no two are open at once, so that code made
+every change found. Watches of several threads can overlap: then the watch that closes first reports the
+change and names the other step, and the other watch does not report it again.
 """
 
 import threading
@@ -17,13 +17,13 @@ from ...runtime.snapshot import is_shared
 from .bound_objects import Binding, BoundObjects
 
 MAX_WATCHED_DEPTH = 4
-"""How many objects deep below a bound one changes are looked for."""
+"""The depth below a bound object to which changes are looked for."""
 
 MAX_WATCHED_OBJECTS = 250
-"""How many objects are looked at around one command."""
+"""The number of objects that are compared for one command."""
 
 MAX_WATCHED_ITEMS = 20_000
-"""How many things these may hold together; an object beyond that is compared by its size alone."""
+"""The total number of items in these; objects beyond it are compared only by size."""
 
 
 class Mutation(Struct, frozen=True, kw_only=True, eq=False):
@@ -35,7 +35,7 @@ class Mutation(Struct, frozen=True, kw_only=True, eq=False):
         value: The changed object.
         root: The contested object itself, through which the changed one was reached.
         other: The binding of another step that holds the contested object.
-        rival: A step whose code ran in another thread meanwhile, and which may have changed it instead.
+        rival: A step whose code ran in another thread meanwhile and may have made the change instead.
     """
 
     name: str
@@ -74,7 +74,7 @@ class _Watched(Struct, kw_only=True, eq=False):
         )
 
     def rebase(self) -> None:
-        """Take what the object holds now for what it held before."""
+        """Take a new snapshot of the object."""
         self.size = _size(self.value, self.shapes)
         if self.states is not None:
             self.read()
@@ -85,7 +85,7 @@ class _Watched(Struct, kw_only=True, eq=False):
 
 
 class MutationWatch:
-    """The contested objects of a step, and what is reached from them, as they are before some code runs.
+    """A snapshot of a step's contested objects, and of the objects reached from them, before some code runs.
 
     Args:
         owner: The step whose code will run.
@@ -124,10 +124,10 @@ class MutationWatch:
         ]
 
     def restore(self) -> bool:
-        """Put back what has changed, of objects that nobody in another thread may have changed.
+        """Restore the changed objects that no other thread may have changed.
 
         Returns:
-            Whether every changed object is as it was.
+            Whether every changed object was restored.
         """
         is_whole = True
         for watched in self._watched.values():
@@ -137,7 +137,7 @@ class MutationWatch:
         return is_whole
 
     def rebase(self, value: object) -> bool:
-        """Take an object's present state for what it was; whether the watch looks at it."""
+        """Take a new snapshot of an object; return whether the watch includes it."""
         watched = self._watched.get(id(value))
         if watched is not None:
             watched.rebase()
@@ -190,14 +190,14 @@ class _OpenWatches:
             self._watches.remove(watch)
 
     def notify(self, owner: BoundObjects, value: object) -> BoundObjects | None:
-        """Say that a change of an object was found.
+        """Report to the other open watches that a change of an object was found.
 
         Args:
             owner: The step that found it.
             value: The object.
 
         Returns:
-            A step that may have made the change as well. One that waits for the finder did not.
+            A step that may have made the change as well. A step that waits for the finder did not.
         """
         with self._lock:
             owners = [watch.owner for watch in self._watches if watch.rebase(value)]
@@ -218,6 +218,6 @@ def _restore(watched: _Watched) -> bool:
         for shape, state in zip(watched.shapes, watched.states, strict=True):
             if shape.is_mutable and not shape.is_same(state, shape.read(watched.value)):
                 shape.restore(watched.value, state)
-    except Exception:  # keys with a `__hash__` of the user's, a bytearray whose memory is in use
+    except Exception:  # keys with a user-defined `__hash__`, a bytearray whose memory is in use
         return False
     return not watched.is_changed()

@@ -105,7 +105,7 @@ async def test_one_probe_goes_at_a_time_and_the_others_are_refused_meanwhile() -
         await probing.wait()
         assert breaker.statistics().retry_in is None
     assert [error.retry_in for error in refused] == [None] * 5
-    assert "while one call finds out" in str(refused[0])
+    assert "until its probe call ends" in str(refused[0])
     assert breaker.state == "closed"
 
 

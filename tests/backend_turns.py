@@ -12,25 +12,22 @@ __all__ = ["keep_one_backend"]
 def keep_one_backend(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep each case of a test marked `one_backend` on one backend; the profile `explore` keeps both.
 
-    With `--one-backend` that holds for every test but those of faults, many of which are about cancellation,
-    in which each Python has its own asyncio. The choice goes by the case's name, so it is the same on every
-    run, whatever else is run.
+    With `--one-backend` every test is kept on one, except tests of faults: many are about cancellation, which
+    differs between the asyncio of one Python and that of another. The choice depends on the name of the case
+    alone, so it is the same in every run.
     """
     if config.getoption("--hypothesis-profile", None) == "explore":
         return
-    takes_turns = _is_no_fault if config.getoption("--one-backend") else _is_marked
-    left_out = {item for item in items if takes_turns(item) and _is_left_out(item)}
+    most_take_turns: bool = config.getoption("--one-backend")
+    left_out = {item for item in items if _takes_turns(item, most_take_turns) and _is_left_out(item)}
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
 
 
-def _is_marked(item: pytest.Item) -> bool:
-    return item.get_closest_marker("one_backend") is not None
-
-
-def _is_no_fault(item: pytest.Item) -> bool:
-    return _is_marked(item) or not item.nodeid.startswith("tests/faults/")
+def _takes_turns(item: pytest.Item, most_take_turns: bool) -> bool:
+    is_marked = item.get_closest_marker("one_backend") is not None
+    return is_marked or (most_take_turns and not item.nodeid.startswith("tests/faults/"))
 
 
 def _is_left_out(item: pytest.Item) -> bool:

@@ -14,7 +14,7 @@ from .errors import NaturalParseError
 from .natural.blocks import NaturalBlock
 from .natural.scope import NestedBlock
 from .natural.transform import StepResult, TransformedFunction, transform_function
-from .natural.tree import EXTENT_NAME
+from .natural.tree import SCOPE_NAME
 from .runtime.annotations import ReturnCheck, names_in_texts, variables_of
 from .runtime.calls import CallEntry
 from .runtime.policy import Listener, Policy
@@ -220,13 +220,13 @@ def _run_step(transformed: TransformedFunction, site: NaturalSite) -> RunStep:
 
 def _run_generator_step(blocks: tuple[NaturalBlock, ...], site: NaturalSite) -> RunStep:
     def carry_out(index: int, python_locals: Mapping[str, Any], literal: str | None) -> StepResult:
-        with python_locals[EXTENT_NAME].active():
+        with python_locals[SCOPE_NAME].active():
             return run_step_from_sync(blocks[index], site, python_locals, literal)
 
     async def carry_out_async(
         index: int, python_locals: Mapping[str, Any], literal: str | None
     ) -> StepResult:
-        with python_locals[EXTENT_NAME].active():
+        with python_locals[SCOPE_NAME].active():
             return await run_step(blocks[index], site, python_locals, literal)
 
     return carry_out_async if blocks[0].is_async else carry_out

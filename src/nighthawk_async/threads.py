@@ -6,6 +6,7 @@ asyncio, AnyIO runs it in a task of its own and cancels those that exist at the 
 cancellation: a call that arrives a moment later would never be cancelled.
 """
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -124,15 +125,20 @@ async def _cancel_late_comers(has_returned: anyio.Event) -> None:
 
 
 def wait_interruptibly(future: "Future[Result]") -> Result:
-    """Wait for a future in a thread without an event loop, and return its result.
+    """Block the present thread until a future is done, and return its result.
 
     Python runs signal handlers in the main thread, and does not wake it when a signal arrives right before it
-    begins to wait, or arrives in another thread: Ctrl-C would be noticed only after the result.
+    begins to wait, or arrives in another thread: Ctrl-C would be noticed only after the result. So the main
+    thread waits in pieces.
 
     Args:
         future: The future.
+
+    Raises:
+        BaseException: The error of the future, or that of a signal handler.
     """
-    while not future.done():
+    is_main = threading.current_thread() is threading.main_thread()
+    while is_main and not future.done():
         with suppress(TimeoutError):
             future.exception(timeout=_SECONDS_UNNOTICED)
     return future.result()

@@ -33,7 +33,7 @@ class Span(Protocol):
         ...
 
     def end(self, error: BaseException | None) -> None:
-        """Report its end. Ending it again changes nothing.
+        """Report its end, once. A tool call may end before, with its agent: then this changes nothing.
 
         Args:
             error: The error or cancellation that ended it; None when all went well.

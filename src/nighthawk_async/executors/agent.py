@@ -22,7 +22,7 @@ from ..runtime.step_context import StepContext
 from ..runtime.step_executor import StepOutcome
 from ..runtime.tool_calls import ToolResultRenderingPolicy
 from ..threads import thread_limiter
-from ..tracing import Span, find_tracing, traced
+from ..tracing import Span, traced
 from ..types.messages import ToolCall, ToolResult
 from ..types.model import OutcomeTransport, UsageReported
 from ..types.usage import Usage
@@ -243,8 +243,6 @@ class AgentStepExecutor:
 
     async def _carry_out(self, program: str) -> tuple[StepOutcome, dict[str, object]]:
         environment = get_environment()
-        if find_tracing() is None:
-            return await self._carry_out_in(environment, program, None)
         settings = self.configuration.model_settings
         activity = AgentActivity(address=environment.step_path[-1], model=self.model, settings=settings)
         with traced(activity) as span:

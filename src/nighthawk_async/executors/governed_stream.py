@@ -22,7 +22,7 @@ from ..runtime.error_text import describe_error
 from ..runtime.model_access import ask_source
 from ..runtime.policies import Policies
 from ..runtime.policy import ModelCall, check_answer
-from ..tracing import Span, begin_span, find_tracing
+from ..tracing import Span, begin_span
 from ..types.model import ModelEvent, ModelRequest, ResponseFinished, UsageReported
 from ..types.usage import Usage
 from .request_usage import usage_so_far
@@ -144,12 +144,9 @@ class GovernedStream(ForwardedStream):
             raise
 
     async def _enter(self, source: AbstractAsyncContextManager[AsyncIterator[ModelEvent]]) -> None:
-        if find_tracing() is not None:
-            is_replay = isinstance(source, ResponseStream) and source.is_replay
-            call = self._call
-            activity = RequestActivity(model=call.model, request=call.request, is_replay=is_replay)
-            self._span = begin_span(activity)
-        span = self._span
+        call, is_replay = self._call, isinstance(source, ResponseStream) and source.is_replay
+        activity = RequestActivity(model=call.model, request=call.request, is_replay=is_replay)
+        span = self._span = begin_span(activity)
         try:
             with nullcontext() if span is None else span.active():
                 await self.enter_source(source)

@@ -19,7 +19,7 @@ from ..errors import ModelError, ModelProviderError, ModelStatusError
 from ..ports import AttemptUsage, ResendCheck
 from ..runtime.environment import find_environment
 from ..runtime.step_node import waiting_state, write_retry
-from ..tracing import find_tracing, note_named_event
+from ..tracing import note_named_event
 from ..types.model import ModelEvent, ResponseFailed, UsageReported
 from .debug_log import LOGGER, RequestLog
 from .endpoint import name_error
@@ -276,8 +276,7 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
 
     def _show_failed(self, error: ModelError, delay: float | None) -> None:
         """Report a failed attempt to traces and the log; the delay is None when no other one follows."""
-        if find_tracing() is not None:
-            note_named_event("nighthawk.model.attempt_failed", self._attributes_of_failure(error, delay))
+        note_named_event("nighthawk.model.attempt_failed", self._attributes_of_failure(error, delay))
         if delay is None:
             LOGGER.info("attempt %d at a model request failed: %s", self._sent, error)
         else:

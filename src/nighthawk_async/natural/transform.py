@@ -123,7 +123,7 @@ class TransformedFunction(Struct, frozen=True, kw_only=True):
         Args:
             function: The original function, with the code that was transformed.
             run_step: Runs a block. Gets its position, the result of `locals()` at the block, with the context
-                manager of the call as `EXTENT_NAME`, and the rendered text when it is an f-string, else None.
+                manager of the call as `SCOPE_NAME`, and the rendered text when it is an f-string, else None.
                 Returns a `StepResult`; in an `async def` function, an awaitable of one.
             call_entry: The entry of each call.
         """

@@ -8,7 +8,7 @@ Generated statements use the runtime through three closure variables and one loc
     __nighthawk_run__     runs a block and returns, or is awaited to, a step result
     __nighthawk_locals__  the builtin `locals`, which the user's code may have shadowed
     __nighthawk_call__    makes the context manager of one call of the function, from its arguments if wanted
-    __nighthawk_extent__  the context manager of this call, to which the return value is reported; found
+    __nighthawk_scope__  the context manager of this call, to which the return value is reported; found
                           among the local variables at each block
 
 All of them carry the location of the literal, so that tracebacks show the user's file and line.
@@ -138,7 +138,7 @@ def is_docstring(statement: ast.stmt) -> bool:
 CLOSURE_NAMES = ("__nighthawk_run__", "__nighthawk_locals__", "__nighthawk_call__")
 """The closure variables of every transformed function, used or not."""
 
-EXTENT_NAME = "__nighthawk_extent__"
+SCOPE_NAME = "__nighthawk_scope__"
 """The local variable that holds the context manager of the call."""
 
 _STEP = "__nighthawk_step__"
@@ -182,7 +182,7 @@ def call_statement(body: list[ast.stmt], origin: ast.stmt) -> ast.stmt:
         body: The body, which keeps its own locations.
         origin: The statement whose location the new one gets.
     """
-    code = f"with {_CALL}({_LOCALS}() if {_CALL}.is_watched else None) as {EXTENT_NAME}: pass"
+    code = f"with {_CALL}({_LOCALS}() if {_CALL}.is_watched else None) as {SCOPE_NAME}: pass"
     (statement,) = with_location(ast.parse(code).body, origin)
     assert isinstance(statement, ast.With)
     statement.body = body
@@ -195,7 +195,7 @@ def return_statement(statement: ast.Return) -> ast.stmt:
     Args:
         statement: The user's statement, whose value keeps its own location.
     """
-    (checked,) = with_location(ast.parse(f"return {EXTENT_NAME}.returned(None)").body, statement)
+    (checked,) = with_location(ast.parse(f"return {SCOPE_NAME}.returned(None)").body, statement)
     if statement.value is not None:
         assert isinstance(checked, ast.Return)
         assert isinstance(checked.value, ast.Call)
@@ -209,12 +209,12 @@ def end_statement(origin: ast.stmt) -> ast.stmt:
     Args:
         origin: The statement whose location it gets.
     """
-    (ending,) = with_location(ast.parse(f"return {EXTENT_NAME}.fell_off()").body, origin)
+    (ending,) = with_location(ast.parse(f"return {SCOPE_NAME}.fell_off()").body, origin)
     return ending
 
 
 def _return_line(*, is_async: bool, is_generator: bool) -> str:
-    return "return" if is_async and is_generator else f"return {EXTENT_NAME}.concluded({_STEP}.return_value)"
+    return "return" if is_async and is_generator else f"return {SCOPE_NAME}.concluded({_STEP}.return_value)"
 
 
 def _outcome_lines(parsed: ParsedLiteral, return_line: str) -> list[str]:

@@ -1,6 +1,6 @@
-"""Activities and events of the kernel and the executors, as they are reported to tracing; see `observation`.
+"""Activities and events of the kernel and the executors, as they are reported to `tracing`.
 
-Events that hooks know as well are in `events`; those of a response are in `types.model`.
+Events of hooks are in `events`, events of a response in `types.model`.
 """
 
 from collections.abc import Mapping
@@ -87,7 +87,7 @@ class EventArrived(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class ToolCallFailed(Struct, frozen=True, kw_only=True, eq=False):
-    """A model is told of an error in a tool call.
+    """A tool call failed with an error that the model sees.
 
     Args:
         call: The call.
@@ -99,7 +99,7 @@ class ToolCallFailed(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Corrected(Struct, frozen=True, kw_only=True, eq=False):
-    """A model was told that something was wrong.
+    """The model was asked to correct something.
 
     Args:
         cause: The cause of the correction.
@@ -155,3 +155,15 @@ class HookFailed(Struct, frozen=True, kw_only=True, eq=False):
 def correction_attributes(counts: Mapping[CorrectionCause, int]) -> dict[str, int]:
     """Return the attributes for a step's corrections: their number by cause."""
     return {f"nighthawk.step.corrections.{cause}": count for cause, count in counts.items()}
+
+
+def identity_attributes(execution_ref: ExecutionRef) -> dict[str, str]:
+    """The identity as attributes of spans and nodes."""
+    attributes = {"run.id": execution_ref.run_id, "scope.id": execution_ref.scope_id}
+    if execution_ref.step_id is not None:
+        attributes["step.id"] = execution_ref.step_id
+    if execution_ref.execution_id is not None:
+        attributes["execution.id"] = execution_ref.execution_id
+    if execution_ref.parent_execution_id is not None:
+        attributes["execution.parent_id"] = execution_ref.parent_execution_id
+    return attributes

@@ -18,8 +18,8 @@ from ..executions import find_execution
 from ..observation import observed
 from ..parallel import open_task_root
 from ..tracing import traced
-from ..types.execution import ExecutionRef, identity_attributes
-from .activities import KernelActivity
+from ..types.execution import ExecutionRef
+from .activities import KernelActivity, identity_attributes
 from .environment import Environment, current_tool_scope, find_environment, using_environment
 from .execution_marks import mark_log_records
 from .nesting import inner_max_depth

@@ -14,7 +14,7 @@ from .environment import find_environment
 
 @contextmanager
 def open_run_scope() -> Generator[None, None, None]:
-    """Make the block a task of its own, and the extent of names of mailboxes."""
+    """Make the block a task of its own, and the scope of the names of mailboxes."""
     with open_task_root("run"), open_namespace("run"):
         yield
 

@@ -103,7 +103,9 @@ async def _carry_out_once(
     """Carry out a block that has so many steps around it; an attempt is one of several."""
     outer = get_environment()
     execution_ref = _identity(outer, block)
-    with ObservedStep(execution_ref, attempt) as observed:
+    number = None if attempt is None else attempt.number
+    activity = KernelActivity(name="step", execution_ref=execution_ref, attempt=number)
+    with traced(activity) as span, ObservedStep(activity, span) as observed:
         try:
             if depth >= outer.max_depth:
                 raise too_deep(depth, outer.max_depth, step_id=step_id_of(block))

@@ -1,7 +1,4 @@
-"""Reports a step to observers: what it works with, where it stands, what came of it.
-
-Nobody observes by default, and then this looks once whether somebody does.
-"""
+"""Reports of a step to observers: its inputs, its state and its outcome; nothing without observers."""
 
 from collections.abc import Awaitable, Mapping
 from types import NoneType
@@ -12,17 +9,15 @@ import anyio
 from ..observation import NodeState, NodeWriter, find_node_writer, using_node_writer
 from ..parallel import TaskCancelledError, current_task
 from ..parallel.outcomes import state_after
-from ..tracing import Span, find_tracing, traced
-from ..types.execution import ExecutionRef, identity_attributes
+from ..tracing import Span
 from ..types.messages import UserContent
 from ..types.outcomes import RaiseStepOutcome, StepOutcome
-from .activities import Corrections, KernelActivity
+from .activities import Corrections, KernelActivity, identity_attributes
 from .conclude import StepResult
 from .environment import find_environment
 from .step import Step
 from .step_actor import StepActor
 from .step_context import StepContext
-from .step_control import StepAttempt
 
 Result = TypeVar("Result")
 
@@ -75,34 +70,30 @@ class waiting_state:  # noqa: N801  (a context manager that reads as a statement
 
 
 class ObservedStep:
-    """Reports one step during the `with` statement, to tracing at once, as a node from `begin` on.
+    """Reports one step to its span, and from `begin` on as a node, during the `with` statement.
 
-    What leaves the statement ends both; a step that was never begun, because it could not be prepared, is a
-    node that failed.
+    An error that leaves the statement ends the node. If it comes before `begin`, because the step cannot be
+    prepared, the step is a node that failed.
 
     Args:
-        execution_ref: The identity of the step.
-        attempt: The attempt, of several; None for the only one.
+        activity: The step.
+        span: Its span, which the caller ends; None for none.
     """
 
     __slots__ = (
         "_active_node",
+        "_activity",
         "_actor",
-        "_attempt",
         "_before",
         "_control",
-        "_execution_ref",
         "_node",
         "_parent",
         "_span",
-        "_traced",
     )
 
-    def __init__(self, execution_ref: ExecutionRef, attempt: StepAttempt | None) -> None:
-        self._execution_ref = execution_ref
-        self._attempt = None if attempt is None else attempt.number
-        self._traced: traced | None = None
-        self._span: Span | None = None
+    def __init__(self, activity: KernelActivity, span: Span | None) -> None:
+        self._activity = activity
+        self._span = span
         self._parent = find_node_writer()
         self._actor: StepActor | None = None
         self._before: Mapping[str, object] = {}
@@ -111,28 +102,23 @@ class ObservedStep:
         self._active_node: using_node_writer | None = None
 
     def __enter__(self) -> "ObservedStep":
-        if find_tracing() is not None:
-            activity = KernelActivity(name="step", execution_ref=self._execution_ref, attempt=self._attempt)
-            self._traced = traced(activity)
-            self._span = self._traced.__enter__()
         return self
 
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
         if self._parent is not None:
             self._end_node(self._parent, exc)
-        if self._traced is not None:
-            if self._span is not None and self._actor is not None and self._actor.progress.corrections:
-                self._span.note(Corrections(counts=self._actor.progress.corrections))
-            self._traced.__exit__(exc_type, exc, traceback)
+        if self._span is not None and self._actor is not None and self._actor.progress.corrections:
+            self._span.note(Corrections(counts=self._actor.progress.corrections))
 
     def _end_node(self, parent: NodeWriter, error: BaseException | None) -> None:
         if self._active_node is not None:
             self._active_node.__exit__()
         if error is None:
             return
-        step_id = self._execution_ref.step_id or ""
+        execution_ref = self._activity.execution_ref
+        step_id = execution_ref.step_id or ""
         node = self._node or parent.begin_child(
-            "step", step_id, source=step_id, attributes=identity_attributes(self._execution_ref)
+            "step", step_id, source=step_id, attributes=identity_attributes(execution_ref)
         )
         node.end(state_after(error), error=error)
 
@@ -147,11 +133,11 @@ class ObservedStep:
             return
         context = step.context
         attributes: dict[str, str | int | float | bool] = {
-            **identity_attributes(self._execution_ref),
+            **identity_attributes(self._activity.execution_ref),
             "nighthawk.step.program": step.program,
         }
-        if self._attempt is not None:
-            attributes["nighthawk.step.attempt"] = self._attempt
+        if self._activity.attempt is not None:
+            attributes["nighthawk.step.attempt"] = self._activity.attempt
         self._before = _bindings(context)
         self._control = _ControlledStep(step.actor)
         self._node = step.actor.node = self._parent.begin_child(

@@ -97,7 +97,6 @@ class ChatSpan:
         self._last_chunk: float | None = None
         self._usage: Usage | None = None
         self._finish_reason: str | None = None
-        self._has_ended = False
 
     def active(self) -> using_span:
         """Make it the current span while the request's stream waits for something."""
@@ -127,9 +126,6 @@ class ChatSpan:
         Args:
             error: The error of the request, or what else ended it; None when nothing did.
         """
-        if self._has_ended:
-            return
-        self._has_ended = True
         names, error_type = self._names, error_type_of(error)
         if error_type is None and self._finish_reason is None:
             error_type = CANCELLED  # the caller did not want the rest

@@ -20,12 +20,11 @@ from ..errors import (
     ToolEvaluationError,
     ToolValidationError,
 )
-from ..runtime.activities import Corrections, KernelActivity, correction_attributes
+from ..runtime.activities import Corrections, KernelActivity, correction_attributes, identity_attributes
 from ..runtime.environment import find_environment
 from ..runtime.error_text import message_without_content, stacktrace_without_content
 from ..runtime.telemetry_settings import shows_content
 from ..tracing import using_trace_context
-from ..types.execution import identity_attributes
 from ..types.outcomes import RaiseStepOutcome, StepOutcome
 
 CANCELLED = "cancelled"
@@ -157,11 +156,10 @@ class KernelSpan:
 
     def __init__(self, activity: KernelActivity) -> None:
         self._is_step = activity.name == "step"
-        self._span = _TRACER.start_span(
-            f"nighthawk.{activity.name}", attributes=dict(identity_attributes(activity.execution_ref))
-        )
+        attributes: dict[str, AttributeValue] = {**identity_attributes(activity.execution_ref)}
         if activity.attempt is not None:
-            self._span.set_attribute("nighthawk.step.attempt", activity.attempt)
+            attributes["nighthawk.step.attempt"] = activity.attempt
+        self._span = start_span(f"nighthawk.{activity.name}", kind=SpanKind.INTERNAL, attributes=attributes)
 
     def active(self) -> using_span:
         """Make it the current span."""

@@ -26,18 +26,6 @@ class ExecutionRef:
     parent_execution_id: str | None = None
 
 
-def identity_attributes(execution_ref: ExecutionRef) -> dict[str, str]:
-    """The identity as attributes of spans and nodes."""
-    attributes = {"run.id": execution_ref.run_id, "scope.id": execution_ref.scope_id}
-    if execution_ref.step_id is not None:
-        attributes["step.id"] = execution_ref.step_id
-    if execution_ref.execution_id is not None:
-        attributes["execution.id"] = execution_ref.execution_id
-    if execution_ref.parent_execution_id is not None:
-        attributes["execution.parent_id"] = execution_ref.parent_execution_id
-    return attributes
-
-
 OUTSIDE_RUNS = ExecutionRef(run_id="", scope_id="")
 """The identity outside every run."""
 

@@ -116,7 +116,7 @@ def _usage_summary(usage: Usage) -> Summary | None:
         "cost": str(usage.cost) if usage.cost else None,
         "unpriced_requests": usage.unpriced_requests,
     }
-    told: Summary = {name: amount for name, amount in amounts.items() if amount}
+    shown: Summary = {name: amount for name, amount in amounts.items() if amount}
     if not usage.is_complete:
-        told["is_complete"] = False
-    return told
+        shown["is_complete"] = False
+    return shown

@@ -258,8 +258,8 @@ class BudgetAccount:
 
 
 @contextmanager
-def active(accounts: Iterable[BudgetAccount]) -> Generator[None, None, None]:
-    """Let the time of accounts pass for the extent of the `with` statement.
+def counting_time(accounts: Iterable[BudgetAccount]) -> Generator[None, None, None]:
+    """Let the time of accounts pass during the `with` statement.
 
     Args:
         accounts: The accounts.

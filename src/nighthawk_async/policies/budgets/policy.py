@@ -16,7 +16,7 @@ from ...types.messages import ToolCall
 from ...types.model import ModelEvent
 from ...types.outcomes import StepOutcome
 from ...types.usage import Usage
-from .account import BudgetAccount, Payer, active, breached_account
+from .account import BudgetAccount, Payer, breached_account, counting_time
 from .notices import concluding_request, record_exceeded, report_thresholds
 from .request import BudgetedRequest, open_request
 from .steps import begin_in_time, carry_out_in_time, charge_step, charge_tool_call
@@ -44,7 +44,7 @@ class BudgetPolicy(Policy):
 
     def active(self) -> AbstractContextManager[None]:
         """The extent in which the time of the accounts passes."""
-        return active(self.accounts)
+        return counting_time(self.accounts)
 
     def for_step(self) -> "BudgetPolicy":
         """The policy for one step, which has accounts of its own."""

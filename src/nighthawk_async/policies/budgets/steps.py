@@ -11,7 +11,7 @@ from typing import TypeVar
 import anyio
 
 from ...errors import BudgetExceededError, ConfigurationError, ToolBoundaryError
-from .account import BudgetAccount, active, breached_account
+from .account import BudgetAccount, breached_account, counting_time
 from .notices import record_exceeded, report_thresholds
 from .reservation import charge, find_full
 from .terms import Resource
@@ -45,7 +45,7 @@ async def _begin_in_time(
     work: Callable[[Callable[[], None]], Awaitable[Result]],
     begin: Callable[[], None],
 ) -> Result:
-    with active(timed):  # also for a task that has outlived the block of the budget
+    with counting_time(timed):  # also for a task that has outlived the block of the budget
         _check_time(timed)
         shortest = min(timed, key=lambda account: account.remaining_seconds)
         deadline = anyio.current_time() + shortest.remaining_seconds
@@ -81,7 +81,7 @@ def carry_out_in_time(
 
 
 async def _carry_out_in_time(timed: Sequence[BudgetAccount], work: Callable[[], Awaitable[Result]]) -> Result:
-    with active(timed):
+    with counting_time(timed):
         _check_time(timed)
         shortest = min(timed, key=lambda account: account.remaining_seconds)
         deadline = anyio.current_time() + shortest.remaining_seconds

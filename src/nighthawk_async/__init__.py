@@ -3,13 +3,14 @@
 Packages by floor, lowest first; each imports only from lower floors (`tests/architecture/test_floors.py`):
 
     0  errors, pickling, types, secret_names, configuration, observation, tracing, executions, threads,
-       backoff, lazy_exports
+       backoff, lazy_exports, suggestions
     1  natural, prompt, wire, catalog, actors, parallel
     2  ports
     3  runtime
     4  policies, models, telemetry, observe, recording
     5  executors
-    6  functions, runs, scopes, hooks, human, oversight, resilience, asgi, testing, cli, and this module
+    6  functions, runs, scopes, steps, hooks, human, oversight, resilience, asgi, testing, cli,
+       and this module
 
 Exports are loaded on first use: a program that defines no budget, asks no person and starts no actor does not
 import the code for these. Type checkers read `__init__.pyi`, which lists the same names.
@@ -174,6 +175,10 @@ _load, __dir__, __all__ = attach_exports(
         "runtime.tool_function": ("RunContext",),
         "runtime.usage_meter": ("UsageMeter",),
         "scopes": ("scope",),
+        "steps": (
+            "step",
+            "step_sync",
+        ),
         "types.execution": (
             "ExecutionRef",
             "PartialValues",

@@ -116,6 +116,7 @@ from .runtime.tool_decorator import tool
 from .runtime.tool_function import RunContext
 from .runtime.usage_meter import UsageMeter
 from .scopes import scope
+from .steps import step, step_sync
 from .types.execution import ExecutionRef, PartialValues
 from .types.json import JsonableValue
 from .types.messages import (
@@ -341,6 +342,8 @@ __all__ = [
     "run",
     "scope",
     "shared",
+    "step",
+    "step_sync",
     "task_values",
     "tool",
     "verification",

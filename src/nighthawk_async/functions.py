@@ -3,14 +3,15 @@
 import builtins
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import BuiltinFunctionType, FrameType, FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast, overload
 
 from msgspec import Struct
 
-from .errors import NaturalParseError
+from .errors import NaturalParseError, NighthawkError
+from .executors.choice import ExecutorChoice, checked_model_id
 from .natural.blocks import NaturalBlock
 from .natural.scope import NestedBlock
 from .natural.transform import StepResult, TransformedFunction, transform_function
@@ -25,9 +26,12 @@ from .types.execution import OnPartial
 from .types.unset import UNSET
 
 if TYPE_CHECKING:
+    from .policies.budgets.budget import Budget
+    from .policies.budgets.terms import BudgetLimits
     from .policies.oversight.inspection import Verify
+    from .scopes import Scope
 else:
-    Verify = object
+    Budget = BudgetLimits = Scope = Verify = object
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _VARIADIC_KINDS: tuple[tuple[int, Literal["positional", "keyword"]], ...] = (
@@ -36,13 +40,26 @@ _VARIADIC_KINDS: tuple[tuple[int, Literal["positional", "keyword"]], ...] = (
 )
 
 RunStep: TypeAlias = Callable[[int, Mapping[str, object], str | None], object]
+RunBlock: TypeAlias = Callable[
+    [NaturalBlock, NaturalSite, Mapping[str, object], str | None], Awaitable[StepResult]
+]
+RunBlockFromSync: TypeAlias = Callable[
+    [NaturalBlock, NaturalSite, Mapping[str, object], str | None], StepResult
+]
 
 
 class _Options(Struct, frozen=True, kw_only=True, eq=False):
-    """Arguments of the decorator: policies of the function, and the callback for streamed values."""
+    """Arguments of the decorator.
+
+    Args:
+        policies: The policies of the function.
+        on_partial: The callback for streamed values.
+        make_scope: Makes the scope of one block; None for none.
+    """
 
     policies: tuple[Policy, ...]
     on_partial: Listener | None
+    make_scope: "Callable[[], Scope] | None"
 
 
 @overload
@@ -51,12 +68,22 @@ def natural_function(function: Function, /) -> Function: ...
 
 @overload
 def natural_function(
-    *, verify: Verify = ..., on_partial: OnPartial | None = ...
+    *,
+    model: ExecutorChoice | None = ...,
+    limits: "BudgetLimits | Budget | None" = ...,
+    verify: "Verify" = ...,
+    on_partial: OnPartial | None = ...,
 ) -> Callable[[Function], Function]: ...
 
 
 def natural_function(
-    function: Function | None = None, /, *, verify: Verify = (), on_partial: OnPartial | None = None
+    function: Function | None = None,
+    /,
+    *,
+    model: ExecutorChoice | None = None,
+    limits: "BudgetLimits | Budget | None" = None,
+    verify: "Verify" = (),
+    on_partial: OnPartial | None = None,
 ) -> Function | Callable[[Function], Function]:
     """Make a function whose natural blocks are run by the run's step executor.
 
@@ -72,6 +99,12 @@ def natural_function(
     Args:
         function: The function, with at least one natural block, when the decorator is used without
             parentheses.
+        model: The model of the function's steps and of steps within them: a model id, a
+            `StepExecutorConfiguration`, a `Model` object or an executor; None for that of the run or scope. A
+            model id or a configuration changes the active executor's configuration, so a run on a `Model`
+            object, as in a test, keeps that model.
+        limits: The limits of each step of the function, steps within it included: `BudgetLimits`, or the
+            result of `nighthawk_async.budget`, whose terms are used. As `step_budget` of a scope.
         verify: The checks of whether a block of the function is done, as for `nighthawk_async.scope`: a
             function of a `Proposal`, or several. The checks of the scopes that enclose a call must pass as
             well.
@@ -83,9 +116,14 @@ def natural_function(
     Raises:
         NaturalParseError: The source cannot be read, there is no natural block, a block is malformed, or a
             nested function has a block and is no natural function.
-        NighthawkError: A check, or `on_partial`, cannot be called.
+        NighthawkError: A check, or `on_partial`, cannot be called, the limits are no limits, or a text is no
+            model id. A model that does not exist is reported when the function is called.
     """
-    options = _Options(policies=_checked_policies(verify), on_partial=_checked_listener(on_partial))
+    options = _Options(
+        policies=_checked_policies(verify),
+        on_partial=_checked_listener(on_partial),
+        make_scope=scope_maker(model, limits),
+    )
 
     def decorate(target: Function) -> Function:
         return _decorate_any(target, sys._getframe(1), options)  # pyright: ignore[reportPrivateUsage]
@@ -111,6 +149,39 @@ def _checked_listener(on_partial: OnPartial | None) -> Listener | None:
     from .policies.hooks.policy import listener_of  # here, because few functions have one
 
     return listener_of(on_partial)
+
+
+def scope_maker(
+    model: ExecutorChoice | None, limits: "BudgetLimits | Budget | None"
+) -> "Callable[[], Scope] | None":
+    """Return a function that makes the scope of one step with this model and these limits; None for neither.
+
+    Raises:
+        NighthawkError: The limits are no limits, or a text is no model id.
+    """
+    if model is None and limits is None:
+        return None
+    if isinstance(model, str):
+        checked_model_id(model)
+    from .scopes import scope  # here, because few functions have one
+
+    if limits is None:
+        return partial(scope, step_executor=model)
+    return partial(scope, step_executor=model, step_budget=_step_budget(limits))
+
+
+def _step_budget(limits: "BudgetLimits | Budget") -> "Budget":
+    from .policies.budgets.budget import Budget, budget
+    from .policies.budgets.terms import BudgetLimits
+
+    if isinstance(limits, Budget):
+        return limits
+    if not isinstance(cast("object", limits), BudgetLimits):
+        raise NighthawkError(
+            "limits must be nighthawk_async.BudgetLimits, or the result of nighthawk_async.budget, not "
+            f"{limits!r}"
+        )
+    return budget(**dict(cast("Any", limits.limited())))
 
 
 def _decorate_any(function: Function, frame: FrameType | None, options: _Options) -> Function:
@@ -150,7 +221,7 @@ def _decorate(function: object, frame: FrameType | None, options: _Options) -> F
     )
     bound = transformed.bind(
         function,
-        run_step=_run_step(transformed, site),
+        run_step=_run_step(transformed, site, options.make_scope),
         call_entry=CallEntry(function, is_generator=is_generator, return_check=return_check),
     )
     if function.__qualname__.endswith(f"<locals>.{function.__name__}"):
@@ -207,27 +278,50 @@ def _promises_a_type(function: FunctionType) -> bool:
     return annotations.get("return", object) not in (object, Any, Self)
 
 
-def _run_step(transformed: TransformedFunction, site: NaturalSite) -> RunStep:
+def _run_step(
+    transformed: TransformedFunction, site: NaturalSite, make_scope: "Callable[[], Scope] | None"
+) -> RunStep:
     blocks = transformed.blocks
+    run, run_sync = step_runners(make_scope)
     if site.is_generator:
-        return _run_generator_step(blocks, site)
+        return _run_generator_step(blocks, site, run, run_sync)
     if blocks[0].is_async:
-        return lambda index, python_locals, literal: run_step(blocks[index], site, python_locals, literal)
-    return lambda index, python_locals, literal: run_step_from_sync(
-        blocks[index], site, python_locals, literal
-    )
+        return lambda index, python_locals, literal: run(blocks[index], site, python_locals, literal)
+    return lambda index, python_locals, literal: run_sync(blocks[index], site, python_locals, literal)
 
 
-def _run_generator_step(blocks: tuple[NaturalBlock, ...], site: NaturalSite) -> RunStep:
+def step_runners(make_scope: "Callable[[], Scope] | None") -> tuple[RunBlock, RunBlockFromSync]:
+    """Return the functions that run one block, each time in a scope of its own.
+
+    Args:
+        make_scope: Makes the scope; None for none.
+    """
+    if make_scope is None:
+        return run_step, run_step_from_sync
+
+    async def run_in_scope(*arguments: Any) -> StepResult:
+        async with make_scope():
+            return await run_step(*arguments)
+
+    def run_in_scope_from_sync(*arguments: Any) -> StepResult:
+        with make_scope():
+            return run_step_from_sync(*arguments)
+
+    return run_in_scope, run_in_scope_from_sync
+
+
+def _run_generator_step(
+    blocks: tuple[NaturalBlock, ...], site: NaturalSite, run: RunBlock, run_sync: RunBlockFromSync
+) -> RunStep:
     def carry_out(index: int, python_locals: Mapping[str, Any], literal: str | None) -> StepResult:
         with python_locals[SCOPE_NAME].active():
-            return run_step_from_sync(blocks[index], site, python_locals, literal)
+            return run_sync(blocks[index], site, python_locals, literal)
 
     async def carry_out_async(
         index: int, python_locals: Mapping[str, Any], literal: str | None
     ) -> StepResult:
         with python_locals[SCOPE_NAME].active():
-            return await run_step(blocks[index], site, python_locals, literal)
+            return await run(blocks[index], site, python_locals, literal)
 
     return carry_out_async if blocks[0].is_async else carry_out
 

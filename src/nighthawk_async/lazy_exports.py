@@ -29,7 +29,14 @@ def attach_exports(
     sources = {module.partition(".")[0] for module in names}.difference(exported)
 
     def load_attribute(name: str) -> object:
-        return import_module(f"{package}.{name}") if name in sources else load(name)
+        if name in sources:
+            return import_module(f"{package}.{name}")
+        if name not in exported:
+            from .suggestions import did_you_mean  # here, so that the import of the package loads little
+
+            suggestion = did_you_mean(name, [*exported, *sources])
+            raise AttributeError(f"module {package!r} has no attribute {name!r}.{suggestion}")
+        return load(name)
 
     return load_attribute, directory, exported
 

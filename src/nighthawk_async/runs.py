@@ -3,6 +3,7 @@
 from typing import Unpack, cast, get_args
 
 from .errors import NighthawkError
+from .executors.choice import ExecutorChoice, chosen_executor
 from .policies.arguments import PolicyArguments, with_arguments
 from .policies.people.default_handler import find_default_handler
 from .runtime.admission import checked_max_concurrent_steps
@@ -12,11 +13,10 @@ from .runtime.policies import NO_POLICIES, Policies
 from .runtime.policy import InnerScope
 from .runtime.run import Run
 from .runtime.run_state import SyncBackend
-from .runtime.step_executor import StepExecutor
 
 
 def run(
-    step_executor: StepExecutor,
+    step_executor: ExecutorChoice,
     *,
     run_id: str | None = None,
     sync_backend: SyncBackend = "trio",
@@ -24,13 +24,17 @@ def run(
     max_depth: int = DEFAULT_MAX_DEPTH,
     **policies: Unpack[PolicyArguments],
 ) -> Run:
-    """Run the steps inside with an executor.
+    """Run the steps inside with a model.
+
+        async with nh.run("openai-responses:gpt-5.4-nano"): ...
+        async with nh.run(StepExecutorConfiguration(model="anthropic:claude-haiku-4-5", max_turns=5)): ...
 
     A run inside another run replaces its executor and scopes. It inherits permissions and budgets from the
     parent run; all other policies are those that it is given.
 
     Args:
-        step_executor: The executor of the steps.
+        step_executor: The executor of the steps, or what makes one: a model id, a
+            `StepExecutorConfiguration`, or a `Model` object.
         run_id: The id of the run; None makes a new one.
         sync_backend: The AnyIO backend of the thread that runs synchronous natural functions.
         max_concurrent_steps: The number of slots for steps in flight; None for any number. Further steps wait
@@ -48,9 +52,12 @@ def run(
         A context manager, for `async with` and for `with`.
 
     Raises:
-        NighthawkError: The object is no step executor, or another argument has a bad value.
-        ConfigurationError: A model to fall back to cannot be had.
+        NighthawkError: The object is no step executor and makes none, or another argument has a bad value.
+        UnknownModelError: There is no such provider or model.
+        MissingCredentialError: The provider's API key is not set.
+        ConfigurationError: Another setting is wrong, or a model to fall back to cannot be had.
     """
+    executor = chosen_executor(step_executor)
     if sync_backend not in get_args(SyncBackend):
         raise NighthawkError(f"sync_backend must be one of {get_args(SyncBackend)}, not {sync_backend!r}")
     if run_id is not None and not isinstance(cast("object", run_id), str):
@@ -67,10 +74,10 @@ def run(
             if default_handler is not None:
                 arguments["human"] = default_handler
         enclosing = NO_POLICIES if outer is None else outer.policies.of_inner_run()
-        return with_arguments(enclosing, arguments, InnerScope(step_executor, is_added=True))
+        return with_arguments(enclosing, arguments, InnerScope(executor, is_added=True))
 
     return Run(
-        step_executor,
+        executor,
         run_id=run_id,
         sync_backend=sync_backend,
         max_concurrent_steps=checked_max_concurrent_steps(max_concurrent_steps),

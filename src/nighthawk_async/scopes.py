@@ -6,24 +6,31 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from types import MappingProxyType, TracebackType
-from typing import Literal, Unpack, cast
+from typing import Literal, ParamSpec, TypeVar, Unpack, cast
 
 from .configuration import StepExecutorConfiguration
 from .errors import NighthawkError
+from .executors.choice import ExecutorChoice, chosen_inner_executor
 from .policies.arguments import PolicyArguments, with_arguments
 from .runtime.activities import KernelActivity
-from .runtime.environment import Environment, get_environment, using_environment
+from .runtime.call_wrapping import wrap_calls
+from .runtime.environment import Environment, find_environment, get_environment, using_environment
 from .runtime.nesting import inner_max_depth
 from .runtime.policies import Policies, active_policies, scope_events
 from .runtime.policy import InnerScope
-from .runtime.step_executor import ConfigurableStepExecutor, StepExecutor, check_executor
+from .runtime.step_executor import ConfigurableStepExecutor, StepExecutor
 from .runtime.tool_function import ToolScope
 from .runtime.usage_meter import UsageMeter
 from .tracing import traced
 
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
 
 class Scope:
     """Context manager of a scope, for `with` and for `async with`. Returns the active step executor.
+
+    It is a decorator as well, also outside of a run: `@nh.scope(budget=nh.budget(cost=1))`.
 
     Args:
         resolve: Returns the environment of the scope for that of its parent.
@@ -31,19 +38,19 @@ class Scope:
 
     def __init__(self, resolve: Callable[[Environment], Environment]) -> None:
         self._resolve = resolve
-        self._outer = get_environment()
-        self._environment = resolve(self._outer)  # at once, so that bad arguments are refused here
+        self._outer = outer = find_environment()
+        self._environment = None if outer is None else resolve(outer)  # at once, to refuse bad arguments here
         self._stack = ExitStack()
         self._async_stack = AsyncExitStack()
         self._is_entered = False
 
     def __enter__(self) -> StepExecutor:
         with ExitStack() as stack:
-            self._enter_scope(stack)
-            for events in scope_events(self._environment.policies, "scope"):
+            environment = self._enter_scope(stack)
+            for events in scope_events(environment.policies, "scope"):
                 stack.enter_context(events)
             self._stack = stack.pop_all()
-        return self._environment.step_executor
+        return environment.step_executor
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
@@ -52,30 +59,44 @@ class Scope:
 
     async def __aenter__(self) -> StepExecutor:
         async with AsyncExitStack() as stack:
-            self._enter_scope(stack)
-            for events in scope_events(self._environment.policies, "scope"):
+            environment = self._enter_scope(stack)
+            for events in scope_events(environment.policies, "scope"):
                 await stack.enter_async_context(events)
             self._async_stack = stack.pop_all()
-        return self._environment.step_executor
+        return environment.step_executor
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self._async_stack.__aexit__(exc_type, exc, traceback)
 
-    def _enter_scope(self, stack: ExitStack | AsyncExitStack) -> None:
+    def __call__(self, function: Callable[Parameters, Result], /) -> Callable[Parameters, Result]:
+        """Decorate a function: each of its calls is inside a scope of its own with these settings.
+
+        Args:
+            function: The function, async or not; a static or class method stays one.
+
+        Raises:
+            TypeError: It cannot be called, or is a generator.
+        """
+        return cast(
+            "Callable[Parameters, Result]",
+            wrap_calls(function, lambda: Scope(self._resolve), subject="A scope"),
+        )
+
+    def _enter_scope(self, stack: ExitStack | AsyncExitStack) -> Environment:
         if self._is_entered:
             raise NighthawkError(
                 "A scope can be entered once; call nighthawk_async.scope again for another scope."
             )
         self._is_entered = True
-        outer = get_environment()
-        if outer is not self._outer:  # the environment at entry counts
-            self._environment = self._resolve(outer)
-        execution_ref = self._environment.execution_ref
-        stack.enter_context(traced(KernelActivity(name="scope", execution_ref=execution_ref)))
-        stack.enter_context(using_environment(self._environment))
-        stack.enter_context(active_policies(self._environment.policies))
+        outer, environment = get_environment(), self._environment
+        if environment is None or outer is not self._outer:  # the environment at entry counts
+            environment = self._resolve(outer)
+        stack.enter_context(traced(KernelActivity(name="scope", execution_ref=environment.execution_ref)))
+        stack.enter_context(using_environment(environment))
+        stack.enter_context(active_policies(environment.policies))
+        return environment
 
 
 def scope(
@@ -83,7 +104,7 @@ def scope(
     scope_id: str | None = None,
     mode: Literal["inherit", "replace"] = "inherit",
     step_executor_configuration: StepExecutorConfiguration | None = None,
-    step_executor: StepExecutor | None = None,
+    step_executor: ExecutorChoice | None = None,
     max_depth: int | None = None,
     system_prompt_suffix_fragments: Sequence[str] | None = None,
     user_prompt_suffix_fragments: Sequence[str] | None = None,
@@ -98,7 +119,9 @@ def scope(
             replaces what is given. None means no change in both modes; in `replace` mode an empty list or
             mapping clears.
         step_executor_configuration: Another configuration for the executor.
-        step_executor: Another executor.
+        step_executor: Another executor, or what makes one: a model id, a `StepExecutorConfiguration`, or a
+            `Model` object. A model id or a configuration changes that of the active executor, which keeps a
+            model or agent object that it was made from.
         max_depth: The greatest depth of steps within steps inside; see `nighthawk_async.run`. Parent limits
             hold as well, in both modes. None for no change.
         system_prompt_suffix_fragments: Texts appended to system prompts.
@@ -108,11 +131,13 @@ def scope(
             `resilience`, `concurrent_mutation` and `policies`; see `PolicyArguments`.
 
     Returns:
-        A context manager, for `with` and for `async with`, that returns the active executor.
+        A context manager, for `with` and for `async with`, that returns the active executor; and a decorator,
+        with which each call of a function is inside a scope of its own.
 
     Raises:
-        NighthawkError: No run is active, the mode or an argument is not one of those above, the executor
-            takes no configuration, or a reference is already bound to something else.
+        NighthawkError: No run is active (a decorator raises it when its function is called), the mode or an
+            argument is not one of those above, the executor takes no configuration, or a reference is already
+            bound to something else.
         ConfigurationError: The model of the configuration cannot be had.
     """
     if mode not in ("inherit", "replace"):
@@ -189,7 +214,7 @@ def _checked_scope_id(scope_id: str | None) -> str:
 
 
 def _inner_executor(
-    current: StepExecutor, given: StepExecutor | None, configuration: StepExecutorConfiguration | None
+    current: StepExecutor, given: ExecutorChoice | None, configuration: StepExecutorConfiguration | None
 ) -> StepExecutor:
     """Return the executor of a scope.
 
@@ -202,8 +227,7 @@ def _inner_executor(
         NighthawkError: It is no executor, or takes no configuration.
         ConfigurationError: The model of the configuration cannot be had.
     """
-    executor = current if given is None else given
-    check_executor(executor)
+    executor = current if given is None else chosen_inner_executor(given, current)
     if configuration is None:
         return executor
     if not isinstance(executor, ConfigurableStepExecutor):

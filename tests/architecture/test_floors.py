@@ -19,6 +19,7 @@ FLOORS: Mapping[str, int] = {
     "threads": 0,
     "tracing": 0,
     "backoff": 0,
+    "suggestions": 0,
     "executions": 0,
     "natural": 1,
     "prompt": 1,
@@ -37,6 +38,7 @@ FLOORS: Mapping[str, int] = {
     "functions": 6,
     "runs": 6,
     "scopes": 6,
+    "steps": 6,
     "resilience": 6,
     "hooks": 6,
     "human": 6,
@@ -70,13 +72,15 @@ FOLDER_FLOORS: Mapping[str, Mapping[str, int]] = {
 SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
     {("configuration", "errors"), ("configuration", "secret_names"), ("configuration", "types")}
     | {("cli", "__init__"), ("__main__", "cli")}
+    | {("lazy_exports", "suggestions")}
+    | {("functions", "scopes"), ("steps", "functions")}
     | {("observation", "types"), ("errors", "pickling"), ("threads", "executions")}
     | {("__init__", room) for room in ("asgi", "hooks", "human", "oversight", "resilience")}  # joins them
     | {
         (room, shared)
         for room, floor in FLOORS.items()
-        for shared in ("functions", "runs", "scopes")
-        if floor == 6 and room not in ("functions", "runs", "scopes")
+        for shared in ("functions", "runs", "scopes", "steps")
+        if floor == 6 and room not in ("functions", "runs", "scopes", "steps")
     }
 )
 """The arrows allowed between rooms of one floor."""

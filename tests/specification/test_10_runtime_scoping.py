@@ -227,7 +227,7 @@ async def test_10_a_step_without_a_run_names_what_to_do() -> None:
         nh.get_oversight,
         nh.get_current_step_context,
         nh.get_current_step_actor,
-        nh.scope,
+        lambda: nh.scope().__enter__(),
     ],
 )
 def test_10_every_accessor_raises_when_unset(accessor: Any) -> None:

@@ -84,5 +84,5 @@ async def test_bad_arguments_of_a_scope_are_refused_where_it_is_made() -> None:
         bad: Any = "nothing of the kind"
         with pytest.raises(nh.NighthawkError, match="permissions must be"):
             nh.scope(permissions=bad)
-    with pytest.raises(nh.NighthawkError, match="No run is active"):
-        nh.scope()
+    with pytest.raises(nh.NighthawkError, match="No run is active"), nh.scope():
+        raise AssertionError

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, get_args
+from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, TypeVarTuple, get_args
 
 import anyio
 
@@ -28,6 +28,7 @@ from .supervisor_state import SupervisorStrategy
 from .task_group import BareTaskGroup
 
 Instance = TypeVar("Instance", bound=Actor)
+Arguments = TypeVarTuple("Arguments")
 
 SupervisorStatus: TypeAlias = Literal["new", "running", "stopping", "stopped", "failed"]
 """`failed`: it gave up, because children ended too often, or because its strategy is `escalate`."""
@@ -226,8 +227,8 @@ class Supervisor:
     def start_actor(
         self,
         name: str,
-        make: Callable[[], Instance],
-        *,
+        make: Callable[[*Arguments], Instance],
+        *args: *Arguments,
         restart: Restart | None = None,
         capacity: int | None = 256,
     ) -> ActorHandle[Instance]:
@@ -240,7 +241,8 @@ class Supervisor:
 
         Args:
             name: The name of the child, and of the actor.
-            make: Makes an instance, one after each crash: the class, or a function without arguments.
+            make: Makes an instance, one after each crash: the class, or a function.
+            args: Its arguments. For keyword arguments, use `functools.partial`.
             restart: The restart policy; None for the default one.
             capacity: The greatest number of waiting messages; None for no limit.
 
@@ -250,7 +252,7 @@ class Supervisor:
             ValueError: The capacity is not at least 1.
         """
         self._driver.check_running()
-        core = make_core(make, name=name, capacity=capacity)
+        core = make_core(partial(make, *args) if args else make, name=name, capacity=capacity)
         self._driver.add(name, restart or Restart(), ActorRunner(core))
         return ActorHandle(core)
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+from ..suggestions import did_you_mean
 from ..types.model import ModelCapabilities, ModelPrice
 from .model_facts import ModelFacts, SchemaRuleFacts, price, with_long_requests
 from .models_openai import OPENAI_MODELS
@@ -251,6 +252,17 @@ def find_schema_rules(model_id: str) -> SchemaRuleFacts:
         return SchemaRuleFacts()
     module = find_model_facts(model_id).schema_rules or provider.schema_rules
     return SchemaRuleFacts(module=module, strict_places=provider.strict_places if module else frozenset())
+
+
+def suggest_model(model_id: str) -> str:
+    """Return ` Did you mean …?` for a model id that resembles that of a row, or nothing.
+
+    Args:
+        model_id: The model, `provider:name`, which its provider does not know.
+    """
+    provider = model_id.partition(":")[0]
+    names = [facts.pattern.removesuffix("*") for facts in MODELS if facts.pattern.startswith(f"{provider}:")]
+    return did_you_mean(model_id, [name for name in names if not _WILDCARD.search(name) and name != model_id])
 
 
 def _covers(pattern: str, model_id: str) -> bool:

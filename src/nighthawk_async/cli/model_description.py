@@ -14,6 +14,7 @@ from ..configuration import parse_model_id
 from ..errors import UnknownModelError
 from ..models.time_limits import TransportSettings, overridden_capabilities
 from ..models.weights import are_weights_whole, weights_path
+from ..suggestions import did_you_mean
 from ..types.model import ModelCapabilities
 from .active_endpoint import active_base_url, active_key, shown_url
 from .model_words import (
@@ -126,8 +127,11 @@ def describe_model(
         return _describe_local(parsed.name, transport, environment)
     provider = PROVIDERS.get(parsed.provider)
     if provider is None:
-        known = ", ".join(sorted([*PROVIDERS, LOCAL]))
-        raise UnknownModelError(f"No provider is called {parsed.provider!r}; known are {known}.")
+        known = sorted([*PROVIDERS, LOCAL])
+        raise UnknownModelError(
+            f"No provider is called {parsed.provider!r}; known are {', '.join(known)}."
+            f"{did_you_mean(parsed.provider, known)}"
+        )
     facts = find_model_facts(model_id)
     url, origin = active_base_url(provider, transport, environment)
     has_key, key = active_key(provider, transport, environment, url)

@@ -76,7 +76,7 @@ class AgentStepExecutor:
         )
 
     @classmethod
-    def from_configuration(cls, *, configuration: StepExecutorConfiguration) -> "AgentStepExecutor":
+    def from_configuration(cls, configuration: StepExecutorConfiguration) -> "AgentStepExecutor":
         """An executor for the configuration's model.
 
         Args:
@@ -100,7 +100,7 @@ class AgentStepExecutor:
 
     @classmethod
     def from_model(
-        cls, *, model: Model, configuration: StepExecutorConfiguration | None = None
+        cls, model: Model, *, configuration: StepExecutorConfiguration | None = None
     ) -> "AgentStepExecutor":
         """An executor for a model object: a model of your own, or `nighthawk_async.testing.ScriptedModel`.
 
@@ -119,7 +119,7 @@ class AgentStepExecutor:
 
     @classmethod
     def from_agent(
-        cls, *, agent: StepExecutionAgent, configuration: StepExecutorConfiguration | None = None
+        cls, agent: StepExecutionAgent, *, configuration: StepExecutorConfiguration | None = None
     ) -> "AgentStepExecutor":
         """An executor for an agent of your own. Another configuration does not rebuild the agent.
 

@@ -20,6 +20,7 @@ from typing import Self, TypeVar
 import anyio
 from anyio.lowlevel import checkpoint
 
+from ..catalog.models import suggest_model
 from ..catalog.providers import RetryRules
 from ..errors import ModelConnectionError, ModelError, ModelProtocolError, ModelProviderError
 from ..tracing import find_trace_context
@@ -35,6 +36,7 @@ from .time_limits import TransportSettings
 
 _SECONDS_BETWEEN = 0.005
 _SECONDS_OF_A_WAIT = 0.001
+_NOT_FOUND = 404
 
 _Result = TypeVar("_Result")
 
@@ -270,7 +272,8 @@ class HttpAttempt:
         status, headers = self._exchange.status, self._exchange.headers
         if status != 200:
             body = await self._read_error_body()
-            raise status_error(status, headers, body, secrets=self._endpoint.secrets())
+            advice = suggest_model(self._endpoint.model_id) if status == _NOT_FOUND else ""
+            raise status_error(status, headers, body, secrets=self._endpoint.secrets(), advice=advice)
         encoding = headers.get("content-encoding", "identity").strip().lower()
         if encoding != "identity":
             raise ModelProtocolError(f"the response is compressed ({encoding}), which was not asked for")

@@ -22,8 +22,10 @@ from ..errors import ConfigurationError, ModelConnectionError, NighthawkError, U
 from ..ports import ForwardedStream, ResponseStream
 from ..runtime.model_access import needs_endpoint
 from ..runtime.shared_resources import shared_in_run
-from ..types.model import ModelCapabilities, ModelRequest
+from ..suggestions import did_you_mean
+from ..types.model import ModelCapabilities, ModelRequest, OpenAIChatSettings
 from ..wire.openai_chat.codec import OpenAIChatCodec
+from ..wire.transport_settings import check_setting_names
 from .endpoint import Endpoint, parse_base_url
 from .http_model import HttpModel, PoolSource
 from .http_pool import pool_of_run
@@ -354,7 +356,7 @@ def _facts(name: str) -> LocalModelFacts:
         return GGUF_FILE
     raise UnknownModelError(
         f"No local model is called {name!r}; known are {', '.join(LOCAL_MODELS)}, and the path of any GGUF "
-        "file, for example 'local:/path/to/model.gguf'."
+        f"file, for example 'local:/path/to/model.gguf'.{did_you_mean(name, LOCAL_MODELS)}"
     )
 
 
@@ -378,6 +380,8 @@ def _launch(gguf: Path, facts: LocalModelFacts, settings: Mapping[str, Any]) -> 
         if settings.get(name) is not None:
             raise ConfigurationError(f"A model that runs on this machine takes no model setting {name!r}.")
     TransportSettings.from_settings(settings)
+    names = frozenset(_ServerSettings.model_fields)
+    check_setting_names(settings, OpenAIChatSettings, more=names, may_have_others=True)
     try:
         chosen = _ServerSettings.model_validate(_server_settings(settings))
     except ValidationError as error:

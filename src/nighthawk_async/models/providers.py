@@ -13,8 +13,10 @@ from ..configuration import ModelId, parse_model_id
 from ..errors import MissingCredentialError, UnknownModelError
 from ..ports import Model
 from ..runtime.model_access import needs_endpoint
+from ..suggestions import did_you_mean
 from ..wire.codec import Codec
 from ..wire.redaction import is_secret_name
+from ..wire.transport_settings import check_setting_names, checked_settings
 from .debug_log import show_log
 from .endpoint import Endpoint, check_header, is_loopback, parse_base_url, with_version
 from .http_model import HttpModel, PoolSource
@@ -72,8 +74,11 @@ def create_model(
     model_facts = find_model_facts(model_id)
     base_url = _base_url(facts, transport, known_environment)
     _check_way(parsed, facts, base_url, transport)
+    codec = create_codec(facts.protocol)
+    check_setting_names(settings, codec.settings_form, may_have_others=not _is_own_endpoint(facts, base_url))
+    checked_settings(settings, codec.settings_form)
     return HttpModel(
-        codec=create_codec(facts.protocol),
+        codec=codec,
         endpoint=_endpoint(parsed, facts, base_url, transport, known_environment),
         model_name=parsed.name,
         capabilities=overridden_capabilities(model_facts.capabilities, transport.capabilities),
@@ -92,7 +97,7 @@ def _provider_facts(model_id: ModelId) -> ProviderFacts:
         known = sorted([*PROVIDERS, _LOCAL])
         raise UnknownModelError(
             f"No provider is called {model_id.provider!r} (in {str(model_id)!r});"
-            f" known are {', '.join(known)}."
+            f" known are {', '.join(known)}.{did_you_mean(model_id.provider, known)}"
         )
     return facts
 
@@ -105,13 +110,17 @@ def _check_way(
     Other endpoints may serve anything, and a user who sets the capabilities of the model knows better.
     """
     other = find_model_facts(str(model_id)).only_through
-    is_their_own = base_url.hostname == parse_base_url(facts.base_url).hostname
-    if other and is_their_own and not settings.capabilities:
+    if other and _is_own_endpoint(facts, base_url) and not settings.capabilities:
         raise UnknownModelError(
             f"{model_id}: the provider serves this model through another protocol only; use "
             f"{other}:{model_id.name}. If that has changed, say what the model can do with the model setting "
             "capabilities, for example capabilities={'tools': True}."
         )
+
+
+def _is_own_endpoint(facts: ProviderFacts, base_url: SplitResult) -> bool:
+    """Whether a URL is that of the provider, not of another server with its protocol."""
+    return base_url.hostname == parse_base_url(facts.base_url).hostname
 
 
 def _base_url(

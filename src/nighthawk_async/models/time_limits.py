@@ -32,6 +32,7 @@ from ..errors import (
     ModelTimeoutError,
     RequestTimeoutError,
 )
+from ..suggestions import did_you_mean
 from ..types.model import ModelCapabilities, ModelPrice
 
 
@@ -68,7 +69,10 @@ def overridden_capabilities(
 def _refuse_unknown(given: Mapping[str, Any], form: type[ModelCapabilities | ModelPrice], what: str) -> None:
     known = {each.name for each in fields(form)}
     if unknown := sorted(given.keys() - known):
-        raise ConfigurationError(f"No {what} is called {unknown[0]!r}; there are {', '.join(sorted(known))}.")
+        raise ConfigurationError(
+            f"No {what} is called {unknown[0]!r}; there are {', '.join(sorted(known))}."
+            f"{did_you_mean(unknown[0], known)}"
+        )
 
 
 def _check_values(capabilities: ModelCapabilities) -> None:

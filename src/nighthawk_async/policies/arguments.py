@@ -18,6 +18,7 @@ from ..runtime.policies import Policies
 from ..runtime.policy import InnerScope, Policy, Position
 from ..runtime.step_context import StepContext
 from ..runtime.step_executor import StepExecutor, shows_named_only
+from ..suggestions import did_you_mean
 from ..types.unset import UNSET, Unset
 
 if TYPE_CHECKING:
@@ -122,7 +123,11 @@ def with_arguments(policies: Policies, arguments: PolicyArguments, inner: InnerS
         given["resilience"] = UNSET  # its fallbacks follow the executor
     for name in given:
         if name not in _SOURCES:
-            raise TypeError(f"{name!r} is not a policy; policies are: {', '.join((*_SOURCES, 'policies'))}")
+            known = (*_SOURCES, "policies")
+            raise TypeError(
+                f"{name!r} is no argument of a run or scope.{did_you_mean(name, known)} Policies are: "
+                f"{', '.join(known)}."
+            )
     for name, (module, function) in _SOURCES.items():
         if name in given and (given[name] is not UNSET or name == "resilience"):
             add = getattr(import_module(f"{__package__}.{module}"), function)

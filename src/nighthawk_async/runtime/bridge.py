@@ -1,13 +1,16 @@
 """From synchronous code into the one async implementation."""
 
+import sys
 import warnings
 from collections.abc import Callable, Coroutine
 from functools import partial
+from types import FrameType
 from typing import Any, TypeVar, TypeVarTuple, cast
 
 from anyio import from_thread
 
 from ..errors import NighthawkError
+from ..natural.tree import CLOSURE_NAMES
 from ..parallel import under_thread_deadlines
 from ..parallel.event_loop import is_loop_thread, is_worker_thread
 from ..parallel.task_current import on_foreign_loop
@@ -17,7 +20,7 @@ from .portals import portal_depth
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
-_STACKLEVEL_OF_CALL = 5  # below: run_from_sync, run_step_from_sync, the decorator, the natural function
+_PACKAGE = __name__.partition(".")[0]
 
 
 def run_from_sync(function: Callable[[*Arguments], Coroutine[Any, Any, Result]], *args: *Arguments) -> Result:
@@ -37,11 +40,21 @@ def run_from_sync(function: Callable[[*Arguments], Coroutine[Any, Any, Result]],
                 "A synchronous function was called on the thread of a running event loop and blocks it; make "
                 "it `async def`, or call it with anyio.to_thread.run_sync.",
                 RuntimeWarning,
-                stacklevel=_STACKLEVEL_OF_CALL,
+                stacklevel=_stacklevel_of_call(),
             )
     elif is_worker_thread():
         return from_thread.run(_within_deadlines(function), *args)
     return run_state.portals.call(_within_deadlines(partial(_run_on_portal, function)), *args)
+
+
+def _stacklevel_of_call() -> int:
+    """Return the stack level, for a warning, of the call of the natural function or of `step_sync`."""
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    level = 1
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
+        frame, level = frame.f_back, level + 1
+    is_natural = frame is not None and CLOSURE_NAMES[0] in frame.f_code.co_freevars
+    return level + 1 if is_natural else level
 
 
 def _within_deadlines(

@@ -129,5 +129,6 @@ def check_executor(executor: object) -> None:
     if isinstance(executor, type) or not any(callable(method) for method in methods):
         raise NighthawkError(
             f"{executor!r} is no step executor: it has neither run_step_async nor run_step, or is a class. "
-            "Use AgentStepExecutor.from_configuration(configuration=…) for a model."
+            "Give a model id such as 'openai-responses:gpt-5.4-nano', a StepExecutorConfiguration, a Model, "
+            "or an executor."
         )

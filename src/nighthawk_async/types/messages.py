@@ -5,7 +5,46 @@ The names are those of specification 8.2.2 and 8.3.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from functools import cache
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from mimetypes import MimeTypes
+
+_MEDIA_TYPES = {
+    ".flac": "audio/flac",
+    ".heic": "image/heic",
+    ".m4a": "audio/mp4",
+    ".mkv": "video/x-matroska",
+    ".ogg": "audio/ogg",
+    ".opus": "audio/opus",
+    ".wav": "audio/wav",
+    ".webp": "image/webp",
+}
+"""Media types that Python does not know in every version, or under other names than providers."""
+
+
+def guess_media_type(name: str) -> str | None:
+    """Return the media type of a file name or URL by its ending; None when it is unknown.
+
+    The same on every machine: the operating system's tables are not read.
+
+    Args:
+        name: The file name or URL.
+    """
+    return _media_type_table().guess_type(name)[0]
+
+
+@cache
+def _media_type_table() -> "MimeTypes":
+    from mimetypes import MimeTypes  # here, because few programs need it
+
+    table = MimeTypes()
+    for ending, media_type in _MEDIA_TYPES.items():
+        table.add_type(media_type, ending)
+    return table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +60,31 @@ class BinaryContent:
     data: bytes = field(repr=False)
     media_type: str
     identifier: str | None = None
+
+    @classmethod
+    def from_path(
+        cls, path: str | PathLike[str], *, media_type: str | None = None, identifier: str | None = None
+    ) -> "BinaryContent":
+        """The content of a file.
+
+        Reads the file at once: in async code, call it in a worker thread when the file may be large.
+
+        Args:
+            path: The path of the file.
+            media_type: The media type; None guesses it from the end of the file name.
+            identifier: A name by which a program may refer to the item.
+
+        Raises:
+            OSError: The file cannot be read.
+            ValueError: The media type cannot be guessed.
+        """
+        file = Path(path)
+        media_type = media_type or guess_media_type(file.name)
+        if media_type is None:
+            raise ValueError(
+                f"The media type of {file.name!r} cannot be guessed; give it, as in media_type='image/png'."
+            )
+        return cls(data=file.read_bytes(), media_type=media_type, identifier=identifier)
 
     @property
     def is_image(self) -> bool:

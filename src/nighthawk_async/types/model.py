@@ -8,8 +8,9 @@ unknown names are sent in the request's body unchanged. `wire.transport_settings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
+from annotated_types import Ge, Le
 from typing_extensions import TypedDict
 
 from .messages import Message, ProviderContent, ToolCall, ToolDefinition
@@ -54,9 +55,9 @@ class ModelSettings(TypedDict, total=False):
         idempotency_header: The header in which an endpoint takes a key that is the same for all attempts.
     """
 
-    temperature: float | None
-    top_p: float | None
-    max_tokens: int | None
+    temperature: Annotated[float, Ge(0)] | None
+    top_p: Annotated[float, Ge(0), Le(1)] | None
+    max_tokens: Annotated[int, Ge(0)] | None
     stop: str | Sequence[str] | None
     seed: int | None
     parallel_tool_calls: bool | None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from ..types.messages import MultimodalContent
-from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
+from ..types.model import ModelCapabilities, ModelEvent, ModelRequest, ModelSettings
 from .sse import ServerSentEvent
 
 MANY_WAITING_CALLS = 500
@@ -81,6 +81,11 @@ class Codec(Protocol):
     @property
     def name(self) -> str:
         """The protocol's name, as the catalog's provider rows give it."""
+        ...
+
+    @property
+    def settings_form(self) -> type[ModelSettings]:
+        """The typed dictionary of the protocol's settings, of `types.model`."""
         ...
 
     def find_refusal(self, item: MultimodalContent) -> str | None:

@@ -172,7 +172,7 @@ def response_failure(data: bytes, *, transient_types: Set[str] = frozenset()) ->
 
 
 def status_error(
-    status: int, headers: Mapping[str, str], body: bytes, *, secrets: Sequence[str] = ()
+    status: int, headers: Mapping[str, str], body: bytes, *, secrets: Sequence[str] = (), advice: str = ""
 ) -> ModelStatusError:
     """The error for an HTTP error status, with an excerpt of the provider's message.
 
@@ -181,6 +181,7 @@ def status_error(
         headers: The response's headers; names in lower case.
         body: The beginning of the response's body.
         secrets: Texts that must not appear in the message.
+        advice: Added to the message.
     """
     retry_after = retry_after_seconds(headers)
     try:
@@ -193,7 +194,7 @@ def status_error(
     if 300 <= status < 400 and (location := headers.get("location")):
         message = f"the endpoint has moved to {excerpt(location, secrets)}"
     return ModelStatusError(
-        f"HTTP {status}: {message}" if message else f"HTTP {status} without a message",
+        (f"HTTP {status}: {message}" if message else f"HTTP {status} without a message") + advice,
         status=status,
         is_transient=is_transient_status(status, headers),
         retry_after_seconds=retry_after,

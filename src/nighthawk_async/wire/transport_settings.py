@@ -3,6 +3,7 @@
 The latter are never part of a request's body.
 """
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from math import isfinite
@@ -11,6 +12,7 @@ from typing import Any, cast
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from ..errors import ConfigurationError
+from ..suggestions import closest
 
 TRANSPORT_SETTINGS = frozenset(
     {
@@ -62,6 +64,42 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
         else:
             merged[name] = value
     return merged
+
+
+def check_setting_names(
+    settings: Mapping[str, Any],
+    form: type[Any],
+    *,
+    may_have_others: bool,
+    more: frozenset[str] = frozenset(),
+) -> None:
+    """Check the names of settings for spelling mistakes.
+
+    A name that resembles none of the known ones is accepted: an endpoint may have settings that the library
+    does not know.
+
+    Args:
+        settings: Settings of a model.
+        form: The typed dictionary of the protocol, of `types.model`.
+        may_have_others: Whether the endpoint is another server than the provider's own, and may really have a
+            setting of a similar name: then there is a warning.
+        more: Further known names.
+
+    Raises:
+        ConfigurationError: A name is unknown, and resembles a known one.
+    """
+    known = frozenset(form.__optional_keys__) | more
+    for name in settings:
+        found = None if name in known else closest(str(name), known)
+        if found is None:
+            continue
+        message = (
+            f"Model setting {name!r} is not known. Did you mean {found!r}? What only the server knows can be "
+            "given through extra_body."
+        )
+        if not may_have_others:
+            raise ConfigurationError(message)
+        warnings.warn(message, UserWarning, stacklevel=2)
 
 
 _OPEN = ConfigDict(extra="allow", hide_input_in_errors=True)

@@ -23,6 +23,29 @@ pytestmark = pytest.mark.anyio
 AT_ONCE = Restart(backoff_seconds=0, jitter_seconds=0)
 
 
+class Desk(Actor):
+    def __init__(self, place: str, number: int = 0) -> None:
+        self.place = place
+        self.number = number
+
+    async def where(self) -> tuple[str, int]:
+        return self.place, self.number
+
+    async def fail(self) -> None:
+        raise LookupError("lost")
+
+
+async def test_arguments_of_the_actor_follow_its_class() -> None:
+    async with Supervisor() as supervisor:
+        desk = supervisor.start_actor("desk", Desk, "front", 2, restart=AT_ONCE)
+        assert await desk.ask(Desk.where) == ("front", 2)
+        with pytest.raises(LookupError):
+            await desk.ask(Desk.fail)
+        assert await desk.ask(Desk.where) == ("front", 2)  # a new instance with the same arguments
+        with pytest.raises(TypeError, match="callable"):
+            supervisor.start_actor("other", "Desk", "front")  # type: ignore[arg-type]
+
+
 async def test_a_crashed_actor_gets_a_new_instance_and_its_askers_notice_one_error() -> None:
     log: list[str] = []
     async with Supervisor() as supervisor:

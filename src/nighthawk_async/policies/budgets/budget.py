@@ -1,19 +1,15 @@
 """`budget`: what may be spent in a run, a scope, a function or a step."""
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from contextvars import ContextVar
 from dataclasses import replace
 from decimal import Decimal
-from functools import wraps
-from types import CoroutineType
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from ...catalog.request_cost import Prices
 from ...errors import NighthawkError
-from ...parallel import is_async_callable
-from ...runtime.awaitable import is_awaitable
+from ...runtime.call_wrapping import wrap_calls
 from ...runtime.environment import get_environment, using_environment
 from ...runtime.policies import Policies
 from ...runtime.policy import InnerScope
@@ -21,59 +17,6 @@ from ...types.usage import Usage
 from .account import BudgetAccount
 from .policy import with_accounts, with_step_terms
 from .terms import BudgetAmounts, BudgetLimits, BudgetTerms, OnExceeded, checked_terms
-
-
-def budgeted(function: Any, fresh: Callable[[], AbstractContextManager[object]]) -> Any:
-    """A function that does the same, each call within a budget of its own.
-
-    Args:
-        function: The function, async or not; a static or class method stays one.
-        fresh: Gives the budget of a call.
-
-    Raises:
-        TypeError: It cannot be called, or it is a generator, which hands out values while it runs.
-    """
-    if isinstance(function, staticmethod | classmethod):
-        method = cast("Any", function)
-        return type(method)(budgeted(method.__func__, fresh))
-    if not callable(function):
-        raise TypeError(f"A budget is for a function, not for {function!r}.")
-    for each in (function, inspect.getattr_static(type(function), "__call__", None)):
-        if inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each):
-            raise TypeError(
-                f"A budget cannot be for the generator {function!r}: use it where that is consumed."
-            )
-    return (_async_call if is_async_callable(function) else _call)(function, fresh)
-
-
-def _async_call(
-    function: Callable[..., Any], fresh: Callable[[], AbstractContextManager[object]]
-) -> Callable[..., Any]:
-    @wraps(function)
-    async def call(*args: Any, **kwargs: Any) -> Any:
-        with fresh():
-            return await function(*args, **kwargs)
-
-    return call
-
-
-def _call(
-    function: Callable[..., Any], fresh: Callable[[], AbstractContextManager[object]]
-) -> Callable[..., Any]:
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        with fresh():
-            result = function(*args, **kwargs)
-        if is_awaitable(result):  # it would be awaited outside of the budget
-            if isinstance(result, CoroutineType):
-                cast("CoroutineType[Any, Any, Any]", result).close()
-            raise TypeError(
-                f"{function!r} is not `async def` but gave an awaitable: a budget cannot hold for it."
-            )
-        return result
-
-    return call
-
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -312,7 +255,7 @@ class Budget:
         Raises:
             TypeError: It cannot be called, or it is a generator, which hands out values while it runs.
         """
-        return cast("Callable[Parameters, Result]", budgeted(function, self.fresh))
+        return cast("Callable[Parameters, Result]", wrap_calls(function, self.fresh, subject="A budget"))
 
 
 def with_budget(policies: Policies, budget: Budget | None, inner: InnerScope) -> Policies:

@@ -24,6 +24,7 @@ from ...types.model import (
     ModelCapabilities,
     ModelEvent,
     ModelRequest,
+    ModelSettings,
     NamedToolChoice,
     ToolChoice,
 )
@@ -221,6 +222,7 @@ class AnthropicCodec:
     """Speaks Anthropic Messages. See `wire.codec.Codec`."""
 
     name = PROTOCOL_NAME
+    settings_form: type[ModelSettings] = AnthropicSettings
 
     def find_refusal(self, item: MultimodalContent) -> str | None:
         """Return the reason why the protocol cannot carry a media item; see `wire.codec.Codec`."""

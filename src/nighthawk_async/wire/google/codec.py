@@ -17,7 +17,14 @@ from urllib.parse import quote
 
 from ...errors import ConfigurationError
 from ...types.messages import MultimodalContent, ToolDefinition
-from ...types.model import GoogleSettings, ModelCapabilities, ModelEvent, ModelRequest, NamedToolChoice
+from ...types.model import (
+    GoogleSettings,
+    ModelCapabilities,
+    ModelEvent,
+    ModelRequest,
+    ModelSettings,
+    NamedToolChoice,
+)
 from ..codec import STREAM_HEADERS, UNKNOWN_CAPABILITIES, EncodedRequest
 from ..request_json import check_tool_choice, request_json
 from ..transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings
@@ -417,6 +424,7 @@ class GoogleCodec:
     """Speaks the Gemini API. See `wire.codec.Codec`."""
 
     name = PROTOCOL
+    settings_form: type[ModelSettings] = GoogleSettings
 
     def find_refusal(self, item: MultimodalContent) -> str | None:
         """Return the reason why the protocol cannot carry a media item; see `wire.codec.Codec`."""

@@ -16,7 +16,6 @@ name at its end.
 
 import base64
 from collections.abc import Iterable, Mapping
-from mimetypes import MimeTypes
 from typing import Any
 
 from ...errors import UnsupportedContentError
@@ -32,6 +31,7 @@ from ...types.messages import (
     UploadedFile,
     UserContent,
     UserMessage,
+    guess_media_type,
 )
 from ..media import WEB_SCHEMES, bare_media_type, describe_media, has_scheme
 from ..request_json import NO_TEXT, arguments_object
@@ -42,8 +42,6 @@ _SCHEMES = WEB_SCHEMES | {"gs"}
 
 # Multimodal function responses, in the provider's documentation of function calling.
 _RESPONSE_MEDIA_TYPES = frozenset({"application/pdf", "image/jpeg", "image/png", "image/webp", "text/plain"})
-
-_guess_media_type = MimeTypes().guess_type
 
 
 def find_refusal(item: MultimodalContent) -> str | None:
@@ -118,7 +116,7 @@ def _file_data(uri: str, media_type: str | None) -> dict[str, Any]:
 def _guessed_type(url: str) -> str | None:
     """The media type implied by the file name at the end of a URL, if any."""
     path = url.partition("#")[0].partition("?")[0].partition("://")[2].partition("/")[2]
-    return _guess_media_type(path)[0]
+    return guess_media_type(path)
 
 
 PROTOCOL = "google"

@@ -15,6 +15,7 @@ from ...types.model import (
     ModelCapabilities,
     ModelEvent,
     ModelRequest,
+    ModelSettings,
     NamedToolChoice,
     OpenAIChatSettings,
     ResponseFormat,
@@ -138,6 +139,7 @@ class OpenAIChatCodec:
     """Speaks Chat Completions. See `wire.codec.Codec`."""
 
     name = PROTOCOL
+    settings_form: type[ModelSettings] = OpenAIChatSettings
 
     def find_refusal(self, item: MultimodalContent) -> str | None:
         """Return the reason why the protocol cannot carry a media item; see `wire.codec.Codec`."""

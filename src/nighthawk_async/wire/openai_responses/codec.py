@@ -13,6 +13,7 @@ from ...types.model import (
     ModelCapabilities,
     ModelEvent,
     ModelRequest,
+    ModelSettings,
     NamedToolChoice,
     OpenAIResponsesSettings,
     ResponseFormat,
@@ -150,6 +151,7 @@ class OpenAIResponsesCodec:
     """Speaks OpenAI Responses. See `wire.codec.Codec`."""
 
     name = PROTOCOL
+    settings_form: type[ModelSettings] = OpenAIResponsesSettings
 
     def find_refusal(self, item: MultimodalContent) -> str | None:
         """Return the reason why the protocol cannot carry a media item; see `wire.codec.Codec`."""

@@ -1,0 +1,86 @@
+"""Step executors from what a program names: a model id, a configuration, a model object or an executor."""
+
+from typing import TypeAlias, cast
+
+from ..configuration import StepExecutorConfiguration, parse_model_id
+from ..errors import UnknownModelError
+from ..ports import Model
+from ..runtime.step_executor import ConfigurableStepExecutor, StepExecutor, check_executor
+
+ExecutorChoice: TypeAlias = str | StepExecutorConfiguration | Model | StepExecutor
+"""A model id, a configuration, a model object or an executor."""
+
+
+def chosen_executor(choice: ExecutorChoice) -> StepExecutor:
+    """Return the executor of a run.
+
+    Args:
+        choice: A model id, `provider:model`; a configuration; a model object; or an executor, which is
+            returned as it is.
+
+    Raises:
+        UnknownModelError: There is no such provider or model.
+        MissingCredentialError: The provider's API key is not set.
+        ConfigurationError: A setting is wrong, or the model object cannot do what the defaults ask for.
+        NighthawkError: It is none of these.
+    """
+    if isinstance(choice, str):
+        choice = StepExecutorConfiguration(model=checked_model_id(choice))
+    if not isinstance(choice, StepExecutorConfiguration) and not _is_model(choice):
+        check_executor(choice)
+        return cast("StepExecutor", choice)
+    from .agent import AgentStepExecutor  # here, because an executor of the program's own needs no agent
+
+    if isinstance(choice, StepExecutorConfiguration):
+        return AgentStepExecutor.from_configuration(choice)
+    return AgentStepExecutor.from_model(cast("Model", choice))
+
+
+def chosen_inner_executor(choice: ExecutorChoice, current: StepExecutor) -> StepExecutor:
+    """Return the executor of a function or scope inside a run.
+
+    A model id or a configuration changes the configuration of the run's executor. An executor that was made
+    from a model or agent object keeps it, as in a scope with another configuration: so a test runs every
+    function on its scripted model, whatever model the function is declared with.
+
+    Args:
+        choice: See `chosen_executor`. With a model id, everything but the model stays as configured, except
+            for settings of one model or provider, keys among them.
+        current: The executor of the run or scope.
+
+    Raises:
+        ConfigurationError: The model cannot be had; see `chosen_executor`.
+        NighthawkError: It is none of these.
+    """
+    if not isinstance(choice, str | StepExecutorConfiguration):
+        return chosen_executor(choice)
+    if isinstance(choice, str):
+        checked_model_id(choice)
+    if not isinstance(current, ConfigurableStepExecutor):
+        return current
+    if isinstance(choice, StepExecutorConfiguration):
+        return current.with_configuration(choice)
+    from ..policies.attempts.resilience import executors_for, model_of  # here, because few functions need it
+
+    return current if model_of(current) is None else executors_for(current, (choice,))[choice]
+
+
+def checked_model_id(text: str) -> str:
+    """Return a text that is a model id.
+
+    Raises:
+        UnknownModelError: It is none.
+    """
+    try:
+        parse_model_id(text)
+    except UnknownModelError as error:
+        raise UnknownModelError(f"{text!r} is no step executor and no model id: {error}") from None
+    return text
+
+
+def _is_model(choice: object) -> bool:
+    return (
+        isinstance(choice, Model)
+        and not hasattr(choice, "run_step")
+        and not hasattr(choice, "run_step_async")
+    )

@@ -1,6 +1,7 @@
 """Marks of executions on errors and log records."""
 
 import logging
+import sys
 
 from ..errors import NighthawkError
 from ..types.execution import OUTSIDE_RUNS, ExecutionRef
@@ -16,6 +17,22 @@ def mark_with_execution(error: BaseException | None, execution_ref: ExecutionRef
     """
     if isinstance(error, NighthawkError) and error.execution_id is None:
         error.execution_id = execution_ref.execution_id
+
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+def hide_frames_from_pytest() -> None:
+    """Leave the frames of the library out of the tracebacks that pytest shows, except when debugging.
+
+    Called when a step has failed: then all modules that its traceback leads through are loaded. pytest's
+    `--full-trace` shows them all the same.
+    """
+    if "_pytest" not in sys.modules or logging.getLogger("nighthawk").isEnabledFor(logging.DEBUG):
+        return
+    for name, module in tuple(sys.modules.items()):
+        if name.partition(".")[0] == _PACKAGE:
+            vars(module).setdefault("__tracebackhide__", True)
 
 
 class _Marks(logging.Filter):

@@ -29,7 +29,7 @@ from .awaitable import is_awaitable
 from .bridge import run_from_sync
 from .conclude import StepResult
 from .environment import Environment, get_environment, using_environment
-from .execution_marks import mark_with_execution
+from .execution_marks import hide_frames_from_pytest, mark_with_execution
 from .inspection import make_inspector
 from .nesting import begins_stretch, current_depth, in_own_task, too_deep
 from .partial_delivery import delivery_of
@@ -117,6 +117,7 @@ async def _carry_out_once(
             outcome, result = await observed.carry_out(_around_waiting(outer.policies, work))
         except Exception as error:
             mark_with_execution(error, execution_ref)
+            hide_frames_from_pytest()
             raise
         mark_with_execution(result.exception, execution_ref)
         observed.end(outcome, result)

@@ -4,6 +4,7 @@ import anyio.to_thread
 import pytest
 
 import nighthawk_async as nh
+from nighthawk_async.resilience import Baseline, InvalidPolicyError
 from nighthawk_async.testing import (
     CallbackExecutor,
     ModelReply,
@@ -255,3 +256,40 @@ class TestScopeAsDecorator:
             @nh.scope()
             def numbers():
                 yield 1
+
+
+class TestFallbackModelsWithSettingsOfTheirOwn:
+    async def test_each_has_its_own_key_settings_and_limits(self) -> None:
+        @nh.natural_function
+        async def act() -> None:
+            """natural
+            Do it.
+            """
+
+        busy = ModelReply(status=503, error={"message": "busy"})
+        async with ModelServer([busy, busy, ModelReply(tool_calls=(PASS,))]) as server:
+
+            def configuration(name: str, key: str, **more: object) -> nh.StepExecutorConfiguration:
+                settings = {"base_url": server.base_url, "api_key": key, "max_retries": 0, **more}
+                return nh.StepExecutorConfiguration(model=f"openai-chat:{name}", model_settings=settings)
+
+            spares = [configuration("first", "b"), configuration("third", "c", temperature=0.5)]
+            async with nh.run(configuration("first", "a"), resilience=Baseline(fallback_models=spares)):
+                await act()
+            sent = [(each.body["model"], each.headers["authorization"]) for each in server.requests]
+        assert sent == [("first", "Bearer a"), ("first", "Bearer b"), ("third", "Bearer c")]
+        assert [each.body.get("temperature") for each in server.requests] == [None, None, 0.5]
+
+    def test_bad_ones(self) -> None:
+        with pytest.raises(
+            InvalidPolicyError, match="model ids, texts, or a StepExecutorConfiguration, not 3"
+        ):
+            Baseline(fallback_models=[3])  # type: ignore[list-item]
+        same = nh.StepExecutorConfiguration(model="openai-chat:a")
+        with pytest.raises(InvalidPolicyError, match="more than once"):
+            Baseline(fallback_models=[same, same])
+
+    async def test_an_executor_that_keeps_its_model_has_no_others(self) -> None:
+        spare = nh.StepExecutorConfiguration(model="openai-chat:a")
+        with pytest.raises(nh.ConfigurationError, match="keeps it"):
+            nh.run(ScriptedModel([]), resilience=Baseline(fallback_models=[spare]))

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, TypeVarTuple, get_args
+from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, TypeVarTuple, cast, get_args
 
 import anyio
 
@@ -252,7 +252,8 @@ class Supervisor:
             ValueError: The capacity is not at least 1.
         """
         self._driver.check_running()
-        core = make_core(partial(make, *args) if args else make, name=name, capacity=capacity)
+        make_alone = partial(make, *args) if args else cast("Callable[[], Instance]", make)
+        core = make_core(make_alone, name=name, capacity=capacity)
         self._driver.add(name, restart or Restart(), ActorRunner(core))
         return ActorHandle(core)
 

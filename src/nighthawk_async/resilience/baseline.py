@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from ..configuration import parse_model_id
+from ..configuration import StepExecutorConfiguration, parse_model_id
 from ..policies.attempts.resilience import StepBaseline
 from .errors import InvalidPolicyError
 from .retrying import Retrying
@@ -36,9 +36,10 @@ class Baseline(StepBaseline):
         retries: The number of further attempts with the same model, or an object made by `retrying` for full
             control: `retrying(attempts=5, on=OSError, wait=1, on_retry=log)`. None for no change, 0 for
             never.
-        fallback_models: The model ids to go on with, in order, each with attempts of its own, after a step
-            that failed (`ExecutionError`) or any `ModelError`. The configured model is left out. The
-            executors of all models are made together with the run or scope, with everything else as
+        fallback_models: The models to go on with, in order, each with attempts of its own, after a step that
+            failed (`ExecutionError`) or any `ModelError`: model ids, or a `StepExecutorConfiguration` for a
+            model with its own settings, keys and limits. The configured model's id is left out. The
+            executors of all models are made together with the run or scope; for ids, everything else is as
             configured, as by `ensemble`. None for no change; empty for no other model. Inside, an executor
             that takes no configuration keeps its model.
 
@@ -49,7 +50,7 @@ class Baseline(StepBaseline):
 
     timeout: float | None = None
     retries: int | Retrying | None = None
-    fallback_models: Sequence[str] | None = None
+    fallback_models: Sequence[str | StepExecutorConfiguration] | None = None
 
     def __post_init__(self) -> None:
         if self.timeout is not None and not checked_seconds("timeout", self.timeout):
@@ -67,14 +68,17 @@ def _check_retries(retries: object) -> None:
         )
 
 
-def _checked_models(models: object) -> tuple[str, ...]:
+def _checked_models(models: object) -> tuple[str | StepExecutorConfiguration, ...]:
     if isinstance(models, str) or not isinstance(models, Sequence):
         raise InvalidPolicyError(f"fallback_models is a sequence of model ids, not {models!r}")
-    ids = tuple(cast("Sequence[object]", models))
-    for model in ids:
-        if not isinstance(model, str):
-            raise InvalidPolicyError(f"fallback_models has model ids, texts, not {model!r}")
-        parse_model_id(model)
-    if len(set(ids)) < len(ids):
-        raise InvalidPolicyError(f"fallback_models has a model more than once: {ids!r}")
-    return cast("tuple[str, ...]", ids)
+    choices = tuple(cast("Sequence[object]", models))
+    for choice in choices:
+        if isinstance(choice, str):
+            parse_model_id(choice)
+        elif not isinstance(choice, StepExecutorConfiguration):
+            raise InvalidPolicyError(
+                f"fallback_models has model ids, texts, or a StepExecutorConfiguration, not {choice!r}"
+            )
+    if any(choice in choices[:index] for index, choice in enumerate(choices)):
+        raise InvalidPolicyError(f"fallback_models has a model more than once: {choices!r}")
+    return cast("tuple[str | StepExecutorConfiguration, ...]", choices)

@@ -224,6 +224,17 @@ def executors_for(executor: StepExecutor, models: Iterable[str]) -> dict[str, St
         ConfigurationError: The executor takes no configuration, keeps its model regardless of the
             configuration, or a model is not available.
     """
+    check_model_can_change(executor)
+    configurable = cast("ConfigurableStepExecutor", executor)
+    return {model: _executor_for(model, configurable) for model in models}
+
+
+def check_model_can_change(executor: StepExecutor) -> None:
+    """Check that an executor can have another model.
+
+    Raises:
+        ConfigurationError: It takes no configuration, or keeps its model regardless of the configuration.
+    """
     if not isinstance(executor, ConfigurableStepExecutor):
         raise ConfigurationError(
             f"{type(executor).__name__} takes no StepExecutorConfiguration, so it can have no other model; "
@@ -234,7 +245,6 @@ def executors_for(executor: StepExecutor, models: Iterable[str]) -> dict[str, St
             "The executor was made of a model or an agent object and keeps it, whatever its configuration "
             "says; use one made with AgentStepExecutor.from_configuration."
         )
-    return {model: _executor_for(model, executor) for model in models}
 
 
 def model_of(executor: StepExecutor) -> str | None:
@@ -306,12 +316,12 @@ class StepBaseline:
     Args:
         timeout: The time limit of one attempt at a step, in seconds.
         retries: The number of further attempts, or their policy.
-        fallback_models: The models to try after that.
+        fallback_models: The models to try after that: ids, or configurations.
     """
 
     timeout: float | None = None
     retries: int | StepRetries | None = None
-    fallback_models: Sequence[str] | None = None
+    fallback_models: Sequence[str | StepExecutorConfiguration] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -319,12 +329,17 @@ class FallbackModel:
     """A model to fall back to.
 
     Args:
-        model: Its id.
+        choice: Its id, or a configuration.
         executor: The executor of steps with it.
     """
 
-    model: str
+    choice: str | StepExecutorConfiguration
     executor: StepExecutor
+
+    @property
+    def model(self) -> str:
+        """Its id."""
+        return self.choice if isinstance(self.choice, str) else self.choice.model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -411,7 +426,9 @@ def _on_retry(retries: int | StepRetries) -> Callable[[Any], object] | None:
 
 
 def _fallbacks(
-    enclosing: StepResilience, given: Sequence[str] | None, executor: StepExecutor
+    enclosing: StepResilience,
+    given: Sequence[str | StepExecutorConfiguration] | None,
+    executor: StepExecutor,
 ) -> tuple[FallbackModel, ...]:
     if given is not None:
         return _made(given, executor)
@@ -419,12 +436,18 @@ def _fallbacks(
         return enclosing.fallbacks
     if model_of(executor) is None:
         return ()  # the executor keeps its model, as the scope wants
-    return _made((each.model for each in enclosing.fallbacks), executor)
+    return _made((each.choice for each in enclosing.fallbacks), executor)
 
 
-def _made(models: Iterable[str], executor: StepExecutor) -> tuple[FallbackModel, ...]:
-    others = [model for model in models if model != model_of(executor)]
-    if not others:
-        return ()
-    executors = executors_for(executor, others)
-    return tuple(FallbackModel(model=model, executor=executors[model]) for model in others)
+def _made(
+    choices: Iterable[str | StepExecutorConfiguration], executor: StepExecutor
+) -> tuple[FallbackModel, ...]:
+    others = [choice for choice in choices if choice != model_of(executor)]
+    return tuple(FallbackModel(choice=choice, executor=_chosen(choice, executor)) for choice in others)
+
+
+def _chosen(choice: str | StepExecutorConfiguration, executor: StepExecutor) -> StepExecutor:
+    if isinstance(choice, str):
+        return executors_for(executor, (choice,))[choice]
+    check_model_can_change(executor)
+    return cast("ConfigurableStepExecutor", executor).with_configuration(choice)

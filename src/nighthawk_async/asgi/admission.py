@@ -1,8 +1,8 @@
 """Admission of requests: running, waiting, refused.
 
-Deciding never waits; only a turn that was not given at once is waited for. Requests are let in in the order
-in which they came, or, where it is known which client they are from, one of each client in turn. When the
-queue is full, the client with the most that wait gives its newest place up to one with fewer.
+Decisions are synchronous; only a request in the queue waits. Requests are admitted in the order in which they
+came, or, where their clients are known, one of each client in turn. When the queue is full and a client with
+fewer requests comes, the client with the most waiting requests loses its newest slot.
 """
 
 from collections import Counter, OrderedDict, deque
@@ -16,10 +16,10 @@ from .problems import QUEUE_FULL, SHUTTING_DOWN, TOO_MANY_OF_CLIENT, Problem
 
 
 class RefusedError(PicklableError):
-    """A request is not let in.
+    """A request is refused.
 
     Args:
-        problem: The problem that its client is told.
+        problem: The problem that is reported to its client.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -28,7 +28,7 @@ class RefusedError(PicklableError):
 
 
 class Turn:
-    """The place of a request, in progress or waiting. `Admission.ask` gives it."""
+    """The slot of a request, in progress or waiting; returned by `Admission.ask`."""
 
     __slots__ = ("_decided", "client", "is_admitted", "problem")
 
@@ -39,10 +39,10 @@ class Turn:
         self._decided: anyio.Event | None = None
 
     def decide(self, problem: Problem | None = None) -> None:
-        """Let it in, or refuse it.
+        """Admit it, or refuse it.
 
         Args:
-            problem: Why it is refused; None when it is not.
+            problem: The reason for refusing it; None to admit it.
         """
         self.problem = problem
         self.is_admitted = problem is None
@@ -50,27 +50,27 @@ class Turn:
             self._decided.set()
 
     async def wait(self) -> None:
-        """Wait until it is let in.
+        """Wait until it is admitted.
 
         Raises:
-            RefusedError: It is not.
+            RefusedError: It was refused.
         """
         if not self.is_admitted and self.problem is None:
             self._decided = anyio.Event()
             await self._decided.wait()
             if self.problem is not None:
-                await checkpoint_if_cancelled()  # the end of the request goes before the answer
+                await checkpoint_if_cancelled()  # a cancelled request takes precedence over the refusal
         if self.problem is not None:
             raise RefusedError(self.problem)
 
 
 class Admission:
-    """Lets requests in.
+    """Admits requests.
 
     Args:
-        max_concurrent: The greatest number in progress; None for any number.
-        max_queued: The greatest number that waits.
-        max_per_client: The greatest number of one client in progress and waiting; None for any number.
+        max_concurrent: The maximum number in progress; None for no limit.
+        max_queued: The maximum number that waits.
+        max_per_client: The maximum number of one client in progress and waiting; None for no limit.
     """
 
     def __init__(self, *, max_concurrent: int | None, max_queued: int, max_per_client: int | None) -> None:
@@ -81,29 +81,29 @@ class Admission:
         self._of_client: Counter[str] = Counter()
         self._is_open = True
         self.in_progress = 0
-        """How many are in progress."""
+        """The number in progress."""
         self.queued = 0
-        """How many wait."""
+        """The number that waits."""
 
     def open(self) -> None:
-        """Let requests in again."""
+        """Admit requests again."""
         self._is_open = True
 
     def close(self) -> None:
-        """Let nobody in any more, and refuse all who wait."""
+        """Admit no more requests, and refuse all that wait."""
         self._is_open = False
         lines, self._lines, self.queued = self._lines, OrderedDict(), 0
         for turn in (turn for line in lines.values() for turn in line):
             turn.decide(SHUTTING_DOWN)
 
     def ask(self, client: str | None) -> Turn:
-        """Take a place, in progress or in the queue; `leave` gives it back.
+        """Take a slot, in progress or in the queue; `leave` frees it.
 
         Args:
             client: The client of the request; None when it is unknown.
 
         Raises:
-            RefusedError: There is none.
+            RefusedError: No slot is free.
         """
         if not self._is_open:
             raise RefusedError(SHUTTING_DOWN)
@@ -122,10 +122,10 @@ class Admission:
         return turn
 
     def leave(self, turn: Turn) -> None:
-        """Give a place back, whether it was waited for in vain or not.
+        """Free a slot, also one that was never admitted.
 
         Args:
-            turn: The place.
+            turn: The slot.
         """
         if turn.client is not None:
             self._of_client[turn.client] -= 1
@@ -151,13 +151,13 @@ class Admission:
             self.queued -= 1
             self._let_in(line.popleft())
             if line:
-                self._lines[client] = line  # at the end: the others come first
+                self._lines[client] = line  # last: the other clients come first
 
     def _make_room(self, client: str | None) -> bool:
-        """Refuse the newest of the client with the most that wait; gives whether there was one with more."""
+        """Refuse the newest request of the client with the most waiting; return False when none has more."""
         longest = max(self._lines.values(), key=len, default=None)
         if longest is None or len(longest) <= len(self._lines.get(client, ())) + 1:
-            return False  # the one that comes would only have what the other had
+            return False  # the newcomer would only take the other's share
         turn = longest[-1]
         self._remove(turn)
         turn.decide(QUEUE_FULL)

@@ -1,6 +1,7 @@
-"""`stream_response`, `stream_node`: what goes on and what comes of it as server-sent events.
+"""`stream_response`, `stream_node`: progress and results as server-sent events.
 
-Requests for the progress of a call: one begins it, others come back to it.
+`CallStreams` answers requests for the progress of a call: one request begins the call, others resume its
+stream.
 """
 
 import sys
@@ -26,7 +27,7 @@ from .work import ActiveRequest, find_request
 
 
 class CallStreams:
-    """Answers requests with the progress of a call, which each of them begins unless it comes back.
+    """Answers requests with the progress of a call; each request begins the call unless it resumes a stream.
 
     Args:
         call: The call.
@@ -44,9 +45,9 @@ class CallStreams:
             client: The request.
 
         Raises:
-            NighthawkError: Clients may come back and no middleware is there.
-            Exception: An error of the call before anything has begun, and later one that is none of the
-                library's own errors, after the client was told.
+            NighthawkError: Clients may resume and there is no middleware.
+            Exception: An error of the call before anything has begun; later, one that is not an error of the
+                library, after it was reported to the client.
         """
         if client.request is None and self._settings.resume_seconds:
             raise NighthawkError("resume_seconds needs NighthawkMiddleware around the application")
@@ -90,14 +91,14 @@ class CallStreams:
             await client.answer(HTTPStatus.NO_CONTENT)
             return
         delivery = client.delivery(stream)
-        # The call ends with the service too, which is then told.
+        # The service also ends the call; the stream then reports that.
         delivery.on_disconnect = lambda: request.work.end_reason == "shut_down"
         stream.attach(delivery, seen=number)
         await delivery.carry_out()
 
     @contextmanager
     def _keeping(self, stream: LiveStream, request: ActiveRequest | None) -> Generator[None, None, None]:
-        """Let clients come back."""
+        """Allow clients to resume the stream."""
         seconds = self._settings.resume_seconds
         if request is None or not seconds:
             yield
@@ -106,7 +107,7 @@ class CallStreams:
             yield
 
     async def _wait_for_reader(self, stream: LiveStream) -> None:
-        """Wait for the end, or until nobody has read for too long. Nobody can come back who has got no id."""
+        """Wait for the end, or until no client has read for too long. Clients without an id cannot resume."""
         while not stream.is_ended and stream.is_known:
             if stream.reader is not None:
                 await stream.wait_for_change()
@@ -119,7 +120,7 @@ class CallStreams:
 
 
 def find_response_class(own: type) -> type:
-    """A class of one's own, or the one that is Starlette's response too when Starlette is loaded.
+    """Return the given class, or one that is also Starlette's response when Starlette is loaded.
 
     Args:
         own: The class. Its `raw_headers` are the headers, as in Starlette.
@@ -133,7 +134,7 @@ def find_response_class(own: type) -> type:
 def _join(own: type, base: type) -> type:
     async def serve(self: Any, scope: Any, receive: Any, send: Any) -> None:
         await cast("Any", own).__call__(self, scope, receive, send)
-        if self.background is not None:  # what FastAPI's endpoints have put off
+        if self.background is not None:  # background tasks of FastAPI's endpoints
             await self.background()
 
     members = {
@@ -151,16 +152,16 @@ _END = "end"
 
 
 class NodeStreams:
-    """Answers requests with how a node goes on.
+    """Answers requests with the progress of a node.
 
     Args:
         tree: The tree.
         node_id: The id of the node.
-        min_interval_seconds: The least time between two looks at news, in seconds.
-        reveals_internals: Whether clients are told what is the service's own too.
+        min_interval_seconds: The minimum time between two updates, in seconds.
+        reveals_internals: Whether clients also receive internal data of the service.
 
     Raises:
-        NodeNotFoundError: There is no such node, or no more.
+        NodeNotFoundError: There is no such node, or it was dropped.
     """
 
     def __init__(
@@ -179,7 +180,7 @@ class NodeStreams:
             client: The request.
 
         Raises:
-            NodeNotFoundError: The node is no longer kept.
+            NodeNotFoundError: The node was dropped.
         """
         if client.seen.endswith(f".{_END}"):
             await client.answer(HTTPStatus.NO_CONTENT)
@@ -212,7 +213,7 @@ async def _publish(stream: LiveStream, changes: AsyncIterator[NodeView]) -> None
 
 
 def _end_with_request(stream: LiveStream, client: StreamClient) -> bool:
-    """The client seems to have left; gives whether it is there, but its request is to end."""
+    """Handle a disconnect: return True when the request must end although its client may be there."""
     problem = None if client.request is None else client.request.work.problem
     if problem is not None and not stream.is_ended:
         stream.end(problem_event(problem, request_id=client.request_id))
@@ -235,7 +236,8 @@ class StreamResponse:
 
     Args:
         source: The source of the events.
-        heartbeat_seconds: After how many seconds without an event a comment is sent; None for never.
+        heartbeat_seconds: The number of seconds without an event after which a comment is sent; None for
+            never.
 
     Attributes:
         raw_headers: The headers of the response.
@@ -253,14 +255,14 @@ class StreamResponse:
 
         Args:
             scope: The scope of ASGI: the request.
-            receive: Gives the next message of the server.
-            send: Takes the messages for the server.
+            receive: Receives the next message of the server.
+            send: Sends messages to the server.
 
         Raises:
-            NighthawkError: It is no HTTP request, clients may come back and no middleware is there, or the
-                node is no longer kept.
-            Exception: An error of the call before anything has begun, and later one that is none of the
-                library's own errors, after the client was told.
+            NighthawkError: It is not an HTTP request, clients may resume and there is no middleware, or the
+                node was dropped.
+            Exception: An error of the call before anything has begun; later, one that is not an error of the
+                library, after it was reported to the client.
         """
         if scope["type"] != "http":
             raise NighthawkError("event streams answer HTTP requests")
@@ -290,48 +292,48 @@ def stream_response(
     tell_internals: bool = False,
     name: str = "stream",
 ) -> StreamResponse:
-    """Answer with a stream of server-sent events: how a call goes on, and at last its result.
+    """Respond with a stream of server-sent events: the progress of a call, and at last its result.
 
         async def endpoint(request):
             ticket = await request.json()
             return stream_response(lambda: triage(ticket))
 
-    What this returns is an ASGI application. Starlette, FastAPI and Litestar take it as the response of an
-    endpoint; elsewhere it is called with the three arguments of ASGI. The call is carried out when the
-    request is served, below a node of its own, and ends when the client leaves.
+    The return value is an ASGI application. Starlette, FastAPI and Litestar accept it as the response of an
+    endpoint; elsewhere, call it with the three arguments of ASGI. The call runs when the request is served,
+    below its own node, and ends when the client leaves.
 
-    The data of an event is JSON. `step` tells of a node of the task tree that has begun or changed;
-    `partial` tells the values of a step so far, while its model's answer streams; `text`, `reasoning`,
-    `tool_call`, `tool_result`, `message` and `note` go on with its transcript; `usage` tells what it has
-    consumed; `dropped` and `cut` tell what is no longer kept. The last event is `result`, whose `value` is
-    what the call has returned, or `error`, a problem as `find_problem` gives it. An error that is raised
-    before anything has begun, within a second, is raised here instead, so that it becomes a status like that
-    of any endpoint.
+    The data of an event is JSON. `step` reports a node of the task tree that has begun or changed; `partial`
+    reports the values of a step so far, while its model's answer streams; `text`, `reasoning`, `tool_call`,
+    `tool_result`, `message` and `note` append to its transcript; `usage` reports its usage; `dropped` and
+    `cut` report data that is no longer kept. The last event is `result`, whose `value` is the return value of
+    the call, or `error`, a problem as `find_problem` returns it. An error that is raised within a second,
+    before anything has begun, is raised here instead, so that it becomes a status as in any endpoint.
 
-    A client that reads slowly misses nothing and holds nothing up: it is told the differences between what it
-    knows and what is newest when it can take them.
+    A client that reads slowly misses nothing and blocks nothing: when it can take events, it receives the
+    differences between the state that it knows and the newest one.
 
-    With `resume_seconds` a client may come back after it has lost the connection: it sends the id of the last
-    event as `Last-Event-ID`, as browsers do, and goes on with the next event, also when the call has ended in
-    between. One that has missed more than is kept gets `snapshot`, which says to forget everything, and then
-    everything. It comes back with the path of the first request, and needs nothing but the id. The request
-    that began the call counts as in progress until the call has ended, whoever reads, with its time and its
-    place, so that whoever comes back needs no place. A request with `Last-Event-ID` never begins a call: when
-    there is nothing to go on with, the answer is 204, at which browsers stop asking.
+    With `resume_seconds` a client may resume the stream after it has lost the connection: it sends the id of
+    the last event as `Last-Event-ID`, as browsers do, and continues with the next event, also when the call
+    has ended in between. A client that has missed more than is kept receives `snapshot`, which says to
+    discard everything, and then the whole state. It must use the path of the first request, and needs nothing
+    but the id. The request that began the call counts as in progress until the call has ended, with its time
+    limit and its slot, whichever client reads. So a client that resumes needs no slot. A request with
+    `Last-Event-ID` never begins a call: when there is nothing to resume, the response is 204, at which
+    browsers stop reconnecting.
 
     Args:
         call: The call: an async callable without arguments.
-        heartbeat_seconds: After how many seconds without an event a comment is sent, so that nobody on the
-            way takes the connection for dead; None for never.
-        resume_seconds: For how many seconds a client that has left may come back; meanwhile the call goes on.
-            0 cancels the call at once. It needs `NighthawkMiddleware`.
-        min_interval_seconds: The least time between two looks at news, in seconds. More gathers
-            more text into an event.
-        max_result_bytes: The greatest length of the result as JSON, in bytes; a longer one is an error.
-        tell_internals: Whether clients also get the words of errors, those of failed tools among them, what
-            models are asked, what functions and tasks are called with and return, the programs of steps, all
-            attributes, sources, controls, notes and steering messages. What steps read and write, and what
-            models and tools say, clients get in any case.
+        heartbeat_seconds: The number of seconds without an event after which a comment is sent, so that no
+            proxy takes the connection for dead; None for never.
+        resume_seconds: The number of seconds for which a client that has left may resume; meanwhile the call
+            continues. 0 cancels the call at once. It needs `NighthawkMiddleware`.
+        min_interval_seconds: The minimum time between two updates, in seconds. A longer one collects more
+            text into an event.
+        max_result_bytes: The maximum length of the result as JSON, in bytes; a longer one is an error.
+        tell_internals: Whether clients also receive the messages of errors, including those of failed tools,
+            the input of models, the arguments and return values of functions and tasks, the programs of
+            steps, all attributes, sources, controls, notes and steering messages. Clients always receive the
+            values that steps read and write, and the output of models and tools.
         name: The name of the node of the call.
 
     Returns:
@@ -362,25 +364,25 @@ def stream_node(
     min_interval_seconds: float = 0.05,
     tell_internals: bool = False,
 ) -> StreamResponse:
-    """Answer with a stream of server-sent events: how something goes on that another request has begun.
+    """Respond with a stream of server-sent events: the progress of work that another request has begun.
 
         async def endpoint(request):
             job = jobs[request.path_params["id"]]
             return stream_node(job.node_id)
 
-    It is told with the events of `stream_response`, of a node of the task tree and of everything below it.
-    The last event is `end`, whose `state` says how the node has ended, or `error` when the request itself has
-    to end before. A client that leaves ends nothing but its own response.
+    It has the events of `stream_response`, for a node of the task tree and everything below it. The last
+    event is `end`, whose `state` is the node's final state, or `error` when the request itself has to end
+    before. A client that leaves ends only its own response.
 
-    Many clients may watch a node. One that has lost the connection gets `snapshot`, which says to forget
-    everything, and then everything; one that comes back after `end` gets the answer 204, at which browsers
-    stop asking. Whoever may ask for the response sees everything that is told in the node: the endpoint
-    decides who may.
+    Many clients may observe a node. A client that has lost the connection receives `snapshot`, which says to
+    discard everything, and then the whole state; one that comes back after `end` receives the status 204, at
+    which browsers stop reconnecting. Anyone who may request the response sees everything that the node
+    reports: the endpoint must check permissions.
 
     Args:
-        node_id: The id of the node, as `observe.find_node_id` gives it to what goes on.
-        tree: The tree that has it; None for the one in force.
-        heartbeat_seconds: As `stream_response` takes it, like those that follow.
+        node_id: The id of the node, as `observe.find_node_id` returns it within the work.
+        tree: The tree that has the node; None for the active one.
+        heartbeat_seconds: The same as for `stream_response`, like those that follow.
         min_interval_seconds: The same.
         tell_internals: The same.
 
@@ -388,12 +390,12 @@ def stream_node(
         The response, for one request or for many.
 
     Raises:
-        NodeNotFoundError: There is no such node, or no more.
+        NodeNotFoundError: There is no such node, or it was dropped.
         NighthawkError: Nothing is recorded, or an argument has a bad value.
     """
     tree = tree or find_tree()
     if tree is None:
-        raise NighthawkError("stream_node needs a task tree: the one in force, or the argument tree")
+        raise NighthawkError("stream_node needs a task tree: an active one, or the argument tree")
     streams = NodeStreams(
         tree,
         node_id,

@@ -1,4 +1,4 @@
-"""The call whose progress a stream tells, and its end as the last event of the stream."""
+"""The call whose progress a stream reports, with its end as the last event of the stream."""
 
 import json
 import logging
@@ -42,14 +42,14 @@ _FAILED = find_problem(NighthawkError("anything"))
 
 
 def result_event(value: object, *, max_bytes: int, request_id: str | None) -> StreamEvent:
-    """The value of a call as JSON, the way pydantic writes it.
+    """Convert the return value of a call to an event with JSON, as pydantic serializes it.
 
-    Numbers that JSON lacks are texts, and bytes are Base64 where no model of the value says otherwise. A
+    Numbers that JSON lacks are texts, and bytes are Base64 unless a model of the value says otherwise. A
     result that cannot be sent is an error: half of it would be another value.
 
     Args:
-        value: The value that the call has returned.
-        max_bytes: The greatest length, in bytes.
+        value: The return value of the call.
+        max_bytes: The maximum length, in bytes.
         request_id: The id of the request.
     """
     try:
@@ -64,7 +64,7 @@ def result_event(value: object, *, max_bytes: int, request_id: str | None) -> St
 
 
 def error_event(error: Exception, *, request_id: str | None) -> StreamEvent:
-    """Return the event of an error: the problem of the middleware, or else just the failure of the call.
+    """Return the event of an error: the middleware's problem for it, or the general one for a failed call.
 
     Args:
         error: The error that the call has raised.
@@ -76,7 +76,7 @@ def error_event(error: Exception, *, request_id: str | None) -> StreamEvent:
 
 
 def problem_event(problem: Problem, *, request_id: str | None) -> StreamEvent:
-    """A problem as an event.
+    """Convert a problem to an event.
 
     Args:
         problem: The problem.
@@ -93,10 +93,10 @@ class StreamSettings(Struct, frozen=True, kw_only=True):
 
     Args:
         name: The name of the call.
-        resume_seconds: For how many seconds a client may come back.
-        min_interval_seconds: The least time between two looks at news, in seconds.
-        max_result_bytes: The greatest length of the result as JSON, in bytes.
-        reveals_internals: Whether clients are told what is the service's own too.
+        resume_seconds: The number of seconds for which a client may resume.
+        min_interval_seconds: The minimum time between two updates, in seconds.
+        max_result_bytes: The maximum length of the result as JSON, in bytes.
+        reveals_internals: Whether clients also receive internal data of the service.
     """
 
     name: str
@@ -107,11 +107,11 @@ class StreamSettings(Struct, frozen=True, kw_only=True):
 
 
 class StreamedCall:
-    """A call, carried out below a node of its own.
+    """A call that runs below its own node.
 
     Args:
         call: The call.
-        stream: The stream that tells its progress.
+        stream: The stream that reports its progress.
         settings: The settings of `stream_response`.
         request: The request it belongs to; None outside a middleware.
     """
@@ -127,30 +127,30 @@ class StreamedCall:
         self._scope = anyio.CancelScope()
         self._problem = CANCELLED
         self.error: Exception | None = None
-        """What it has raised."""
+        """The error that it has raised."""
 
     def request_cancel(self, reason: str | None) -> None:
-        """Ask it to end, for somebody who watches."""
+        """Cancel it, on request of an observer."""
         self.cancel(CANCELLED)
 
     def cancel(self, problem: Problem) -> None:
-        """End it before its time.
+        """End it early.
 
         Args:
-            problem: The problem that the stream then tells.
+            problem: The problem that the stream then reports.
         """
         self._problem = problem
         self._scope.cancel()
 
     def end_with_request(self) -> bool:
-        """The client seems to have left; gives whether it is there, but its request is to end."""
+        """Handle a disconnect: return True when the request must end although its client may be there."""
         problem = self._request_problem
         if problem is not None:
             self.cancel(problem)
         return problem is not None
 
     async def carry_out(self) -> None:
-        """Carry the call out, and tell the stream how it goes on and ends; what it raises is kept."""
+        """Run the call, and report its progress and its end to the stream; its error is kept."""
         with self._recording() as tree, observed("task", self._settings.name, control=self) as node:
             assert node is not None, "a tree records"
             node_id = find_node_id()
@@ -185,7 +185,7 @@ class StreamedCall:
         return self._ended_early()
 
     async def _end(self, outcome: StreamEvent, last: AsyncIterator[NodeView]) -> None:
-        with anyio.CancelScope(shield=True):  # does not wait: the node has just ended
+        with anyio.CancelScope(shield=True):  # does not block: the node has just ended
             self._stream.end(outcome, await anext(last))
 
     async def _publish(self, changes: AsyncIterator[NodeView]) -> None:
@@ -194,7 +194,7 @@ class StreamedCall:
                 self._stream.publish(view)
 
     def _recording(self) -> AbstractContextManager[TaskTree]:
-        """The tree in force; where there is none, one for this call alone."""
+        """Return a context manager with the active tree, or with a new one for this call alone."""
         tree = find_tree()
         if tree is None or find_node_id() is None:
             return TaskTree().recording()
@@ -202,7 +202,7 @@ class StreamedCall:
 
     @property
     def _request_problem(self) -> Problem | None:
-        """The reason why its request must end though the client is there; None for none."""
+        """The reason for ending its request although the client is there; None for none."""
         return None if self._request is None else self._request.work.problem
 
     def _ended_early(self) -> StreamEvent:

@@ -1,4 +1,4 @@
-"""One client that reads an event stream over one HTTP response: what it wants, and how it is answered."""
+"""One client that reads an event stream over one HTTP response: its request, and the delivery."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -22,21 +22,22 @@ HEADERS = {
 }
 
 _FIRST_BYTE_SECONDS = 1.0
-"""An error that comes before anything has begun can still become a status, for so long."""
+"""Time for which an error that comes before anything has begun can still become a status."""
 
 _GIVE_WAY_SECONDS = 1.0
-"""To end the response."""
+"""Time to end the response."""
 
 
 class Delivery:
-    """Sends what there is to tell, as fast as the client takes it.
+    """Sends new events as fast as the client takes them.
 
     Args:
         stream: The stream.
-        receive: Gives the next message of the server.
-        send: Takes the messages for the server.
+        receive: Receives the next message of the server.
+        send: Sends messages to the server.
         start: The message that begins the response.
-        heartbeat_seconds: After how many seconds without an event a comment is sent; None for never.
+        heartbeat_seconds: The number of seconds without an event after which a comment is sent; None for
+            never.
     """
 
     def __init__(
@@ -54,17 +55,17 @@ class Delivery:
         self._start = start
         self._heartbeat_seconds = math.inf if heartbeat_seconds is None else heartbeat_seconds
         self.on_disconnect: Callable[[], bool] = bool
-        """Is called when the server says that the client has left; gives whether the delivery goes on."""
+        """Called when the server reports that the client has left; returns whether the delivery continues."""
         self.is_started = False
-        """Whether something was sent."""
+        """Whether anything was sent."""
         self._is_at_end = False
 
     async def carry_out(self, has_failed: Callable[[], bool] | None = None) -> None:
-        """Send until everything was told, the client leaves, or another client takes over.
+        """Send until all events were sent, the client leaves, or another client takes over.
 
         Args:
-            has_failed: Says whether there is an error that somebody else answers. It is asked before anything
-                is sent, and then nothing is; None when nobody does.
+            has_failed: Returns whether there is an error that the caller reports. It is called before
+                anything is sent; if it returns True, nothing is sent. None when the caller reports none.
         """
         try:
             async with BareTaskGroup() as helpers:
@@ -81,19 +82,19 @@ class Delivery:
             await checkpoint()
         if self.on_disconnect():
             return
-        if self._is_at_end:  # servers say so as soon as they have everything, and may not be done then
+        if self._is_at_end:  # servers report it once they have everything, maybe before they are done
             await anyio.sleep(_GIVE_WAY_SECONDS)
         scope.cancel()
 
     async def _give_way(self, scope: anyio.CancelScope) -> None:
-        """End when somebody else reads. A connection that is dead takes nothing, not even the end."""
+        """End when another reader takes over. A dead connection takes nothing, not even the end."""
         while self._stream.reader is self:
             await self._stream.wait_for_change()
         await anyio.sleep(_GIVE_WAY_SECONDS)
         scope.cancel()
 
     async def _has_soon(self, has_failed: Callable[[], bool]) -> bool:
-        """Wait for the beginning, and say whether it was an error."""
+        """Wait for the first events, and return whether there was an error instead."""
         with anyio.move_on_after(_FIRST_BYTE_SECONDS):
             while not self._stream.has_begun:
                 await self._stream.wait_for_change()
@@ -107,17 +108,17 @@ class Delivery:
                 await self._send_body(self._stream.take() or await self._wait_for_news())
             self._is_at_end = True
             await self._send_body(b"", is_last=True)
-        except OSError:  # the client has left: what servers raise from version 2.4 of ASGI on
+        except OSError:  # the client has left; servers raise it from version 2.4 of ASGI on
             await checkpoint()
 
     async def _wait_for_news(self) -> bytes:
-        """Wait for something new; gives what to send when nothing comes."""
+        """Wait for new events; return the bytes to send when there are none."""
         with anyio.move_on_after(self._heartbeat_seconds) as quiet:
             await self._stream.wait_for_change()
         return HEARTBEAT if quiet.cancelled_caught else b""
 
     async def _send_body(self, body: bytes, *, is_last: bool = False) -> None:
-        await checkpoint()  # servers do not wait as long as there is room
+        await checkpoint()  # servers do not yield while their buffer has room
         if body or is_last:
             await self._send({"type": "http.response.body", "body": body, "more_body": not is_last})
 
@@ -127,11 +128,12 @@ class StreamClient(Struct, frozen=True, kw_only=True, eq=False):
 
     Args:
         asgi_scope: The request.
-        receive: Gives the next message of the server.
-        send: Takes the messages for the server.
-        request: The request as the middleware knows it; None outside one.
+        receive: Receives the next message of the server.
+        send: Sends messages to the server.
+        request: The request as the middleware knows it; None outside a middleware.
         headers: The headers of a response that is an event stream.
-        heartbeat_seconds: After how many seconds without an event a comment is sent; None for never.
+        heartbeat_seconds: The number of seconds without an event after which a comment is sent; None for
+            never.
     """
 
     asgi_scope: AsgiScope
@@ -143,12 +145,12 @@ class StreamClient(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def path(self) -> str:
-        """The path that it asks for."""
+        """The path of the request."""
         return str(self.asgi_scope.get("path", ""))
 
     @property
     def seen(self) -> str:
-        """The id of the last event that it has received; empty when it does not come back."""
+        """The id of the last event that it has received; empty when it does not resume a stream."""
         return find_seen(self.asgi_scope)
 
     @property
@@ -158,11 +160,11 @@ class StreamClient(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def has_left(self) -> bool:
-        """Whether the client has left, and the request was asked to end for that."""
+        """Whether the client has left, and the request was asked to end for that reason."""
         return self.request is not None and self.request.work.end_reason == "disconnected"
 
     def delivery(self, stream: LiveStream) -> Delivery:
-        """Answers with a stream, once it is carried out.
+        """Return a delivery of the stream to this client; run it to send the response.
 
         Args:
             stream: The stream.

@@ -1,9 +1,9 @@
-"""Events as the bytes of an event stream, and those that lead from one transcript to another. Pure.
+"""Events as the bytes of an event stream, and the events that lead from one transcript to another. Pure.
 
 Source: the event stream format of the HTML standard, section "Server-sent events".
 
-A transcript goes on at its end. Long ones lose something in the middle too: then whole parts, and the
-beginning of the part after them, are left out.
+A transcript grows at its end. Long ones are cut in the middle too: whole parts, and the beginning of the part
+after them, are removed.
 """
 
 import json
@@ -21,7 +21,7 @@ HEARTBEAT = b":\n\n"
 """A comment, which clients skip."""
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
-"""No more than these: text line splitters know others, which are part of the text here."""
+"""Only these: text line splitters know further line ends, which are part of the text here."""
 
 _NOT_IN_NAMES = re.compile(r"[\r\n\0]")
 
@@ -29,7 +29,7 @@ _to_json: Callable[[JsonableValue], str] = json.JSONEncoder(ensure_ascii=False, 
 
 
 class StreamEvent(Struct, frozen=True, kw_only=True):
-    """Something that a client is told.
+    """An event that a client receives.
 
     Args:
         name: The type of the event.
@@ -41,7 +41,7 @@ class StreamEvent(Struct, frozen=True, kw_only=True):
 
 
 def encode_event(event: StreamEvent, event_id: str) -> bytes:
-    """An event with its data as JSON, which is one line.
+    """Encode an event with its data as JSON on one line.
 
     Args:
         event: The event.
@@ -51,10 +51,10 @@ def encode_event(event: StreamEvent, event_id: str) -> bytes:
 
 
 def encode_lines(data: str, *, event: str, event_id: str) -> bytes:
-    """An event with any text as its data.
+    """Encode an event with any text as its data.
 
-    A client joins the lines with line feeds, whatever they ended with, and drops an event without data. What
-    UTF-8 cannot say becomes a question mark.
+    A client joins the lines with line feeds, whatever their line ends were, and drops an event without data.
+    Characters that UTF-8 cannot encode become question marks.
 
     Args:
         data: The data of the event.
@@ -72,18 +72,18 @@ def encode_lines(data: str, *, event: str, event_id: str) -> bytes:
 
 _PROBE_CHARACTERS = 64
 _MAX_STARTS = 64
-"""Where a text repeats itself, looking further costs more than telling it anew."""
+"""The limit of the search: in a repetitive text it costs more than sending the text anew."""
 
 Parts: TypeAlias = tuple[TranscriptPart, ...]
 
 
 def transcript_events(node_id: str, before: Parts, now: Parts) -> Iterator[StreamEvent]:
-    """Return the events of the change of a node's transcript.
+    """Return the events for the changes of a node's transcript.
 
     Args:
         node_id: The id of the node.
         before: The transcript that is known.
-        now: The transcript as it is.
+        now: The current transcript.
     """
     if before is now:
         return
@@ -121,7 +121,7 @@ def _count_same(before: Parts, now: Parts) -> int:
 
 
 def _goes_on(before: Parts, now: Parts, same: int) -> bool:
-    """Whether only something was added to the parts from there on."""
+    """Whether text or parts were only appended to the parts from there on."""
     rest = before[same:]
     if len(rest) > 1 or len(now) < len(before):
         return False
@@ -134,7 +134,7 @@ def _grows(old: TranscriptPart, new: TranscriptPart) -> bool:
 
 
 def _find_cut(before: Parts, now: Parts) -> tuple[int, int]:
-    """Find the number of parts left out, and of characters of the part after them; at worst all parts."""
+    """Find the number of removed parts, and of characters removed from the next one; at worst all parts."""
     if now and now[0].is_cut:
         for parts, old in enumerate(before):
             if (old.kind, old.key) != (now[0].kind, now[0].key):
@@ -153,7 +153,7 @@ def _find_starts(old: str, new: str) -> Iterator[int]:
     while start >= 0:
         yield start
         start = old.find(probe, start + 1) if probe else -1
-    for known in range(len(probe) - 1, -1, -1):  # it may hold less of the old text than was probed for
+    for known in range(len(probe) - 1, -1, -1):  # it may hold less of the old text than the probe
         if old.endswith(probe[:known]):
             yield len(old) - known
 

@@ -1,8 +1,8 @@
-"""One event stream: what there is to tell, how far it was told, and to whom.
+"""One event stream: its new events, the progress of its delivery, and its reader.
 
-Nothing here waits for a client. What is new is the difference between the view that was told and the newest
-one, so that a client that is slow, or away, costs no queue. What was told last is kept, as far as it fits,
-for a client that comes back without having received it.
+Nothing here waits for a client. New events are the difference between the last view that was sent and the
+newest one, so a slow or absent client needs no queue. The last events that were sent are kept, up to a limit,
+for a client that resumes without having received them.
 """
 
 import secrets
@@ -26,7 +26,7 @@ _COMPARED = tuple(field.name for field in fields(NodeView) if field.name not in 
 def events_between(old: NodeView | None, new: NodeView) -> Iterator[StreamEvent]:
     """Return the events that lead from one view of a node to a later one.
 
-    Parts of the two that are the same objects are not looked into.
+    Parts of the two views that are the same objects are skipped.
 
     Args:
         old: The view that is known; None for none.
@@ -83,22 +83,22 @@ _SHOWN_ATTRIBUTES = frozenset(
 )
 _SHOWN_INPUTS = frozenset({"group", "step", "tool_call"})
 _SHOWN_OUTPUTS = frozenset({"model_request", "step", "tool_call"})
-"""By kinds of nodes: what steps read and write, and what models and tools say."""
+"""The visible values by kind of node: those that steps read and write, and the output of models and tools."""
 
 _HIDDEN_TEXTS = ("message", "note")
 
 _FAILED_CALL = '{"value": null, "error": {'
-"""How the result of a tool call that has failed begins; see `runtime.tool_calls`."""
+"""The beginning of the result of a failed tool call; see `runtime.tool_calls`."""
 
 
 def without_internals(event: StreamEvent) -> StreamEvent:
-    """The event as clients get it.
+    """Return the event without internal data.
 
-    Errors keep their types alone, few attributes stay, controls and sources do not. Model requests do not
-    show what is asked, and functions and tasks not what they are called with and return, which may be
-    anything of the service's own. Parts of a transcript that steer or note something are empty, so that the
-    others keep their numbers; results of tools are empty when they have failed, or when the beginning that
-    says so is left out.
+    Errors keep only their types, few attributes stay, controls and sources are removed. Model requests lose
+    their inputs, and functions and tasks their arguments and return values, which may be any internal data of
+    the service. Parts of a transcript that steer or note something are emptied, so that the others keep their
+    numbers; results of tools are emptied when they have failed, or when the beginning that would say so was
+    removed.
 
     Args:
         event: The event.
@@ -136,10 +136,10 @@ def _shown_attributes(attributes: JsonableValue) -> JsonableValue:
 
 
 _CHUNK_BYTES = 16 * 1024
-"""Small events leave together."""
+"""Small events are sent together."""
 
 _MAX_KEPT_BYTES = 256 * 1024
-"""More than what lies between a server and a client that has just left."""
+"""More bytes than lie between a server and a client that has just left."""
 
 
 class LiveStream:
@@ -147,8 +147,8 @@ class LiveStream:
 
     Args:
         path: The path of the request that began it.
-        is_resumable: Whether a client may come back to it.
-        reveals_internals: Whether events are told as they are, or without what is the service's own.
+        is_resumable: Whether a client may resume it.
+        reveals_internals: Whether events are sent unchanged, or without internal data of the service.
         end_number: The number in the id of the last event; None for its own.
     """
 
@@ -156,10 +156,10 @@ class LiveStream:
         self, *, path: str, is_resumable: bool, reveals_internals: bool, end_number: str | None = None
     ) -> None:
         self.id = secrets.token_urlsafe(16)
-        """Whoever knows it may read the stream."""
+        """Secret: knowing it is enough to read the stream."""
         self.path = path
         self.reader: object | None = None
-        """Who reads it at present; there is one at a time, and a new one takes the place of the old."""
+        """The current reader. There is one at a time; a new one replaces the old one."""
         self._is_resumable = is_resumable
         self._reveals_internals = reveals_internals
         self._end_number = end_number
@@ -177,26 +177,26 @@ class LiveStream:
 
     @property
     def is_ended(self) -> bool:
-        """Whether what it tells of has ended."""
+        """Whether its subject has ended."""
         return self._outcome is not None
 
     @property
     def is_known(self) -> bool:
-        """Whether somebody may have got its id: something was told."""
+        """Whether a client may have received its id: at least one event was sent."""
         return self._count > 0
 
     @property
     def is_sent(self) -> bool:
-        """Whether everything was told, the end included."""
+        """Whether all events were sent, including the last."""
         return self._is_outcome_taken and not self._again
 
     @property
     def has_begun(self) -> bool:
-        """Whether there is more to tell than that it goes on."""
+        """Whether there is more to report than that it is running."""
         return self.is_ended or (self._view is not None and len(self._view.children) > 0)
 
     def publish(self, view: NodeView) -> None:
-        """There is something new.
+        """Set the newest view.
 
         Args:
             view: The newest view.
@@ -205,7 +205,7 @@ class LiveStream:
         self._change()
 
     def end(self, outcome: StreamEvent, view: NodeView | None = None) -> None:
-        """It has ended.
+        """End the stream.
 
         Args:
             outcome: The outcome; the last event.
@@ -216,7 +216,7 @@ class LiveStream:
         self._change()
 
     def attach(self, reader: object, *, seen: int | None = None) -> None:
-        """Let somebody read on; whoever did so before no longer does.
+        """Attach a reader, which replaces the earlier one.
 
         Args:
             reader: The reader.
@@ -232,7 +232,7 @@ class LiveStream:
         self._change()
 
     def detach(self, reader: object) -> None:
-        """Somebody reads no longer.
+        """Detach a reader.
 
         Args:
             reader: The reader that left.
@@ -242,7 +242,7 @@ class LiveStream:
             self._change()
 
     def send_anew(self) -> None:
-        """Begin again, for somebody who has missed more than is kept."""
+        """Start over, for a reader that has missed more events than are kept."""
         self._again.clear()
         self._sent_view = None
         self._is_outcome_taken = False
@@ -258,7 +258,7 @@ class LiveStream:
         return self._is_outcome_taken and seen == self._count
 
     def take(self) -> bytes:
-        """The next events, as bytes; empty when there is nothing new."""
+        """Return the next events, encoded; empty when there is nothing new."""
         chunk: list[bytes] = []
         size = 0
         while size < _CHUNK_BYTES:
@@ -270,7 +270,7 @@ class LiveStream:
         return b"".join(chunk)
 
     async def wait_for_change(self) -> None:
-        """Wait until there is something new, or somebody else reads."""
+        """Wait until there is something new, or the reader has changed."""
         await self._changed.wait()
 
     def _change(self) -> None:
@@ -309,7 +309,7 @@ class LiveStream:
 
 
 def find_seen(asgi_scope: AsgiScope) -> str:
-    """The id of the last event that a client has received; empty when it does not come back.
+    """Return the id of the last event that a client has received; empty when it does not resume a stream.
 
     Args:
         asgi_scope: The request.
@@ -318,10 +318,10 @@ def find_seen(asgi_scope: AsgiScope) -> str:
 
 
 def parse_event_id(event_id: str) -> tuple[str, int] | None:
-    """The id of the stream and the number of the event; None when it is nothing that was given out.
+    """Return the id of the stream and the number of the event; None when it is malformed.
 
     Args:
-        event_id: The id of the last event that a client has received, as it says.
+        event_id: The id of the last event that a client claims to have received.
     """
     stream_id, _, number = event_id.rpartition(".")
     is_number = number.isascii() and number.isdecimal() and len(number) < 19

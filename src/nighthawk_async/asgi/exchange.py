@@ -1,13 +1,13 @@
 """Messages that a service receives and sends for one request.
 
-Messages of the client are read ahead, to notice when it leaves. A server says that a client has left to
-whoever asks for its next message. Applications seldom do that while they work, so it is done here, and what
-is read is kept for the application: no more than servers keep themselves, so that an application that reads
-slowly slows the client down. When only the end can come, reading goes on.
+Messages of the client are read ahead, to notice when it leaves. A server reports that a client has left only
+when it is asked for the next message. Applications seldom do that while they work, so it is done here, and
+the messages are kept for the application: no more than servers keep themselves, so that an application that
+reads slowly slows the client down. When only the end can come, reading continues.
 
-Messages of the application show its progress, and get the id of the request. Some frameworks answer an error
-with a page of their own and let it out afterwards. So a short response of status 500 that is only text waits
-for a moment, or until the application has ended, and gives way to a better one.
+Messages of the application show its progress, and get the id of the request. Some frameworks respond to an
+error with a page of their own and raise the error afterwards. So a short response of status 500 that is only
+text is held for a moment, or until the application has ended, and can be replaced by a better one.
 """
 
 from collections import deque
@@ -22,9 +22,9 @@ from .protocol import AsgiScope, Message, Receive, Send, header_values
 _DISCONNECTS = ("http.disconnect", "websocket.disconnect")
 
 _MOST_BYTES = 65_536
-"""Of a body that nobody has read."""
+"""The maximum size of an unread body."""
 _BYTES_OF_MESSAGE = 512
-"""What a message takes besides its body."""
+"""The size that a message counts besides its body."""
 
 
 class Inbox:
@@ -32,8 +32,8 @@ class Inbox:
 
     Args:
         asgi_scope: The connection.
-        receive: Gives the next message of the server.
-        on_disconnect: Is called when the client has left; then the application is told.
+        receive: Receives the next message of the server.
+        on_disconnect: Called when the client has left, before the application is notified.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class Inbox:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether the application waits for a message at present."""
+        """Whether the application is currently waiting for a message."""
         return self._waiting > 0
 
     async def receive(self) -> Message:
-        """The next message, for the application.
+        """Return the next message, for the application.
 
         It does not yield when a message is there: frameworks ask in a cancelled scope whether there is one.
         """
@@ -77,10 +77,10 @@ class Inbox:
         return dict(self._end or {})
 
     def end(self, message: Message) -> None:
-        """Let the application know that nothing comes any more, after what is held for it.
+        """Report the end of the messages to the application, after the messages that are held for it.
 
         Args:
-            message: The message that it gets then, each time it asks.
+            message: The message that it then receives, each time it asks.
         """
         if self._end is None:
             self._end = message
@@ -95,7 +95,7 @@ class Inbox:
             try:
                 message = await self._server_receive()
             except Exception as error:
-                self._error = error  # belongs to the application, which asks for messages
+                self._error = error  # raised to the application when it asks for messages
                 self._change()
                 return
             if message["type"] in _DISCONNECTS:
@@ -144,22 +144,22 @@ def _content_length(asgi_scope: AsgiScope) -> int | None:
 
 
 LastingFunction: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
-"""What goes on beside the application."""
+"""A helper that runs beside the application."""
 
 _TEXTS = (b"text/plain", b"text/html")
 
 _PAGE_SECONDS = 0.1
-"""For the error of a page to arrive. An application that does not raise it by then goes on with something."""
+"""Time for the error behind an error page to arrive. An application that has not raised by then continues."""
 _TAKING_SECONDS = 5.0
-"""For a server whose client has left, to take the last of a response."""
+"""Time for a server whose client has left to take the last of a response."""
 
 
 class Outbox:
     """The response to one request.
 
     Args:
-        send: Takes the messages for the server.
-        request_id: The id to send along.
+        send: Sends messages to the server.
+        request_id: The id to add to the response.
         start_soon: Starts a function that ends with the request.
     """
 
@@ -174,22 +174,22 @@ class Outbox:
         self.status: int | None = None
         """The status of the response, when there is one."""
         self.is_started = False
-        """Whether something of the response itself was sent."""
+        """Whether any part of the response itself was sent."""
         self.is_complete = False
-        """Whether the application has given the last of the response."""
+        """Whether the application has sent the last of the response."""
         self.refusal: OSError | None = None
-        """How the server has said that it takes nothing more, because the client has left."""
+        """The error with which the server refused further messages, because the client has left."""
         self._taken = anyio.Event()
         self._is_closed = False
 
     def close(self) -> None:
-        """Take nothing more of an application that has sent nothing so far."""
+        """Ignore further messages of an application that has sent nothing so far."""
         self._is_closed = not self.is_started
 
     async def send(self, message: Message) -> None:
-        """Take the next message of the application."""
+        """Send the next message of the application."""
         if message.get("more_body", False):
-            await checkpoint()  # a server that takes all at once lets nobody notice that the client has left
+            await checkpoint()  # a server that never blocks would keep the disconnect unnoticed
         if self._is_closed:
             return
         if message["type"] == "http.response.start":
@@ -207,13 +207,13 @@ class Outbox:
         await self._pass_on(message)
 
     async def _release(self) -> None:
-        """Send what waits."""
+        """Send the held messages."""
         held, self._held = self._held, []
         for message in held if not self._is_closed else ():
             await self._pass_on(message)
 
     async def replace(self, *messages: Message) -> None:
-        """Answer something else. Nothing was sent.
+        """Send another response. Nothing may have been sent before.
 
         Args:
             messages: The whole response.
@@ -224,9 +224,9 @@ class Outbox:
             await self._pass_on(message)
 
     async def wait_until_taken(self) -> None:
-        """Let the server take the last of the response, when the application has given it.
+        """Wait until the server has taken the last of the response, when the application has sent it.
 
-        Servers say that a client has left as soon as it has everything, and some are not done then.
+        Servers report a disconnect as soon as they have everything, and some are not done then.
         """
         if not self.is_complete:
             return
@@ -236,7 +236,7 @@ class Outbox:
         self.is_complete = False
 
     async def end(self) -> None:
-        """Send what waits, or let it be sent; the application has ended."""
+        """Send the held messages, or wait until they are sent; the application has ended."""
         await self._release()
         if self.is_started and self.is_complete and not self._taken.is_set():
             await self._taken.wait()
@@ -245,7 +245,7 @@ class Outbox:
         await anyio.sleep(_PAGE_SECONDS)
         try:
             await self._release()
-        except OSError:  # the client has left: what servers raise from version 2.4 of ASGI on
+        except OSError:  # the client has left; servers raise it from version 2.4 of ASGI on
             await checkpoint()
         finally:
             self._taken.set()

@@ -38,12 +38,12 @@ _LOGGER = logging.getLogger("nighthawk")
 
 
 class Lifespan:
-    """The conversation with the server, with the application in the middle.
+    """The lifespan messages between the server and the application.
 
     Args:
-        receive: Gives the next event of the server.
-        send: Takes the answers for the server.
-        stop: Is called when the server ends the lifespan, before the application is told.
+        receive: Receives the next event of the server.
+        send: Sends messages to the server.
+        stop: Called when the server ends the lifespan, before the application is notified.
     """
 
     def __init__(self, receive: Receive, send: Send, *, stop: Callable[[], Awaitable[None]]) -> None:
@@ -58,7 +58,7 @@ class Lifespan:
         self._last: Message | None = None
 
     async def carry_out(self, app: Application, asgi_scope: AsgiScope) -> None:
-        """Go through the lifespan up to the last answer, which is kept.
+        """Run the lifespan up to the last message, which is held back.
 
         Args:
             app: The application.
@@ -75,12 +75,12 @@ class Lifespan:
             await self._go_on_alone()
 
     async def send_last(self) -> None:
-        """Tell the server that everything has ended."""
+        """Report to the server that everything has ended."""
         if self._last is not None:
             await self._server_send(self._last)
 
     async def _receive(self) -> Message:
-        if self._last is not None:  # it waits for what never comes
+        if self._last is not None:  # no further event will come
             self._app_scope.cancel()
             await anyio.sleep_forever()
         self._is_asked = True
@@ -122,8 +122,8 @@ class Exchange(Connection):
     Args:
         service: The service of the application.
         asgi_scope: The connection.
-        receive: Gives the next message of the server.
-        send: Takes the messages for the server.
+        receive: Receives the next message of the server.
+        send: Sends messages to the server.
     """
 
     def __init__(self, service: Service, asgi_scope: AsgiScope, receive: Receive, send: Send) -> None:
@@ -145,7 +145,7 @@ class Exchange(Connection):
         problem = self._find_problem(error)
         self._report_end(node, problem, error)
         if error is not None and (says_client_left(error) or error is self._outbox.refusal):
-            return  # nobody is there to be told
+            return  # no client is left to respond to
         if self._work.end_reason == "disconnected":
             if error is not None and problem is None:
                 raise error
@@ -159,7 +159,7 @@ class Exchange(Connection):
             raise error  # so that the server ends the connection, if it has sent something
 
     async def _carry_out(self, app: Application) -> Exception | None:
-        """Let the application do its work; what it has raised."""
+        """Run the application; return the error that it has raised."""
         call = partial(app, self._asgi_scope, self._inbox.receive, self._outbox.send)
         request = ActiveRequest(request_id=self._request_id, work=self._work, streams=self._service.streams)
         try:
@@ -174,7 +174,7 @@ class Exchange(Connection):
         self._work.ask_to_end("disconnected")
 
     def _find_problem(self, error: Exception | None) -> Problem | None:
-        """Return the problem for the client; None when there is none, or none of the library's own."""
+        """Return the problem for the client; None for no problem, or for an error outside the library."""
         refused = error.problem if isinstance(error, RefusedError) else None
         problem = refused or self._work.problem
         if problem is None:
@@ -210,52 +210,52 @@ class Exchange(Connection):
 
 
 class NighthawkMiddleware:
-    """An ASGI application around another, whose requests can call natural functions.
+    """ASGI middleware for an application whose requests call natural functions.
 
         app = NighthawkMiddleware(Starlette(routes=routes), executor=executor, max_concurrent_requests=50)
 
-    There is one `run` for the lifespan of the application, so that all requests share its connections and
-    what it has learned of rate limits, and a `scope` for each request, with the id of the request. A server
-    or framework that tells of no lifespan gives a run to the requests that are in progress at the same time.
+    There is one `run` for the lifespan of the application, so that all requests share its connections and its
+    knowledge of rate limits, and a `scope` for each request, with the id of the request. Where the server or
+    framework sends no lifespan events, requests that are in progress at the same time share a run.
 
-    A request ends when its client leaves, before the response has begun too, and what it has used until then
-    counts. When the service ends, nobody is let in any more, and the requests in progress have a grace. What
-    the library raises and the application lets out becomes an `application/problem+json` response
-    (`find_problem` says which), as long as nothing was sent.
+    A request ends when its client leaves, also before the response has begun, and its usage until then
+    counts. When the service ends, no more requests are admitted, and those in progress have a grace period.
+    Errors of the library that the application does not handle become an `application/problem+json` response
+    (see `find_problem`), as long as nothing was sent.
 
-    It waits for nothing but ASGI, works on Trio and on asyncio, and belongs to one event loop at a time.
+    It needs nothing but ASGI, works on Trio and on asyncio, and belongs to one event loop at a time.
 
     Args:
         app: The application.
         executor: The executor of the steps.
-        max_concurrent_requests: The greatest number of requests and WebSockets in progress at once; None for
-            any number. Further ones wait and are let in in the order in which they came.
-        max_queued_requests: The greatest number that waits. Beyond it the answer is 503, before the
-            application is asked.
-        max_requests_per_client: The greatest number of one client in progress and waiting; None for any
-            number. Beyond it the answer is 429. It needs `client_of`.
-        client_of: Gives the client of an ASGI connection, or None for nobody knows: a key, a user, an
-            address. With it those who wait are let in one of each client in turn, and when all places are
-            taken, the client with the most of them gives its newest up for one with fewer.
-        request_timeout_seconds: The time of a request from its arrival to the end of its response, in
-            seconds; None for any number. Then the answer is 504, or the connection is ended. WebSockets have
-            any number.
+        max_concurrent_requests: The maximum number of requests and WebSockets in progress at once; None for
+            no limit. Further ones wait and are admitted in the order in which they came.
+        max_queued_requests: The maximum number that waits. Beyond it the response is 503, before the
+            application is called.
+        max_requests_per_client: The maximum number of one client in progress and waiting; None for no limit.
+            Beyond it the response is 429. It needs `client_of`.
+        client_of: Returns the client of an ASGI connection, or None when it is unknown: a key, a user, an
+            address. With it, waiting requests are admitted one of each client in turn, and when all slots are
+            taken, the client with the most of them loses its newest to one with fewer.
+        request_timeout_seconds: The time limit of a request from its arrival to the end of its response, in
+            seconds; None for no limit. After it the response is 504, or the connection is ended. WebSockets
+            have no limit.
         budget: The budget of each request, by an account of its own.
-        grace_seconds: The time that requests in progress have when the service ends, in seconds. Then they
+        grace_seconds: The grace period of requests in progress when the service ends, in seconds. Then they
             are cancelled.
         retry_after_seconds: The value of `Retry-After` when the service is busy; a day at most.
-        sync_backend: As `nighthawk_async.run` takes it, like those that follow.
+        sync_backend: The same as for `nighthawk_async.run`, like those that follow.
         max_concurrent_steps: The same.
         max_depth: The same.
-        run_budget: The budget of all requests together, as `nighthawk_async.run` takes it.
-        tree: A task tree of `nighthawk_async.observe`, which records the requests, each as a root; None for
-            what records where the requests are served anyway.
-        policies: As `nighthawk_async.run` takes them, without the budget. Without a lifespan, the hooks of
+        run_budget: The budget of all requests together, as for `nighthawk_async.run`.
+        tree: A task tree of `nighthawk_async.observe`, which records each request as a top-level node; None
+            for the tree that is active where the requests are served.
+        policies: The same as for `nighthawk_async.run`, without the budget. Without a lifespan, the hooks of
             the run's own beginning and end must be `def`.
 
     Raises:
         NighthawkError: An argument has a bad value.
-        ConfigurationError: A model to fall back to cannot be had.
+        ConfigurationError: A fallback model is not available.
 
     Source: https://asgi.readthedocs.io/en/latest/specs/
     """
@@ -281,7 +281,7 @@ class NighthawkMiddleware:
         **policies: Unpack[CommonPolicyArguments],
     ) -> None:
         if max_requests_per_client is not None and client_of is None:
-            raise NighthawkError("max_requests_per_client needs client_of, which says whose a request is")
+            raise NighthawkError("max_requests_per_client needs client_of, which identifies the client")
         make_run = partial(
             run,
             executor,
@@ -291,7 +291,7 @@ class NighthawkMiddleware:
             budget=run_budget,
             **policies,
         )
-        make_run()  # so that bad arguments are refused here
+        make_run()  # so that bad arguments raise here
         self._app = app
         settings = Settings(
             make_run=make_run,
@@ -311,12 +311,12 @@ class NighthawkMiddleware:
 
     @property
     def run(self) -> Run | None:
-        """The run in force, with its id and its usage; None when there is none at present."""
+        """The active run, with its id and its usage; None when there is none."""
         return self._service.run
 
     @property
     def tree(self) -> TaskTree | None:
-        """The task tree that records the requests, as it was given; None when none was."""
+        """The task tree that was given to record the requests; None when none was."""
         return self._service.settings.tree
 
     @property
@@ -330,15 +330,15 @@ class NighthawkMiddleware:
         return self._service.admission.queued
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        """Serve a connection, or go through the lifespan.
+        """Serve a connection, or run the lifespan.
 
         Args:
             scope: The scope of ASGI: the connection, or the lifespan.
-            receive: Gives the next event of the server.
-            send: Takes the events for the server.
+            receive: Receives the next event of the server.
+            send: Sends events to the server.
 
         Raises:
-            Exception: An error of the application, unless the client could be told of it.
+            Exception: An error of the application, unless it was reported to the client.
         """
         match scope["type"]:
             case "http":

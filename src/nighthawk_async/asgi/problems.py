@@ -1,6 +1,6 @@
-"""Errors for clients: problem details, in words that are fixed here, and log records of what they hide.
+"""Errors for clients: problem details with fixed texts, and log records with the details that they hide.
 
-The words of the errors themselves stay inside: they quote prompts, providers, paths of files.
+Messages of errors are never sent to clients: they quote prompts, providers and file paths.
 
 Source: RFC 9457 (https://www.rfc-editor.org/rfc/rfc9457).
 """
@@ -32,7 +32,7 @@ from ..prompt.plain_text import single_line
 from .protocol import Message
 
 MOST_RETRY_AFTER_SECONDS = 86_400.0
-"""Whoever is told to wait for longer than a day is told to wait for a day."""
+"""The longest wait that is recommended to a client: a day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +43,8 @@ class Problem:
         status: The HTTP status.
         name: The name of the problem, the last part of its `type`.
         title: Its title; the same for all problems of a type.
-        detail: The meaning for the client.
-        retry_after_seconds: After how many seconds it may be worth another try; None when nobody knows.
+        detail: The explanation for the client.
+        retry_after_seconds: The number of seconds after which to try again; None when it is unknown.
     """
 
     status: int
@@ -55,7 +55,7 @@ class Problem:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of a response that tells it."""
+        """The headers of a response that reports it."""
         headers = {"content-type": "application/problem+json", "cache-control": "no-store"}
         if self.retry_after_seconds is not None and not math.isnan(self.retry_after_seconds):
             seconds = min(self.retry_after_seconds, MOST_RETRY_AFTER_SECONDS)
@@ -63,10 +63,10 @@ class Problem:
         return headers
 
     def as_json(self, *, request_id: str | None = None) -> dict[str, str | int]:
-        """The members of the problem, for the body of a response.
+        """Return the members of the problem, for the body of a response.
 
         Args:
-            request_id: The id of the request, when it is to be told.
+            request_id: The id of the request, when it is to be included.
         """
         members: dict[str, str | int] = {
             "type": f"urn:nighthawk-async:problem:{self.name}",
@@ -176,7 +176,7 @@ _TABLE: tuple[tuple[tuple[type[Exception], ...], Problem], ...] = (
             status=500,
             name="step-limit",
             title="A limit was reached",
-            detail="A step came to no end within its limits.",
+            detail="A step did not finish within its limits.",
         ),
     ),
     (
@@ -207,34 +207,34 @@ _TABLE: tuple[tuple[tuple[type[Exception], ...], Problem], ...] = (
         ),
     ),
 )
-"""The first row that an error is an instance of counts."""
+"""The first row whose errors include the given one applies."""
 
 _TELLING_CAUSES = (BudgetExceededError, DeadlineExceededError, ExecutionError, HumanError, ModelError)
-"""They say more to a client than that a step failed."""
+"""Causes that inform a client better than the failure of a step."""
 
 _MAX_CAUSES = 16
 
 
 def find_problem(error: BaseException) -> Problem | None:
-    """Problem details of an error, for a client.
+    """Return the problem details of an error, for a client.
 
     | error | status |
     |---|---|
     | `BudgetExceededError` | 429; 504 when its seconds are over |
     | `DeadlineExceededError`, `ModelTimeoutError`, an answer or approval that came too late | 504 |
-    | another `ModelError` | 503 when it is transient, with `Retry-After` when the provider said; else 502 |
-    | `CircuitOpenError`, others with `is_transient` | 503, with `Retry-After` where they say when |
+    | another `ModelError` | 503 when it is transient, with `Retry-After` if the provider sent one; else 502 |
+    | `CircuitOpenError`, others with `is_transient` | 503, with `Retry-After` if they have one |
     | `ApprovalDeniedError`, `StepRejectedError`, `StepAbortedError` | 403 |
-    | `TaskCancelledError`, as of a step that somebody cancels who watches it | 503 |
+    | `TaskCancelledError`, as for a step that an observer cancels | 503 |
     | every other `NighthawkError` | 500 |
 
-    A failed step counts as what made it fail. Of a group, the problem with the highest status counts.
+    A failed step counts as its cause. For a group, the problem with the highest status counts.
 
     Args:
         error: The error.
 
     Returns:
-        The problem; None when the error, or one in the group, is none of the library's own.
+        The problem; None when the error, or one in the group, is not an error of the library.
     """
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
@@ -253,7 +253,7 @@ def find_problem(error: BaseException) -> Problem | None:
 
 
 def problem_messages(problem: Problem, request_id: str) -> tuple[Message, Message]:
-    """The response that tells a problem.
+    """Return the response that reports a problem.
 
     Args:
         problem: The problem.
@@ -273,7 +273,7 @@ def _status(problem: Problem) -> int:
 
 
 def _exact_cause(error: BaseException) -> BaseException:
-    """Return the cause of a step's failure, where that is an error of the library too."""
+    """Return the cause of a step's failure, when it is an error of the library too."""
     for _ in range(_MAX_CAUSES):
         cause = error.__cause__ if isinstance(error, ExecutionError) else None
         is_transient = isinstance(cause, NighthawkError) and cause.is_transient
@@ -288,11 +288,11 @@ _LOGGER = logging.getLogger("nighthawk")
 _MAX_LOGGED_CHARACTERS = 1_000
 _SERVER_ERROR = 500
 _BROKEN = (500, 502)
-"""The statuses of what somebody has to fix; others are what somebody wanted, or what passes."""
+"""The statuses that need a fix; the others are intended or transient."""
 
 
 def is_cancellation(error: Exception) -> bool:
-    """Whether an error only says that somebody has ended the work, as `TaskCancelledError` does.
+    """Whether an error only reports that the work was cancelled, as `TaskCancelledError` does.
 
     Args:
         error: The error that the work has raised.
@@ -301,15 +301,15 @@ def is_cancellation(error: Exception) -> bool:
 
 
 def log_problem(what: str, problem: Problem, error: Exception, *, is_expected: bool = False) -> None:
-    """Log an error on one line: with its traceback when somebody has to fix it.
+    """Log an error on one line, with its traceback when it needs a fix.
 
     Args:
         what: The event.
-        problem: The problem that the client is told.
+        problem: The problem that is reported to the client.
         error: The error.
-        is_expected: Whether it is what happens when a client leaves, which is nothing to be told of.
+        is_expected: Whether it is normal when a client leaves, and only worth a debug record.
     """
-    said = single_line(str(error), _MAX_LOGGED_CHARACTERS)  # it may quote what a model or a client said
+    said = single_line(str(error), _MAX_LOGGED_CHARACTERS)  # it may quote a model or a client
     is_broken = problem.status in _BROKEN and not is_expected
     level = logging.WARNING if problem.status >= _SERVER_ERROR else logging.INFO
     level = logging.ERROR if is_broken else logging.DEBUG if is_expected else level

@@ -1,4 +1,4 @@
-"""The types of ASGI, and the little of its messages that more than one module reads. Pure.
+"""The types of ASGI, and helpers to read its messages that more than one module needs. Pure.
 
 Source: https://asgi.readthedocs.io/en/latest/specs/
 """
@@ -9,25 +9,25 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, TypeAlias
 
 AsgiScope: TypeAlias = MutableMapping[str, Any]
-"""What ASGI calls a scope: what is known of a connection. Not a scope of this library."""
+"""A scope of ASGI: the data of a connection. Not a scope of this library."""
 
 Message: TypeAlias = MutableMapping[str, Any]
-"""An event that a server gives, or is given."""
+"""An event from or for a server."""
 
 Receive: TypeAlias = Callable[[], Awaitable[Any]]
 Send: TypeAlias = Callable[[Any], Awaitable[None]]
 Application: TypeAlias = Callable[[Any, Any, Any], Awaitable[object]]
-"""Any ASGI application; servers and frameworks have types of their own for what they hand to it."""
+"""Any ASGI application; servers and frameworks pass arguments of their own types."""
 
 ServedApplication: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 """An application of this library, for any server and framework."""
 
 _DISCONNECTS = ("ClientDisconnect", "WebSocketDisconnect")
-"""What Starlette and its kin call it."""
+"""The names of the disconnect errors of Starlette and similar frameworks."""
 
 
 def header_values(asgi_scope: AsgiScope, name: bytes) -> list[str]:
-    """The values of a header, in the order in which they came.
+    """Return the values of a header, in the order in which they came.
 
     Args:
         asgi_scope: The connection.
@@ -38,23 +38,23 @@ def header_values(asgi_scope: AsgiScope, name: bytes) -> list[str]:
 
 
 def says_client_left(error: Exception) -> bool:
-    """Whether an error is how frameworks tell an application that its client has left.
+    """Whether an error is a framework's way to report that the client has left.
 
     Args:
-        error: The error that the application has let out.
+        error: The error that the application has raised.
     """
     return type(error).__name__ in _DISCONNECTS
 
 
 _TRACE_PARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?")
 _PLAIN_ID = re.compile(r"[A-Za-z0-9._:=+@/-]{1,128}")
-"""Nothing that means something to a terminal, a page or a log file."""
+"""Only characters without a special meaning for terminals, pages and log files."""
 
 
 def choose_request_id(asgi_scope: AsgiScope) -> str:
-    """The W3C trace id of the request, else its `x-request-id`, else a new id.
+    """Return the W3C trace id of the request, else its `x-request-id`, else a new id.
 
-    What is malformed, too long or given twice is ignored.
+    Values that are malformed, too long or given twice are ignored.
 
     Args:
         asgi_scope: The connection.

@@ -1,9 +1,8 @@
 """The run of an application, its requests in progress, and the arguments of its middleware.
 
-There is one run for the lifespan of the application. Where nobody tells of a lifespan (a server that was told
-not to, an application mounted in another, an HTTP client that calls the application directly), a run lasts
-from the first request to the end of the last that is in progress at the same time: nothing is left open that
-nobody would close.
+There is one run for the lifespan of the application. Without a lifespan (a server that does not run it, an
+application mounted in another, an HTTP client that calls the application directly), a run lasts from the
+first request to the end of the last that is in progress at the same time, so that no run is left open.
 """
 
 import logging
@@ -31,13 +30,13 @@ class Settings:
     """Arguments of a middleware.
 
     Args:
-        make_run: Gives a new run.
-        request_timeout_seconds: The time of a request, in seconds; None for no limit.
+        make_run: Returns a new run.
+        request_timeout_seconds: The time limit of a request, in seconds; None for no limit.
         budget: The budget of each request, by an account of its own; None for no budget.
-        grace_seconds: The time that requests in progress have when the service ends, in seconds.
-        retry_after_seconds: After how many seconds a client that is refused may try again.
-        client_of: Gives the client of a connection; None for nobody knows.
-        tree: The tree that records; None for the one that is active anyway.
+        grace_seconds: The grace period of requests in progress when the service ends, in seconds.
+        retry_after_seconds: The number of seconds after which a refused client may try again.
+        client_of: Returns the client of a connection; None when clients are unknown.
+        tree: The tree that records; None for the active one.
     """
 
     make_run: Callable[[], Run]
@@ -50,15 +49,15 @@ class Settings:
 
 
 def checked_count(value: object, name: str, *, least: int) -> int:
-    """A number of requests.
+    """Check a number of requests, and return it.
 
     Args:
         value: The given value.
         name: The name of the argument.
-        least: The least that makes sense.
+        least: The minimum.
 
     Raises:
-        NighthawkError: It is none, or less.
+        NighthawkError: It is not an integer, or less than the minimum.
     """
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise NighthawkError(f"{name} must be an integer of at least {least}, not {value!r}")
@@ -66,15 +65,15 @@ def checked_count(value: object, name: str, *, least: int) -> int:
 
 
 def checked_seconds(value: object, name: str, *, most: float = math.inf) -> float:
-    """A number of seconds.
+    """Check a number of seconds, and return it.
 
     Args:
         value: The given value.
         name: The name of the argument.
-        most: The most that makes sense.
+        most: The maximum.
 
     Raises:
-        NighthawkError: It is none, negative, or more.
+        NighthawkError: It is not a number, negative, or more than the maximum.
     """
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 <= cast("float", value) <= most:
@@ -84,13 +83,13 @@ def checked_seconds(value: object, name: str, *, most: float = math.inf) -> floa
 
 
 def checked_budget(value: object) -> Budget | None:
-    """The budget of a request.
+    """Check the budget of a request, and return it.
 
     Args:
         value: The given value.
 
     Raises:
-        NighthawkError: It is no budget.
+        NighthawkError: It is not a budget.
     """
     if value is not None and not isinstance(value, Budget):
         raise NighthawkError(f"budget must be a budget, made by nighthawk_async.budget, not {value!r}.")
@@ -100,15 +99,15 @@ def checked_budget(value: object) -> Budget | None:
 _LOGGER = logging.getLogger("nighthawk")
 
 _CLEANUP_SECONDS = 10.0
-"""For requests that were cancelled, to clean up."""
+"""Time for cancelled requests to clean up."""
 
 
 class Service:
-    """The run in force, and the requests in progress.
+    """The active run, and the requests in progress.
 
     Args:
         settings: The arguments of the middleware.
-        admission: Lets requests in.
+        admission: Admits requests.
     """
 
     def __init__(self, settings: Settings, admission: Admission) -> None:
@@ -122,14 +121,14 @@ class Service:
 
     @property
     def run(self) -> Run | None:
-        """The run in force; None when there is none at present."""
+        """The active run; None when there is none."""
         return self._run or (None if self._shared is None else self._shared.run)
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None, None]:
-        """Serve with one run; requests in progress are cancelled when it is left.
+        """Serve with one run; requests in progress are cancelled on exit.
 
-        Whoever asks later is served without a lifespan: servers go on when an application fails in its own.
+        Later requests are served without a lifespan: servers continue when an application fails in its own.
         """
         try:
             with self.recording():
@@ -145,7 +144,7 @@ class Service:
 
     @asynccontextmanager
     async def extent(self) -> AsyncGenerator[Run, None]:
-        """Be inside the run in force, or else begin one."""
+        """Enter the active run, or else begin one."""
         if self._run is not None:
             async with self._run.extent("request"):
                 yield self._run
@@ -163,7 +162,7 @@ class Service:
 
     @contextmanager
     def in_progress(self, work: Work) -> Generator[None, None, None]:
-        """Let what is done for a request be ended with the service.
+        """Allow the work of a request to be ended with the service.
 
         Args:
             work: The work.
@@ -177,17 +176,17 @@ class Service:
                 self._all_gone.set()
 
     def recording(self) -> AbstractContextManager[object]:
-        """Record what goes on in the `with` statement, if something was given that does."""
+        """Record the body of the `with` statement, if a tree was given."""
         return _recording(self.settings)
 
     async def drain(self) -> None:
-        """Let nobody in any more, and wait for the requests in progress: a grace, then they are cancelled."""
+        """Admit no more requests; wait for those in progress, and cancel them after the grace period."""
         self.admission.close()
         await self._wait_until_gone(self.settings.grace_seconds)
         self._cancel_all()
         await self._wait_until_gone(_CLEANUP_SECONDS)
         if self._works:
-            _LOGGER.warning("%d requests do not end although they were cancelled", len(self._works))
+            _LOGGER.warning("%d requests are still running after they were cancelled", len(self._works))
 
     def _cancel_all(self) -> None:
         for work in tuple(self._works):
@@ -203,7 +202,7 @@ class Service:
 class _SharedRun:
     """A run for the requests in progress at the same time.
 
-    It is entered in a context of its own, because whichever request is the last leaves it.
+    It is entered in a context of its own, because any request may be the last and leave it.
 
     Args:
         settings: The arguments of the middleware.

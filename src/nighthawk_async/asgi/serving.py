@@ -1,8 +1,8 @@
-"""The context of a connection (a slot, the run, and a scope of its own), and WebSockets in theirs.
+"""The context of a connection (a slot, the run, and its own scope), and the handling of WebSockets.
 
-The application itself learns that its client has left: from the next message that it asks for or, where the
-server says so, when it sends something. That it lets this out is how most applications end. What else it
-raises goes to the server.
+An application learns itself that the client of a WebSocket has left: from the next message that it asks for
+or, where the server reports it, when it sends something. Most applications end by raising that error. Their
+other errors go to the server.
 """
 
 from abc import ABC, abstractmethod
@@ -42,7 +42,7 @@ class _Headers(Getter[Any]):
     def get(self, carrier: Any, key: str) -> list[str] | None:
         name = key.lower()
         values = [] if name == "baggage" else header_values(carrier, name.encode("latin-1"))
-        is_refused = name == "traceparent" and len(values) > 1  # nobody can say which one counts
+        is_refused = name == "traceparent" and len(values) > 1  # it is ambiguous
         return None if is_refused else values or None
 
     def keys(self, carrier: Any) -> list[str]:
@@ -53,10 +53,10 @@ _HEADERS = _Headers()
 
 
 class continued_trace:  # noqa: N801  (a context manager that reads as a function at its call)
-    """Let what is traced in the `with` statement belong to the trace that the client names.
+    """Make the traces of the `with` statement part of the trace that the client names.
 
-    Nothing else of what a client says is put in force, baggage above all. Where a span is current already,
-    that of a server's own instrumentation, everything stays as it is.
+    Nothing else that a client sends is activated, above all no baggage. Where a span is current already, that
+    of the server's own instrumentation, nothing changes.
 
     Args:
         asgi_scope: The connection.
@@ -90,10 +90,10 @@ class Connection(ABC):
     Args:
         service: The service of the application.
         asgi_scope: The connection.
-        receive: Gives the next message of the server.
-        method: The word before its path in the tree.
+        receive: Receives the next message of the server.
+        method: The first word of its name in the tree, before the path.
         request_id: The id of its scope.
-        work: The work, which can be made to end.
+        work: The work, which can be ended.
     """
 
     _time_limit_seconds: float | None = None
@@ -117,13 +117,13 @@ class Connection(ABC):
         self._helpers: TaskGroup | None = None
 
     async def carry_out(self, app: Application) -> None:
-        """Let the application talk with the client.
+        """Run the application with the client.
 
         Args:
             app: The application.
 
         Raises:
-            Exception: An error of the application, unless the client could be told of it.
+            Exception: An error of the application, unless it was reported to the client.
         """
         name = f"{self._method} {str(self._asgi_scope.get('path', ''))[:_MAX_PATH_CHARACTERS]}"
         with (
@@ -143,20 +143,20 @@ class Connection(ABC):
 
     @abstractmethod
     async def _answer(self, app: Application, node: NodeWriter | None) -> None:
-        """Let the application talk with the client, and tell of it.
+        """Run the application with the client, and report the outcome.
 
         Args:
             app: The application.
-            node: The node of the connection; None when nobody watches.
+            node: The node of the connection; None when nothing is recorded.
         """
 
     @abstractmethod
     async def _note_disconnect(self) -> None:
-        """The client has left; the application is told next."""
+        """Handle that the client has left; the application is notified next."""
 
     def _start_soon(self, function: LastingFunction) -> None:
-        """Start what ends with the connection."""
-        assert self._helpers is not None, "it is carried out"
+        """Start a helper that ends with the connection."""
+        assert self._helpers is not None, "helpers start only while the connection is served"
         self._helpers.start_soon(function)
 
     def _attributes(self) -> Mapping[str, str]:
@@ -164,14 +164,14 @@ class Connection(ABC):
         return {}
 
     async def _serve(self, call: Callable[[], Awaitable[object]]) -> None:
-        """Call the application when it is the connection's turn, with the run, in a scope of its own.
+        """Call the application when the connection is admitted, with the run, in its own scope.
 
         Args:
             call: Calls the application.
 
         Raises:
-            RefusedError: The connection is not let in. The application was not called.
-            Exception: Whatever the application raises.
+            RefusedError: The connection is refused. The application was not called.
+            Exception: Any error of the application.
         """
         service, settings = self._service, self._service.settings
         with service.in_progress(self._work):
@@ -183,7 +183,7 @@ class Connection(ABC):
 
     @asynccontextmanager
     async def _place(self) -> AsyncGenerator[None, None]:
-        """Wait for a place, and have it. Who comes back to a stream shares that of its first request."""
+        """Wait for a slot, and hold it. A resumed stream uses the slot of its first request."""
         service, settings = self._service, self._service.settings
         with service.streams.sharing_place(self._asgi_scope) as is_shared:
             if is_shared:
@@ -199,7 +199,7 @@ class Connection(ABC):
 
 
 def find_path_template(asgi_scope: AsgiScope) -> str | None:
-    """The path that the application's framework has found to match, with its parameters as names.
+    """Return the path template that the application's framework has matched, with parameter names.
 
     Args:
         asgi_scope: The connection, after the application was called.
@@ -218,8 +218,8 @@ class SocketConnection(Connection):
     Args:
         service: The service of the application.
         asgi_scope: The connection.
-        receive: Gives the next message of the server.
-        send: Takes the messages for the server.
+        receive: Receives the next message of the server.
+        send: Sends messages to the server.
     """
 
     def __init__(self, service: Service, asgi_scope: AsgiScope, receive: Receive, send: Send) -> None:
@@ -237,7 +237,7 @@ class SocketConnection(Connection):
         self._is_closed = False
         self._has_left = False
         self._refusal: ConnectionError | None = None
-        """How the application was told that the server takes nothing more, because the client has left."""
+        """The error that reported to the application that the client has left."""
 
     async def _answer(self, app: Application, node: NodeWriter | None) -> None:
         await self._carry_out(app)
@@ -259,7 +259,7 @@ class SocketConnection(Connection):
             await self._end()
 
     async def _end(self) -> bool:
-        """Tell the client when the application was ended; gives whether it was."""
+        """Close the WebSocket when the application was ended; return whether it was."""
         is_ended = self._work.end_reason in ("shut_down", "cancelled")
         if is_ended:
             await self._close(_GOING_AWAY)
@@ -271,7 +271,7 @@ class SocketConnection(Connection):
 
     async def _note_disconnect(self) -> None:
         self._is_closed = self._has_left = True
-        if not self._is_called:  # it waits for its turn
+        if not self._is_called:  # it is still in the queue
             self._work.ask_to_end("disconnected")
 
     async def _send(self, message: Message) -> None:
@@ -291,7 +291,7 @@ class SocketConnection(Connection):
             raise self._refusal from error
 
     async def _close(self, code: int) -> None:
-        """Close it so that the client learns the code: before it is accepted, it would get a status alone."""
+        """Close it with a code. It is accepted first: otherwise the client would only get a status."""
         if self._is_closed:
             return
         if not self._is_accepted:

@@ -1,4 +1,4 @@
-"""One request in progress, how it is made to end before its time, and the event streams that outlive it."""
+"""One request in progress, its early end, and the event streams that outlive it."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Generator, Mapping
@@ -17,14 +17,14 @@ from .problems import CANCELLED, SHUTTING_DOWN, TIMED_OUT, Problem
 from .protocol import AsgiScope, Message
 
 _MAX_ENDED = 100
-"""What has ended costs memory alone, and may be asked for again; beyond this the oldest go."""
+"""The maximum number of ended streams. They only take memory, and may be resumed; the oldest are dropped."""
 
 _MAX_GUESTS = 2
-"""One that reads, and one that takes its place."""
+"""The reader, and one that replaces it."""
 
 
 class KeptStreams:
-    """Streams by their ids: those that go on, and for a while those that have ended."""
+    """Streams by their ids: those that are running, and for a while those that have ended."""
 
     def __init__(self) -> None:
         self._going_on: dict[str, LiveStream] = {}
@@ -36,7 +36,7 @@ class KeptStreams:
 
     @contextmanager
     def keeping(self, stream: LiveStream, seconds: float) -> Generator[None, None, None]:
-        """Let clients come back to a stream in the `with` statement, and for a while afterwards.
+        """Allow clients to resume a stream in the `with` statement, and for a while afterwards.
 
         Args:
             stream: The stream.
@@ -55,9 +55,9 @@ class KeptStreams:
 
     @contextmanager
     def sharing_place(self, asgi_scope: AsgiScope) -> Generator[bool, None, None]:
-        """Give whether a connection needs no place of its own in the `with` statement, since it comes back.
+        """Yield whether a connection needs no slot during the `with` statement, because it resumes a stream.
 
-        The request that has begun the stream has a place already.
+        The request that has begun the stream has a slot already.
 
         Args:
             asgi_scope: The connection.
@@ -76,11 +76,11 @@ class KeptStreams:
                 del self._guests[stream.id]
 
     def find(self, stream_id: str, path: str) -> LiveStream | None:
-        """The stream of that id; None when there is none, or no more, or it is another path's.
+        """Return the stream with this id; None when it is unknown, dropped, or belongs to another path.
 
         Args:
             stream_id: The id.
-            path: The path that the client asks for.
+            path: The path of the request.
         """
         self._forget_old()
         _, ended = self._ended.get(stream_id, (0.0, None))
@@ -94,23 +94,24 @@ class KeptStreams:
 
 
 EndReason: TypeAlias = Literal["disconnected", "timed_out", "shut_down", "cancelled"]
-"""The client has left, the time is over, the service ends, or somebody who watches asked for it."""
+"""The client has left, the time limit has passed, the service ends, or an observer has cancelled it."""
 
 _PROBLEMS: Mapping[EndReason | None, Problem] = MappingProxyType(
     {"timed_out": TIMED_OUT, "shut_down": SHUTTING_DOWN, "cancelled": CANCELLED}
 )
 
 _OWN_END_SECONDS = 1.0
-"""For an application that waits for the client to leave, to end tasks that no scope here reaches."""
+"""Time for an application that waits for the client to leave, to end tasks that no scope here reaches."""
 
 
 class Work:
     """The work of an application for one request.
 
     Args:
-        end_message: The message that the application gets from `receive` when it is to end.
-        is_complete: Says whether it has answered, so that only the end of the service ends what goes on.
-        on_end: Is called when it is asked to end.
+        end_message: The message that the application gets from `receive` when it must end.
+        is_complete: Returns whether it has responded, so that only the end of the service ends its further
+            work.
+        on_end: Called when it is asked to end.
     """
 
     def __init__(
@@ -121,11 +122,11 @@ class Work:
         on_end: Callable[[], object] = bool,
     ) -> None:
         self.scope = anyio.CancelScope()
-        """What is cancelled."""
+        """The scope that is cancelled."""
         self.end_reason: EndReason | None = None
-        """Why it was asked to end; None when it was not."""
+        """The reason for which it was asked to end; None when it was not."""
         self.reason_given: str | None = None
-        """What was said by who asked, if anything."""
+        """The reason that the observer gave, if any."""
         self.task_node: TaskNode | None = None
         """The task of the request, which is asked to end too."""
         self.inbox: Inbox | None = None
@@ -140,15 +141,15 @@ class Work:
         return _PROBLEMS.get(self.end_reason)
 
     def request_cancel(self, reason: str | None) -> None:
-        """Ask it to end, for somebody who watches."""
+        """Cancel it, on request of an observer."""
         self.reason_given = reason
         self.ask_to_end("cancelled")
 
     @contextmanager
     def outliving_client(self) -> Generator[None, None, None]:
-        """Let it go on when its client leaves: it may come back, and whoever asks this sees to the end.
+        """Let it continue when its client leaves. The client may return; the caller must end the work.
 
-        Its response may be over before it is itself, when another one takes over.
+        Its response may end before its work, when another response takes over.
         """
         self._outlives_client = True
         try:
@@ -180,22 +181,22 @@ class Work:
         return reason == "shut_down" or not self._is_complete()
 
     async def end_after(self, seconds: float) -> None:
-        """Let its time pass.
+        """Ask it to end when its time limit has passed.
 
         Args:
-            seconds: The time that it has, in seconds.
+            seconds: The time limit, in seconds.
         """
         await anyio.sleep(seconds)
         self.ask_to_end("timed_out")
 
 
 class ActiveRequest(Struct, frozen=True, kw_only=True, eq=False):
-    """A request that a middleware has let in.
+    """A request that a middleware has admitted.
 
     Args:
         request_id: Its id.
-        work: The work, which can be made to end.
-        streams: The event streams that clients can come back to.
+        work: The work, which can be ended.
+        streams: The event streams that clients can resume.
     """
 
     request_id: str
@@ -207,13 +208,13 @@ _request: ContextVar[ActiveRequest | None] = ContextVar("nighthawk_async_asgi_re
 
 
 def find_request() -> ActiveRequest | None:
-    """The request that the caller belongs to; None outside a middleware."""
+    """Return the request that the caller belongs to; None outside a middleware."""
     return _request.get()
 
 
 @contextmanager
 def using_request(request: ActiveRequest) -> Generator[None, None, None]:
-    """Let what is called in the `with` statement belong to a request.
+    """Make the calls in the `with` statement belong to a request.
 
     Args:
         request: The request.

@@ -1,4 +1,4 @@
-"""The live tree of a program's work, to watch and to influence. Floor 4: the sink of `observation`."""
+"""The live tree of a program's work, to observe and to control. Floor 4: the sink of `observation`."""
 
 from ..lazy_exports import attach_exports
 

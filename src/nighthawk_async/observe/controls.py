@@ -1,7 +1,7 @@
-"""Influencing a node from any thread, on the event loop of the node.
+"""Control of a node from any thread, on the node's event loop.
 
-What a control offers besides ending the node is found by its methods: `steer`, `suspend` and `resume`, as
-`parallel.TaskControl` has them.
+Every control can cancel its node. Other actions depend on the methods that the control has: `steer`,
+`suspend` and `resume`, as in `parallel.TaskControl`.
 """
 
 import logging
@@ -25,9 +25,9 @@ _logger = logging.getLogger("nighthawk")
 
 
 class HeldControl:
-    """A control, and the event loop on which it was told of.
+    """A control, and the event loop on which it was set.
 
-    A control that was told of in a thread without an event loop is used in the thread of whoever asks.
+    A control that was set in a thread without an event loop is used in the caller's thread.
 
     Args:
         control: The control.
@@ -43,15 +43,15 @@ class HeldControl:
         )
 
     def offered(self, state: NodeState) -> frozenset[ControlName]:
-        """Return the actions possible in a state: suspended work can be resumed and not suspended."""
+        """Return the actions possible in a state: suspended work can be resumed but not suspended."""
         return self._offered - _POINTLESS.get(state, _POINTLESS_WHILE_RUNNING)
 
     def carry_out(self, node_id: str, name: ControlName, *arguments: object) -> None:
-        """Influence the node: at once on its event loop, else as soon as that comes to it.
+        """Run an action: at once on the node's event loop, from elsewhere as soon as that loop gets to it.
 
         Raises:
-            NotControllableError: It does not offer this, refuses it, or its event loop has ended. What it
-                refuses later, on its event loop, is logged.
+            NotControllableError: The node does not offer the action, refuses it, or its event loop has ended.
+                A refusal that comes later, on its event loop, is logged.
         """
         if name not in self._offered:
             raise NotControllableError(node_id, f"it cannot be asked to {name}")
@@ -77,5 +77,5 @@ def _call_guarded(
 ) -> None:
     try:
         method(*arguments)
-    except Exception as error:  # nobody is left to be told, and an event loop may break of it
+    except Exception as error:  # there is no caller to raise to, and it could break the event loop
         _logger.warning("node %s refuses to %s: %s", node_id, name, error, exc_info=error)

@@ -1,21 +1,21 @@
-"""The errors of watching what goes on.
+"""The errors of observing and controlling a running program.
 
 NighthawkError
 └── ObserveError
-    ├── NodeNotFoundError           the tree has no such node, or has none any more; also a LookupError
-    ├── NotControllableError        the node cannot be influenced in this way at present
-    └── NotRecordingError           nothing is recorded where the caller is
+    ├── NodeNotFoundError           the tree has no such node, or has it no longer; also a LookupError
+    ├── NotControllableError        the node cannot be controlled in this way at present
+    └── NotRecordingError           nothing is recorded in the caller's context
 """
 
 from ..errors import NighthawkError
 
 
 class ObserveError(NighthawkError):
-    """The tree was read, or a node influenced, in a way that is not possible."""
+    """The tree was read, or a node was controlled, in a way that is not possible."""
 
 
 class NodeNotFoundError(ObserveError, LookupError):
-    """The tree has no node of that id. It may have had one and dropped it.
+    """The tree has no node with this id. It may have had one and dropped it.
 
     Args:
         node_id: The id.
@@ -27,11 +27,11 @@ class NodeNotFoundError(ObserveError, LookupError):
 
 
 class NotControllableError(ObserveError):
-    """The node has ended, or offers no such control at present.
+    """The node has ended, or does not offer this control at present.
 
     Args:
         node_id: The id of the node.
-        reason: Why not.
+        reason: The reason why it cannot be controlled.
     """
 
     def __init__(self, node_id: str, reason: str) -> None:
@@ -41,4 +41,4 @@ class NotControllableError(ObserveError):
 
 
 class NotRecordingError(ObserveError):
-    """Nothing is recorded where the caller is."""
+    """Nothing is recorded in the caller's context."""

@@ -1,10 +1,10 @@
-"""One node while it is recorded: plain state that changes.
+"""One node while it is recorded: plain mutable state.
 
-It knows its place in the tree and makes its view; which change is allowed when, and what it means to others,
-is the business of `tree_state`.
+A node knows its position in the tree and builds its view. `tree_state` decides which changes are allowed and
+how they affect other nodes.
 
-Usage is reported again and again and may become less incomplete. Amounts are usage as plain numbers in a row,
-the last of them telling how many parts are incomplete: so what was told before can be taken back.
+Usage is reported repeatedly and may become less incomplete. Amounts hold usage as a tuple of plain numbers,
+the last of which counts the incomplete parts, so that an earlier report can be subtracted.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -36,12 +36,12 @@ _numbers_of: Callable[[Usage], Amounts] = attrgetter(*_NAMES)
 
 
 def amounts_of(usage: Usage) -> Amounts:
-    """A usage as amounts."""
+    """Convert a usage to amounts."""
     return (*_numbers_of(usage), 0 if usage.is_complete else 1)
 
 
 def total(amounts: Amounts, others: Amounts) -> Amounts:
-    """Both together."""
+    """Return the sum of two amounts."""
     return tuple(map(add, amounts, others))
 
 
@@ -51,7 +51,7 @@ def difference(amounts: Amounts, others: Amounts) -> Amounts:
 
 
 def usage_of(amounts: Amounts) -> Usage:
-    """Amounts as a usage."""
+    """Convert amounts to a usage."""
     values = dict(zip(_NAMES, amounts[:-1], strict=True))
     return Usage(**values, is_complete=amounts[-1] == 0)
 
@@ -61,11 +61,11 @@ NO_AMOUNTS = amounts_of(NO_USAGE)
 
 
 CHILDREN_PER_CHUNK = 256
-"""What is put together anew when one of them has changed."""
+"""The number of children whose views are rebuilt when one of them changes."""
 
 
 class Viewed(Protocol):
-    """A node with a view; None when it has changed since."""
+    """A node with a view; None when it has changed since the view was made."""
 
     view: NodeView | None
 
@@ -74,11 +74,11 @@ Child = TypeVar("Child", bound=Viewed)
 
 
 class Chunk(Generic[Child]):
-    """A stretch of children.
+    """A slice of a node's children.
 
     Attributes:
-        children: They, in order.
-        views: Their views; None when one has changed since.
+        children: The children, in order.
+        views: Their views; None when one of them has changed since.
     """
 
     __slots__ = ("children", "views")
@@ -89,7 +89,7 @@ class Chunk(Generic[Child]):
 
 
 class ChildList(Generic[Child]):
-    """The children of one node, in the order of beginning."""
+    """The children of one node, in the order in which they began."""
 
     __slots__ = ("_chunks", "_last", "_taken")
 
@@ -99,7 +99,7 @@ class ChildList(Generic[Child]):
         self._taken = 0
 
     def append(self, child: Child) -> Chunk[Child]:
-        """Add a child; gives its chunk."""
+        """Add a child and return its chunk."""
         chunk = self._last
         if chunk is None or self._taken == CHILDREN_PER_CHUNK:
             chunk = self._last = Chunk()
@@ -111,7 +111,7 @@ class ChildList(Generic[Child]):
         return chunk
 
     def remove(self, child: Child, chunk: Chunk[Child]) -> None:
-        """Take a child out of its chunk."""
+        """Remove a child from its chunk."""
         del chunk.children[child]
         chunk.views = None
         if not chunk.children:
@@ -124,7 +124,7 @@ class ChildList(Generic[Child]):
             yield from chunk.children
 
     def without_view(self) -> Iterator[Child]:
-        """Those that have changed since they were looked at last."""
+        """Yield the children that have changed since their views were made."""
         for chunk in self._chunks:
             if chunk.views is None:
                 for child in chunk.children:
@@ -132,7 +132,7 @@ class ChildList(Generic[Child]):
                         yield child
 
     def view(self) -> Children:
-        """The views of all, every child having one."""
+        """Return the views of all children. Every child must have one."""
         return Children(tuple(map(_views_of, self._chunks)))
 
 
@@ -150,23 +150,23 @@ class Node:
         kind: The kind of the node.
         name: Its name.
         state: Its first state.
-        began_at: The time of its beginning, in Unix seconds.
+        began_at: The time at which it began, in Unix seconds.
         source: The place in the program.
         inputs: Its inputs, as texts.
         attributes: Its further attributes.
-        control: The control of it.
+        control: Its control.
 
     Attributes:
-        parent: The node above it; None for the node above everything, and before it has its place.
-        depth: The number of nodes above it.
-        chunk: The stretch of the parent's children that it belongs to; None without a parent.
-        version: The number of the latest change in it and below it.
+        parent: The parent; None for the root node, and before the node is added to the tree.
+        depth: The number of its ancestors.
+        chunk: The chunk of the parent's children that it belongs to; None without a parent.
+        version: The number of the latest change in it or below it.
         open_nodes: The number of nodes of its subtree that have not ended, itself included.
         amounts: The usage of its subtree.
-        view: The view of it; None when something has changed since.
-        watched: The waits for changes in it and below it; None for none.
-        is_dropped: Whether it is in the tree no longer.
-        speaks_in: The node in whose transcript stands what is said here; None for a transcript of its own.
+        view: Its view; None when something has changed since.
+        watched: The watchers of it and its subtree; None for none.
+        is_dropped: Whether it is no longer in the tree.
+        speaks_in: The node whose transcript its text is written to; None when it has its own transcript.
     """
 
     __slots__ = (
@@ -246,22 +246,22 @@ class Node:
         self.is_dropped = False
 
     def path(self) -> Iterator["Node"]:
-        """It, and the nodes above it, one after the other."""
+        """Yield the node and its ancestors, nearest first."""
         node: Node | None = self
         while node is not None:
             yield node
             node = node.parent
 
     def subtree(self) -> list["Node"]:
-        """It and everything below it, each before what is below that."""
+        """Return the node and everything below it, parents before children."""
         nodes: list[Node] = [self]
-        for node in nodes:  # which grows meanwhile
+        for node in nodes:  # the list grows during the loop
             if node.children is not None:
                 nodes.extend(node.children)
         return nodes
 
     def add_child(self, child: "Node") -> None:
-        """Give a node its place here."""
+        """Add a child."""
         if self.children is None:
             self.children = ChildList()
         child.parent = self
@@ -269,24 +269,24 @@ class Node:
         child.chunk = self.children.append(child)
 
     def drop_child(self, child: "Node") -> None:
-        """Keep a child no longer, and count it. It still knows what it was below."""
+        """Remove a child, and count it as dropped. The child keeps its parent."""
         if self.children is not None and child.chunk is not None:
             self.children.remove(child, child.chunk)
         self.dropped_children += 1
 
     def mark_changed(self, version: int) -> None:
-        """Something has changed in it or below it."""
+        """Record that something has changed in it or below it."""
         self.version = version
         self.view = None
         if self.chunk is not None:
             self.chunk.views = None
 
     def up_to_date_view(self) -> NodeView:
-        """Return its view; only changed parts are built anew."""
+        """Return its view; only changed parts are rebuilt."""
         if self.view is not None:
             return self.view
         changed: list[Node] = [self]
-        for node in changed:  # which grows meanwhile
+        for node in changed:  # the list grows during the loop
             if node.children is not None:
                 changed.extend(node.children.without_view())
         for node in reversed(changed):  # children come before their parents

@@ -1,8 +1,8 @@
-"""Values as short texts, at the moment when they are told.
+"""Short texts that show values as they were when they were reported.
 
-No code of the values runs, and no more of a value is looked at than can be shown. The one exception is the
-`__str__` that the class of an error defines: nothing else knows what the error says. What is told stays text:
-nothing is escaped here, and whoever shows it escapes it for where it is shown.
+No code of the values runs, and no more of a value is read than can be shown. The one exception is the
+`__str__` that the class of an error defines: nothing else knows the error's message. Previews are plain text:
+nothing is escaped here; the code that displays them must escape them.
 """
 
 import json
@@ -23,12 +23,12 @@ from ..types.json import JsonableValue
 from .views import NO_VALUES, ErrorView
 
 MAX_NAMES = 64
-"""How many named values of one kind a node has; the rest is counted."""
+"""The maximum number of named values of one kind per node; the others are only counted."""
 
 MAX_NAME_CHARACTERS = 200
 
 UNSPEAKABLE = "its message cannot be shown"
-"""What is shown of an error that fails to say something."""
+"""Shown for an error whose `__str__` fails."""
 
 _CHARACTERS_PER_CELL = 2
 _MAX_WRAPPED_ERRORS = 4
@@ -38,7 +38,7 @@ _OMITTED = "…"
 _BIG_INTEGER = re.compile(rf'"{BIG_INTEGER_MARK}(-?\d+)"')
 
 _CANCELLATIONS = ("CancelledError", "Cancelled")
-"""What event loops cancel with: it says how their tasks are called, with paths of files and addresses."""
+"""Cancellation exceptions of event loops: their messages quote task names, file paths and addresses."""
 
 _str_of_errors = BaseException.__dict__["__str__"]
 _args_of_errors = BaseException.__dict__["args"]
@@ -46,7 +46,7 @@ _to_json: Callable[[JsonableValue], str] = json.JSONEncoder(ensure_ascii=False).
 
 
 def preview_values(values: Mapping[str, object] | None, max_characters: int) -> Mapping[str, str]:
-    """Each value as JSON-like text of at most so many characters."""
+    """Show each value as JSON-like text of at most so many characters."""
     if not values:
         return NO_VALUES
     shown = {
@@ -61,7 +61,7 @@ def preview_values(values: Mapping[str, object] | None, max_characters: int) -> 
 def preview_attributes(
     attributes: Mapping[str, str | int | float | bool] | None, max_characters: int
 ) -> Mapping[str, str | int | float | bool]:
-    """Attributes, their texts of at most so many characters."""
+    """Shorten the text attributes to at most so many characters."""
     if not attributes:
         return NO_VALUES
     return MappingProxyType(
@@ -81,7 +81,7 @@ def _preview_attribute(value: str | int | float | bool, max_characters: int) -> 
 
 
 def preview_error(error: BaseException | None, max_characters: int) -> ErrorView | None:
-    """An error, with at most so many characters of what it says."""
+    """Show an error, with at most so many characters of its message."""
     if error is None:
         return None
     name = type_name(type(error))
@@ -91,21 +91,21 @@ def preview_error(error: BaseException | None, max_characters: int) -> ErrorView
 
 
 def preview_name(name: str) -> str:
-    """A name, on one line and of bounded length."""
+    """Shorten a name to one line of bounded length."""
     if len(name) <= MAX_NAME_CHARACTERS and name.isprintable():
         return name
     return single_line(name, MAX_NAME_CHARACTERS)
 
 
 def shorten(text: str, max_characters: int) -> str:
-    """At most so many characters of a text."""
+    """Return a text, shortened to at most so many characters."""
     if len(text) > max_characters:
         return clean_text(text[: max_characters - 1]) + _OMITTED
     return clean_text(text)
 
 
 def _words_of(error: BaseException, max_characters: int) -> str:
-    """Return the text of an error: its arguments when it has no text of its own."""
+    """Return the message of an error: its arguments when it has no message of its own."""
     for _ in range(_MAX_WRAPPED_ERRORS):
         if find_class_attribute(type(error), "__str__")[1] is not _str_of_errors:
             return _own_words_of(error, max_characters)
@@ -117,7 +117,7 @@ def _words_of(error: BaseException, max_characters: int) -> str:
             return _beginning(cast("str", said), max_characters)
         if not has_base(type(said), BaseException):
             return _preview(said, max_characters)
-        error = cast("BaseException", said)  # `raise RuntimeError(error)` says what that one says
+        error = cast("BaseException", said)  # for `raise RuntimeError(error)`, show the inner error's message
     return UNSPEAKABLE
 
 
@@ -131,7 +131,7 @@ def _own_words_of(error: BaseException, max_characters: int) -> str:
 
 
 def _beginning(text: str, max_characters: int) -> str:
-    """One character more than is shown, as a plain text whatever class the text is of."""
+    """Return one character more than is shown, as a plain `str` even for a subclass of `str`."""
     return str.__getitem__(text, slice(max_characters + 1))
 
 

@@ -1,6 +1,6 @@
 """The node of a model request in the live tree, with previews of the request and of its response.
 
-The whole conversation would be shown again with every request, so only its last message is.
+Only the last message of the request is shown: the whole conversation would be repeated with every request.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,21 +25,21 @@ from ..types.model import (
 from ..types.usage import Usage
 
 _SHOWN_SETTINGS = ("temperature", "top_p", "max_tokens", "seed", "reasoning_effort", "service_tier")
-"""The others may hold a key."""
+"""The only settings that are shown: others may hold a key."""
 
 _MAX_CHARACTERS = 10_000
 _MAX_CALLS = 100
 
 
 class RequestNode:
-    """The node of one request, from before it is sent until its response is over.
+    """The node of one request, from before it is sent until its response has ended.
 
     Args:
         model: The model.
         request: The request.
-        parent: The node around it.
-        step: The step in progress; None outside a step. The text of a request right below its node is part of
-            the transcript of the step.
+        parent: The parent node.
+        step: The step in progress; None outside a step. The text of a request directly below the
+            step's node is part of the step's transcript.
     """
 
     __slots__ = ("_call_keys", "_calls_with_text", "_is_finished", "_node", "_preview", "_price", "_reported")
@@ -60,7 +60,7 @@ class RequestNode:
         )
 
     def active(self) -> using_node_writer:
-        """Make it the node that what happens next is below, while the response is opened."""
+        """Make it the active node, so that nodes that begin while the response is opened are below it."""
         return using_node_writer(self._node)
 
     def note(self, event: ModelEvent) -> None:
@@ -90,12 +90,12 @@ class RequestNode:
                 pass
 
     def end(self, failure: Exception | None, leaving: BaseException | None, usage: Usage | None) -> None:
-        """End it: what its caller broke off was cancelled.
+        """End it. A response that its caller broke off counts as cancelled.
 
         Args:
             failure: The error of the request; None when it did not fail.
             leaving: The error or cancellation that leaves the stream.
-            usage: The usage of the request; None when nobody knows better than its events.
+            usage: The usage of the request; None to use what its events reported.
         """
         self._node.set_usage(priced(usage or self._reported or _unreported(failure), self._price))
         if failure is not None:
@@ -129,7 +129,7 @@ def _inputs(request: ModelRequest) -> Mapping[str, object]:
 
 
 class _Preview:
-    """Preview of a response: its finish reason, the beginning of its text, and the called tools."""
+    """Preview of a response: its finish reason, the beginning of its text, and the tools that it calls."""
 
     __slots__ = ("_calls", "_finish_reason", "_room", "_texts")
 
@@ -140,7 +140,7 @@ class _Preview:
         self._finish_reason: str | None = None
 
     def note(self, event: ModelEvent) -> None:
-        """Take note of an event of the response."""
+        """Record an event of the response."""
         if isinstance(event, TextDelta) and self._room > 0:
             self._texts.append(event.text[: self._room])
             self._room -= len(event.text)
@@ -181,6 +181,6 @@ def _attributes(model_name: str, step: Step | None) -> dict[str, str]:
 
 
 def _unreported(failure: Exception | None) -> Usage:
-    """The usage of a request of which nothing was reported, as executors count it."""
+    """Return the usage of a request for which none was reported, counted as executors count it."""
     retries = failure.retries if isinstance(failure, ModelError) else 0
     return Usage(requests=1, retries=retries, is_complete=False)

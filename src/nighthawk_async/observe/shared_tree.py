@@ -1,4 +1,4 @@
-"""The tree's state, shared by threads: one change at a time, and views between two changes."""
+"""The tree's state, shared by threads: one change at a time, and reads only between changes."""
 
 import threading
 from collections import deque
@@ -15,9 +15,10 @@ Seen = TypeVar("Seen")
 
 
 class SharedTree:
-    """Lets whoever publishes change the state, and whoever looks read it.
+    """Serializes the changes and the reads of the state.
 
-    The garbage collector may end something while its thread is at work here; that is told right afterwards.
+    A finalizer that the garbage collector runs during a change may end a node; that is recorded right after
+    it.
 
     Args:
         state: The state.
@@ -32,7 +33,7 @@ class SharedTree:
         self._postponed: deque[Callable[[], object]] = deque()
 
     def change(self, change: Callable[[*Given], object], *args: *Given) -> None:
-        """Make a change, and wake whoever watches what it concerns."""
+        """Make a change, and wake the watchers that it concerns."""
         with self._lock:
             if self._is_busy:
                 self._postponed.append(partial(change, *args))
@@ -42,14 +43,14 @@ class SharedTree:
         _wake(woken)
 
     def read(self, look: Callable[[*Given], Seen], *args: *Given) -> Seen:
-        """Look at the state between two changes.
+        """Read the state between two changes.
 
         Raises:
-            ObserveError: A finalizer looks while its thread is at work here.
+            ObserveError: A finalizer reads while its thread makes a change.
         """
         with self._lock:
             if self._is_busy:
-                raise ObserveError("a finalizer that runs amid a change cannot look at the tree")
+                raise ObserveError("a finalizer that runs during a change cannot read the tree")
             seen = self._carry_out(look, *args)
             woken = self._take_woken()
         _wake(woken)

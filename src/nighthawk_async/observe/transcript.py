@@ -1,7 +1,7 @@
 """Transcript of a node: its beginning and its end within a number of characters.
 
-Nodes below may speak in it too: what the requests of a step say is in the transcript of the step, and they
-show their parts of it.
+Nodes below may write to it too: the text of a step's requests is in the transcript of the step, and the
+requests show their parts of it.
 """
 
 from collections import deque
@@ -12,26 +12,27 @@ from ..observation import TranscriptKind
 from .views import TranscriptPart
 
 _LOOSE_FRAGMENTS = 64
-"""As many short texts are put together, which takes less room."""
+"""The number of short texts that are joined into one, to save memory."""
 
 _CUT_SHARE = 8
-"""What is left out at the beginning of a text is freed when it is this part of the text."""
+"""Removed text is freed when it is more than one in so many characters of its fragment."""
 
 
 class Part:
-    """A part that grows at its end, and may lose something at its beginning.
+    """A part that grows at its end, and may lose text at its beginning.
 
     Args:
         kind: The kind of the part.
         key: The name and id of a tool call, for its parts.
-        speaker: The id of the node that said it, in the transcript of another one; None for its own.
+        speaker: The id of the node that wrote it to the transcript of another node; None for the transcript's
+            own node.
 
     Attributes:
         kind: The kind of the part.
         key: The name and id of a tool call.
         speaker: The speaker.
         characters: The length of its text.
-        is_cut: Whether something of its text is left out.
+        is_cut: Whether some of its text was removed.
     """
 
     __slots__ = (
@@ -58,11 +59,11 @@ class Part:
         self.is_cut = False
 
     def goes_on_with(self, kind: TranscriptKind, key: str | None, speaker: str | None) -> bool:
-        """Whether more text of this kind, key and speaker belongs to it."""
+        """Whether more text of this kind, key and speaker belongs to this part."""
         return kind == self.kind and key == self.key and speaker == self.speaker
 
     def add(self, text: str) -> None:
-        """Go on with a text."""
+        """Append a text."""
         if not text:
             return
         self._fragments.append(text)
@@ -75,7 +76,7 @@ class Part:
             self._loose = 0
 
     def cut(self, characters: int) -> None:
-        """Leave out so many characters where it begins, fewer than there are."""
+        """Remove so many characters at the beginning; fewer than the part has."""
         self.characters -= characters
         self.is_cut = True
         self._view = None
@@ -89,7 +90,7 @@ class Part:
         self._skipped = skipped
 
     def view(self) -> TranscriptPart:
-        """The part as it is now."""
+        """Return the part as it is now."""
         if self._view is None:
             text = "".join(self._fragments)[self._skipped :]
             self._fragments, self._loose, self._skipped = deque((text,)), 0, 0
@@ -98,24 +99,24 @@ class Part:
 
 
 PART_CHARACTERS = 64
-"""What a part counts besides its text, so that many short parts are bounded too."""
+"""The number of characters that a part counts besides its text, so that many short parts are bounded too."""
 
 LEAST_CHARACTERS = 4 * PART_CHARACTERS
-"""The least that a transcript may be allowed to keep."""
+"""The lowest limit that a transcript may have."""
 
 _NOTHING_KEPT = (TranscriptPart(kind="note", text="", is_cut=True),)
 
 
 class Transcript:
-    """Takes texts as they come, and keeps so many characters of them.
+    """Collects texts as they come, up to a number of characters.
 
-    One half is for the beginning, the other for the end; what does not fit is left out between them.
+    One half is for the beginning, the other for the end; the middle is removed when both are full.
 
     Args:
-        max_characters: The greatest number of characters that are kept.
+        max_characters: The maximum number of characters that are kept.
 
     Attributes:
-        cut_speakers: The ids of the nodes below of which something was left out, for the caller to take.
+        cut_speakers: The ids of the nodes below whose text was cut; the caller takes them out.
     """
 
     __slots__ = (
@@ -136,22 +137,22 @@ class Transcript:
         self._end: deque[Part] = deque()
         self._end_characters = 0
         self._is_cut = False
-        self._lost_speakers: set[str | None] = set()  # of parts that were left out whole
+        self._lost_speakers: set[str | None] = set()  # of parts that were removed completely
         self.cut_speakers: set[str] = set()
 
     @property
     def characters(self) -> int:
-        """The present number of characters."""
+        """The current number of characters."""
         return self._beginning_characters + self._end_characters
 
     def write(self, kind: TranscriptKind, text: str, key: str | None, speaker: str | None = None) -> None:
-        """Go on with the last part when it has this kind, key and speaker, else begin one.
+        """Append to the last part when it has this kind, key and speaker; otherwise begin a new part.
 
         Args:
             kind: The kind of the part.
-            text: More of it.
+            text: The text to append.
             key: The name and id of a tool call, for its parts.
-            speaker: The id of the node below that says it; None for the node itself.
+            speaker: The id of the node below that writes it; None for the node itself.
         """
         is_in_end = self._end or self._is_cut
         rest = text if is_in_end else self._fill_beginning(kind, text, key, speaker)
@@ -165,7 +166,7 @@ class Transcript:
         self._shorten_end()
 
     def shorten(self, max_characters: int) -> None:
-        """Leave out so much that at most so many characters are kept. It may grow again."""
+        """Remove text until at most so many characters are kept. The transcript may grow again."""
         if self.characters <= max_characters:
             return
         kept = Transcript(max_characters)
@@ -180,11 +181,11 @@ class Transcript:
         self.cut_speakers |= speakers
 
     def view(self) -> tuple[TranscriptPart, ...]:
-        """The parts that are kept, in order; an empty note that says so where none is."""
+        """Return the kept parts, in order; an empty note marked as cut when none is left."""
         return tuple(shown for _, shown in self._shown()) or (_NOTHING_KEPT if self._is_cut else ())
 
     def view_of(self, speaker: str) -> tuple[TranscriptPart, ...]:
-        """The parts of one speaker that are kept, in order."""
+        """Return the kept parts of one speaker, in order."""
         has_lost = speaker in self._lost_speakers
         shown: list[TranscriptPart] = []
         for part, view in self._shown():
@@ -213,7 +214,7 @@ class Transcript:
     def _fill_beginning(
         self, kind: TranscriptKind, text: str, key: str | None, speaker: str | None
     ) -> str | None:
-        """Add as much as there is room for; gives what is left for the end, None for nothing."""
+        """Append as much as fits; return the rest for the end, None for no rest."""
         room = self._half - self._beginning_characters
         if not self._beginning or not self._beginning[-1].goes_on_with(kind, key, speaker):
             if room <= PART_CHARACTERS:

@@ -1,7 +1,7 @@
-"""Recording what goes on as a tree, looking at it, and influencing it.
+"""Recording a running program as a tree, and reading and controlling that tree.
 
-Reports about a node reach the tree through its writer. Whatever takes long, above all looking at values,
-happens here, before the tree is touched.
+Reports about a node reach the tree through its writer. Slow work, above all reading values, happens here,
+before the tree is locked.
 """
 
 import time
@@ -37,12 +37,12 @@ from .watching import Watch
 
 
 class Recorder(Struct, frozen=True, kw_only=True, eq=False):
-    """Common state of the writers of one tree.
+    """State shared by the writers of one tree.
 
     Args:
         owner: The tree, as programs see it.
-        tree: Its state, which threads share.
-        ids: Gives the ids of nodes.
+        tree: The state of the tree, which threads share.
+        ids: The source of node ids.
         max_preview_characters: The number of characters of a value that are kept.
         max_transcript_characters: The number of characters of a transcript that are kept.
     """
@@ -55,10 +55,10 @@ class Recorder(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class TreeNodeWriter:
-    """Takes what is told of one node; see `observation.NodeWriter`.
+    """Records the reports about one node; see `observation.NodeWriter`.
 
     Args:
-        recorder: The part that it shares with the other writers.
+        recorder: The state that it shares with the other writers.
         node: The node.
     """
 
@@ -80,7 +80,7 @@ class TreeNodeWriter:
 
     @property
     def is_watched(self) -> bool:
-        """Whether somebody waits for changes in it, or in what it is below."""
+        """Whether a watcher observes the node or one of its ancestors."""
         return any(node.watched is not None for node in self._node.path())
 
     def begin_child(
@@ -95,7 +95,7 @@ class TreeNodeWriter:
         control: NodeControl | None = None,
         speaks_above: bool = False,
     ) -> "TreeNodeWriter":
-        """Something begins below the node."""
+        """Begin a child of the node."""
         recorder = self._recorder
         limit = recorder.max_preview_characters
         node = Node(
@@ -113,27 +113,27 @@ class TreeNodeWriter:
         return TreeNodeWriter(recorder, node)
 
     def change_state(self, state: NodeState) -> None:
-        """It waits, runs or is suspended from now on."""
+        """Set whether it waits, runs or is suspended."""
         tree = self._recorder.tree
         tree.change(tree.state.change_state, self._node, state)
 
     def set_attributes(self, attributes: Mapping[str, str | int | float | bool]) -> None:
-        """More is known of it."""
+        """Add attributes, or replace those of the same names."""
         tree = self._recorder.tree
         shown = preview_attributes(attributes, self._recorder.max_preview_characters)
         tree.change(tree.state.set_attributes, self._node, shown)
 
     def set_control(self, control: NodeControl | None) -> None:
-        """It can be influenced in another way from now on, or no longer."""
+        """Replace its control; None for no control."""
         tree = self._recorder.tree
         tree.change(tree.state.set_control, self._node, None if control is None else HeldControl(control))
 
     def write(self, kind: TranscriptKind, text: str, *, key: str | None = None) -> None:
-        """Continue its transcript."""
+        """Append to its transcript."""
         tree = self._recorder.tree
         shown_key = None if key is None else preview_name(key)
         limit = self._recorder.max_transcript_characters
-        if len(text) > 2 * limit:  # the rest would be left out
+        if len(text) > 2 * limit:  # the rest would be removed
             text = text[:limit] + text[-limit:]
         tree.change(tree.state.write, self._node, kind, clean_text(text), shown_key)
 
@@ -149,7 +149,7 @@ class TreeNodeWriter:
         tree.change(tree.state.set_outputs, self._node, shown)
 
     def count_retry(self) -> None:
-        """It is tried again."""
+        """Count a retry."""
         tree = self._recorder.tree
         tree.change(tree.state.count_retry, self._node)
 
@@ -160,7 +160,7 @@ class TreeNodeWriter:
         outputs: Mapping[str, object] | None = None,
         error: BaseException | None = None,
     ) -> None:
-        """It has ended; only the first end counts."""
+        """End it; only the first end counts."""
         tree, limit = self._recorder.tree, self._recorder.max_preview_characters
         if self._node.ended_at is not None:
             return
@@ -168,26 +168,26 @@ class TreeNodeWriter:
         shown_error = None if error is None else ErrorView(type=type_name(type(error)), message=UNSPEAKABLE)
         try:
             shown_error = preview_error(error, limit)
-        finally:  # an error may end the program where it is asked what it says
+        finally:  # reading an error's message may end the program
             tree.change(tree.state.end, self._node, state, time.time(), shown, shown_error)
 
 
 class TaskTree:
     """A recorded tree of runs, natural functions, steps, model requests, tool calls and tasks.
 
-    Everything that begins has a node below what brought it about. A service records into one tree all the
-    time. Finished subtrees are kept up to the limits; then the oldest are dropped whole, and those above
-    count them. What goes on is never dropped. Every method may be called from any thread.
+    Each of these has a node below the one that started it. A service can record into one tree permanently.
+    Finished subtrees are kept up to the limits; then the oldest are dropped whole, and their parents count
+    them. Nodes that have not ended are never dropped. All methods are thread-safe.
 
     Args:
-        max_nodes: The number of nodes that are kept, unless more of them go on.
-        max_finished_trees: The number of finished trees that are kept, of those that have nothing above them.
+        max_nodes: The maximum number of nodes that are kept, unless more than that have not ended.
+        max_finished_trees: The maximum number of finished top-level trees that are kept.
         max_preview_characters: The number of characters of each input, output, attribute and error that are
             kept.
         max_transcript_characters: The number of characters of the transcript of each node that are kept: half
             of them from its beginning, half from its end. A part counts 64 besides its text.
         max_total_transcript_characters: The number of characters of all transcripts together that are kept.
-            Those of what has ended are left out first, the oldest before others.
+            Transcripts of ended nodes are removed first, the oldest before others.
 
     Raises:
         ValueError: A limit is not a whole number, or too small.
@@ -230,13 +230,13 @@ class TaskTree:
 
     @contextmanager
     def recording(self, *, everywhere: bool = False) -> Generator["TaskTree", None, None]:
-        """Record what goes on in the `with` statement, also in the tasks and worker threads that it starts.
+        """Record the body of the `with` statement, including the tasks and worker threads that it starts.
 
-        What begins directly in it has no node above it but the tree's own.
+        Work that begins directly in the `with` statement becomes a child of the root node.
 
         Args:
-            everywhere: Whether what goes on elsewhere in the process is recorded too, where no other tree is
-                in force. Without it, a `threading.Thread` is recorded from Python 3.14 on.
+            everywhere: Whether the rest of the process is recorded too, where no other tree is active.
+                Without it, a `threading.Thread` is recorded from Python 3.14 on.
         """
         in_process = using_node_writer_everywhere(self._writer) if everywhere else nullcontext()
         with using_node_writer(self._writer), in_process:
@@ -251,81 +251,80 @@ class TaskTree:
         """Return the view of a node and of everything below it, all at one version.
 
         Args:
-            node_id: The id of the node; None for the node above everything, whose children have nothing above
-                them.
+            node_id: The id of the node; None for the root node, whose children are the top-level nodes.
 
         Raises:
-            NodeNotFoundError: There is no such node, or no more.
+            NodeNotFoundError: There is no such node, or it was dropped.
         """
         return self._shared.read(lambda: self._node(node_id).up_to_date_view())
 
     def watch(
         self, node_id: str | None = None, since: int | None = None, min_interval: float = 0.05
     ) -> Watch:
-        """Newer snapshots of a node as they come to be: an `async with` object to iterate over.
+        """Yield newer snapshots of a node as it changes: an `async with` object to iterate over.
 
-        The first comes at once. Who is slow misses those between: the next one is always the newest. It ends
-        after the snapshot in which the node has ended; the node above everything never does.
+        The first comes at once. A slow reader skips the snapshots in between: the next one is always the
+        newest. Iteration ends after the snapshot in which the node has ended; the root node never ends.
 
         Args:
-            node_id: The id of the node; None for the node above everything.
-            since: The version of the snapshot that was seen last: the first one to come is newer. None, or a
+            node_id: The id of the node; None for the root node.
+            since: The version of the last snapshot that was seen: the first one to come is newer. None, or a
                 version that this tree has not had, for the newest.
-            min_interval: The least time between two snapshots, in seconds.
+            min_interval: The minimum time between two snapshots, in seconds.
 
         Raises:
-            NodeNotFoundError: There is no such node, or no more.
-            ValueError: The interval is no number of seconds.
+            NodeNotFoundError: There is no such node, or it was dropped.
+            ValueError: The interval is not a number of seconds.
         """
         node = self._shared.read(self._node, node_id)
         return Watch(self._shared, node, since=since, min_interval=min_interval)
 
     def cancel(self, node_id: str, reason: str | None = None) -> None:
-        """Ask a node to end. This and the like return at once; the node obeys on its event loop.
+        """Cancel a node. This and the other actions return at once; the node reacts on its event loop.
 
         Args:
             node_id: The id of the node.
             reason: The reason; None for no reason.
 
         Raises:
-            NodeNotFoundError: There is no such node, or no more.
-            NotControllableError: It has ended, or cannot be asked.
+            NodeNotFoundError: There is no such node, or it was dropped.
+            NotControllableError: It has ended, or cannot be cancelled.
         """
         self._control(node_id, "cancel", reason)
 
     def steer(self, node_id: str, text: str) -> None:
-        """Tell the model of a step something, at its next turn.
+        """Send a message to the model of a step, for its next turn.
 
         Args:
             node_id: The id of the node.
             text: The message.
 
         Raises:
-            NodeNotFoundError: There is no such node, or no more.
+            NodeNotFoundError: There is no such node, or it was dropped.
             NotControllableError: It has ended, or cannot be steered.
         """
         self._control(node_id, "steer", text)
 
     def suspend(self, node_id: str) -> None:
-        """Ask a node to wait at its next boundary.
+        """Suspend a node at its next boundary.
 
         Args:
             node_id: The id of the node.
 
         Raises:
-            NodeNotFoundError: There is no such node, or no more.
+            NodeNotFoundError: There is no such node, or it was dropped.
             NotControllableError: It has ended, or cannot be suspended.
         """
         self._control(node_id, "suspend")
 
     def resume(self, node_id: str) -> None:
-        """Let a suspended node go on.
+        """Resume a suspended node.
 
         Args:
             node_id: The id of the node.
 
         Raises:
-            NodeNotFoundError: There is no such node, or no more.
+            NodeNotFoundError: There is no such node, or it was dropped.
             NotControllableError: It has ended, cannot be resumed, or is not suspended.
         """
         self._control(node_id, "resume")
@@ -345,7 +344,7 @@ class TaskTree:
 
 
 def find_tree() -> TaskTree | None:
-    """The tree into which is recorded where the caller is; None when nothing is recorded."""
+    """Return the tree that records in the caller's context; None when nothing is recorded."""
     writer = find_node_writer()
     return writer.tree if isinstance(writer, TreeNodeWriter) else None
 
@@ -358,18 +357,18 @@ def recording(
     max_transcript_characters: int = 65_536,
     max_total_transcript_characters: int = 67_108_864,
 ) -> AbstractContextManager[TaskTree]:
-    """Record what goes on during the `with` statement, also in the tasks and threads that it starts.
+    """Record the body of the `with` statement, including the tasks and threads that it starts.
 
     Args:
-        max_nodes: The number of nodes that are kept, unless more of them go on.
-        max_finished_trees: The number of finished trees that are kept, of those that have nothing above them.
+        max_nodes: The maximum number of nodes that are kept, unless more than that have not ended.
+        max_finished_trees: The maximum number of finished top-level trees that are kept.
         max_preview_characters: The number of characters of each input, output, attribute and error that are
             kept.
         max_transcript_characters: The number of characters of the transcript of each node that are kept.
         max_total_transcript_characters: The number of characters of all transcripts together that are kept.
 
     Returns:
-        A context manager that gives the tree.
+        A context manager that returns the tree.
 
     Raises:
         ValueError: A limit is not a whole number, or too small.
@@ -384,7 +383,7 @@ def recording(
 
 
 def get_tree() -> TaskTree:
-    """The tree into which is recorded where the caller is.
+    """Return the tree that records in the caller's context.
 
     Raises:
         NotRecordingError: Nothing is recorded.
@@ -396,7 +395,7 @@ def get_tree() -> TaskTree:
 
 
 def find_node_id() -> str | None:
-    """The id of the node that the caller belongs to, "0" outside any other; None when nothing is recorded."""
+    """Return the id of the caller's node; "0" outside any other node, None when nothing is recorded."""
     writer = find_node_writer()
     return writer.node_id if isinstance(writer, TreeNodeWriter) else None
 
@@ -405,26 +404,26 @@ def snapshot(node: str | None = None) -> NodeView:
     """Return the view of a node of the active tree; see `TaskTree.snapshot`.
 
     Args:
-        node: The id of the node; None for the node above everything.
+        node: The id of the node; None for the root node.
 
     Raises:
         NotRecordingError: Nothing is recorded.
-        NodeNotFoundError: There is no such node, or no more.
+        NodeNotFoundError: There is no such node, or it was dropped.
     """
     return get_tree().snapshot(node)
 
 
 def watch(node: str | None = None, since: int | None = None, min_interval: float = 0.05) -> Watch:
-    """Newer snapshots of a node of the tree in force; see `TaskTree.watch`.
+    """Yield newer snapshots of a node of the active tree; see `TaskTree.watch`.
 
     Args:
-        node: The id of the node; None for the node above everything.
-        since: The version of the snapshot that was seen last; None for none.
-        min_interval: The least time between two snapshots, in seconds.
+        node: The id of the node; None for the root node.
+        since: The version of the last snapshot that was seen; None for none.
+        min_interval: The minimum time between two snapshots, in seconds.
 
     Raises:
         NotRecordingError: Nothing is recorded.
-        NodeNotFoundError: There is no such node, or no more.
-        ValueError: The interval is no number of seconds.
+        NodeNotFoundError: There is no such node, or it was dropped.
+        ValueError: The interval is not a number of seconds.
     """
     return get_tree().watch(node, since, min_interval)

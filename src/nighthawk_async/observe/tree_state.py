@@ -1,14 +1,14 @@
-"""The tree as plain state: what each thing that is told changes, and at which version.
+"""The tree as plain state: the effect of each report, and the version at which it took effect.
 
-Nothing here waits, locks or wakes anybody; one change is made at a time. A change visits the node and those
-above it, never those beside it.
+Nothing here waits, locks or wakes watchers; one change is made at a time. A change visits the node and its
+ancestors, never its siblings.
 
-A subtree is finished when nothing in it goes on. Kept are those that belong to no larger finished one, in the
-order of finishing.
+A subtree is finished when every node in it has ended. The finished subtrees that are not part of a larger one
+are listed in the order in which they finished.
 
-Transcripts have a number of characters in all. What has ended says least to those who look: the transcripts
-of nodes that have ended are left out first, in the order of their ends; then others are shortened, those
-first to which nothing was added for longest.
+Transcripts share a total number of characters. Those of ended nodes matter least to observers and are removed
+first, in the order in which the nodes ended. Then others are shortened, beginning with those to which nothing
+was added for the longest time.
 """
 
 from collections import OrderedDict
@@ -27,11 +27,11 @@ from .watched import Watcher
 
 
 class Retention:
-    """Keeps the order of finishing.
+    """Keeps finished subtrees in the order in which they finished.
 
     Args:
-        max_nodes: The greatest number of nodes, unless more of them go on.
-        max_finished_trees: The greatest number of finished trees.
+        max_nodes: The maximum number of nodes, unless more than that have not ended.
+        max_finished_trees: The maximum number of finished trees.
     """
 
     __slots__ = ("_max_finished_trees", "_max_nodes", "_passed_over", "_subtrees", "_trees")
@@ -41,16 +41,16 @@ class Retention:
         self._max_finished_trees = max_finished_trees
         self._subtrees: OrderedDict[Node, None] = OrderedDict()
         self._trees: OrderedDict[Node, None] = OrderedDict()
-        self._passed_over: dict[Node, list[Node]] = {}  # parts of finished subtrees, by what they are below
+        self._passed_over: dict[Node, list[Node]] = {}  # parts of finished subtrees, by parent
 
     def add(self, node: Node) -> None:
-        """Everything in the subtree of a node has ended."""
+        """Record that every node in the subtree of a node has ended."""
         self._subtrees[node] = None
         if node.depth == 1:
             self._trees[node] = None
 
     def reopen(self, node: Node) -> None:
-        """Something begins below it again, so that its finished parts count by themselves."""
+        """Record that a node begins below it again, so that its finished parts count by themselves."""
         self._forget(node)
         for each in reversed(self._passed_over.pop(node, ())):
             if not each.open_nodes:
@@ -58,7 +58,7 @@ class Retention:
                 self._subtrees.move_to_end(each, last=False)
 
     def drop(self, node: Node) -> None:
-        """It is kept no longer."""
+        """Forget a node that is no longer kept."""
         self._forget(node)
         self._passed_over.pop(node, None)
 
@@ -67,24 +67,24 @@ class Retention:
         self._trees.pop(node, None)
 
     def next_to_drop(self, nodes: int) -> Node | None:
-        """Return the subtree to drop at this number of nodes; None for none."""
+        """Return the subtree to drop when there are so many nodes; None for none."""
         if len(self._trees) > self._max_finished_trees:
             return next(iter(self._trees))
         while nodes > self._max_nodes and self._subtrees:
             node, _ = self._subtrees.popitem(last=False)
             if node.parent is not None and node.parent.open_nodes:
                 return node
-            if node.parent is not None:  # part of a finished subtree, which has its own, later place
+            if node.parent is not None:  # part of a finished subtree, which has its own, later position
                 self._passed_over.setdefault(node.parent, []).append(node)
         return None
 
 
 class TranscriptRoom:
-    """Writes transcripts, and keeps their sum within its limit.
+    """Writes transcripts, and keeps their total length within its limit.
 
     Args:
-        max_characters: The number of characters of each that are kept.
-        max_total_characters: The number of characters of all together that are kept.
+        max_characters: The number of characters of each transcript that are kept.
+        max_total_characters: The number of characters of all transcripts together that are kept.
     """
 
     __slots__ = ("_ended", "_max_characters", "_max_total_characters", "_open", "_total")
@@ -99,7 +99,7 @@ class TranscriptRoom:
     def write(
         self, node: Node, kind: TranscriptKind, text: str, key: str | None, speaker: str | None
     ) -> list[Node]:
-        """Go on with the transcript of a node; gives the nodes whose transcripts were shortened for it."""
+        """Append to the transcript of a node; return the nodes whose transcripts were shortened for it."""
         transcript = node.transcript
         if transcript is None:
             transcript = node.transcript = Transcript(self._max_characters)
@@ -114,13 +114,13 @@ class TranscriptRoom:
         return [*self._shorten_ended(), *self._shorten_open()]
 
     def end(self, node: Node) -> None:
-        """A node has ended."""
+        """Record that a node has ended."""
         if node in self._open:
             del self._open[node]
             self._ended[node] = None
 
     def drop(self, node: Node) -> None:
-        """A node is kept no longer."""
+        """Forget a node that is no longer kept."""
         if node.transcript is not None:
             self._total -= node.transcript.characters
         self._ended.pop(node, None)
@@ -150,21 +150,21 @@ class TranscriptRoom:
 
 
 MAX_DEPTH = 100
-"""How deep the tree is at most. What begins deeper stands beside what brought it about, not below it."""
+"""The maximum depth of the tree. A deeper node becomes a sibling of the node that started it."""
 
 
 class TreeState:
     """All nodes that are kept.
 
     Args:
-        root: The node above everything.
-        retention: The choice of the nodes that are dropped.
-        transcripts: The keeper of transcripts.
+        root: The root node.
+        retention: The policy that chooses the nodes to drop.
+        transcripts: The writer of transcripts.
 
     Attributes:
         version: The number of changes so far.
         nodes: The nodes by id.
-        woken: The watchers that have something new to see, for the caller to take.
+        woken: The watchers to wake, because something they observe has changed; the caller takes them out.
     """
 
     __slots__ = ("_retention", "_transcripts", "nodes", "root", "version", "woken")
@@ -178,17 +178,17 @@ class TreeState:
         self.woken: dict[Watcher, None] = {}
 
     def begin(self, node: Node, parent: Node, *, speaks_above: bool) -> None:
-        """A node begins below another; of one that was dropped, below what that was below.
+        """Begin a node below its parent; below the nearest ancestor that is kept when the parent was dropped.
 
         Args:
             node: The node.
-            parent: The node that brought it about.
-            speaks_above: Whether what it says stands in the transcript of that.
+            parent: The node that started it.
+            speaks_above: Whether its text is written to the transcript of that node.
         """
         if speaks_above and not parent.is_dropped:
             node.speaks_in = parent
         while parent.is_dropped or parent.depth >= MAX_DEPTH:
-            assert parent.parent is not None, "the node above everything is neither"
+            assert parent.parent is not None, "the root node is neither"
             parent = parent.parent
         parent.add_child(node)
         self.nodes[node.id] = node
@@ -200,32 +200,32 @@ class TreeState:
         self._drop_what_is_too_much()
 
     def change_state(self, node: Node, state: NodeState) -> None:
-        """It stands elsewhere, unless it has ended."""
+        """Change the state of a node, unless it has ended."""
         if node.ended_at is None and node.state != state:
             node.state = state
             self._changed(node)
 
     def set_attributes(self, node: Node, attributes: Mapping[str, str | int | float | bool]) -> None:
-        """More is known of it."""
+        """Add attributes, or replace those of the same names."""
         merged = {**node.attributes, **attributes}
         node.attributes = MappingProxyType(dict(islice(merged.items(), MAX_NAMES)))
         self._changed(node)
 
     def set_control(self, node: Node, control: HeldControl | None) -> None:
-        """It can be influenced in another way, unless it has ended."""
+        """Replace the control of a node, unless it has ended."""
         if node.ended_at is None:
             node.control = control
             self._changed(node)
 
     def write(self, node: Node, kind: TranscriptKind, text: str, key: str | None) -> None:
-        """Its transcript goes on."""
+        """Append to the transcript of a node."""
         above = node.speaks_in
         speaker = node if above is None else above
         if speaker.is_dropped:
             return
         shortened = self._transcripts.write(speaker, kind, text, key, None if above is None else node.id)
         self._changed(node)
-        if node.parent is not above and above is not None:  # as deep as nodes stand beside what began them
+        if node.parent is not above and above is not None:  # both are at the maximum depth
             self._mark_way_up(above)
         self._mark_cut(speaker)
         for each in shortened:
@@ -247,7 +247,7 @@ class TreeState:
             self._changed(node)
 
     def count_retry(self, node: Node) -> None:
-        """It is tried again."""
+        """Count a retry."""
         node.retries += 1
         for each in node.path():
             each.subtree_retries += 1
@@ -261,7 +261,7 @@ class TreeState:
         outputs: Mapping[str, str],
         error: ErrorView | None,
     ) -> None:
-        """It has ended, unless it had before."""
+        """End a node, unless it has ended already."""
         if node.ended_at is not None:
             return
         node.state, node.ended_at, node.control = state, ended_at, None
@@ -278,13 +278,13 @@ class TreeState:
             self._drop_what_is_too_much()
 
     def _changed(self, node: Node) -> None:
-        """Number the change, and mark the way from the node up."""
+        """Number the change, and mark the node and its ancestors."""
         self.version += 1
         self._mark_way_up(node)
 
     def _mark_way_up(self, node: Node) -> None:
         for each in node.path():
-            if each.is_dropped:  # its last view stays as it is
+            if each.is_dropped:  # its last view does not change
                 continue
             each.mark_changed(self.version)
             if each.watched is not None and each.watched.waiting:
@@ -292,7 +292,7 @@ class TreeState:
                 each.watched.waiting.clear()
 
     def _mark_cut(self, node: Node) -> None:
-        """Mark the nodes below as changed whose text was cut from a transcript."""
+        """Mark the nodes whose text was cut from this transcript as changed."""
         if node.transcript is None or not node.transcript.cut_speakers:
             return
         for node_id in node.transcript.cut_speakers:
@@ -306,14 +306,14 @@ class TreeState:
 
     def _drop(self, node: Node) -> None:
         parent, subtree = node.parent, node.subtree()
-        assert parent is not None, "the node above everything never ends"
+        assert parent is not None, "the root node never ends"
         for each in subtree:
-            if each.watched is not None:  # whoever watches it has its last view to see
+            if each.watched is not None:  # its watchers still have to see its last view
                 each.up_to_date_view()
         parent.drop_child(node)
         for each in subtree:
             each.is_dropped = True
-            each.children = each.chunk = None  # no circle is left to the garbage collector
+            each.children = each.chunk = None  # leaves no reference cycle to the garbage collector
             if each.watched is None:
                 each.view = None
             del self.nodes[each.id]

@@ -1,9 +1,8 @@
-"""Views of a node and of everything below it, at one moment.
+"""Snapshots of a node and of everything below it.
 
-Values only: a view never changes, and parts of which nothing has changed are the same objects in the next
-one.
+Views are immutable values. Parts that have not changed are the same objects in the next view.
 
-`view_as_json` gives them as JSON values, for pages, event streams and files.
+`view_as_json` converts them to JSON values, for pages, event streams and files.
 """
 
 import math
@@ -19,10 +18,10 @@ from ..types.json import JsonableValue
 from ..types.usage import Usage
 
 ViewedKind: TypeAlias = NodeKind | Literal["tree"]
-"""What a node is; `tree` is the node above everything that has nothing above it."""
+"""The kind of a node; `tree` is the root node."""
 
 ControlName: TypeAlias = Literal["cancel", "steer", "suspend", "resume"]
-"""How a node can be influenced."""
+"""An action that controls a node."""
 
 ENDS: frozenset[NodeState] = frozenset({"completed", "raised", "failed", "cancelled"})
 
@@ -36,7 +35,7 @@ class ErrorView:
 
     Args:
         type: The name of the exception's class.
-        message: Its text, bounded.
+        message: Its message, shortened.
     """
 
     type: str
@@ -48,10 +47,10 @@ class TranscriptPart:
     """Some text of one kind in a transcript.
 
     Args:
-        kind: The kind of it.
+        kind: The kind of the text.
         text: The text, as far as it is kept.
         key: The name and id of a tool call, for its parts; None for others.
-        is_cut: Whether something is left out where it begins: of its own text, or whole parts before it.
+        is_cut: Whether something before the text was removed: the beginning of the part, or whole parts.
     """
 
     kind: TranscriptKind
@@ -61,10 +60,11 @@ class TranscriptPart:
 
 
 class Children(Sequence["NodeView"]):
-    """The children of a node that are kept, in the order in which they began.
+    """The kept children of a node, in the order in which they began.
 
     Args:
-        chunks: Stretches of them. Those of which nothing has changed are the same tuples in the next view.
+        chunks: Slices of the children. Those in which nothing has changed are the same tuples in the next
+            view.
     """
 
     __slots__ = ("_chunks", "_ends")
@@ -88,7 +88,7 @@ class Children(Sequence["NodeView"]):
     def __getitem__(self, index: int | slice) -> "NodeView | Sequence[NodeView]":
         if isinstance(index, slice):
             return tuple(self)[index]
-        position = range(len(self))[index]  # refuses what is out of range, and counts from the end
+        position = range(len(self))[index]  # raises for an index out of range, and resolves negative ones
         chunk = bisect_right(self._ends, position)
         return self._chunks[chunk][position - self._ends[chunk]]
 
@@ -103,31 +103,31 @@ NO_CHILDREN = Children(())
 class NodeView:
     """A node and everything below it, at one moment.
 
-    Two views of a node are equal when they are the same object, which they are while nothing changes.
+    Two views of a node are equal only when they are the same object. While nothing changes, they are.
 
     Args:
-        id: Its id in the tree; "0" is the node above everything.
-        parent_id: The id of the node it is below; None for the node above everything.
-        kind: The kind of it.
+        id: Its id in the tree; "0" is the root node.
+        parent_id: The id of its parent; None for the root node.
+        kind: Its kind.
         name: Its name.
-        source: The place in the program, `module:line`; None when nobody said.
+        source: The place in the program, `module:line`; None when it is unknown.
         state: Its state.
-        began_at: The time of its beginning, in Unix seconds.
-        ended_at: The time of its end, in Unix seconds; None while it goes on.
+        began_at: The time at which it began, in Unix seconds.
+        ended_at: The time at which it ended, in Unix seconds; None while it has not.
         inputs: Its inputs, as short texts by name.
         outputs: Its outputs, as short texts by name.
         error: The error that ended it; None for none.
         usage: Its own usage.
-        subtree_usage: The same, together with everything below it, also with what was dropped since.
-        retries: The number of times that it was tried again.
-        subtree_retries: The same, together with everything below it.
+        subtree_usage: Its usage and that of everything below it, including nodes that were dropped since.
+        retries: The number of times that it was retried.
+        subtree_retries: Its retries and those of everything below it.
         transcript: The parts of its transcript, in order.
-        children: The kept nodes below it, in the order of their beginning.
+        children: Its kept children, in the order in which they began.
         dropped_children: The number of its children that were dropped since, with everything below them.
         attributes: Its further attributes, under the names that traces use.
-        controls: The present ways to influence it.
-        version: The last change in it or below it, as the number of that change in the whole
-            tree. For the node above everything, the number of changes so far.
+        controls: The actions that it currently offers.
+        version: The number of the last change in it or below it, counted over the whole tree. For the root
+            node, the number of changes so far.
     """
 
     id: str
@@ -154,11 +154,11 @@ class NodeView:
 
     @property
     def is_ended(self) -> bool:
-        """Whether it has ended. What it has brought about may still go on below it."""
+        """Whether it has ended. Nodes below it may still be running."""
         return self.state in ENDS
 
     def walk(self) -> Iterator["NodeView"]:
-        """It and everything below it, each before what is below that, in the order of beginning."""
+        """Yield the node and everything below it, parents before children, in the order of beginning."""
         waiting: list[Iterator[NodeView]] = [iter((self,))]
         while waiting:
             view = next(waiting[-1], None)
@@ -170,7 +170,7 @@ class NodeView:
                 waiting.append(iter(view.children))
 
     def find(self, node_id: str) -> "NodeView | None":
-        """The view of the node of that id, here or below; None when there is none.
+        """Return the view of the node with this id, here or below; None when there is none.
 
         Args:
             node_id: The id.
@@ -188,14 +188,14 @@ _PLAIN = tuple(
 
 
 def view_as_json(view: NodeView, *, depth: int | None = None) -> dict[str, JsonableValue]:
-    """A view as what `json.dumps` takes. Texts are as they are: whoever shows them escapes them.
+    """Convert a view to values that `json.dumps` takes. Texts are not escaped: escape them to display them.
 
-    The names are those of the view. Costs are decimal texts; numbers that JSON lacks are texts.
+    The keys are the attributes of the view. Costs are decimal texts; numbers that JSON lacks are texts.
 
     Args:
         view: The view.
-        depth: The number of levels below it that are included, 0 for none; None for all. Where they are not,
-            `children` is missing; `child_count` is always there.
+        depth: The number of levels below it that are included, 0 for none; None for all. Nodes whose children
+            are left out have no `children`; `child_count` is always there.
     """
     top = _node_as_json(view)
     waiting = [(view, top, depth)]

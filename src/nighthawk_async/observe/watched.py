@@ -1,8 +1,8 @@
-"""Shared state of the watchers of one node, and the pace of new views.
+"""State shared by the watchers of one node, and the pace of new views.
 
-To put a view together takes time of the event loop, the more, the more has changed. So the next one of a node
-comes the later, the longer the last one took: views take a small share of the time, however much goes on and
-however many watch.
+Building a view blocks the event loop, for longer the more has changed. So the longer the last view of a node
+took, the later the next one comes: views take a small share of the time, however much changes and however
+many watchers there are.
 """
 
 import time
@@ -12,26 +12,26 @@ from typing import Protocol
 from .views import NodeView
 
 _UNNOTICED_SECONDS = 0.005
-"""What takes less than this holds nobody up."""
+"""Building times below this need no pause."""
 
 _REST = 9
-"""How many times as long as a view took there is none: views take a tenth of the time."""
+"""The pause after a view, as a multiple of its building time: views take a tenth of the time."""
 
 
 class Watcher(Protocol):
     """A watcher that waits for changes."""
 
     def wake(self) -> None:
-        """Tell that something has changed. Called from any thread; must not wait."""
+        """Notify the watcher of a change. Called from any thread; must not wait."""
         ...
 
 
 class Watched:
-    """The watchers of a node, and the view that they share for a while when it took long.
+    """The watchers of a node, and the view that they share for a while when it took long to build.
 
     Attributes:
-        watchers: They.
-        waiting: Those who wait for a change, for whoever changes something to take out.
+        watchers: All watchers.
+        waiting: Those that wait for a change; the code that makes one takes them out.
     """
 
     __slots__ = ("_due", "_shown", "waiting", "watchers")
@@ -47,11 +47,11 @@ class Watched:
         return 0.0 if self._shared(seen) is not None else max(0.0, self._due - time.monotonic())
 
     def view(self, seen: int, make_view: Callable[[], NodeView]) -> NodeView:
-        """A view that is newer than a version: the one that is shared, or a new one.
+        """Return a view that is newer than a version: the shared one, or a new one.
 
         Args:
             seen: The version.
-            make_view: Makes a new one.
+            make_view: Builds a new one.
         """
         shared = self._shared(seen)
         if shared is not None:
@@ -59,7 +59,7 @@ class Watched:
         began, began_work = time.monotonic(), time.thread_time()
         view = make_view()
         worked, ended = time.thread_time() - began_work, time.monotonic()
-        is_noticed = worked > _UNNOTICED_SECONDS  # what others kept from it is no reason to wait
+        is_noticed = worked > _UNNOTICED_SECONDS  # time that other threads took is no reason to pause
         self._shown = view if is_noticed else None
         self._due = ended + _REST * max(worked, ended - began) if is_noticed else 0.0
         return view

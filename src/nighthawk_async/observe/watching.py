@@ -1,6 +1,6 @@
-"""Newer views of a node as they come to be, for somebody who may be slow.
+"""Newer views of a node as it changes, for readers that may be slow.
 
-Who watches holds no queue: a change only wakes, and what is seen then is the newest view.
+A watcher has no queue: a change only wakes it, and it then reads the newest view.
 """
 
 import math
@@ -19,11 +19,11 @@ from .watched import Watched
 
 
 class Watch(AsyncIterator[NodeView]):
-    """Gives newer and newer views of a node; `async with` it, then iterate over it.
+    """Yields newer and newer views of a node; enter it with `async with`, then iterate over it.
 
-    Each view is the newest there is when it is asked for. When the last one of the node took long to put
-    together, the next one comes later, and all who watch the node are given the same. It ends after the view
-    in which the node has ended. Only one task may iterate at a time.
+    Each view is the newest at the time it is asked for. When the last view of the node took long to build,
+    the next one comes later, and all watchers of the node get the same one. Iteration ends after the view in
+    which the node has ended. Only one task may iterate at a time.
 
     Entering it raises `NodeNotFoundError` when the node was dropped meanwhile.
 
@@ -31,7 +31,7 @@ class Watch(AsyncIterator[NodeView]):
         tree: The tree.
         node: The node.
         since: The version that was seen before; None, or a version that the tree has not had, for none.
-        min_interval: The least time between two views, in seconds.
+        min_interval: The minimum time between two views, in seconds.
     """
 
     def __init__(self, tree: SharedTree, node: Node, *, since: int | None, min_interval: float) -> None:
@@ -44,7 +44,7 @@ class Watch(AsyncIterator[NodeView]):
         self._watched = Watched()
         self._is_entered = False
         self._is_over = False
-        self._armed: list[LoopEvent] = []  # at most one; who takes it out sets it, so it is set once
+        self._armed: list[LoopEvent] = []  # at most one; the thread that takes it sets it, so it is set once
         self._guard = anyio.ResourceGuard("waiting for changes")
 
     async def __aenter__(self) -> "Watch":
@@ -62,7 +62,7 @@ class Watch(AsyncIterator[NodeView]):
 
     async def __anext__(self) -> NodeView:
         if not self._is_entered:
-            raise ObserveError("changes are watched inside `async with`")
+            raise ObserveError("enter the watch with `async with` before iterating over it")
         with self._guard:
             await checkpoint()
             while (event := self._tree.read(self._find_event)) is not None:
@@ -79,10 +79,10 @@ class Watch(AsyncIterator[NodeView]):
             return view
 
     def wake(self) -> None:
-        """Something has changed; see `watched.Watcher`."""
+        """Notify it of a change; see `watched.Watcher`."""
         try:
             event = self._armed.pop()
-        except IndexError:  # nobody waits, or another thread wakes already
+        except IndexError:  # no task waits, or another thread wakes it already
             return
         event.set()
 

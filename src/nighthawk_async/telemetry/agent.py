@@ -76,11 +76,11 @@ class AgentSpan:
         return using_span(self._span)
 
     def note(self, event: object) -> None:
-        """Take notice of the usage of a request, or that the model is told of an error in a tool call."""
+        """Record the usage of a request, or that an error in a tool call is returned to the model."""
         if isinstance(event, UsageReported):
             usage = event.usage.credible()
             self._usage += usage
-            self._inferences += usage.requests if self._is_own else 1  # one's own agent reports as it likes
+            self._inferences += usage.requests if self._is_own else 1  # users' agents report as they like
         elif isinstance(event, ToolCallFailed):
             for call in self._calls.values():
                 if call.call is event.call:
@@ -94,14 +94,14 @@ class AgentSpan:
         return span
 
     def call_ended(self, span: "ToolSpan") -> bool:
-        """Take note that the span of a tool call ends; False when it has ended before."""
+        """Record that the span of a tool call ends; return False when it has ended before."""
         return self._calls.pop(id(span), None) is not None
 
     def end(self, error: BaseException | None) -> None:
-        """End it, and the tool calls below it that nobody awaited to their end.
+        """End it, and the tool calls below it that were never awaited to their end.
 
         Args:
-            error: The error that ended it; None when the agent came to an outcome.
+            error: The error that ended it; None when the agent reached an outcome.
         """
         for call in list(self._calls.values()):
             call.end_as(CANCELLED)
@@ -117,7 +117,7 @@ class AgentSpan:
 
 
 class ToolSpan:
-    """The span of a tool call, which is current while the call is carried out.
+    """The span of a tool call, which is current while the call runs.
 
     Args:
         activity: The call.
@@ -125,7 +125,7 @@ class ToolSpan:
 
     Attributes:
         call: The call.
-        error_type: The kind of error that the model is told of; None for none.
+        error_type: The kind of error that is returned to the model; None for none.
     """
 
     def __init__(self, activity: ToolCallActivity, agent: AgentSpan) -> None:
@@ -158,7 +158,7 @@ class ToolSpan:
         return using_span(self._span)
 
     def note(self, event: object) -> None:
-        """Take notice of the result."""
+        """Record the result."""
         if not isinstance(event, ToolResult):
             return
         if self._shows_content:

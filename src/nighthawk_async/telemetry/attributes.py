@@ -1,9 +1,9 @@
 """Attributes of spans and metrics: for a model, a request, its usage, and its content. Pure.
 
-Spans hold content as JSON texts, events as what those texts say.
+Spans hold content as JSON texts, events as the values that those texts encode.
 
-Source: the JSON Schemas beside the conventions' pages. Media stand by their kind, type and address; bytes are
-left out.
+Source: the JSON Schemas beside the conventions' pages. Media are represented by their kind, type and address;
+bytes are left out.
 """
 
 import json
@@ -43,14 +43,14 @@ _Part = dict[str, Any]
 
 
 def redacted_json(text: str, secrets: Sequence[str]) -> str:
-    """JSON, free of secrets: in its texts, and in texts that are JSON again, such as results of tools.
+    """Redact secrets in JSON: in its texts, and in texts that are JSON again, such as results of tools.
 
     Args:
         text: The JSON.
         secrets: The secrets that are known.
     """
     once = [_escaped(secret) for secret in secrets]
-    text = text.encode(errors="backslashreplace").decode()  # no exporter takes half a character
+    text = text.encode(errors="backslashreplace").decode()  # exporters reject lone surrogates
     return redact(text, [*secrets, *once, *map(_escaped, once)])
 
 
@@ -81,7 +81,7 @@ def output_content(
     Args:
         names: The names to use.
         message: The answer, as far as it arrived.
-        reason: Why it ended, as its span says; None when it broke off.
+        reason: Why it ended, as its span says; None when it was interrupted.
         secrets: The secrets that are known.
     """
     output = _message(message)
@@ -101,7 +101,7 @@ def result_content(result: ToolResult, secrets: Sequence[str]) -> str:
 
 
 def structured(content: Mapping[str, str]) -> dict[str, Any]:
-    """Content as events hold it.
+    """Decode content for events.
 
     Args:
         content: JSON texts, by attribute.
@@ -112,14 +112,14 @@ def structured(content: Mapping[str, str]) -> dict[str, Any]:
 def _decoded(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
-    except NOT_JSON:  # where what was redacted was more than a text in it
+    except NOT_JSON:  # where redaction removed more than a text in it
         return text
 
 
 def _json(value: object, secrets: Sequence[str]) -> str:
     try:
         text = msgspec.json.encode(value).decode()
-    except UnicodeEncodeError:  # half a character, which models write now and then, and no JSON holds
+    except UnicodeEncodeError:  # a lone surrogate: models write them sometimes, JSON cannot hold them
         text = json.dumps(value, ensure_ascii=False).encode(errors="replace").decode()
     return redacted_json(text, secrets)
 
@@ -152,7 +152,7 @@ def _answer(message: AssistantMessage) -> Iterator[_Part]:
 
 
 def _arguments(call: ToolCall) -> object:
-    """The arguments as an object; as the text that the model wrote where that is no JSON."""
+    """Return the arguments as an object, or as the model's text when that is not JSON."""
     try:
         return decode_json(call.arguments)
     except NOT_JSON:
@@ -229,7 +229,7 @@ class SomeEndpoint(Protocol):
         ...
 
     def secrets(self) -> tuple[str, ...]:
-        """The texts that must appear nowhere."""
+        """The texts that must not appear anywhere."""
         ...
 
 
@@ -247,22 +247,22 @@ class HasEndpoint(Protocol):
 
 
 def find_settings(model: Model | None, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The settings that a request is sent with, as far as its model tells; see `HasSettings`.
+    """Return the settings that a request is sent with, as far as its model reports them; see `HasSettings`.
 
-    What stands in `extra_body` has the last word, as it has in what is sent.
+    `extra_body` overrides the other settings, as it does in the request itself.
 
     Args:
         model: The model; None for an agent of the user's own.
         settings: The settings of the request.
     """
-    with suppress(ConfigurationError):  # which sending the request raises as well
+    with suppress(ConfigurationError):  # sending the request raises it as well
         settings = model.settings_of(settings) if isinstance(model, HasSettings) else settings
     extra: object = settings.get("extra_body")
     return {**settings, **cast("Mapping[str, Any]", extra)} if isinstance(extra, Mapping) else settings
 
 
 def find_endpoint(model: Model | None, settings: Mapping[str, Any]) -> SomeEndpoint | None:
-    """Return the endpoint of a request; None when it is unknown, or a setting is bad and nothing is sent.
+    """Return the endpoint of a request; None when it is unknown, or when a bad setting prevents sending.
 
     Args:
         model: The model; None for an agent of the user's own.
@@ -270,12 +270,12 @@ def find_endpoint(model: Model | None, settings: Mapping[str, Any]) -> SomeEndpo
     """
     try:
         return model.endpoint_of(settings) if isinstance(model, HasEndpoint) else None
-    except ConfigurationError:  # which sending the request raises as well
+    except ConfigurationError:  # sending the request raises it as well
         return None
 
 
 def model_attributes(names: Names, model_id: str, endpoint: SomeEndpoint | None) -> Attributes:
-    """Return the attributes known of a model before its request, by which samplers may decide.
+    """Return the attributes of a model that are known before its request, by which samplers may decide.
 
     Args:
         names: The names to use.
@@ -321,11 +321,11 @@ def settings_attributes(names: Names, settings: Mapping[str, Any]) -> Attributes
 
 
 def error_attributes(names: Names, error_type: str | None) -> Attributes:
-    """Return the attributes of an end.
+    """Return the attributes of the end of a span.
 
     Args:
         names: The names to use.
-        error_type: The class of the error that ended it; None when all went well.
+        error_type: The class of the error that ended it; None when it succeeded.
     """
     return {} if error_type is None else {names.error_type: error_type}
 
@@ -335,7 +335,7 @@ def usage_attributes(names: Names, usage: Usage | None) -> dict[str, int]:
 
     Args:
         names: The names to use.
-        usage: The usage, if any was told.
+        usage: The usage, if any was reported.
     """
     if usage is None or not (usage.is_complete or usage.input_tokens or usage.output_tokens):
         return {}

@@ -1,7 +1,7 @@
 """One model request: its span, over all attempts, its metrics and its events.
 
-The span is current only while the request's stream waits for something, never while its caller holds it:
-what the caller begins meanwhile, as tool calls, is not below it.
+The span is current only while the request's stream waits, never while its caller holds the stream: spans that
+the caller begins meanwhile, such as tool calls, are not below it.
 """
 
 import time
@@ -53,11 +53,11 @@ _CHUNKS = (TextDelta, ReasoningDelta, ToolCallStarted, ToolCallArgumentsDelta)
 
 
 class ChatSpan:
-    """The span of one request, and what it tells metrics and events.
+    """The span of one request, with its metrics and events.
 
     Args:
-        activity: The request. That of a recorded response takes no time and no tokens, so metrics are not
-            told of it.
+        activity: The request. A replayed response takes no time and no tokens, so no metrics are recorded for
+            it.
     """
 
     def __init__(self, activity: RequestActivity) -> None:
@@ -99,11 +99,11 @@ class ChatSpan:
         self._finish_reason: str | None = None
 
     def active(self) -> using_span:
-        """Make it the current span while the request's stream waits for something."""
+        """Make it the current span while the request's stream waits."""
         return using_span(self._span)
 
     def note(self, event: object) -> None:
-        """Take notice of an event of the response, or of the usage of the request."""
+        """Record an event of the response, or the usage of the request."""
         if isinstance(event, EventArrived):
             self._note_arrival(event)
         elif isinstance(event, Usage):
@@ -124,11 +124,11 @@ class ChatSpan:
         """End it.
 
         Args:
-            error: The error of the request, or what else ended it; None when nothing did.
+            error: The error of the request, or another exception that ended it; None for none.
         """
         names, error_type = self._names, error_type_of(error)
         if error_type is None and self._finish_reason is None:
-            error_type = CANCELLED  # the caller did not want the rest
+            error_type = CANCELLED  # the caller abandoned the response
         tokens = usage_attributes(names, self._usage)
         if self._is_measured:
             outcome = error_attributes(names, error_type)
@@ -159,7 +159,7 @@ class ChatSpan:
             self._span.set_attributes(content)
 
     def _record_events(self, error: BaseException | None, error_type: str | None) -> None:
-        from .events import record_details, record_exception  # here, because few collect log records
+        from .events import record_details, record_exception  # here, because few programs collect log records
 
         names = self._names
         if names.exception_event is not None and isinstance(error, Exception):
@@ -170,7 +170,7 @@ class ChatSpan:
             record_details(names.details_event, self._span, details)
 
     def _note_chunk(self, waited_since: float, arrived_at: float) -> None:
-        """Nothing else is known of what comes in the same piece; a caller that comes late has not waited."""
+        """Record the wait for a chunk: simultaneous events count once, and a late caller has not waited."""
         if not self._is_streamed or arrived_at == self._last_chunk:
             return
         is_first = self._last_chunk is None

@@ -12,7 +12,7 @@ from .spans import LIBRARY, library_version
 
 
 def record_details(name: str, span: Span, attributes: Mapping[str, AnyValue]) -> None:
-    """Record what a request was, content included.
+    """Record the details of a request, content included.
 
     Args:
         name: The name of the event.
@@ -23,7 +23,7 @@ def record_details(name: str, span: Span, attributes: Mapping[str, AnyValue]) ->
 
 
 def record_exception(name: str, span: Span, error: BaseException) -> None:
-    """Record what a request failed with, without the text of the error, which may quote data.
+    """Record the error of a request, without its text, which may quote data.
 
     Args:
         name: The name of the event.

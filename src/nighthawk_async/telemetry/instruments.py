@@ -1,6 +1,6 @@
 """The metrics that the conventions define, and the library's own.
 
-Made when the first value is there, because what is made before there is a provider costs at every value.
+Instruments are created at their first value: those created before a provider exists cost time at every value.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from .spans import LIBRARY, library_version
 
 
 def record_correction(cause: CorrectionCause) -> None:
-    """Count that a model was told that something was wrong.
+    """Count a correction that was sent to a model.
 
     Args:
         cause: The cause of the correction.
@@ -28,10 +28,10 @@ def record_correction(cause: CorrectionCause) -> None:
 def record_duration(
     name: str | None, seconds: float, attributes: Attributes, *, bounds: Sequence[float] = SECONDS
 ) -> None:
-    """Record how long something took.
+    """Record a duration.
 
     Args:
-        name: The metric; None for one that the conventions in force lack.
+        name: The metric; None for one that the active conventions lack.
         seconds: The duration, in seconds.
         attributes: Its attributes.
         bounds: The bounds of its buckets.
@@ -41,12 +41,12 @@ def record_duration(
 
 
 def record_calls(names: Names, inferences: int, tool_calls: int, attributes: Attributes) -> None:
-    """Record how often an agent asked its model and called tools for one step.
+    """Record how often an agent called its model and its tools for one step.
 
     Args:
         names: The names to use.
-        inferences: The number of requests, those included that failed; one that was sent again is one.
-        tool_calls: The number of tool calls that were carried out here.
+        inferences: The number of requests, including failed ones; a request with all its retries counts once.
+        tool_calls: The number of tool calls that ran here.
         attributes: The attributes of the agent.
     """
     provider = metrics.get_meter_provider()
@@ -59,13 +59,13 @@ def record_calls(names: Names, inferences: int, tool_calls: int, attributes: Att
 
 
 def record_chunk(names: Names, seconds: float, attributes: Attributes, *, is_first: bool) -> None:
-    """Record how long a piece of a streamed response was waited for.
+    """Record the time that was spent waiting for a chunk of a streamed response.
 
     Args:
         names: The names to use.
-        seconds: Since the request was made, or since the piece before.
+        seconds: The seconds since the request was made, or since the previous chunk.
         attributes: The attributes of the request.
-        is_first: Whether it is the first one.
+        is_first: Whether it is the first chunk.
     """
     record_duration(names.first_chunk_metric if is_first else names.next_chunk_metric, seconds, attributes)
 
@@ -73,13 +73,13 @@ def record_chunk(names: Names, seconds: float, attributes: Attributes, *, is_fir
 def record_tokens(
     names: Names, tokens: Mapping[str, int], attributes: Attributes, outcome: Attributes
 ) -> None:
-    """Record what a request consumed.
+    """Record the tokens that a request consumed.
 
     Args:
         names: The names to use.
-        tokens: The numbers of tokens, by the attribute of the span that tells them.
+        tokens: The numbers of tokens, by the span attribute that reports them.
         attributes: The attributes of the request.
-        outcome: The `error.type` of one that failed.
+        outcome: The `error.type` of a failed request.
     """
     provider = metrics.get_meter_provider()
     if names.token_metric is not None:
@@ -91,7 +91,7 @@ def record_tokens(
         names.input_tokens: 0,
         names.output_tokens: 0,
         **tokens,
-    }  # of a request that told nothing as well
+    }  # also for a request that reported no usage
     for attribute, counter in names.token_counters.items():
         if attribute in reported:
             _counter(provider, counter, "{token}").add(

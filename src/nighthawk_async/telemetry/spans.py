@@ -1,4 +1,4 @@
-"""Spans in the way of OpenTelemetry, and those of specification 10.1."""
+"""OpenTelemetry spans, and those of specification 10.1."""
 
 import sys
 from collections.abc import Mapping
@@ -28,11 +28,11 @@ from ..tracing import using_trace_context
 from ..types.outcomes import RaiseStepOutcome, StepOutcome
 
 CANCELLED = "cancelled"
-"""The `error.type` of what was cancelled, or given up before its end. The status of its span stays unset."""
+"""The `error.type` of work that was cancelled or abandoned. The status of its span stays unset."""
 
 
 def error_type_of(error: BaseException | None) -> str | None:
-    """The class of an error, for `error.type`; `cancelled` for what is no error; None for None.
+    """Return the class of an error, for `error.type`; `cancelled` for a cancellation; None for None.
 
     Args:
         error: The error or cancellation that ended it.
@@ -43,12 +43,12 @@ def error_type_of(error: BaseException | None) -> str | None:
 
 
 def end_span(span: Span, attribute: str, error_type: str | None, *, has_own_status: bool = False) -> None:
-    """End a span. It holds no text of an error, which may quote data.
+    """End a span. It never holds the text of an error, which may quote data.
 
     Args:
         span: The span.
         attribute: The name of `error.type`.
-        error_type: The class of the error that ended it; None when all went well.
+        error_type: The class of the error that ended it; None when it succeeded.
         has_own_status: Whether it has its status already.
     """
     if error_type is not None and span.is_recording():
@@ -63,7 +63,7 @@ LIBRARY = "nighthawk_async"
 
 @cache
 def library_version() -> str | None:
-    """The version of the library; None where it is not installed but imported from its source."""
+    """Return the version of the library; None when it is imported from its source without being installed."""
     try:
         return version("nighthawk-async")
     except PackageNotFoundError:
@@ -71,28 +71,28 @@ def library_version() -> str | None:
 
 
 def is_traced() -> bool:
-    """Whether there are spans: what a step does is below that of the step, sampled or not.
+    """Whether a trace is active: the work of a step is below the step's span, sampled or not.
 
-    Where nobody makes spans, the one that a client has named may be the current one.
+    Without a tracer provider, the current span may be the remote one that a client has named.
     """
     context = trace.get_current_span().get_span_context()
     return context.is_valid and not context.is_remote
 
 
 def is_measured() -> bool:
-    """Whether somebody collects metrics."""
-    metrics = sys.modules.get("opentelemetry.metrics")  # which nobody has set up who has not loaded it
+    """Whether metrics are collected."""
+    metrics = sys.modules.get("opentelemetry.metrics")  # not loaded means not set up
     return metrics is not None and _is_set_up(metrics.get_meter_provider())
 
 
 def is_logged() -> bool:
-    """Whether somebody collects log records."""
+    """Whether log records are collected."""
     logs = sys.modules.get("opentelemetry._logs")
     return logs is not None and _is_set_up(logs.get_logger_provider())
 
 
 def _is_set_up(provider: object) -> bool:
-    """Whether it is none of the providers of the API itself, which are no-ops."""
+    """Whether it is a real provider, not one of the API's own no-ops."""
     return not type(provider).__module__.startswith(("opentelemetry.metrics.", "opentelemetry._logs."))
 
 
@@ -100,14 +100,14 @@ _TRACER = trace.get_tracer(LIBRARY, library_version())
 
 
 def execution_attributes() -> dict[str, str]:
-    """The attributes of what belongs to the execution in progress; none outside of steps."""
+    """Return the attributes of the execution in progress; none outside of steps."""
     environment = find_environment()
     execution_id = None if environment is None else environment.execution_ref.execution_id
     return {} if execution_id is None else {"execution.id": execution_id}
 
 
 def start_span(name: str, *, kind: SpanKind, attributes: Mapping[str, AttributeValue]) -> Span:
-    """Begin a span below the current one, which stays the current one. Whoever begins it ends it.
+    """Begin a span below the current one, which stays the current one. The caller must end it.
 
     Args:
         name: The name of the span.
@@ -118,12 +118,12 @@ def start_span(name: str, *, kind: SpanKind, attributes: Mapping[str, AttributeV
 
 
 class using_span:  # noqa: N801  (a context manager that reads as a function at its call)
-    """Make a span the current one for the extent of the `with` statement, which does not end it.
+    """Make a span the current one during the `with` statement, which does not end it.
 
-    What `using_trace_context` says holds here, too.
+    The restrictions of `using_trace_context` apply here, too.
 
     Args:
-        span: The span; one that nobody made changes nothing.
+        span: The span; an invalid one changes nothing.
     """
 
     __slots__ = ("_context", "_span")
@@ -146,7 +146,7 @@ class using_span:  # noqa: N801  (a context manager that reads as a function at 
 class KernelSpan:
     """The span of a run, scope or step, or of the work of its executor.
 
-    Exceptions of runs and scopes are not recorded, whose texts may quote data.
+    Exceptions of runs and scopes are not recorded, because their texts may quote data.
 
     Args:
         activity: The activity.
@@ -166,7 +166,7 @@ class KernelSpan:
         return using_span(self._span)
 
     def note(self, event: object) -> None:
-        """Take notice of the corrections of a step, or of its outcome."""
+        """Record a correction of a step, or its outcome."""
         if isinstance(event, Corrections):
             self._span.set_attributes(correction_attributes(event.counts))
         elif isinstance(event, StepOutcome):
@@ -180,7 +180,7 @@ class KernelSpan:
 
 
 def _record_outcome(step_span: Span, outcome: StepOutcome) -> None:
-    """The event of a step that came to its end: `completed`, or `raised` for a raise outcome."""
+    """Record the event of a step that ended: `completed`, or `raised` for a raise outcome."""
     if not step_span.is_recording():
         return
     attributes = {"nighthawk.step.outcome_kind": outcome.kind}
@@ -195,9 +195,9 @@ def _record_outcome(step_span: Span, outcome: StepOutcome) -> None:
 
 
 def _record_failed(step_span: Span, error: Exception) -> None:
-    """The event of a step that failed, with the exception and an error status.
+    """Record the event of a step that failed, with the exception and an error status.
 
-    Unless content is shown, they are without what the error quotes.
+    Unless content is shown, both omit the data that the error quotes.
     """
     if not step_span.is_recording():
         return

@@ -1,4 +1,4 @@
-"""Reports as OpenTelemetry's spans, events on spans, metrics and log records; see `tracing` on floor 0."""
+"""Reports as OpenTelemetry spans, span events, metrics and log records; see `tracing` on floor 0."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -30,7 +30,7 @@ _Attributes: TypeAlias = Mapping[str, str | int | float]
 
 
 def begin(activity: object) -> Span | None:
-    """Begin the span of an activity; None when nobody collects what it would tell."""
+    """Begin the span of an activity; None when nothing collects its data."""
     match activity:
         case KernelActivity():
             return KernelSpan(activity)
@@ -72,7 +72,7 @@ def collects() -> bool:
 
 
 def _described(event: object) -> tuple[str, _Attributes] | None:
-    """The name and the attributes of an event on a span; None for one that spans do not show."""
+    """Return the name and the attributes of an event on a span; None for one that spans do not show."""
     match event:
         case NamedEvent():
             return event.name, event.attributes

@@ -243,7 +243,7 @@ async def test_a_request_that_does_not_end_does_not_keep_the_service(
         await anyio.wait_all_tasks_blocked()
         await lifespan.stop()
         stop.set()
-    assert "1 requests do not end" in caplog.text
+    assert "1 requests are still running" in caplog.text
 
 
 async def test_a_server_that_cancels_the_lifespan_cancels_what_is_in_progress() -> None:

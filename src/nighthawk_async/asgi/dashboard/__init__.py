@@ -1,1 +1,1 @@
-"""A page on which people see what goes on, and influence it: an ASGI application to mount."""
+"""A page on which people observe and control a running program: an ASGI application to mount."""

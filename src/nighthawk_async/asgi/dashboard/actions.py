@@ -37,7 +37,7 @@ ACTIONS: Mapping[str, type[_Body]] = {
     "resume": _PlainBody,
     "answer": AnswerBody,
 }
-"""What can be done, and what the body of the request says: always also in which tree the node was seen."""
+"""The actions, with the forms of their bodies. Each body names the tree in which the node was seen."""
 
 
 async def carry_out(
@@ -50,16 +50,16 @@ async def carry_out(
     asgi_scope: AsgiScope,
     receive: Receive,
 ) -> None:
-    """Do what a request asks for.
+    """Run the action that a request asks for.
 
     Args:
         action: One of `ACTIONS`.
-        node_id: To which node.
-        actor: The person who does it.
+        node_id: The id of the node.
+        actor: The person who requests it.
         tree: The tree that has the node.
-        handler: Holds what waits for an answer.
+        handler: The handler with the questions that wait for an answer.
         asgi_scope: The request.
-        receive: Gives its body.
+        receive: Receives its body.
 
     Raises:
         RefusalError: It is not possible.

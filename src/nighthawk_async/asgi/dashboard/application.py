@@ -1,6 +1,6 @@
-"""`Dashboard`: the page, and what it reads and does, as one ASGI application.
+"""`Dashboard`: the page, its data and its actions, as one ASGI application.
 
-An application with a dashboard beside it: recorded, and with people to ask.
+`Beside` serves an application together with a dashboard: it records the application and asks people for it.
 """
 
 import re
@@ -55,8 +55,8 @@ class Beside:
     Args:
         app: The application.
         dashboard: The dashboard.
-        tree: Records what the application does.
-        human: Asks people for runs that were told of nobody.
+        tree: The tree that records the application.
+        human: The handler that asks people, for runs without a handler of their own.
         path: The path of the dashboard.
 
     Raises:
@@ -79,8 +79,8 @@ class Beside:
 
         Args:
             scope: The scope of ASGI.
-            receive: Gives the next event of the server.
-            send: Takes the events for the server.
+            receive: Receives the next event of the server.
+            send: Sends events to the server.
         """
         path, root = str(scope.get("path", "")), str(scope.get("root_path") or "").rstrip("/")
         below = path[len(root) :] if root and path.startswith(f"{root}/") else path
@@ -98,9 +98,9 @@ _MAX_DIGITS = 9
 
 
 def path_below(asgi_scope: AsgiScope) -> str | None:
-    """The path below that of the dashboard, without a slash at its beginning; None for no slash at all.
+    """Return the path below the dashboard's, without its leading slash; None when there is no slash at all.
 
-    Servers and frameworks leave the path under which an application is mounted in the path, or take it out.
+    Some servers and frameworks keep the mount path in the path, others remove it.
 
     Args:
         asgi_scope: The request.
@@ -113,9 +113,9 @@ def path_below(asgi_scope: AsgiScope) -> str | None:
 
 
 def redirect_below(asgi_scope: AsgiScope) -> Response:
-    """The response that leads from the dashboard's path without a slash to that with one.
+    """Return the redirect from the dashboard's path without a trailing slash to the one with it.
 
-    It names the last part of the path only, so it holds behind proxies that change what is before it.
+    It names only the last segment of the path, so it works behind proxies that change the segments before it.
 
     Args:
         asgi_scope: The request.
@@ -130,10 +130,10 @@ def check_method(asgi_scope: AsgiScope, *allowed: str) -> None:
 
     Args:
         asgi_scope: The request.
-        allowed: The methods that make sense.
+        allowed: The allowed methods.
 
     Raises:
-        RefusalError: It is another one.
+        RefusalError: The method is another one.
     """
     if asgi_scope["method"] not in allowed:
         problem = Problem(
@@ -146,13 +146,13 @@ def check_method(asgi_scope: AsgiScope, *allowed: str) -> None:
 
 
 def query_of(asgi_scope: AsgiScope) -> Mapping[str, list[str]]:
-    """The values of the query, by name.
+    """Return the values of the query, by name.
 
     Args:
         asgi_scope: The request.
 
     Raises:
-        RefusalError: It has too many of them.
+        RefusalError: The query has too many values.
     """
     try:
         return parse_qs(asgi_scope.get("query_string", b"").decode("latin-1"), max_num_fields=20)
@@ -163,17 +163,17 @@ def query_of(asgi_scope: AsgiScope) -> Mapping[str, list[str]]:
 def whole_number(
     query: Mapping[str, list[str]], name: str, default: Default, *, least: int, most: int
 ) -> int | Default:
-    """A number of the query.
+    """Return a number of the query.
 
     Args:
         query: The query.
         name: The name of the number.
-        default: The value when it is not there.
-        least: The least that makes sense.
-        most: The most that is given; more is taken for this.
+        default: The value when the number is missing.
+        least: The minimum; less is refused.
+        most: The maximum; more is reduced to it.
 
     Raises:
-        RefusalError: It is no whole number, or less.
+        RefusalError: The value is not a whole number, or is less than the minimum.
     """
     values = query.get(name)
     if values is None:
@@ -185,10 +185,11 @@ def whole_number(
 
 
 def nodes_with(view: NodeView, text: str) -> list[str]:
-    """The ids of the nodes that hold a text, whatever its case.
+    """Return the ids of the nodes that contain a text, ignoring case.
 
     Args:
-        view: The node above everything.
+        view: The root node.
+        text: The text.
         text: The text.
     """
     wanted = text.lower()
@@ -207,30 +208,30 @@ _MAX_NODES = 5_000
 _MOST_NODES = 50_000
 
 _TOP = "0"
-"""The id of the node above everything, which the tree knows under no id."""
+"""The id of the root node, by which the tree cannot look it up."""
 
 _NODE = re.compile(r"api/nodes/([0-9]{1,20})(?:/([a-z]+))?")
 
 
 class Dashboard:
-    """A page on which people see what goes on, as it happens, and influence it: an ASGI application.
+    """A page on which people observe a running program and control it: an ASGI application.
 
         dashboard = Dashboard(tree, token=os.environ["DASHBOARD_TOKEN"])
         routes = [Mount("/dashboard", dashboard), Mount("/", NighthawkMiddleware(api, executor=e, tree=tree))]
 
-    It is mounted under any path, on Trio or asyncio. Without a token it shows and changes nothing. With one,
-    whoever has it cancels, steers, suspends and resumes what goes on, and answers questions and requests for
-    approval that are asked through `human`.
+    Mount it under any path, on Trio or asyncio. Without a token it is read-only. With one, people who have
+    the token can cancel, steer, suspend and resume nodes, and answer questions and requests for approval that
+    are asked through `human`.
 
     Args:
-        tree: The task tree to show; None for the one into which is recorded where the dashboard is served.
-        token: The secret of those who may change anything: a text of at least 16 characters, or one for each
-            name, where it matters who approves. None for a dashboard that is read-only.
-        protect_reading: Whether the token is needed to see anything, too.
+        tree: The task tree to show; None for the tree that is active where the dashboard is served.
+        token: The secret that permits changes: a text of at least 16 characters, or one for each name, where
+            it matters who approves. None for a dashboard that is read-only.
+        protect_reading: Whether reading needs the token, too.
         allowed_hosts: The names of the hosts under which the dashboard is served, without ports; None for
-            any. Where reading is not protected they keep pages of other sites from reading it.
+            any. Where reading is not protected, they keep pages of other sites from reading it.
         title: The title of the page.
-        heartbeat_seconds: After how many seconds without anything new a sign of life is sent.
+        heartbeat_seconds: The number of seconds without an event after which a heartbeat is sent.
 
     Raises:
         NighthawkError: An argument has a bad value.
@@ -263,16 +264,16 @@ class Dashboard:
 
     @property
     def human(self) -> HumanHandler:
-        """Asks the people at the dashboard; for `run(…, human=…)` and `NighthawkMiddleware(…, human=…)`."""
+        """Handler that asks the people here; for `run(…, human=…)` and `NighthawkMiddleware(…, human=…)`."""
         return self._handler
 
     def beside(self, app: Application, *, path: str = "/dashboard") -> ServedApplication:
-        """The application with the dashboard under a path of its own, and with everything it does recorded.
+        """Add the dashboard to an application under its own path, and record everything the application does.
 
             app = Dashboard(token=token).beside(app)
 
-        It is for applications that record into no tree of their own: they find this one in force. Runs that
-        were told of nobody to ask (`human`) ask the people at the dashboard.
+        Use it for applications that record into no tree of their own: the dashboard's tree becomes the active
+        one. Runs without a handler for questions (`human`) ask the people at the dashboard.
 
         Args:
             app: The application.
@@ -286,9 +287,10 @@ class Dashboard:
         return Beside(app, self, tree=self._tree, human=self._handler, path=path)
 
     def end_streams(self) -> None:
-        """End the event streams that are open; their readers go on with new ones. From any thread.
+        """End the open event streams; their readers reconnect. Thread-safe.
 
-        Open pages keep a server from stopping for up to half a minute, unless it calls this as it begins to.
+        Open pages can delay the shutdown of a server by up to half a minute, unless it calls this when it
+        begins.
         """
         self._streams.end()
 
@@ -297,8 +299,8 @@ class Dashboard:
 
         Args:
             scope: The scope of ASGI: the connection, or the lifespan.
-            receive: Gives the next event of the server.
-            send: Takes the events for the server.
+            receive: Receives the next event of the server.
+            send: Sends events to the server.
         """
         match scope["type"]:
             case "http":
@@ -403,7 +405,7 @@ class Dashboard:
         return {**self._greeting(), **identified, "is_cut": is_cut, "tree": shown}
 
     def _greeting(self) -> dict[str, JsonableValue]:
-        """Return the facts that a page needs besides the tree."""
+        """Return the data that a page needs besides the tree."""
         return {
             "title": self._title,
             "can_act": self._guard.can_act,
@@ -419,7 +421,7 @@ class Dashboard:
 
 
 async def _search(tree: TaskTree, asgi_scope: AsgiScope) -> Response:
-    """The nodes that hold a text. A view never changes, so a thread looks through it."""
+    """Return the nodes that contain a text. A view never changes, so a thread searches it."""
     _check_seen(tree, asgi_scope)
     text = "".join(query_of(asgi_scope).get("text", ())[:1])
     nodes = await to_thread.run_sync(nodes_with, tree.snapshot(), text) if text else []
@@ -427,13 +429,13 @@ async def _search(tree: TaskTree, asgi_scope: AsgiScope) -> Response:
 
 
 def _check_seen(tree: TaskTree, asgi_scope: AsgiScope) -> None:
-    """Refuse what was meant for another tree, where it says for which."""
+    """Refuse a request that names another tree than this one."""
     if seen := query_of(asgi_scope).get("stream"):
         check_stream(seen[0], tree)
 
 
 def _serve_file(path: str, asgi_scope: AsgiScope) -> Response:
-    """The page, or a file of it."""
+    """Return the page, or one of its files."""
     name = PAGE if not path else path.removeprefix("static/")
     if path and (name in (path, PAGE) or name not in STATIC_FILES):
         raise RefusalError(NOTHING_HERE)
@@ -452,7 +454,7 @@ def _mark_own_request() -> None:
 
 
 async def _pass_lifespan(receive: Receive, send: Send) -> None:
-    """Take part in a lifespan without anything to do in it."""
+    """Complete a lifespan that has nothing to start or stop."""
     while True:
         message = await receive()
         await send({"type": f"{message['type']}.complete"})

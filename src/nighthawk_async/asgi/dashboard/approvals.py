@@ -1,6 +1,6 @@
 """Questions and requests for approval that are answered over the dashboard.
 
-Each appears as a node of its own, and is answered under the id of that node.
+Each appears as its own node, and is answered under that node's id.
 """
 
 import json
@@ -34,11 +34,11 @@ class AnswerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Args:
         stream: The identity of the tree in which the node was seen.
         answer: The answer itself; `approve` or `deny` for a request.
-        text: The text that a person typed: it is read as the type of the question has it, with every digit.
+        text: The text that a person typed, parsed as the question's type without losing digits.
         choice: The index of the choice, from 0.
-        default: Whether the question's default is taken.
+        default: Whether to use the question's default.
         digest: The digest of the action that the person saw, for an approval.
-        reason: Why it is denied.
+        reason: The reason for a denial.
     """
 
     stream: str
@@ -51,19 +51,19 @@ class AnswerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def has_answer(self) -> bool:
-        """Whether the answer itself is there."""
+        """Whether the answer itself is given."""
         return self.answer is not msgspec.UNSET
 
 
 def answer_to(question: Question, body: AnswerBody) -> object:
-    """The answer to a question, which fits it.
+    """Return the answer to a question, once it is found valid.
 
     Args:
         question: The question.
         body: The request.
 
     Raises:
-        RefusalError: The request has no answer, or several, or the answer does not fit.
+        RefusalError: The request has no answer, or several, or the answer is not valid.
     """
     if [body.has_answer, body.text is not None, body.choice is not None, body.default].count(True) != 1:
         raise RefusalError(bad_request("The answer is one of answer, text, choice and default."))
@@ -76,7 +76,7 @@ def answer_to(question: Question, body: AnswerBody) -> object:
 
 
 def question_as_json(question: Question) -> Summary:
-    """A question. Its choices are texts, since a browser would round large numbers.
+    """Convert a question to JSON. Its choices are texts, because a browser would round large numbers.
 
     Args:
         question: The question.
@@ -96,7 +96,7 @@ def question_as_json(question: Question) -> Summary:
 
 
 def visible(text: str) -> str:
-    """A text in which every character is seen: none that hides, or turns the reading direction around.
+    """Escape invisible characters and those that change the reading direction.
 
     Args:
         text: The text.
@@ -131,11 +131,11 @@ def _schema_of(question: Question) -> dict[str, JsonableValue] | None:
 
 
 def _choices_of(schema: Any, root: Any) -> list[JsonableValue] | None:
-    """Return the values that fit a schema, when they can be counted; None when they cannot.
+    """Return the values that match a schema when they can be enumerated; None when they cannot.
 
     Args:
         schema: The schema, or a part of it.
-        root: The whole schema, which has the definitions.
+        root: The whole schema, which holds the definitions.
     """
     match schema:
         case {"enum": list()}:
@@ -177,8 +177,8 @@ class DashboardHandler:
     """Asks the people at a dashboard; `Dashboard.human` is one.
 
     Args:
-        can_answer: Whether anybody there can answer.
-        shown_tree: Gives the tree that the dashboard shows; None for the one in force.
+        can_answer: Whether the dashboard accepts answers.
+        shown_tree: Returns the tree that the dashboard shows; None for the active one.
     """
 
     def __init__(self, *, can_answer: bool, shown_tree: Callable[[], TaskTree | None]) -> None:
@@ -191,17 +191,17 @@ class DashboardHandler:
         """Wait until a question is answered.
 
         Raises:
-            NoHumanError: Nobody at the dashboard could see or answer it.
+            NoHumanError: The dashboard cannot show it, or accepts no answers.
         """
         pending: _Pending[Question, object] = _Pending(question)
         with self._answerable(self._questions, pending):
             return await pending.take()
 
     async def approve(self, request: ApprovalRequest) -> None:
-        """Take answers until a request is answered.
+        """Accept votes until a request is decided.
 
         Raises:
-            NoHumanError: Nobody at the dashboard could see or answer it.
+            NoHumanError: The dashboard cannot show it, or accepts no answers.
         """
         seconds = request.remaining_seconds
         expires_at = None if math.isinf(seconds) else time.time() + seconds
@@ -219,7 +219,7 @@ class DashboardHandler:
         return None if request is None else _request_as_json(request)
 
     def answer(self, node_id: str, body: AnswerBody, actor: str) -> None:
-        """Answer what is asked at a node.
+        """Answer the question or the request at a node.
 
         Args:
             node_id: The id of the node.
@@ -227,7 +227,7 @@ class DashboardHandler:
             actor: The person who answers.
 
         Raises:
-            RefusalError: Nothing is asked there any more, the answer does not fit, or somebody else is asked.
+            RefusalError: Nothing is asked there any more, the answer is not valid, or other people are asked.
         """
         if (question := self._questions.get(node_id)) is not None:
             _answer_question(question, body)
@@ -240,7 +240,7 @@ class DashboardHandler:
     def _answerable(
         self, asked: "dict[str, _Pending[Subject, Answer]]", pending: "_Pending[Subject, Answer]"
     ) -> Generator[None, None, None]:
-        """Let the node in force be answered.
+        """Allow the active node to be answered.
 
         Args:
             asked: The pending requests by node.
@@ -269,11 +269,11 @@ class DashboardHandler:
 
 
 class _Pending(Generic[Subject, Answer]):
-    """Requests of a task that wait for answers. They may come from any thread.
+    """The answers to one question or request, from any thread.
 
     Args:
         subject: The question, or the request.
-        expires_at: The time of its end, in Unix seconds; None when it is unknown.
+        expires_at: The time at which it expires, in Unix seconds; None when it is unknown.
     """
 
     def __init__(self, subject: Subject, expires_at: float | None = None) -> None:
@@ -291,13 +291,13 @@ class _Pending(Generic[Subject, Answer]):
     async def take(self) -> Answer:
         while not self._answers:
             self._event = event = LoopEvent()
-            if not self._answers:  # one may have come just before that event was there
+            if not self._answers:  # one may have come just before the event was created
                 await event.wait()
         return self._answers.popleft()
 
 
 def _count_vote(request: ApprovalRequest, vote: _Vote) -> None:
-    with suppress(AnswerRefusedError):  # it was looked at when it came; meanwhile the request may have ended
+    with suppress(AnswerRefusedError):  # it was checked on arrival; the request may have ended since
         if vote.digest is None:
             request.deny(vote.approver, vote.reason)
         else:
@@ -336,7 +336,7 @@ def _answer_request(pending: _Pending[ApprovalRequest, _Vote], body: AnswerBody,
 
 
 def _request_as_json(pending: _Pending[ApprovalRequest, _Vote]) -> Summary:
-    """A request. Its arguments are a text, since a browser would round large numbers."""
+    """Convert a request to JSON. Its arguments are a text, because a browser would round large numbers."""
     request = pending.subject
     return {
         "type": "approval",

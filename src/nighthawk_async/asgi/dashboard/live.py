@@ -1,6 +1,6 @@
 """Changes of a tree, and of one node, as server-sent events.
 
-Nothing is queued for a reader: when one event is taken, the next is made of what there is then.
+No events are queued for a reader: when one is taken, the next is made from the newest view.
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterator
@@ -23,11 +23,11 @@ from .responses import encode_headers
 from .summaries import Summary, is_own_request, summarize_node
 
 _MOST_EXACT = 2**53
-"""Beyond this a browser rounds."""
+"""The largest integer that a browser does not round."""
 
 
 def node_details(view: NodeView, question: Summary | None) -> Summary:
-    """Everything there is to see of a node, without what is below it. Large numbers are texts, for browsers.
+    """Return all details of a node, without the nodes below it. Large numbers are texts, for browsers.
 
     Args:
         view: The node.
@@ -47,12 +47,12 @@ def _exact(value: JsonableValue) -> JsonableValue:
 
 
 class Changes(Struct, kw_only=True):
-    """Changes that lead from one view to another.
+    """The changes that lead from one view to another.
 
     Args:
-        nodes: Those that are new or have changed, each before what is below it, in the order of beginning.
-        gone: The ids of those that are there no longer, with everything below them.
-        kept: By node, the ids of the children that are still there: all others are gone.
+        nodes: The nodes that are new or have changed, parents before children, in the order of beginning.
+        gone: The ids of the nodes that were removed, with everything below them.
+        kept: The ids of the remaining children, by node: all others were removed.
     """
 
     nodes: list[NodeView] = field(default_factory=list[NodeView])
@@ -116,9 +116,9 @@ def everything(view: NodeView) -> Changes:
 def _changed_children(
     old: NodeView, new: NodeView, gone: list[str]
 ) -> Iterator[tuple[NodeView | None, NodeView]]:
-    """The children that differ, with what they were before.
+    """Return the children that differ, with their earlier views.
 
-    New ones begin after all others, and those that stay keep their order: one pass finds who is gone.
+    New children are last, and the others keep their order: one pass finds those that were removed.
     """
     before = iter(old.children)
     for child in new.children:
@@ -134,7 +134,7 @@ def _changed_children(
 HEARTBEAT_SECONDS = 15.0
 _MIN_INTERVAL_SECONDS = 0.1
 _STREAM_SECONDS = 30.0
-"""Then a stream ends and its reader goes on with a new one: servers wait for streams when they shut down."""
+"""The lifetime of a stream, whose reader then reconnects: servers wait for streams when they shut down."""
 
 _NODES_PER_EVENT = 250
 
@@ -142,17 +142,17 @@ _NODES_PER_EVENT = 250
 async def tree_changes(
     tree: TaskTree, since: str | None, greeting: Summary, heartbeat_seconds: float
 ) -> AsyncGenerator[bytes, None]:
-    """A tree, and its changes as they come to be.
+    """Yield a tree, and then its changes.
 
-    An event `reset` says that whatever was known before does not hold; `nodes` has `nodes`, `gone` and
-    `kept`, see `differences.Changes`. Where what belongs together takes several events, only the last one
-    has a new id, so that nobody goes on in between.
+    An event `reset` says that all earlier data is invalid; `nodes` has `nodes`, `gone` and `kept`, see
+    `Changes`. When one change takes several events, only the last one has a new id, so that no reader resumes
+    in between.
 
     Args:
         tree: The tree.
-        since: The id of the event that was seen last.
+        since: The id of the last event that was seen.
         greeting: The further data of `reset`.
-        heartbeat_seconds: After how many seconds without anything new something is sent nevertheless.
+        heartbeat_seconds: The number of seconds without an event after which a heartbeat is sent.
     """
     known: NodeView | None = None
     event_id = ""
@@ -178,16 +178,16 @@ async def tree_changes(
 async def node_changes(
     tree: TaskTree, node_id: str | None, describe: Callable[[str], Summary | None], heartbeat_seconds: float
 ) -> AsyncGenerator[bytes, None]:
-    """A node whole, and its changes as they come to be.
+    """Yield a whole node, and then its changes.
 
-    An event `node` has what `node_details` says, but of the transcript only how many parts it has. Those of
-    `event_stream_encoding` tell of it; `end` is the last one.
+    An event `node` has the data of `node_details`, but only the number of parts of the transcript. The events
+    of `event_stream_encoding` report those; `end` is the last event.
 
     Args:
         tree: The tree.
-        node_id: The node; None for the node above everything.
-        describe: Says what can be answered at a node.
-        heartbeat_seconds: After how many seconds without anything new something is sent nevertheless.
+        node_id: The node; None for the root node.
+        describe: Describes the question that can be answered at a node.
+        heartbeat_seconds: The number of seconds without an event after which a heartbeat is sent.
     """
     sent: Summary = {}
     transcript: tuple[TranscriptPart, ...] = ()
@@ -219,13 +219,13 @@ def _start() -> Message:
 
 
 class OpenStreams:
-    """The event streams in progress, on any event loop."""
+    """The open event streams, on any event loop."""
 
     def __init__(self) -> None:
         self._endings: set[LoopEvent] = set()
 
     def end(self) -> None:
-        """End them all; may be called from any thread."""
+        """End all streams; thread-safe."""
         for ending in tuple(self._endings):
             ending.set()
 
@@ -234,15 +234,15 @@ class OpenStreams:
 
         Args:
             events: The events, encoded.
-            receive: Tells when the client leaves.
-            send: Takes the messages.
+            receive: Reports when the client leaves.
+            send: Sends the messages.
         """
         ending = LoopEvent()
         self._endings.add(ending)
         try:
             async with BareTaskGroup() as tasks:
                 tasks.start_soon(_leave_with_client, receive, tasks.cancel_scope)
-                with suppress(OSError):  # what some servers raise when the client has left
+                with suppress(OSError):  # some servers raise it when the client has left
                     await send(_start())
                     await _send_until(ending, events, send)
                     await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -271,10 +271,10 @@ async def _send_until(ending: LoopEvent, events: AsyncGenerator[bytes, None], se
 
 
 class _Pace:
-    """Timing of a stream: its signs of life, and its end.
+    """Timing of a stream: its heartbeats, and its end.
 
     Args:
-        heartbeat_seconds: After how many seconds without anything new there is a sign of life.
+        heartbeat_seconds: The number of seconds without an event after which a heartbeat is sent.
     """
 
     def __init__(self, heartbeat_seconds: float) -> None:
@@ -283,11 +283,11 @@ class _Pace:
 
     @property
     def is_over(self) -> bool:
-        """Whether the stream has lasted long enough."""
+        """Whether the stream has reached its maximum duration."""
         return anyio.current_time() >= self._end
 
     async def next_view(self, watch: Watch) -> NodeView | bytes | None:
-        """The next view, or a heartbeat when there is none for long; None at the end."""
+        """Return the next view, or a heartbeat when none comes in time; None at the end."""
         if self.is_over:
             return None
         with anyio.move_on_after(min(self._heartbeat_seconds, self._end - anyio.current_time())):
@@ -296,7 +296,7 @@ class _Pace:
 
 
 def _change_events(changes: Changes, view: NodeView, earlier_id: str) -> Iterator[bytes]:
-    """Events of a bounded number of nodes each."""
+    """Split changes into events with a bounded number of nodes each."""
     nodes = changes.nodes
     for begin in range(0, max(1, len(nodes)), _NODES_PER_EVENT):
         body: Summary = {"nodes": [*map(summarize_node, nodes[begin : begin + _NODES_PER_EVENT])]}
@@ -313,14 +313,14 @@ def _event_id(view: NodeView) -> str:
 
 
 def _known_version(since: str, view: NodeView) -> int | None:
-    """The version that an event id of this tree names; None when it names none that the tree has had."""
+    """Return the version that an event id names; None when this tree has not had it."""
     stream, _, version = since.partition(".")
     is_known = stream == stream_id(view) and version.isascii() and version.isdigit() and len(version) < 20
     return int(version) if is_known and int(version) <= view.version else None
 
 
 def _without_noise(details: Summary) -> Summary:
-    """Return the parts of the node itself, without its children and without the transcript."""
+    """Return the node's own details, without its children and its transcript."""
     left_out = {"version", "transcript", "child_count"}
     return {name: value for name, value in details.items() if name not in left_out}
 

@@ -1,6 +1,6 @@
-"""Requests to the dashboard: their bodies, and who sends them.
+"""Requests to the dashboard: their bodies and their refusals.
 
-Refusals of the dashboard: problem details with fixed or plain words. Pure.
+Refusals are problem details with fixed or plain texts. Pure.
 """
 
 import os
@@ -21,8 +21,8 @@ class RefusalError(NighthawkError):
     """A request is refused.
 
     Args:
-        problem: The problem that the client is told.
-        headers: The further headers of the response.
+        problem: The problem that is reported to the client.
+        headers: The additional headers of the response.
     """
 
     def __init__(self, problem: Problem, headers: Mapping[str, str] | None = None) -> None:
@@ -83,27 +83,27 @@ OTHER_TREE = Problem(
 
 
 def bad_request(detail: str) -> Problem:
-    """The request makes no sense."""
+    """The request is malformed."""
     return Problem(status=400, name="bad-request", title="The request makes no sense", detail=detail)
 
 
 def no_such_node(detail: str) -> Problem:
-    """The node is not there."""
+    """The node does not exist."""
     return Problem(status=404, name="no-such-node", title="There is no such node", detail=detail)
 
 
 def not_now(detail: str) -> Problem:
-    """The node is in no state for what is asked."""
+    """The node's state does not allow the action."""
     return Problem(status=409, name="not-possible", title="That is not possible now", detail=detail)
 
 
 def not_allowed(detail: str) -> Problem:
-    """The one who asks may not do it."""
+    """The actor may not do this."""
     return Problem(status=403, name="not-allowed", title="That is not allowed", detail=detail)
 
 
 def not_valid(detail: str) -> Problem:
-    """An answer does not fit the question."""
+    """The answer is not valid for the question."""
     return Problem(status=422, name="not-valid", title="The answer does not fit", detail=detail)
 
 
@@ -113,19 +113,19 @@ Body = TypeVar("Body")
 
 
 class ClientLeftError(PicklableError):
-    """The client has left before its request was whole: there is nobody to tell."""
+    """The client left before its request was complete, so that no response is possible."""
 
 
 async def read_body(asgi_scope: AsgiScope, receive: Receive, form: type[Body]) -> Body:
-    """Read a body.
+    """Read and decode a body.
 
     Args:
         asgi_scope: The connection.
-        receive: Gives its messages.
-        form: The form of the body; no body at all counts as an empty object.
+        receive: Receives its messages.
+        form: The type of the body; a missing body counts as an empty object.
 
     Raises:
-        RefusalError: It is no JSON, too long, or not of the form.
+        RefusalError: It is not JSON, too long, or not of the type.
         ClientLeftError: The client has left.
     """
     content_types = header_values(asgi_scope, b"content-type")
@@ -157,13 +157,13 @@ def stream_id(view: NodeView) -> str:
     """Return an id that differs between the trees of two processes, or of two lifespans.
 
     Args:
-        view: The node above everything.
+        view: The root node.
     """
-    return f"{int(view.began_at * 1_000_000):x}-{os.getpid():x}"  # forks have a tree that began before them
+    return f"{int(view.began_at * 1_000_000):x}-{os.getpid():x}"  # forks inherit an older tree
 
 
 def check_stream(seen: str, tree: TaskTree) -> None:
-    """Refuse what was meant for a node of another tree.
+    """Refuse a request that was meant for a node of another tree.
 
     Args:
         seen: The identity of the tree in which the node was seen.

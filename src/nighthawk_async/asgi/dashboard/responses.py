@@ -1,8 +1,7 @@
-"""Responses of the dashboard, with what every one of them says to browsers.
+"""Responses of the dashboard, with the headers that all of them have.
 
-The files of the page, from a fixed table.
-
-They are part of the package; nothing is looked up in a file system by what a request says.
+The files of the page come from a fixed table. They are part of the package; no request is looked up in the
+file system.
 """
 
 import hashlib
@@ -48,7 +47,7 @@ class Response(Struct, frozen=True, kw_only=True):
 
 
 def json_response(value: JsonableValue, *, status: int = 200) -> Response:
-    """A value in JSON, which nobody keeps. What UTF-8 cannot say becomes a question mark.
+    """Return a JSON response that must not be cached. Characters that UTF-8 cannot encode become "?".
 
     Args:
         value: The value.
@@ -59,11 +58,11 @@ def json_response(value: JsonableValue, *, status: int = 200) -> Response:
 
 
 def problem_response(problem: Problem, headers: Mapping[str, str]) -> Response:
-    """The response that tells a problem.
+    """Return the response that reports a problem.
 
     Args:
         problem: The problem.
-        headers: Its further headers.
+        headers: Its additional headers.
     """
     return Response(
         status=problem.status,
@@ -73,7 +72,7 @@ def problem_response(problem: Problem, headers: Mapping[str, str]) -> Response:
 
 
 def encode_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """Headers in the form of ASGI, together with those that every response has."""
+    """Encode headers for ASGI, together with those that all responses have."""
     every = {**_SECURITY_HEADERS, **headers}
     return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in every.items()]
 
@@ -82,9 +81,9 @@ async def send_response(send: Send, response: Response, *, is_head: bool = False
     """Send a response.
 
     Args:
-        send: Takes the messages.
+        send: Sends the messages.
         response: The response.
-        is_head: Whether the request was for its headers only.
+        is_head: Whether the request asked only for the headers.
     """
     headers = encode_headers({**response.headers, "content-length": str(len(response.body))})
     start: Message = {"type": "http.response.start", "status": response.status, "headers": headers}
@@ -132,11 +131,11 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
 STATIC_FILES: Mapping[str, str] = {
     name: content_type for content_type, names in _NAMES.items() for name in names
 }
-"""The files, by name, and of which type they are."""
+"""The files by name, with their content types."""
 
 
 def static_response(name: str, asgi_scope: AsgiScope) -> Response:
-    """The response that has a file, or says that the browser has it already.
+    """Return the response with a file, or one that says that the browser has it already.
 
     Args:
         name: The name of the file, one of `STATIC_FILES`.
@@ -152,6 +151,6 @@ def static_response(name: str, asgi_scope: AsgiScope) -> Response:
 
 @cache
 def _load(name: str) -> tuple[bytes, str]:
-    """A file, and what changes whenever the file does."""
+    """Return a file and its validator, which changes whenever the file does."""
     body = (files(__name__.rpartition(".")[0]) / "static" / name).read_bytes()
     return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'

@@ -1,7 +1,8 @@
-"""Permissions to look and to act.
+"""Permissions to read and to act.
 
-There are no cookies, so a browser adds no authority by itself: whoever acts shows a token in a header that
-no other site can set without being asked first, and comes from the dashboard's own page or from no page.
+There are no cookies, so a browser adds no authority by itself. To act, a request must have a token in a
+header, which other sites cannot set without a preflight request, and come from the dashboard's own page or
+from no page.
 """
 
 import hmac
@@ -14,21 +15,21 @@ from ..protocol import AsgiScope, header_values
 from .request import BAD_TOKEN, CROSS_SITE, READ_ONLY, WRONG_HOST, RefusalError
 
 MIN_TOKEN_CHARACTERS = 16
-"""Shorter tokens are guessed."""
+"""The minimum length of a token; shorter ones can be guessed."""
 
 DEFAULT_ACTOR = "dashboard"
-"""Who acts when there is one token for everybody."""
+"""The actor when everybody has the same token."""
 
 _SCHEME = "bearer "
 _CHALLENGE = {"www-authenticate": 'Bearer realm="dashboard"'}
 
 
 class Guard:
-    """Lets requests pass, or refuses them.
+    """Admits or refuses requests.
 
     Args:
-        tokens: The tokens, by the names of whom they stand for; none for a dashboard that only shows.
-        protect_reading: Whether a token is needed for looking, too.
+        tokens: The tokens, by the names of their owners; none for a read-only dashboard.
+        protect_reading: Whether reading needs a token, too.
         allowed_hosts: The hosts under which the dashboard is served; None for any.
     """
 
@@ -41,19 +42,19 @@ class Guard:
 
     @property
     def can_act(self) -> bool:
-        """Whether anybody can act."""
+        """Whether the dashboard accepts actions."""
         return bool(self._tokens)
 
     @property
     def protects_reading(self) -> bool:
-        """Whether a token is needed for looking, too."""
+        """Whether reading needs a token, too."""
         return self._protect_reading
 
     def check_host(self, asgi_scope: AsgiScope) -> None:
-        """Refuse a request for another host: that of a page whose name was made to lead here.
+        """Refuse a request for another host: one from a page whose name was made to resolve to this server.
 
         Raises:
-            RefusalError: The host is none of those allowed.
+            RefusalError: The host is not allowed.
         """
         hosts = header_values(asgi_scope, b"host")
         if self._allowed_hosts is not None and (
@@ -62,7 +63,7 @@ class Guard:
             raise RefusalError(WRONG_HOST)
 
     def check_reading(self, asgi_scope: AsgiScope) -> None:
-        """Refuse to show what goes on.
+        """Refuse a request to read without a required token.
 
         Raises:
             RefusalError: A token is needed.
@@ -71,13 +72,14 @@ class Guard:
             self._find_actor(asgi_scope)
 
     def check_acting(self, asgi_scope: AsgiScope) -> str:
-        """Refuse to change anything.
+        """Refuse a request that may not change anything.
 
         Returns:
-            The name of whom the token stands for.
+            The name of the token's owner.
 
         Raises:
-            RefusalError: Nobody may act, the token is missing or wrong, or the request comes from elsewhere.
+            RefusalError: The dashboard is read-only, the token is missing or wrong, or the request comes from
+                another site.
         """
         if not self._tokens:
             raise RefusalError(READ_ONLY)
@@ -89,7 +91,7 @@ class Guard:
         value = values[0] if len(values) == 1 else ""
         is_bearer = value[: len(_SCHEME)].lower() == _SCHEME
         shown = value[len(_SCHEME) :].strip().encode("latin-1") if is_bearer else b""
-        # Every token is compared, each in a time that does not depend on where it differs.
+        # Compare all tokens, each in a time that does not depend on the position of a difference.
         found = [name for name, token in self._tokens if hmac.compare_digest(token, shown)]
         if not found:
             raise RefusalError(BAD_TOKEN, _CHALLENGE)
@@ -97,14 +99,14 @@ class Guard:
 
 
 def checked_tokens(token: object) -> Mapping[str, str]:
-    """The tokens, by the names of whom they stand for.
+    """Return the tokens, by the names of their owners.
 
     Args:
-        token: One for everybody, one for each name, or None for a dashboard that only shows.
+        token: One for everybody, one for each name, or None for a read-only dashboard.
 
     Raises:
         NighthawkError: It is none of these, or a token is too short, has characters that no header can have,
-            or stands for two.
+            or belongs to two names.
     """
     if token is None:
         return {}
@@ -119,13 +121,13 @@ def checked_tokens(token: object) -> Mapping[str, str]:
 
 
 def checked_hosts(hosts: Collection[str] | None) -> frozenset[str] | None:
-    """The names of hosts, in lower case; None for any.
+    """Return the host names in lower case; None for any.
 
     Args:
         hosts: The hosts, without ports.
 
     Raises:
-        NighthawkError: It is one text instead of several.
+        NighthawkError: It is a single text instead of a collection.
     """
     if hosts is None:
         return None
@@ -145,7 +147,7 @@ def _is_token(token: object) -> bool:
 
 
 def _check_origin(asgi_scope: AsgiScope) -> None:
-    """Refuse what a page of another origin sends. Without a browser neither header is there."""
+    """Refuse requests from a page of another origin. Requests without a browser have neither header."""
     sites = header_values(asgi_scope, b"sec-fetch-site")
     origins = header_values(asgi_scope, b"origin")
     hosts = header_values(asgi_scope, b"host")
@@ -156,7 +158,7 @@ def _check_origin(asgi_scope: AsgiScope) -> None:
 
 
 def _authority(origin: str) -> str | None:
-    """Host and port of an origin; None when it has none, as that of a sandboxed page."""
+    """Return host and port of an origin; None when it has none, such as that of a sandboxed page."""
     try:
         return urlsplit(origin).netloc.lower() or None
     except ValueError:
@@ -164,7 +166,7 @@ def _authority(origin: str) -> str | None:
 
 
 def _host_name(host: str) -> str:
-    """A host without its port, in lower case. An address of IPv6 has brackets, at least in a header."""
+    """Return a host without its port, in lower case. IPv6 addresses have brackets, at least in a header."""
     lowered = host.strip().lower()
     if lowered.startswith("["):
         return lowered[1:].partition("]")[0]

@@ -1,7 +1,7 @@
-"""Nodes as rows of the page: what is seen of each without opening it. Pure.
+"""Nodes as rows of the page: the details that are visible without opening a node. Pure.
 
-The names are those of `observe.view_as_json`. Whatever is empty is left out, since thousands of nodes are
-sent; and so are texts of any length, which are sent of one node when it is opened.
+The names are those of `observe.view_as_json`. Empty values are left out, because thousands of nodes are sent.
+So are texts of any length: they are sent for one node when it is opened.
 """
 
 from collections.abc import Iterable, Mapping
@@ -61,15 +61,15 @@ def summarize_node(view: NodeView) -> Summary:
 
 
 def summarize_tree(view: NodeView, *, depth: int | None, max_nodes: int) -> tuple[Summary, bool]:
-    """Nodes with their `children`, those near the top first, and with the number that there are of them.
+    """Return nodes with their `children`, those near the top first, and with the number of children.
 
     Args:
         view: The node at the top.
         depth: The number of levels below it that are included; None for all.
-        max_nodes: The greatest number of nodes that are included.
+        max_nodes: The maximum number of nodes that are included.
 
     Returns:
-        The tree, and whether nodes were left out for being too many.
+        The tree, and whether nodes were left out because of the maximum.
     """
     top = _counted_summary(view)
     remaining = max_nodes - 1
@@ -96,7 +96,7 @@ def _counted_summary(view: NodeView) -> Summary:
 
 
 def _hint(inputs: Mapping[str, str]) -> str:
-    """The beginning of what it works with, on one line."""
+    """Return the beginning of the inputs, on one line."""
     shown = (f"{name}: {text[:_HINT_CHARACTERS]}" for name, text in _first(inputs.items()))
     return ", ".join(shown)[:_HINT_CHARACTERS]
 

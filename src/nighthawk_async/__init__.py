@@ -233,6 +233,7 @@ _load, __dir__, __all__ = attach_exports(
             "Abort",
             "OutcomeKind",
         ),
+        "types.unset": ("unset",),
         "types.usage": ("Usage",),
     },
 )

@@ -165,6 +165,7 @@ from .types.model import (
     UsageReported,
 )
 from .types.outcomes import Abort, OutcomeKind
+from .types.unset import unset
 from .types.usage import Usage
 
 __version__: str
@@ -346,5 +347,6 @@ __all__ = [
     "step_sync",
     "task_values",
     "tool",
+    "unset",
     "verification",
 ]

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from ..observation import NodeWriter, find_node_writer, observed, using_node_writer
 from ..parallel.outcomes import state_after
+from ..types.unset import unset
 from .annotations import ReturnCheck
 from .environment import find_environment, using_environment
 from .tool_function import ToolScope
@@ -91,7 +92,15 @@ class _Returning:
         self._return_check = return_check
 
     def returned(self, value: object) -> object:
-        """Return the validated value of a `return` statement."""
+        """Return the validated value of a `return` statement.
+
+        Raises:
+            UnboundLocalError: The value is `nighthawk_async.unset`: no block has set the variable.
+        """
+        if value is unset:
+            raise UnboundLocalError(
+                "the function returns nighthawk_async.unset: no block has set the variable"
+            )
         check = self._return_check
         return self.concluded(value if check is None else check.returned(value))
 

@@ -12,6 +12,7 @@ from ..natural.blocks import NaturalBlock
 from ..natural.program import NaturalProgram, permitted_kinds
 from ..types.execution import ExecutionRef
 from ..types.outcomes import OutcomeKind
+from ..types.unset import unset
 from .annotations import ReturnCheck, resolve_annotation, return_type
 from .policy import Listener, Policy
 from .step_context import StepContext
@@ -73,6 +74,7 @@ def prepare_step(
         NaturalParseError: The frontmatter denies every outcome that is possible, or that the annotation
             of the return value allows.
     """
+    python_locals = _set_locals(python_locals)
     step_globals = _step_globals(site, implicit_references)
     step_locals = _step_locals(block, program, site, python_locals, parent)
     for name in block.read_names:
@@ -140,6 +142,13 @@ def _without(
         message = f"the frontmatter leaves no outcome that the function's annotation allows: {reasons}"
         raise NaturalParseError(message, filename=block.filename, line=block.line)
     return left
+
+
+def _set_locals(python_locals: Mapping[str, object]) -> Mapping[str, object]:
+    """The variables without those that are `nighthawk_async.unset`, which have no value yet."""
+    if not any(value is unset for value in python_locals.values()):
+        return python_locals
+    return {name: value for name, value in python_locals.items() if value is not unset}
 
 
 def _step_globals(site: NaturalSite, implicit_references: Mapping[str, object]) -> dict[str, object]:

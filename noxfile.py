@@ -163,6 +163,7 @@ def types(session: nox.Session) -> None:
     pages = {"extends": str(PROJECT_FILE), "include": ["pages"]}
     (folder / "pyrightconfig.json").write_text(json.dumps(pages))
     session.run("pyright", "--pythonpath", python_of(session), "--project", str(folder))
+    check_first_pages(session, folder / "first")
     # A report: names that a dependency leaves untyped count against the interface, so it does not fail the
     # session.
     session.run(
@@ -174,6 +175,15 @@ def types(session: nox.Session) -> None:
         "nighthawk_async",
         success_codes=[0, 1],
     )
+
+
+def check_first_pages(session: nox.Session, folder: Path) -> None:
+    """Check the pages that a user reads first with the default rules of ruff, mypy and pyright."""
+    session.run("python", "-m", "tests.types.pages", str(folder), "--first")
+    session.run("ruff", "check", "--isolated", "--no-cache", str(folder))
+    session.run("mypy", "--config-file=", str(folder))
+    (folder / "pyrightconfig.json").write_text(json.dumps({"include": ["."]}))
+    session.run("pyright", "--pythonpath", python_of(session), "--project", str(folder))
 
 
 def python_of(session: nox.Session) -> str:

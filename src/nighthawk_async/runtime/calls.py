@@ -99,7 +99,7 @@ class _Returning:
         """
         if value is unset:
             raise UnboundLocalError(
-                "the function returns nighthawk_async.unset: no block has set the variable"
+                "the function returns nighthawk_async.unset: no block has set it (it belongs above the block)"
             )
         check = self._return_check
         return self.concluded(value if check is None else check.returned(value))

@@ -14,14 +14,20 @@ if TYPE_CHECKING:
     from mimetypes import MimeTypes
 
 _MEDIA_TYPES = {
+    ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     ".flac": "audio/flac",
     ".heic": "image/heic",
     ".m4a": "audio/mp4",
+    ".md": "text/markdown",
     ".mkv": "video/x-matroska",
     ".ogg": "audio/ogg",
     ".opus": "audio/opus",
+    ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    ".rtf": "text/rtf",
     ".wav": "audio/wav",
     ".webp": "image/webp",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ".yaml": "application/yaml",
 }
 """Media types that Python does not know in every version, or under other names than providers."""
 

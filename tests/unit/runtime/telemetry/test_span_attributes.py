@@ -210,8 +210,8 @@ async def test_samplers_know_what_they_may_decide_by(monkeypatch: pytest.MonkeyP
 
 
 async def test_a_request_whose_settings_are_bad_fails_as_it_does_without_traces(traces: Traces) -> None:
-    async with ModelServer([]) as server, nh.run(endpoint_of(server, temperature="warm")):
-        with pytest.raises(nh.ConfigurationError, match="temperature"):
+    async with ModelServer([]) as server, nh.run(endpoint_of(server, messages=[])):
+        with pytest.raises(nh.ConfigurationError, match="messages"):
             await act()
     traces.check()
     assert traces.attributes("invoke_agent")["error.type"] == "ConfigurationError"

@@ -10,6 +10,7 @@ from typer.main import get_command
 import nighthawk_async as nh
 
 from ..errors import ConfigurationError, NighthawkError
+from .check_command import check
 from .dashboard_command import dashboard
 from .demo_command import demo
 from .models_commands import models
@@ -45,6 +46,7 @@ application = typer.Typer(
     rich_markup_mode=None,
 )
 application.add_typer(models, name="models")
+application.command()(check)
 application.command()(demo)
 application.command()(dashboard)
 application.command(context_settings=CONTEXT_SETTINGS)(run)

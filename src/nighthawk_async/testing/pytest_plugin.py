@@ -11,10 +11,11 @@ import hashlib
 import re
 from collections.abc import Generator, Iterable
 from pathlib import Path
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 import pytest
 
+from ..natural.checking import check_paths
 from ..recording.redaction import Redaction
 from ..runtime.model_access import using_interceptor_everywhere
 from .cassettes import Cassette, CassetteMode
@@ -35,6 +36,45 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "without a recording fails), once (everything, for tests without a file), new (what is missing), all "
         "(everything anew).",
     )
+    parser.getgroup("nighthawk-async").addoption(
+        "--natural-check",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="Check the natural functions of a file or folder without running them, as a test: what "
+        "`nighthawk-async check` does.",
+    )
+
+
+class NaturalCheckError(Exception):
+    """Natural functions have mistakes; the message lists them."""
+
+
+class NaturalCheck(pytest.Item):
+    """The check of a file or folder, as a test."""
+
+    def runtest(self) -> None:
+        """Check the path that is the name of the test."""
+        findings = check_paths([self.config.invocation_params.dir / self.name])
+        mistakes = [str(each) for each in findings if each.severity != "note"]
+        if mistakes:
+            raise NaturalCheckError("\n".join(mistakes))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:
+        """The list of mistakes, or the error itself."""
+        return str(excinfo.value)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        """The title of the test."""
+        return self.path, None, f"natural functions of {self.name}"
+
+
+def pytest_collection_modifyitems(
+    session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Add a test for each path to check."""
+    paths = cast("list[str]", config.getoption("--natural-check"))
+    items += [cast("Any", NaturalCheck).from_parent(session, name=path) for path in paths]
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -229,3 +229,13 @@ def test_it(executor):
     )
     assert outcomes(project) == {"passed": 1}
     assert outcomes(project, "--record=new") == {"errors": 1}
+
+
+def test_natural_functions_are_checked_on_request(project: pytest.Pytester) -> None:
+    body = "@nh.natural_function\ndef act():\n    '''natural\n    Use <{}>.\n    '''\n"
+    project.makepyfile(bad="import nighthawk_async as nh\n" + body.format("nowhere"))
+    project.makepyfile(good="import nighthawk_async as nh\n" + body.format("print"))
+    result = project.runpytest_inprocess("--natural-check=bad.py", "--natural-check=good.py")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*bad.py:4:5: NH002 the block uses <nowhere>*"])
+    assert project.runpytest_inprocess("--natural-check=none.py").parseoutcomes() == {"failed": 1}

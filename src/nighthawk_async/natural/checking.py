@@ -1,0 +1,403 @@
+"""Mistakes in natural functions that can be seen without running the module.
+
+    NH000  the file is no Python
+    NH001  a block is malformed
+    NH002  a block uses a name that nothing defines
+    NH003  an import is used only by blocks, so a linter may remove it (a note)
+    NH004  the first line of a string is nearly `natural`
+    NH005  nothing reads the variable that a block sets
+    NH006  a type that a block's variable is annotated with does not exist at run time
+    NH007  a function has a block and is no natural function
+
+A comment `# noqa`, or `# noqa: NH002`, at the end of the line of a finding, or of the last line of its block,
+hides it.
+"""
+
+import ast
+import builtins
+import re
+import tokenize
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from ..errors import NaturalParseError
+from .blocks import ParsedLiteral, annotation_names, literal_parts, natural_literal
+from .program import SENTINEL
+from .rewrite import rewrite_function
+from .scope import FunctionNode, FunctionScope, function_scope
+from .tokens import root_name
+from .tree import own_statements
+
+Code: TypeAlias = Literal["NH000", "NH001", "NH002", "NH003", "NH004", "NH005", "NH006", "NH007"]
+Severity: TypeAlias = Literal["error", "warning", "note"]
+
+SEVERITIES: Mapping[Code, Severity] = {
+    "NH000": "error",
+    "NH001": "error",
+    "NH002": "error",
+    "NH003": "note",
+    "NH004": "warning",
+    "NH005": "warning",
+    "NH006": "error",
+    "NH007": "error",
+}
+"""The severity of each finding. A note is no mistake."""
+
+_DECORATOR = "natural_function"
+_LEFT_OUT = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"})
+_NOQA = re.compile(r"#\s*noqa(?P<colon>\s*:(?P<codes>[\sA-Z0-9,]+))?", re.IGNORECASE)
+_MODULE_NAMES = frozenset({"__name__", "__file__", "__doc__", "__package__", "__spec__", "__builtins__"})
+_WORD = SENTINEL.strip()
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """One finding.
+
+    Args:
+        code: Its code.
+        message: What is wrong, and what to do.
+        filename: The file.
+        line: The line, counted from 1.
+        column: The column, counted from 1.
+        last_line: The last line of the block or statement that it is about.
+    """
+
+    code: Code
+    message: str
+    filename: str
+    line: int
+    column: int
+    last_line: int
+
+    @property
+    def severity(self) -> Severity:
+        """The severity; a note is no mistake."""
+        return SEVERITIES[self.code]
+
+    def __str__(self) -> str:
+        return f"{self.filename}:{self.line}:{self.column}: {self.code} {self.message}"
+
+
+def check_paths(paths: Iterable[Path]) -> list[Finding]:
+    """Check files, and the Python files below folders.
+
+    Folders of tools are left out: those whose names begin with a dot, and `build`, `dist`, `node_modules`,
+    `site-packages`, `venv` and `__pycache__`.
+
+    Args:
+        paths: The files and folders.
+
+    Returns:
+        The findings by file, in the order of their lines.
+
+    Raises:
+        OSError: A file or folder does not exist, or cannot be read.
+    """
+    return [finding for path in paths for file in _python_files(path) for finding in _check_file(file)]
+
+
+def _python_files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.rglob("*.py") if not _is_left_out(file.relative_to(path)))
+
+
+def _is_left_out(path: Path) -> bool:
+    return any(part.startswith(".") or part in _LEFT_OUT for part in path.parts[:-1])
+
+
+def _check_file(path: Path) -> list[Finding]:
+    try:
+        with tokenize.open(path) as file:
+            source = file.read()
+    except (SyntaxError, UnicodeDecodeError) as error:  # its encoding is unknown, or another one
+        return [_no_python(error, str(path))]
+    return check_source(source, str(path))
+
+
+def check_source(source: str, filename: str) -> list[Finding]:
+    """Check the natural functions of a module. Nothing of the module runs.
+
+    Args:
+        source: The text of the module.
+        filename: Its name, for findings.
+
+    Returns:
+        The findings, in the order of their lines.
+    """
+    try:
+        tree = ast.parse(source, filename)
+    except (SyntaxError, ValueError) as error:
+        return [_no_python(error, filename)]
+    checker = _ModuleChecker(tree, filename)
+    lines = source.splitlines()
+    findings = [each for each in checker.findings() if not _is_hidden(each, lines)]
+    return sorted(findings, key=lambda each: (each.line, each.column, each.code))
+
+
+def _no_python(error: SyntaxError | ValueError, filename: str) -> Finding:
+    line = getattr(error, "lineno", None) or 1
+    message = error.msg if isinstance(error, SyntaxError) else str(error)
+    return Finding(
+        code="NH000",
+        message=message,
+        filename=filename,
+        line=line,
+        column=getattr(error, "offset", None) or 1,
+        last_line=line,
+    )
+
+
+def _is_hidden(finding: Finding, lines: list[str]) -> bool:
+    for number in {finding.line, finding.last_line}:
+        match = _NOQA.search(lines[number - 1]) if number <= len(lines) else None
+        if match is None:
+            continue
+        codes = re.findall(r"[A-Z]+[0-9]+", (match["codes"] or "").upper())
+        # Another linter's codes say nothing about a block; those of an import hide the note about it.
+        if not codes or finding.code in codes or (finding.code == "NH003" and "F401" in codes):
+            return True
+    return False
+
+
+class _Enclosing(Struct, frozen=True, kw_only=True):
+    """The variables of the functions that enclose a definition."""
+
+    names: frozenset[str] = frozenset()
+
+
+class _ModuleChecker:
+    """Collects the findings of one module."""
+
+    def __init__(self, tree: ast.Module, filename: str) -> None:
+        self._tree = tree
+        self._filename = filename
+        self._findings: list[Finding] = []
+        scope = function_scope(_as_function(tree))
+        self._module_names = scope.bound_names | scope.global_names | _MODULE_NAMES | set(dir(builtins))
+        self._has_star_import = any(
+            alias.name == "*"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        )
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Global):
+                self._module_names.update(node.names)
+        self._typing_only = _typing_only_names(tree)
+        self._mentioned: set[str] = set()
+
+    def findings(self) -> list[Finding]:
+        """Return the findings of the module."""
+        self._check_body(self._tree.body, _Enclosing())
+        self._check_imports()
+        return self._findings
+
+    def _check_body(self, body: list[ast.stmt], enclosing: _Enclosing) -> None:
+        for statement in own_statements(body):
+            if isinstance(statement, ast.ClassDef):
+                self._check_body(statement.body, enclosing)
+            elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+                self._check_function(statement, enclosing)
+
+    def _check_function(self, node: FunctionNode, enclosing: _Enclosing) -> None:
+        is_natural = any(_is_natural(decorator) for decorator in node.decorator_list)
+        blocks = [literal for each in own_statements(node.body) if (literal := natural_literal(each))]
+        self._check_sentinels(node, is_natural=is_natural)
+        scope = function_scope(node)
+        names = scope.bound_names | _type_parameters(node)
+        if is_natural and blocks:
+            names |= self._check_blocks(node, scope, enclosing)
+        elif blocks and not node.decorator_list:
+            self._find("NH007", blocks[0], f"{node.name}() has a block; decorate it with @natural_function")
+        self._check_body(node.body, _Enclosing(names=enclosing.names | names))
+
+    def _check_sentinels(self, node: FunctionNode, *, is_natural: bool) -> None:
+        for statement in own_statements(node.body):
+            if not isinstance(statement, ast.Expr) or natural_literal(statement) is not None:
+                continue
+            text = _text_of(statement.value)
+            if text is not None and (problem := _sentinel_problem(text, is_natural=is_natural)):
+                self._find(
+                    "NH004", statement.value, f"{problem}, so this is no block: begin it with {SENTINEL!r}"
+                )
+
+    def _check_blocks(self, node: FunctionNode, scope: FunctionScope, enclosing: _Enclosing) -> set[str]:
+        """Check the blocks of a natural function; returns the variables that they set."""
+        try:
+            rewritten = rewrite_function(
+                node,
+                filename=self._filename,
+                is_generator=_is_generator(node),
+                closure_names=frozenset(),
+                hidden_names=frozenset(),
+            )
+        except NaturalParseError as error:
+            place = ast.Constant("", lineno=error.line or node.lineno, col_offset=node.col_offset)
+            self._find("NH001", place, error.message)
+            return set()
+        literals = rewritten.literals
+        written = {name for each in literals for name in each.bindings.write_names}
+        local = scope.bound_names | written | _type_parameters(node)
+        known = local | enclosing.names | self._module_names
+        for parsed in literals:
+            self._check_references(parsed, local, known)
+        self._check_written(node, scope, literals)
+        self._check_annotations(scope, written, literals, known)
+        return written
+
+    def _check_references(self, parsed: ParsedLiteral, local: set[str], known: set[str]) -> None:
+        names = dict.fromkeys(map(root_name, parsed.bindings.references))
+        for name in names:
+            if name not in local:
+                self._mentioned.add(name)
+            if name in self._typing_only and name not in local:
+                problem = "is imported for type checkers alone; import it at run time"
+            elif name not in known and not self._has_star_import:
+                problem = f"nothing defines; define it, or escape it as \\<{name}>"
+            else:
+                continue
+            self._find("NH002", parsed.literal, f"the block uses <{name}>, which {problem}")
+
+    def _check_written(
+        self, node: FunctionNode, scope: FunctionScope, literals: tuple[ParsedLiteral, ...]
+    ) -> None:
+        elsewhere = scope.global_names | scope.nonlocal_names
+        names = (each for each in ast.walk(node) if isinstance(each, ast.Name))
+        read = {each.id for each in names if isinstance(each.ctx, ast.Load)}
+        if "locals" in read:
+            return
+        read |= {name for each in literals for name in each.bindings.read_names}
+        for parsed in literals:
+            for name in parsed.bindings.write_names:
+                if name not in read and name not in elsewhere:
+                    self._find("NH005", parsed.literal, f"the block sets <:{name}>, which nothing reads")
+                    read.add(name)
+
+    def _check_annotations(
+        self,
+        scope: FunctionScope,
+        written: set[str],
+        literals: tuple[ParsedLiteral, ...],
+        known: set[str],
+    ) -> None:
+        for name in sorted(written & scope.annotations.keys()):
+            annotation = scope.annotations[name]
+            for used in sorted(annotation_names(annotation)):
+                if used in self._typing_only:
+                    problem = "is imported for type checkers alone; import it at run time"
+                elif used not in known and not self._has_star_import:
+                    problem = "is not defined"
+                else:
+                    self._mentioned.update(() if used in scope.bound_names else (used,))
+                    continue
+                self._find("NH006", annotation, f"the type {used} of <:{name}> {problem}")
+
+    def _check_imports(self) -> None:
+        """Note the imports that Python code does not use, and a block does."""
+        used = {each.id for each in ast.walk(self._tree) if isinstance(each, ast.Name)}
+        used |= _exported(self._tree)
+        for statement in self._tree.body:
+            if not isinstance(statement, ast.Import | ast.ImportFrom):
+                continue
+            for alias in statement.names:
+                name = alias.asname or root_name(alias.name)
+                if name in self._mentioned and name not in used:
+                    message = (
+                        f"only blocks use the import {name}; keep linters from removing it: # noqa: F401"
+                    )
+                    self._find("NH003", alias, message)
+
+    def _find(self, code: Code, node: ast.expr | ast.alias, message: str) -> None:
+        self._findings.append(
+            Finding(
+                code=code,
+                message=message,
+                filename=self._filename,
+                line=node.lineno,
+                column=node.col_offset + 1,
+                last_line=getattr(node, "end_lineno", None) or node.lineno,
+            )
+        )
+
+
+def _as_function(tree: ast.Module) -> FunctionNode:
+    """A function with the body of a module, whose variables are those of the module."""
+    arguments = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+    return ast.FunctionDef(
+        name="module", args=arguments, body=tree.body, decorator_list=[], lineno=1, col_offset=0
+    )
+
+
+def _is_natural(decorator: ast.expr) -> bool:
+    target = decorator.func if isinstance(decorator, ast.Call) else decorator
+    name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", None)
+    return name == _DECORATOR
+
+
+def _is_generator(node: FunctionNode) -> bool:
+    pending: list[ast.AST] = list(node.body)
+    while pending:
+        each = pending.pop()
+        if isinstance(each, ast.Yield | ast.YieldFrom):
+            return True
+        if not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            pending += ast.iter_child_nodes(each)
+    return False
+
+
+def _type_parameters(node: FunctionNode) -> set[str]:
+    return {str(each.name) for each in getattr(node, "type_params", ())}
+
+
+def _text_of(expression: ast.expr) -> str | None:
+    """The text with which a string or f-string begins; None for another expression."""
+    if isinstance(expression, ast.JoinedStr):
+        parts = literal_parts(expression)
+        return parts[0] if parts and isinstance(expression.values[0], ast.Constant) else None
+    value = expression.value if isinstance(expression, ast.Constant) else None
+    return value if isinstance(value, str) else None
+
+
+def _sentinel_problem(text: str, *, is_natural: bool) -> str | None:
+    """What keeps a text from being a block, when it nearly is one."""
+    first, newline, _ = text.lstrip("\n").partition("\n")
+    if first.strip().casefold() == _WORD:
+        if text.startswith("\n"):
+            return "there is a line break before 'natural'"
+        if not newline:
+            return "nothing follows 'natural'" if is_natural else None
+        return f"the first line is {first!r}, not 'natural'"
+    word = re.match(rf"\s*{_WORD}\b[\s:.-]", first, re.IGNORECASE)
+    return "there is text on the line of 'natural'" if word and is_natural else None
+
+
+def _typing_only_names(tree: ast.Module) -> set[str]:
+    """The names that a module imports only where TYPE_CHECKING holds."""
+    names, others = set[str](), set[str]()
+    for statement in own_statements(tree.body):
+        if isinstance(statement, ast.If) and "TYPE_CHECKING" in ast.unparse(statement.test):
+            names.update(_imported(statement.body))
+            others.update(_imported(statement.orelse))
+    return names - others
+
+
+def _imported(body: list[ast.stmt]) -> Iterator[str]:
+    for statement in body:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            yield from (alias.asname or root_name(alias.name) for alias in statement.names)
+
+
+def _exported(tree: ast.Module) -> set[str]:
+    """The names in `__all__`."""
+    return {
+        constant.value
+        for statement in tree.body
+        if isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign)
+        and "__all__" in ast.unparse(statement)
+        for constant in ast.walk(statement)
+        if isinstance(constant, ast.Constant) and isinstance(constant.value, str)
+    }

@@ -40,8 +40,9 @@ def chosen_inner_executor(choice: ExecutorChoice, current: StepExecutor) -> Step
     """Return the executor of a function or scope inside a run.
 
     A model id or a configuration changes the configuration of the run's executor. An executor that was made
-    from a model or agent object keeps it, as in a scope with another configuration: so a test runs every
-    function on its scripted model, whatever model the function is declared with.
+    from a model or agent object keeps it, as in a scope with another configuration. An executor that takes no
+    configuration stays as it is. So a test runs every function on its scripted model or executor, whatever
+    model the function is declared with.
 
     Args:
         choice: See `chosen_executor`. With a model id, everything but the model stays as configured, except
@@ -79,8 +80,5 @@ def checked_model_id(text: str) -> str:
 
 
 def _is_model(choice: object) -> bool:
-    return (
-        isinstance(choice, Model)
-        and not hasattr(choice, "run_step")
-        and not hasattr(choice, "run_step_async")
-    )
+    is_executor = hasattr(choice, "run_step") or hasattr(choice, "run_step_async")
+    return isinstance(choice, Model) and not isinstance(choice, type) and not is_executor

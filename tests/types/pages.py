@@ -19,11 +19,12 @@ __all__ = ["module_of", "write_pages"]
 PROJECT = Path(__file__).parents[2]
 
 # A page defines its `main` anew and imports what it has imported. The other settings are those that
-# docs/natural-blocks.md advises: a type checker does not see that a block sets and reads variables, and
-# returns. What functions return is checked by mypy.
+# docs/linters-and-type-checkers.md advises: a type checker does not see that a block sets and reads
+# variables, and returns. What functions return is checked by mypy.
 HEADER = (
     "# pyright: reportDuplicateImport=false, reportRedeclaration=false, "
-    "reportUnboundVariable=false, reportUnusedVariable=false, reportReturnType=false",
+    "reportUnboundVariable=false, reportUnusedVariable=false, reportReturnType=false, "
+    "reportUnusedImport=false",
     '# mypy: disable-error-code="no-redef"',
 )
 

@@ -57,7 +57,9 @@ class StepOutputs(Mapping[str, Any]):
         return len(self._values)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in self._values:
+        if name == "_values":  # of an object that is not initialized yet
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}", name=name)
+        if name not in self._values:
             written = ", ".join(self._values) or "nothing"
             raise AttributeError(f"The step has not written {name!r}; it has written: {written}.", name=name)
         return self._values[name]

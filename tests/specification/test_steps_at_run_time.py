@@ -1,6 +1,7 @@
 """`nh.step` and `nh.step_sync`: natural blocks that are chosen at run time."""
 
 import code
+import copy
 import pickle
 from collections.abc import Callable
 
@@ -11,6 +12,7 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async import observe
 from nighthawk_async.hooks import StepFinished
+from nighthawk_async.steps import StepOutputs
 from nighthawk_async.testing import (
     CallbackExecutor,
     ScriptedExecutor,
@@ -46,7 +48,9 @@ async def test_outputs_by_name_and_as_attributes() -> None:
     assert result["summary"] == result.summary == "short"
     assert dict(result) == {"summary": "short"}
     assert repr(result) == "StepOutputs({'summary': 'short'})"
-    assert pickle.loads(pickle.dumps(result)) == result
+    assert pickle.loads(pickle.dumps(result)) == copy.deepcopy(result) == result
+    with pytest.raises(AttributeError, match="no attribute '_values'"):
+        getattr(StepOutputs.__new__(StepOutputs), "_values")  # noqa: B009
     (call,) = seen
     assert call.natural_program.rstrip() == "Summarize <text> in one sentence:\n  <:summary>"
     assert call.step_locals["text"] == "long"

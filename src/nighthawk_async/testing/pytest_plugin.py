@@ -46,23 +46,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-class NaturalCheckError(Exception):
-    """Natural functions have mistakes; the message lists them."""
-
-
 class NaturalCheck(pytest.Item):
     """The check of a file or folder, as a test."""
 
     def runtest(self) -> None:
         """Check the path that is the name of the test."""
-        findings = check_paths([self.config.invocation_params.dir / self.name])
+        try:
+            findings = check_paths([self.config.invocation_params.dir / self.name])
+        except OSError as error:
+            pytest.fail(str(error), pytrace=False)
         mistakes = [str(each) for each in findings if each.severity != "note"]
         if mistakes:
-            raise NaturalCheckError("\n".join(mistakes))
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:
-        """The list of mistakes, or the error itself."""
-        return str(excinfo.value)
+            pytest.fail("\n".join(mistakes), pytrace=False)
 
     def reportinfo(self) -> tuple[Path, None, str]:
         """The title of the test."""

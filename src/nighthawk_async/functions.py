@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast, 
 from msgspec import Struct
 
 from .errors import NaturalParseError, NighthawkError
-from .executors.choice import ExecutorChoice, checked_model_id
+from .executors.choice import ExecutorChoice, FunctionExecutor, checked_model_id
 from .natural.blocks import NaturalBlock
 from .natural.scope import NestedBlock
 from .natural.transform import StepResult, TransformedFunction, transform_function
 from .natural.tree import SCOPE_NAME
 from .runtime.annotations import ReturnCheck, names_in_texts, variables_of
 from .runtime.calls import CallEntry
+from .runtime.environment import get_step_executor
 from .runtime.policy import Listener, Policy
 from .runtime.prepare import NaturalSite
 from .runtime.runner import run_step, run_step_from_sync
@@ -26,12 +27,13 @@ from .types.execution import OnPartial
 from .types.unset import UNSET
 
 if TYPE_CHECKING:
+    from .policies.arguments import PolicyArguments
     from .policies.budgets.budget import Budget
     from .policies.budgets.terms import BudgetLimits
     from .policies.oversight.inspection import Verify
     from .scopes import Scope
 else:
-    Budget = BudgetLimits = Scope = Verify = object
+    Budget = BudgetLimits = PolicyArguments = Scope = Verify = object
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _VARIADIC_KINDS: tuple[tuple[int, Literal["positional", "keyword"]], ...] = (
@@ -165,9 +167,14 @@ def scope_maker(
         checked_model_id(model)
     from .scopes import scope  # here, because few functions have one
 
-    if limits is None:
-        return partial(scope, step_executor=model)
-    return partial(scope, step_executor=model, step_budget=_step_budget(limits))
+    executor = None if model is None else FunctionExecutor(model)
+    policies: PolicyArguments = {} if limits is None else {"step_budget": _step_budget(limits)}
+
+    def make_scope() -> Scope:
+        inner = None if executor is None else executor.inside(get_step_executor())
+        return scope(step_executor=inner, **policies)
+
+    return make_scope
 
 
 def _step_budget(limits: "BudgetLimits | Budget") -> "Budget":

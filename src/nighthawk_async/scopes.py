@@ -1,6 +1,5 @@
 """`scope`: a part of a run with other settings (specification 10)."""
 
-import keyword
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
@@ -11,6 +10,7 @@ from typing import Literal, ParamSpec, TypeVar, Unpack, cast
 from .configuration import StepExecutorConfiguration
 from .errors import NighthawkError
 from .executors.choice import ExecutorChoice, chosen_inner_executor
+from .natural.tokens import is_usable_name
 from .policies.arguments import PolicyArguments, with_arguments
 from .runtime.activities import KernelActivity
 from .runtime.call_wrapping import wrap_calls
@@ -251,19 +251,10 @@ def _references(
     if given is None:
         return current
     for name in given:
-        if not _is_usable_name(name):
+        if not is_usable_name(name):
             raise NighthawkError(f"The implicit reference {name!r} is no name a block can use.")
         if is_added and name in current and current[name] is not given[name]:
             raise NighthawkError(
                 f"The implicit reference {name!r} is already bound to another object; use mode='replace'."
             )
     return MappingProxyType({**current, **given} if is_added else dict(given))
-
-
-def _is_usable_name(name: object) -> bool:
-    return (
-        isinstance(name, str)
-        and name.isidentifier()
-        and not keyword.iskeyword(name)
-        and not name.startswith("__")
-    )

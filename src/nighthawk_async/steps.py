@@ -15,7 +15,7 @@ from .executors.choice import ExecutorChoice
 from .functions import scope_maker, step_runners
 from .natural.blocks import NaturalBlock, parse_literal
 from .natural.program import SENTINEL
-from .natural.tokens import root_name
+from .natural.tokens import is_usable_name, root_name
 from .natural.transform import StepResult
 from .runtime.prepare import NaturalSite
 from .types.outcomes import OutcomeKind
@@ -340,18 +340,16 @@ def _check_names(
     if problem is not None:
         raise NaturalParseError(problem, filename=block.filename, line=block.line)
     for name in values:
-        if not isinstance(cast("object", name), str) or not name.isidentifier() or name.startswith("__"):
+        if not is_usable_name(name):
             raise NighthawkError(f"The value {name!r} has a name that no block can use.")
 
 
-def _calling_place(frame: FrameType | None) -> _Place:
+def _calling_place(caller: FrameType) -> _Place:
     """Return the innermost line outside of this library and the event loop."""
-    innermost = frame
+    frame: FrameType | None = caller
     while frame is not None and _module(frame).partition(".")[0] in _PLUMBING:
         frame = frame.f_back
-    found = frame or innermost
-    if found is None:
-        return _Place("<unknown>", 1, "<unknown>", "<unknown>")
+    found = frame or caller
     code = found.f_code
     return _Place(code.co_filename, found.f_lineno, _module(found), code.co_qualname)
 

@@ -157,6 +157,36 @@ async def test_a_function_with_a_model_id_runs_on_the_scripted_model_of_a_test()
         await special()
 
 
+async def test_the_executor_of_a_function_is_made_once_for_the_steps_of_a_run() -> None:
+    inside: list[object] = []
+
+    def note_executor() -> None:
+        inside.append(nh.get_step_executor())
+
+    @nh.natural_function(model="openai-chat:large")
+    async def special() -> None:
+        """natural
+        Do it; <note_executor> notes the executor.
+        """
+
+    call = tool_call("nh_eval", expression="note_executor()")
+    replies = [ModelReply(tool_calls=(call,)), ModelReply(tool_calls=(PASS,))]
+    async with ModelServer(replies * 3) as server:
+        configuration = nh.StepExecutorConfiguration(
+            model="openai-chat:small", model_settings={"base_url": server.base_url, "api_key": "k"}
+        )
+        async with nh.run(configuration):
+            outside = nh.get_step_executor()
+            await special()
+            await special()
+        async with nh.run(configuration):
+            await special()
+    first, second, other = inside
+    assert first is second
+    assert first is not outside
+    assert other is not first
+
+
 async def test_the_limits_of_a_function_are_those_of_each_step() -> None:
     @nh.natural_function(limits=nh.BudgetLimits(turns=2))
     async def limited() -> None:

@@ -128,6 +128,7 @@ async def test_raising() -> None:
         (lambda: nh.step("---\nx: 1\n---\nGo."), "unknown keys: 'x'"),
         (lambda: nh.step(b"Go."), "must be a text"),  # pyright: ignore[reportCallIssue, reportArgumentType]
         (lambda: nh.step("Go.", {"not a name": 1}), "'not a name' has a name that no block can use"),
+        (lambda: nh.step("Go.", {"class": 1}), "'class' has a name that no block can use"),
     ],
 )
 async def test_bad_arguments(run: Callable[[], object], message: str) -> None:

@@ -66,6 +66,33 @@ def chosen_inner_executor(choice: ExecutorChoice, current: StepExecutor) -> Step
     return current if model_of(current) is None else executors_for(current, (choice,))[choice]
 
 
+class FunctionExecutor:
+    """The executor of the steps of a function with a model of its own, made once for the executor of a run.
+
+    Args:
+        choice: The model of the function; see `chosen_inner_executor`.
+    """
+
+    def __init__(self, choice: ExecutorChoice) -> None:
+        self._choice = choice
+        self._made: tuple[StepExecutor, StepExecutor] | None = None
+
+    def inside(self, current: StepExecutor) -> StepExecutor:
+        """Return the executor inside a run or scope; for the same one as before, the same as before.
+
+        Args:
+            current: The executor of the run or scope.
+
+        Raises:
+            ConfigurationError: The model cannot be had.
+            NighthawkError: The choice is none.
+        """
+        made = self._made  # read once: other threads make executors too
+        if made is None or made[0] is not current:
+            self._made = made = (current, chosen_inner_executor(self._choice, current))
+        return made[1]
+
+
 def checked_model_id(text: str) -> str:
     """Return a text that is a model id.
 

@@ -28,7 +28,7 @@ from .blocks import ParsedLiteral, annotation_names, literal_parts, natural_lite
 from .program import SENTINEL
 from .rewrite import rewrite_function
 from .scope import FunctionNode, FunctionScope, function_scope
-from .tokens import root_name
+from .tokens import find_tokens, root_name
 from .tree import own_statements
 
 Code: TypeAlias = Literal["NH000", "NH001", "NH002", "NH003", "NH004", "NH005", "NH006", "NH007"]
@@ -48,7 +48,7 @@ SEVERITIES: Mapping[Code, Severity] = {
 
 _DECORATOR = "natural_function"
 _LEFT_OUT = frozenset({"__pycache__", "build", "dist", "node_modules", "site-packages", "venv"})
-_NOQA = re.compile(r"#\s*noqa(?P<colon>\s*:(?P<codes>[\sA-Z0-9,]+))?", re.IGNORECASE)
+_NOQA = re.compile(r"#\s*noqa(?:\s*:(?P<codes>[\sA-Z0-9,]+))?", re.IGNORECASE)
 _MODULE_NAMES = frozenset({"__name__", "__file__", "__doc__", "__package__", "__spec__", "__builtins__"})
 _WORD = SENTINEL.strip()
 
@@ -163,12 +163,6 @@ def _is_hidden(finding: Finding, lines: list[str]) -> bool:
     return False
 
 
-class _Enclosing(Struct, frozen=True, kw_only=True):
-    """The variables of the functions that enclose a definition."""
-
-    names: frozenset[str] = frozenset()
-
-
 class _ModuleChecker:
     """Collects the findings of one module."""
 
@@ -192,18 +186,19 @@ class _ModuleChecker:
 
     def findings(self) -> list[Finding]:
         """Return the findings of the module."""
-        self._check_body(self._tree.body, _Enclosing())
+        self._check_body(self._tree.body, frozenset())
         self._check_imports()
         return self._findings
 
-    def _check_body(self, body: list[ast.stmt], enclosing: _Enclosing) -> None:
+    def _check_body(self, body: list[ast.stmt], enclosing: frozenset[str]) -> None:
+        """Check the functions of a body. `enclosing` holds the variables of the functions around it."""
         for statement in own_statements(body):
             if isinstance(statement, ast.ClassDef):
                 self._check_body(statement.body, enclosing)
             elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
                 self._check_function(statement, enclosing)
 
-    def _check_function(self, node: FunctionNode, enclosing: _Enclosing) -> None:
+    def _check_function(self, node: FunctionNode, enclosing: frozenset[str]) -> None:
         is_natural = any(_is_natural(decorator) for decorator in node.decorator_list)
         blocks = [literal for each in own_statements(node.body) if (literal := natural_literal(each))]
         self._check_sentinels(node, is_natural=is_natural)
@@ -213,7 +208,7 @@ class _ModuleChecker:
             names |= self._check_blocks(node, scope, enclosing)
         elif blocks and not node.decorator_list:
             self._find("NH007", blocks[0], f"{node.name}() has a block; decorate it with @natural_function")
-        self._check_body(node.body, _Enclosing(names=enclosing.names | names))
+        self._check_body(node.body, enclosing | names)
 
     def _check_sentinels(self, node: FunctionNode, *, is_natural: bool) -> None:
         for statement in own_statements(node.body):
@@ -225,7 +220,7 @@ class _ModuleChecker:
                     "NH004", statement.value, f"{problem}, so this is no block: begin it with {SENTINEL!r}"
                 )
 
-    def _check_blocks(self, node: FunctionNode, scope: FunctionScope, enclosing: _Enclosing) -> set[str]:
+    def _check_blocks(self, node: FunctionNode, scope: FunctionScope, enclosing: frozenset[str]) -> set[str]:
         """Check the blocks of a natural function; returns the variables that they set."""
         try:
             rewritten = rewrite_function(
@@ -242,11 +237,11 @@ class _ModuleChecker:
         literals = rewritten.literals
         written = {name for each in literals for name in each.bindings.write_names}
         local = scope.bound_names | written | _type_parameters(node)
-        known = local | enclosing.names | self._module_names
+        known = local | enclosing | self._module_names
         for parsed in literals:
             self._check_references(parsed, local, known)
         self._check_written(node, scope, literals)
-        self._check_annotations(scope, written, literals, known)
+        self._check_annotations(scope, written, known)
         return written
 
     def _check_references(self, parsed: ParsedLiteral, local: set[str], known: set[str]) -> None:
@@ -270,20 +265,14 @@ class _ModuleChecker:
         read = {each.id for each in names if isinstance(each.ctx, ast.Load)}
         if "locals" in read:
             return
-        read |= {name for each in literals for name in each.bindings.read_names}
+        read |= _mentioned_in_blocks(node)
         for parsed in literals:
             for name in parsed.bindings.write_names:
                 if name not in read and name not in elsewhere:
                     self._find("NH005", parsed.literal, f"the block sets <:{name}>, which nothing reads")
                     read.add(name)
 
-    def _check_annotations(
-        self,
-        scope: FunctionScope,
-        written: set[str],
-        literals: tuple[ParsedLiteral, ...],
-        known: set[str],
-    ) -> None:
+    def _check_annotations(self, scope: FunctionScope, written: set[str], known: set[str]) -> None:
         for name in sorted(written & scope.annotations.keys()):
             annotation = scope.annotations[name]
             for used in sorted(annotation_names(annotation)):
@@ -363,7 +352,7 @@ def _text_of(expression: ast.expr) -> str | None:
 
 
 def _sentinel_problem(text: str, *, is_natural: bool) -> str | None:
-    """What keeps a text from being a block, when it nearly is one."""
+    """The reason why a text that is nearly a block is none; None for a block, and for other texts."""
     first, newline, _ = text.lstrip("\n").partition("\n")
     if first.strip().casefold() == _WORD:
         if text.startswith("\n"):
@@ -373,6 +362,14 @@ def _sentinel_problem(text: str, *, is_natural: bool) -> str | None:
         return f"the first line is {first!r}, not 'natural'"
     word = re.match(rf"\s*{_WORD}\b[\s:.-]", first, re.IGNORECASE)
     return "there is text on the line of 'natural'" if word and is_natural else None
+
+
+def _mentioned_in_blocks(node: FunctionNode) -> set[str]:
+    """The variables that the blocks of a function, and of the functions inside it, read."""
+    statements = (each for each in ast.walk(node) if isinstance(each, ast.stmt))
+    literals = (literal for each in statements if (literal := natural_literal(each)))
+    tokens = (token for each in literals for text in literal_parts(each) for token in find_tokens(text))
+    return {root_name(token.path) for token in tokens if token.is_reference and not token.is_write}
 
 
 def _typing_only_names(tree: ast.Module) -> set[str]:

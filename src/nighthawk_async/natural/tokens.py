@@ -100,6 +100,20 @@ def parse_bindings(texts: Iterable[str]) -> Bindings:
     )
 
 
+def is_usable_name(name: object) -> bool:
+    """Whether a block can read a variable of this name: an identifier that Python and the library leave free.
+
+    Args:
+        name: The name.
+    """
+    return (
+        isinstance(name, str)
+        and name.isidentifier()
+        and not keyword.iskeyword(name)
+        and not name.startswith("__")
+    )
+
+
 def unescape(text: str) -> str:
     r"""Remove the backslash of every escaped token: `\<name>` becomes `<name>`.
 

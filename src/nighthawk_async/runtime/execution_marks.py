@@ -1,4 +1,4 @@
-"""Marks of executions on errors and log records."""
+"""Marks on errors and log records that say which execution they come from."""
 
 import logging
 import sys

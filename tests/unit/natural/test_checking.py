@@ -130,6 +130,25 @@ def test_variables_that_nothing_reads() -> None:
     assert found(function(block("Set <:x>.") + "\n" + block("Use <x>."))) == []
     assert found(function("global x\n" + block("Set <:x>."))) == []
     assert found(function(block("Set <:x>.") + "\nreturn locals()")) == []
+    assert found(function(block("Set <:x>.") + "\n" + block("Use <x.name>."))) == []
+
+
+def test_blocks_of_inner_functions_read_variables() -> None:
+    text = """
+        import nighthawk_async as nh
+        @nh.natural_function
+        async def act():
+            '''natural
+            Set <:standard>.
+            '''
+            @nh.natural_function
+            async def judge(text):
+                '''natural
+                Judge <text> by <standard>.
+                '''
+            return judge
+    """
+    assert check(text) == []
 
 
 def test_types_that_do_not_exist_at_run_time() -> None:

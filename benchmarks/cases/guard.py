@@ -64,7 +64,7 @@ async def bind_ten(
 FUNCTIONS: dict[int, Callable[..., Coroutine[Any, Any, None]]] = {0: bind_none, 1: bind_one, 10: bind_ten}
 
 
-def look(request: nh.ModelRequest) -> ModelResponse:
+def look(request: nh.models.ModelRequest) -> ModelResponse:
     """One tool call that changes nothing, and the outcome."""
     return model_response(tool_call("nh_eval", expression="1"), tool_call("nh_outcome", kind="pass"))
 

@@ -33,26 +33,28 @@ class CannedModel:
     """
 
     name = "canned:model"
-    capabilities = nh.ModelCapabilities()
+    capabilities = nh.models.ModelCapabilities()
 
     def __init__(self, *responses: ModelResponse) -> None:
         self._responses = cycle(responses)
         self.requests = 0
 
     @asynccontextmanager
-    async def stream(self, request: nh.ModelRequest) -> AsyncGenerator[AsyncIterator[nh.ModelEvent], None]:
-        """Stream the next response; see `nighthawk_async.Model.stream`."""
+    async def stream(
+        self, request: nh.models.ModelRequest
+    ) -> AsyncGenerator[AsyncIterator[nh.models.ModelEvent], None]:
+        """Stream the next response; see `nighthawk_async.models.Model.stream`."""
         self.requests += 1
         yield CannedEvents(next(self._responses))
 
 
-class CannedEvents(AsyncIterator[nh.ModelEvent]):
+class CannedEvents(AsyncIterator[nh.models.ModelEvent]):
     """The events of a response."""
 
     def __init__(self, response: ModelResponse) -> None:
         self._events = iter(response.events)
 
-    async def __anext__(self) -> nh.ModelEvent:
+    async def __anext__(self) -> nh.models.ModelEvent:
         event = next(self._events, None)
         if event is None:
             raise StopAsyncIteration

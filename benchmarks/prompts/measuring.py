@@ -178,7 +178,7 @@ def texts_of_body(body: Mapping[str, Any], *, with_media: bool = True) -> list[s
     return texts
 
 
-def _body(request: nh.ModelRequest) -> Mapping[str, Any]:
+def _body(request: nh.models.ModelRequest) -> Mapping[str, Any]:
     """A request as the codec of Chat Completions writes it."""
     encoded = OpenAIChatCodec().encode(
         request,

@@ -26,7 +26,7 @@ def perfect_reader(answers: Sequence[Answer]) -> ScriptedModel:
     return ScriptedModel(script.send, name=MODEL, capabilities=find_model_facts(MODEL).capabilities)
 
 
-def _responses(answers: Sequence[Answer]) -> Generator[Any, nh.ModelRequest, None]:
+def _responses(answers: Sequence[Answer]) -> Generator[Any, nh.models.ModelRequest, None]:
     request: nh.ModelRequest = yield
     for answer in answers:
         if answer.first:
@@ -59,7 +59,7 @@ def _response(answer: Answer, properties: Mapping[str, Any]) -> ModelResponse:
     return model_response(*calls, tool_call("nh_outcome", **outcome))
 
 
-def _properties_of_outcome(request: nh.ModelRequest) -> Mapping[str, Any]:
+def _properties_of_outcome(request: nh.models.ModelRequest) -> Mapping[str, Any]:
     """The arguments that the outcome takes in this step."""
     for tool in request.tools:
         if tool.name == "nh_outcome":

@@ -111,7 +111,7 @@ class Api:
         steering = await read_body(request, Steering)
         try:
             investigation.handle.steer(steering.message)
-        except nh.TaskError:
+        except nh.parallel.TaskError:
             raise HTTPException(409, f"There is no step to steer: it is {investigation.status}.") from None
         return JSONResponse(_as_json(investigation), status_code=202)
 

@@ -40,7 +40,7 @@ class Investigation:
         self.node_id: str | None = None
         """Its node in the task tree; None before it has begun."""
         self.reply: str | None = None
-        self.handle: nh.TaskHandle[None]
+        self.handle: nh.parallel.TaskHandle[None]
         self._ticket = ticket
         self._is_begun = anyio.Event()
         self._has_failed = False
@@ -61,7 +61,7 @@ class Investigation:
         self._is_begun.set()
         try:
             self.reply = await investigate(self._ticket)
-        except nh.TaskCancelledError as error:
+        except nh.parallel.TaskCancelledError as error:
             self.handle.cancel(error.reason)  # somebody has cancelled the step on the dashboard
             await checkpoint()
         except nh.NighthawkError as error:

@@ -1,4 +1,4 @@
-"""Every exception the library raises on purpose.
+"""Errors of the library. Floor 0. Those of `actors`, `parallel` and other packages stand there.
 
     NighthawkError
     ├── NaturalParseError           a natural block, its bindings or its frontmatter are malformed
@@ -49,7 +49,7 @@ library's own, because it speaks to the providers itself.
 from decimal import Decimal
 from typing import Literal, Self, TypeAlias
 
-from .pickling import PicklableError
+from .pickling import PicklableError, UnpicklableError
 
 __all__ = [
     "AnnotationError",
@@ -90,6 +90,7 @@ __all__ = [
     "ToolRegistrationError",
     "ToolValidationError",
     "UnknownModelError",
+    "UnpicklableError",
     "UnsupportedContentError",
     "VerificationError",
 ]

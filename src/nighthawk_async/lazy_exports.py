@@ -22,23 +22,38 @@ def attach_exports(
 
     Args:
         package: Its `__name__`.
-        names: The exported names by module, as in `from .module import names`.
+        names: The exported names by module, as in `from .module import names`. A module whose name begins
+            with two dots stands in the package above, as in `from ..module import names`.
         submodules: The modules that are exported themselves.
     """
-    load, directory, exported = lazy_loader.attach(package, submodules, names)
-    sources = {module.partition(".")[0] for module in names}.difference(exported)
+    own = {module: exports for module, exports in names.items() if not module.startswith(".")}
+    above = {name: module for module in names.keys() - own.keys() for name in names[module]}
+    load, _, loaded = lazy_loader.attach(package, submodules, own)
+    exported = sorted([*loaded, *above])
+    sources = {module.partition(".")[0] for module in own}.difference(exported)
 
     def load_attribute(name: str) -> object:
         if name in sources:
             return import_module(f"{package}.{name}")
+        if name in above:
+            return getattr(import_module(above[name], package), name)
         if name not in exported:
             from .suggestions import did_you_mean  # here, so that the import of the package loads little
 
-            suggestion = did_you_mean(name, [*exported, *sources])
-            raise AttributeError(f"module {package!r} has no attribute {name!r}.{suggestion}")
+            hint = _right_place(name, package, submodules) or did_you_mean(name, [*exported, *sources])
+            raise AttributeError(f"module {package!r} has no attribute {name!r}.{hint}")
         return load(name)
 
-    return load_attribute, directory, exported
+    return load_attribute, lambda: exported.copy(), exported
+
+
+def _right_place(name: str, package: str, submodules: Iterable[str]) -> str:
+    """A sentence that says which submodule exports a name; empty when none does."""
+    if name.startswith("_"):  # asked for by tools that look at modules
+        return ""
+    modules = (import_module(f"{package}.{each}") for each in submodules)
+    found = next((each.__name__ for each in modules if name in each.__all__), None)
+    return "" if found is None else f" It is {found}.{name}."
 
 
 class LazyModule(ModuleType):

@@ -22,6 +22,7 @@ from .policies.oversight.inspection import (
     Verify,
     verification,
 )
+from .policies.oversight.policy import get_oversight
 from .runtime.policy import StepCommit
 from .types.outcomes import Abort
 
@@ -40,5 +41,6 @@ __all__ = [
     "ToolCallInspection",
     "Verification",
     "Verify",
+    "get_oversight",
     "verification",
 ]

@@ -43,7 +43,7 @@ def test_the_annotations_of_every_export_can_be_read(name: str) -> None:
     assert [failed for each in functions if (failed := failure(each)) is not None] == []
 
 
-@pytest.mark.parametrize("name", ["run", "get_oversight", "StepActor.__init__"])
+@pytest.mark.parametrize("name", ["run", "oversight.get_oversight", "runtime.StepActor.__init__"])
 def test_annotations_can_be_read_before_what_they_name_is_loaded(name: str) -> None:
     program = f"import typing, nighthawk_async as nh\ntyping.get_type_hints(nh.{name})"
     result = run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=60)

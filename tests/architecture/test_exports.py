@@ -15,7 +15,7 @@ from .source_tree import PACKAGE, SOURCE, Module, parse_package
 
 PUBLIC_ROOMS = (
     *("resilience", "hooks", "human", "oversight", "testing", "asgi", "actors", "parallel"),
-    "observe",
+    *("observe", "errors", "models", "executors", "policies", "runtime", "telemetry"),
 )
 """The rooms whose exports are public, beside the package itself."""
 
@@ -77,7 +77,7 @@ def lazy_imports(module: Module) -> list[str]:
     names: list[str] = []
     for node in module.stub.body:
         if isinstance(node, ast.ImportFrom):
-            assert node.level == 1, f"{module.name}: line {node.lineno} of the stub leaves the package"
+            assert node.level <= 2, f"{module.name}: line {node.lineno} of the stub leaves the library"
             assert all(alias.asname is None and alias.name != "*" for alias in node.names)
             names += [alias.name for alias in node.names]
         else:
@@ -145,9 +145,14 @@ def test_a_lazy_package_names_the_modules_that_its_stub_names(name: str) -> None
     call = next(node for node in ast.walk(module.tree) if isinstance(node, ast.Call))
     given = {each.arg: ast.literal_eval(each.value) for each in call.keywords}
     imports = [node for node in module.stub.body if isinstance(node, ast.ImportFrom)]
-    named = {node.module: [alias.name for alias in node.names] for node in imports}
+    named = {_source(node): [alias.name for alias in node.names] for node in imports}
     assert list(given.get("submodules", ())) == named.pop(None, [])
     assert {each: list(names) for each, names in given["names"].items()} == named
+
+
+def _source(node: ast.ImportFrom) -> str | None:
+    """The module of an import as `attach_exports` spells it; None for the package itself."""
+    return node.module if node.level == 1 else f"{'.' * node.level}{node.module}"
 
 
 @pytest.mark.parametrize("name", LAZY_PACKAGES)
@@ -156,11 +161,12 @@ def test_the_modules_that_a_stub_names_are_attributes_of_the_package(name: str) 
     stub = MODULES[name].stub
     assert stub is not None
     sources = {
-        (node.module or "").partition(".")[0] for node in stub.body if isinstance(node, ast.ImportFrom)
+        (node.module or "").partition(".")[0]
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom) and node.level == 1
     }
     names = sorted(sources - {"", *(declared_exports(MODULES[name]) or ())})
-    assert names
-    for each in (names[0], names[-1]):
+    for each in {*names[:1], *names[-1:]}:
         program = f"import sys, {name} as package\nassert package.{each} is sys.modules['{name}.{each}']"
         run_python("-c", program)
 
@@ -175,7 +181,7 @@ def test_the_package_is_imported_from_a_zip_archive(tmp_path: Path) -> None:
         f"import sys; sys.path.insert(0, {str(archive)!r})\n"
         "import nighthawk_async as nh\n"
         f"assert nh.__file__.startswith({str(archive)!r})\n"
-        "nh.NighthawkError, nh.deadline, nh.actors.Mailbox"
+        "nh.NighthawkError, nh.deadline, nh.actors.Mailbox, nh.models.TextDelta, nh.errors.ModelError"
     )
     run_python("-c", program)
 
@@ -200,7 +206,7 @@ def test_a_lazy_package_gives_what_the_module_of_each_name_holds(name: str) -> N
     for node in stub.body:
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
-                source = importlib.import_module(f"{name}.{node.module or alias.name}")
+                source = importlib.import_module(f"{'.' * node.level}{node.module or alias.name}", name)
                 expected = getattr(source, alias.name) if node.module else source
                 assert getattr(loaded, alias.name) is expected
 
@@ -221,6 +227,13 @@ def test_a_misspelt_name_is_refused_with_a_suggestion(name: str) -> None:
     assert f"Did you mean: '{exported}'?" in result.stderr
     with pytest.raises(ImportError, match=f"cannot import name '{exported}_'"):
         exec(f"from {name} import {exported}_", {})
+
+
+def test_the_root_says_where_a_name_of_a_room_is() -> None:
+    package = importlib.import_module(PACKAGE)
+    for name, place in {"TextDelta": "models", "ModelStatusError": "errors", "Reject": "oversight"}.items():
+        with pytest.raises(AttributeError, match=f"It is nighthawk_async.{place}.{name}"):
+            getattr(package, name)
 
 
 def test_every_name_loads_in_many_threads_at_once() -> None:

@@ -42,7 +42,7 @@ async def classify(ticket: str) -> str:
     return label
 
 
-def answer(request: nh.ModelRequest) -> ModelResponse:
+def answer(request: nh.models.ModelRequest) -> ModelResponse:
     asked = str(request.messages)
     if "blank page" in asked:
         call = tool_call(

@@ -63,7 +63,7 @@ def telemetry_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     trace_with(monkeypatch, trace.get_tracer_provider())
     yield
     metrics.get_meter_provider().shutdown()
-    nh.configure_telemetry()
+    nh.telemetry.configure_telemetry()
 
 
 @pytest.fixture

@@ -36,11 +36,11 @@ PAGE = Path(__file__).parents[2] / "docs" / "refusals.md"
 
 Transport: TypeAlias = Literal["tool", "native", "direct", "piecemeal"]
 ANSWERS: tuple[Transport, ...] = ("tool", "native", "direct")
-CAPABILITIES: Mapping[Transport, nh.ModelCapabilities] = {
-    "tool": nh.ModelCapabilities(),
-    "native": nh.ModelCapabilities(default_transport="native", structured_output_with_tools=True),
-    "direct": nh.ModelCapabilities(default_transport="direct", tools=False),
-    "piecemeal": nh.ModelCapabilities(is_small=True, default_transport="direct", tools=False),
+CAPABILITIES: Mapping[Transport, nh.models.ModelCapabilities] = {
+    "tool": nh.models.ModelCapabilities(),
+    "native": nh.models.ModelCapabilities(default_transport="native", structured_output_with_tools=True),
+    "direct": nh.models.ModelCapabilities(default_transport="direct", tools=False),
+    "piecemeal": nh.models.ModelCapabilities(is_small=True, default_transport="direct", tools=False),
 }
 STARTS: Mapping[Transport, str] = {
     "native": "That outcome was refused: ",
@@ -115,7 +115,7 @@ def overloaded() -> None:
 
 
 def closed() -> None:
-    raise nh.ToolBoundaryError(
+    raise nh.errors.ToolBoundaryError(
         kind="execution", message="the shop is closed", guidance="Tell that it opens at nine."
     )
 
@@ -147,7 +147,7 @@ class Given:
 
     fields: Mapping[str, object] | None = None
     text: str = ""
-    calls: tuple[nh.ToolCall, ...] = ()
+    calls: tuple[nh.models.ToolCall, ...] = ()
     is_cut: bool = False
     message: str = ""
 
@@ -160,7 +160,7 @@ class Given:
             if self.fields is not None:
                 calls = (*calls, tool_call("nh_outcome", **self.fields))
             elif self.text.startswith("{"):
-                calls = (nh.ToolCall(id="call", name="nh_outcome", arguments=self.text),)
+                calls = (nh.models.ToolCall(id="call", name="nh_outcome", arguments=self.text),)
             text = "" if calls else self.text
             return model_response(*calls, text=text, finish_reason="length" if self.is_cut else None)
         text = self.text if self.fields is None else json.dumps({"result": dict(self.fields)})
@@ -219,15 +219,15 @@ async def told(scenario: Scenario, transport: Transport) -> Told:
         with suppress(Exception):  # how it ends does not matter
             await scenario.call()
     messages = model.requests[len(scenario.given)].messages
-    after = max(at for at, each in enumerate(messages) if isinstance(each, nh.AssistantMessage)) + 1
+    after = max(at for at, each in enumerate(messages) if isinstance(each, nh.models.AssistantMessage)) + 1
     last = messages[after]
     text = _with_plain_steps(_text(last, transport, scenario))
-    message = str(last.content[0]) if isinstance(last, nh.UserMessage) else text
+    message = str(last.content[0]) if isinstance(last, nh.models.UserMessage) else text
     return Told(text=text, message=message, corrections=run.usage_meter.corrections)
 
 
-def _text(message: nh.Message, transport: Transport, scenario: Scenario) -> str:
-    if isinstance(message, nh.ToolResultsMessage):
+def _text(message: nh.models.Message, transport: Transport, scenario: Scenario) -> str:
+    if isinstance(message, nh.models.ToolResultsMessage):
         failed = [each for each in message.results if each.is_error]
         result = next((each for each in failed if each.name == "nh_outcome"), failed[0] if failed else None)
         if result is None:
@@ -236,7 +236,7 @@ def _text(message: nh.Message, transport: Transport, scenario: Scenario) -> str:
             result = failed[-1]
         error = json.loads(str(result.content[0]))["error"]
         return "\n".join(filter(None, (f"{error['kind']}: {error['message']}", error["guidance"])))
-    assert isinstance(message, nh.UserMessage)
+    assert isinstance(message, nh.models.UserMessage)
     text = str(message.content[0])
     start = STARTS[transport] if scenario.start is None else scenario.start
     assert text.startswith(start), text
@@ -278,8 +278,8 @@ def hooked() -> Mapping[str, Any]:
     return {"hooks": hooks}
 
 
-def too_rude(proposal: nh.Proposal) -> nh.Continue:
-    return nh.Continue("the number is missing")
+def too_rude(proposal: nh.oversight.Proposal) -> nh.oversight.Continue:
+    return nh.oversight.Continue("the number is missing")
 
 
 ANSWER = "Answers"
@@ -388,7 +388,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     of_call("There is no such tool", "resolution", Given(calls=(tool_call("search", query="fig"),))),
     of_call("The call has been made like this, with the same result", "invalid_input",
             *(evaluate("len(text)"),) * 3,
-            configuration={"loop_guard": nh.LoopGuard(warn_after=2, refuse_after=3, fail_after=5)}),
+            configuration={"loop_guard": nh.executors.LoopGuard(warn_after=2, refuse_after=3, fail_after=5)}),
     of_call("It came after `nh_outcome`", "calls_after_outcome",
             Given(calls=(tool_call("nh_outcome", kind="pass"), tool_call("nh_eval", expression="1")))),
     of_call("It calls a natural function, and that many steps may not be within each other", "execution",
@@ -419,8 +419,8 @@ SCENARIOS: tuple[Scenario, ...] = (
             execute("match account:\n    case Account(0): found = 'none'"), group=POLICY,
             configuration=NAMED),
     of_call("The arguments are no JSON, where policies look at them", "invalid_input",
-            Given(calls=(nh.ToolCall(id="call", name="nh_eval", arguments="{expression}"),)), group=POLICY,
-            run=hooked),
+            Given(calls=(nh.models.ToolCall(id="call", name="nh_eval", arguments="{expression}"),)),
+            group=POLICY, run=hooked),
     of_call("A hook vetoes the call", "oversight", evaluate("lookup('fig')"), group=POLICY, run=hooked),
     of_call("Permissions deny it", "oversight", evaluate("lookup('fig')"), group=POLICY,
             run=lambda: {"permissions": nh.permissions(deny=nh.rule("lookup"), default="allow")}),

@@ -99,16 +99,20 @@ class Overseer:
     def __init__(self, rejected: Literal["call", "commit"]) -> None:
         self._rejected = rejected
 
-    def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> nh.Accept | nh.Reject:
+    def inspect_tool_call(
+        self, inspection: nh.oversight.ToolCallInspection
+    ) -> nh.oversight.Accept | nh.oversight.Reject:
         return self._decide("call")
 
-    def inspect_step_commit(self, commit: nh.StepCommit) -> nh.Accept | nh.Reject:
+    def inspect_step_commit(
+        self, commit: nh.oversight.StepCommit
+    ) -> nh.oversight.Accept | nh.oversight.Reject:
         return self._decide("commit")
 
-    def _decide(self, what: Literal["call", "commit"]) -> nh.Accept | nh.Reject:
+    def _decide(self, what: Literal["call", "commit"]) -> nh.oversight.Accept | nh.oversight.Reject:
         if what != self._rejected:
-            return nh.Accept()
-        return nh.Reject(reason="no discounts", guidance="Use the list price.")
+            return nh.oversight.Accept()
+        return nh.oversight.Reject(reason="no discounts", guidance="Use the list price.")
 
 
 def overseen(call: Callable[[], Any], rejected: Literal["call", "commit"]) -> Callable[[], Any]:
@@ -135,7 +139,7 @@ class Answering:
         self._answer(request)
 
     async def ask(self, question: nh.human.Question) -> object:
-        raise nh.NoHumanError
+        raise nh.errors.NoHumanError
 
 
 def deny(request: nh.human.ApprovalRequest) -> None:

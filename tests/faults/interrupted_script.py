@@ -90,7 +90,7 @@ async def in_map() -> None:
 async def never_answer(request: RecordedRequest) -> ModelReply:
     """Wait for ever; say so when all steps have asked. Busy steps have a tool to call before."""
     if style in ("busy", "map") and b"tool_call_id" not in request.content:
-        call = nh.ToolCall(id="call_0", name="nh_eval", arguments='{"expression": "dawdle()"}')
+        call = nh.models.ToolCall(id="call_0", name="nh_eval", arguments='{"expression": "dawdle()"}')
         return ModelReply(tool_calls=(call,))
     if len(server.requests) == (1 if style == "sync" else STEPS):
         print("all in flight", flush=True)

@@ -210,7 +210,7 @@ async def _run_ending(program: Program, ending: Ending, schedule: _Schedule) -> 
             try:
                 async with nh.deadline(schedule.step):
                     await program()
-            except nh.DeadlineExceededError:
+            except nh.parallel.DeadlineExceededError:
                 schedule.is_reached = True
 
 

@@ -67,12 +67,12 @@ async def run_against(reply: ModelReply, **model_settings: Any) -> str:
 @pytest.mark.parametrize(
     ("model", "error", "named"),
     [
-        ("nobody:gpt", nh.UnknownModelError, "'nobody'"),
-        ("gpt-5.4-nano", nh.UnknownModelError, "'gpt-5.4-nano'"),
-        ("openai-chat:", nh.UnknownModelError, "'openai-chat:'"),
-        (":gpt", nh.UnknownModelError, "':gpt'"),
-        ("local:nothing-of-that-name", nh.UnknownModelError, "'nothing-of-that-name'"),
-        ("openai-chat:gpt-5.4-nano", nh.MissingCredentialError, "OPENAI_API_KEY"),
+        ("nobody:gpt", nh.errors.UnknownModelError, "'nobody'"),
+        ("gpt-5.4-nano", nh.errors.UnknownModelError, "'gpt-5.4-nano'"),
+        ("openai-chat:", nh.errors.UnknownModelError, "'openai-chat:'"),
+        (":gpt", nh.errors.UnknownModelError, "':gpt'"),
+        ("local:nothing-of-that-name", nh.errors.UnknownModelError, "'nothing-of-that-name'"),
+        ("openai-chat:gpt-5.4-nano", nh.errors.MissingCredentialError, "OPENAI_API_KEY"),
     ],
 )
 def test_a_model_that_cannot_be_had_is_named_before_anything_is_sent(
@@ -85,13 +85,13 @@ def test_a_model_that_cannot_be_had_is_named_before_anything_is_sent(
 async def test_a_refused_connection_names_the_host(free_tcp_port: int) -> None:
     executor = executor_for("openai-chat:any", base_url=f"http://127.0.0.1:{free_tcp_port}/v1", max_retries=0)
     async with nh.run(executor):
-        with pytest.raises(nh.ModelConnectionError, match=r"127\.0\.0\.1"), anyio.fail_after(240):
+        with pytest.raises(nh.errors.ModelConnectionError, match=r"127\.0\.0\.1"), anyio.fail_after(240):
             await label_text("good")
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 429, 500, 503])
 async def test_an_error_status_is_raised_with_its_number_and_the_endpoints_message(status: int) -> None:
-    with pytest.raises(nh.ModelStatusError, match="the reason why") as caught:
+    with pytest.raises(nh.errors.ModelStatusError, match="the reason why") as caught:
         await run_against(ModelReply(status=status, text="the reason why"))
     assert caught.value.status == status
     assert caught.value.is_transient == (status in (429, 500, 503))
@@ -107,7 +107,7 @@ async def test_an_error_status_is_raised_with_its_number_and_the_endpoints_messa
     ],
 )
 async def test_garbage_instead_of_a_stream_is_a_protocol_error(body: bytes, content_type: str) -> None:
-    with pytest.raises(nh.ModelProtocolError, match="openai-chat:any"):
+    with pytest.raises(nh.errors.ModelProtocolError, match="openai-chat:any"):
         await run_against(ModelReply(body=body, headers={"content-type": content_type}))
 
 
@@ -189,12 +189,12 @@ class NonsenseExecutor:
     [
         (None, "NonsenseExecutor returned None"),
         (("pass", {}), "'pass'"),
-        ((nh.PassStepOutcome(), None), "no mapping: None"),
-        ((nh.PassStepOutcome(), {"label": 1.5}), "'label' must be str"),
-        ((nh.PassStepOutcome(), {"other": 1}), "'other'"),
-        ((nh.PassStepOutcome(), {}), "'label' has no value"),
-        ((nh.BreakStepOutcome(), {}), "'break' is not allowed"),
-        ((nh.RaiseStepOutcome(raise_message="x", raise_error_type="Nope"), {}), "'Nope'"),
+        ((nh.executors.PassStepOutcome(), None), "no mapping: None"),
+        ((nh.executors.PassStepOutcome(), {"label": 1.5}), "'label' must be str"),
+        ((nh.executors.PassStepOutcome(), {"other": 1}), "'other'"),
+        ((nh.executors.PassStepOutcome(), {}), "'label' has no value"),
+        ((nh.executors.BreakStepOutcome(), {}), "'break' is not allowed"),
+        ((nh.executors.RaiseStepOutcome(raise_message="x", raise_error_type="Nope"), {}), "'Nope'"),
     ],
 )
 async def test_an_executor_that_returns_nonsense_is_told_what_is_wrong(answer: Any, named: str) -> None:
@@ -271,7 +271,7 @@ def test_a_loop_inside_a_loop_inside_a_step_does_not_disturb_the_run() -> None:
 
 class SynchronousByMistake:
     def run_step_async(self, **arguments: Any) -> Any:
-        return nh.PassStepOutcome(), {}
+        return nh.executors.PassStepOutcome(), {}
 
 
 class WithoutMethods:

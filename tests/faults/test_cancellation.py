@@ -64,7 +64,9 @@ class PooledModel(ScriptedModel):
     """A scripted model that holds a connection of the run's pool while it streams."""
 
     @asynccontextmanager
-    async def stream(self, request: nh.ModelRequest) -> AsyncGenerator[AsyncIterator[nh.ModelEvent], None]:
+    async def stream(
+        self, request: nh.models.ModelRequest
+    ) -> AsyncGenerator[AsyncIterator[nh.models.ModelEvent], None]:
         async with shared_in_run("pool", open_pool), super().stream(request) as events:
             opened.append("connection")
             try:
@@ -134,7 +136,7 @@ def nested_steps() -> nh.AgentStepExecutor:
         tool_call("nh_outcome", kind="pass"),
     )
 
-    def reply(request: nh.ModelRequest) -> Any:
+    def reply(request: nh.models.ModelRequest) -> Any:
         return call_other if "<set_committed>" in str(request.messages[0]) else answer
 
     return nh.AgentStepExecutor.from_model(model=PooledModel(reply))
@@ -150,13 +152,13 @@ def callback() -> CallbackExecutor:
 class SlowOversight:
     """Accepts everything, after a while."""
 
-    async def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> nh.Accept:
+    async def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> nh.oversight.Accept:
         await checkpoint()
-        return nh.Accept()
+        return nh.oversight.Accept()
 
-    async def inspect_step_commit(self, commit: nh.StepCommit) -> nh.Rewrite:
+    async def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> nh.oversight.Rewrite:
         await checkpoint()
-        return nh.Rewrite(values=commit.bindings)
+        return nh.oversight.Rewrite(values=commit.bindings)
 
 
 async def cancelled_after(ticks: int, step: Callable[[], Awaitable[str]]) -> str | None:
@@ -230,10 +232,10 @@ async def test_usage_of_a_cancelled_request_is_counted_as_incomplete() -> None:
     class EndlessModel(ScriptedModel):
         @asynccontextmanager
         async def stream(
-            self, request: nh.ModelRequest
-        ) -> AsyncGenerator[AsyncIterator[nh.ModelEvent], None]:
-            async def events() -> AsyncIterator[nh.ModelEvent]:
-                yield nh.TextDelta(text="Let me see")
+            self, request: nh.models.ModelRequest
+        ) -> AsyncGenerator[AsyncIterator[nh.models.ModelEvent], None]:
+            async def events() -> AsyncIterator[nh.models.ModelEvent]:
+                yield nh.models.TextDelta(text="Let me see")
                 streaming.set()
                 await anyio.sleep_forever()
 
@@ -253,7 +255,7 @@ async def test_a_cancelled_step_waits_for_its_executor_in_a_worker_thread() -> N
     began, ended = anyio.Event(), False
 
     class ThreadExecutor:
-        def run_step(self, **arguments: Any) -> tuple[nh.StepOutcome, dict[str, object]]:
+        def run_step(self, **arguments: Any) -> tuple[nh.executors.StepOutcome, dict[str, object]]:
             nonlocal ended
             anyio.from_thread.run_sync(began.set)
             try:

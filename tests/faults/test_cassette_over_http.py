@@ -134,7 +134,7 @@ async def test_a_request_that_fails_for_good_fails_again(path: Path) -> None:
     busy = ModelReply(status=503, headers={"retry-after-ms": "1"}, text=f"busy, and I saw {KEY}")
 
     async def program() -> tuple[str, int, bool]:
-        with pytest.raises(nh.ModelStatusError) as caught:
+        with pytest.raises(nh.errors.ModelStatusError) as caught:
             await stars("3 stars")
         return (str(caught.value), caught.value.status, caught.value.is_transient)
 

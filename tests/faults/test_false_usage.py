@@ -210,9 +210,9 @@ def scripted(usage: Usage) -> ScriptedModel:
     """A model that carries the function out in every request, and reports that."""
     assign = tool_call("nh_assign", target_path="result", expression="1")
     response = model_response(assign, tool_call("nh_outcome", kind="pass"), usage=usage)
-    price = nh.ModelPrice(input=Decimal(1), output=Decimal(5))
+    price = nh.models.ModelPrice(input=Decimal(1), output=Decimal(5))
     return ScriptedModel(
-        lambda request: response, capabilities=nh.ModelCapabilities(max_output_tokens=50, price=price)
+        lambda request: response, capabilities=nh.models.ModelCapabilities(max_output_tokens=50, price=price)
     )
 
 

@@ -21,7 +21,7 @@ from .http_support import SECRET, model_at, retry_soon
 pytestmark = pytest.mark.anyio
 
 KNOWN = {"max_tokens": 100, "capabilities": {"price": {"input": 1, "output": 4}}}
-OUTCOME = nh.ToolCall(id="", name="nh_outcome", arguments='{"kind": "pass"}')
+OUTCOME = nh.models.ToolCall(id="", name="nh_outcome", arguments='{"kind": "pass"}')
 GOOD = ModelReply(tool_calls=(OUTCOME,), usage=nh.Usage(requests=1, input_tokens=30, output_tokens=6))
 START = (
     b"event: message_start\n"
@@ -38,18 +38,18 @@ async def act() -> None:
     """
 
 
-def make_budget() -> nh.Budget:
+def make_budget() -> nh.policies.Budget:
     return nh.budget(tokens=100_000, cost=1)
 
 
-def run_of(model: nh.Model, budget: nh.Budget) -> Any:
+def run_of(model: nh.models.Model, budget: nh.policies.Budget) -> Any:
     settings: Any = {"max_tokens": 100}
     configuration = nh.StepExecutorConfiguration(model_settings=settings)
     return nh.run(nh.AgentStepExecutor.from_model(model=model, configuration=configuration), budget=budget)
 
 
-def check_settled(budget: nh.Budget, run: Any) -> None:
-    assert budget.reserved == nh.BudgetAmounts()
+def check_settled(budget: nh.policies.Budget, run: Any) -> None:
+    assert budget.reserved == nh.policies.BudgetAmounts()
     usage = run.usage_meter.usage
     assert budget.usage == usage
     assert budget.spent.tokens == usage.input_tokens + usage.output_tokens
@@ -69,7 +69,7 @@ async def test_a_good_request_is_charged_what_the_provider_tells() -> None:
 async def test_a_request_that_is_turned_away_takes_no_tokens(reply: ModelReply) -> None:
     budget = make_budget()
     async with ModelServer([reply]) as server, run_of(model_at(server.base_url, **KNOWN), budget) as run:
-        with pytest.raises(nh.ModelStatusError):
+        with pytest.raises(nh.errors.ModelStatusError):
             await act()
     check_settled(budget, run)
     assert budget.spent.tokens == 0
@@ -81,7 +81,7 @@ async def test_a_refused_connection_takes_no_tokens() -> None:
         url = server.base_url
     budget = make_budget()
     async with run_of(model_at(url, **KNOWN), budget) as run:
-        with pytest.raises(nh.ModelConnectionError):
+        with pytest.raises(nh.errors.ModelConnectionError):
             await act()
     check_settled(budget, run)
     assert budget.spent.tokens == 0
@@ -125,7 +125,7 @@ async def test_attempts_that_failed_are_charged_what_they_told(monkeypatch: pyte
 LOST = ModelReply(text="many words", ending="reset", ending_after=1)
 
 
-def retrying(base_url: str, name: str = "openai-chat:tested", **settings: Any) -> nh.Model:
+def retrying(base_url: str, name: str = "openai-chat:tested", **settings: Any) -> nh.models.Model:
     settings = {"base_url": base_url, "api_key": SECRET, "max_retries": 3, **KNOWN, **settings}
     return create_model(name, settings=settings, environment={})
 
@@ -154,7 +154,7 @@ async def test_a_request_is_not_sent_again_where_there_is_no_room_for_another_at
             with pytest.raises(nh.BudgetExceededError, match="budget tight: no room"):
                 await act()
         assert len(server.requests) == 1
-    assert budget.reserved == nh.BudgetAmounts()
+    assert budget.reserved == nh.policies.BudgetAmounts()
     assert 0 < getattr(budget.spent, limit) <= most
     assert budget.spent.turns == 1
     assert budget.usage == run.usage_meter.usage

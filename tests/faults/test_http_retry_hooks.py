@@ -14,7 +14,7 @@ from .http_support import model_at
 pytestmark = pytest.mark.anyio
 
 BUSY = ModelReply(status=503, headers={"retry-after-ms": "1"}, text="busy")
-DONE = ModelReply(tool_calls=(nh.ToolCall(id="", name="nh_outcome", arguments='{"kind": "pass"}'),))
+DONE = ModelReply(tool_calls=(nh.models.ToolCall(id="", name="nh_outcome", arguments='{"kind": "pass"}'),))
 
 
 @nh.natural_function
@@ -38,7 +38,7 @@ async def test_each_retry_of_a_request_is_told_between_its_beginning_and_its_end
     assert [type(event) for event in told] == [BeforeModelRequest, Retry, Retry, AfterModelRequest]
     for attempt, event in enumerate(told[1:3], start=1):
         assert (event.name, event.attempt) == ("openai-chat:tested", attempt)
-        assert isinstance(event.error, nh.ModelStatusError)
+        assert isinstance(event.error, nh.errors.ModelStatusError)
         assert 0 < event.wait_seconds < 1
         assert event.execution_ref.step_id is not None
 
@@ -47,7 +47,7 @@ async def test_a_request_that_is_not_sent_again_is_no_retry() -> None:
     told, hooks = list[Any](), nh.Hooks()
     hooks.on(Retry, told.append)
     async with ModelServer([ModelReply(status=400, text="no")]) as server:
-        with pytest.raises(nh.ModelStatusError):
+        with pytest.raises(nh.errors.ModelStatusError):
             await act_at(server, hooks)
     assert told == []
 
@@ -60,8 +60,8 @@ async def test_a_hook_that_fails_at_a_retry_ends_the_step_and_nothing_is_sent_ag
         raise OSError("the pager is offline")
 
     async with ModelServer([BUSY, DONE]) as server:
-        with pytest.raises(nh.HookError, match="page_somebody failed at Retry: OSError"):
+        with pytest.raises(nh.errors.HookError, match="page_somebody failed at Retry: OSError"):
             await act_at(server, hooks, budget=budget)
         assert len(server.requests) == 1
-    assert budget.reserved == nh.BudgetAmounts()
+    assert budget.reserved == nh.policies.BudgetAmounts()
     assert budget.spent.turns == 1

@@ -122,7 +122,7 @@ async def test_the_usage_of_a_whole_response_is_the_one_that_was_reported() -> N
 @pytest.mark.parametrize("is_recorded", [False, True], ids=["", "recorded"])
 @pytest.mark.parametrize("transport", ["tool", "native", "direct"])
 async def test_a_step_cancelled_before_the_first_output_counts_what_it_cost(
-    transport: nh.OutcomeTransport, is_recorded: bool, tmp_path: Path
+    transport: nh.executors.OutcomeTransport, is_recorded: bool, tmp_path: Path
 ) -> None:
     recorder = cassette(tmp_path / "steps.yaml", mode="all") if is_recorded else nullcontext()
     configuration = nh.StepExecutorConfiguration(outcome_transport=transport)
@@ -179,6 +179,6 @@ async def test_a_connection_that_broke_after_the_request_leaves_the_usage_incomp
 
     async with raw_server(serve) as base_url:
         stream = stream_of(model_at(base_url, max_retries=1))
-        with pytest.raises(nh.ModelConnectionError):
+        with pytest.raises(nh.errors.ModelConnectionError):
             await enter(stream)
     assert stream.usage == Usage(requests=1, retries=1, unpriced_requests=1, is_complete=False)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 Result = TypeVar("Result")
 
-PRICE = nh.ModelPrice(input=Decimal(1), output=Decimal(5))
+PRICE = nh.models.ModelPrice(input=Decimal(1), output=Decimal(5))
 DONE = tool_call("nh_outcome", kind="pass")
 
 
@@ -40,11 +40,11 @@ async def outer(result: int = 0) -> int:
     return result
 
 
-def assign(expression: str) -> nh.ToolCall:
+def assign(expression: str) -> nh.models.ToolCall:
     return tool_call("nh_assign", target_path="result", expression=expression)
 
 
-def respond(request: nh.ModelRequest) -> ModelResponse:
+def respond(request: nh.models.ModelRequest) -> ModelResponse:
     if "<inner>" not in str(request.messages[0]):
         return model_response(assign("42"), DONE)
     return model_response(assign("await inner()") if len(request.messages) == 1 else DONE)
@@ -86,21 +86,21 @@ class Faulty(nh.Policy):
             self.steps -= 1
         return end
 
-    async def before_request(self, call: nh.ModelCall) -> None:
+    async def before_request(self, call: nh.policies.ModelCall) -> None:
         await self.wait()
 
-    async def after_request(self, call: nh.ModelCall) -> None:
+    async def after_request(self, call: nh.policies.ModelCall) -> None:
         await self.wait()
 
-    async def before_tool_call(self, call: nh.ToolCall) -> nh.ToolCall:
+    async def before_tool_call(self, call: nh.models.ToolCall) -> nh.models.ToolCall:
         await self.wait()
         return call
 
-    async def after_tool_call(self, result: nh.ToolResult) -> nh.ToolResult:
+    async def after_tool_call(self, result: nh.models.ToolResult) -> nh.models.ToolResult:
         await self.wait()
         return result
 
-    async def before_commit(self, commit: nh.StepCommit) -> None:
+    async def before_commit(self, commit: nh.oversight.StepCommit) -> None:
         await self.wait()
 
 
@@ -113,7 +113,7 @@ async def is_reached(number: int, fault: Literal["raised", "cancelled"]) -> bool
     hooks.on(nhh.StepStarted, lambda event: told.update(["started"]))
     hooks.on(nhh.StepFinished, lambda event: told.update(["finished"]))
     budget = nh.budget(tokens=100_000, cost=1, turns=3, seconds=1_000)
-    capabilities = nh.ModelCapabilities(max_output_tokens=50, price=PRICE)
+    capabilities = nh.models.ModelCapabilities(max_output_tokens=50, price=PRICE)
     executor = nh.AgentStepExecutor.from_model(model=ScriptedModel(respond, capabilities=capabilities))
     watched, value = root(), None
     with scope, watched.watching():

@@ -30,7 +30,7 @@ def inner_executor(model: str) -> nh.AgentStepExecutor:
 class Executor(ModelsExecutor):
     """Carries steps out with the scripted model that its configuration names."""
 
-    async def run_step_async(self, **step: object) -> tuple[nh.StepOutcome, dict[str, object]]:
+    async def run_step_async(self, **step: object) -> tuple[nh.executors.StepOutcome, dict[str, object]]:
         return await inner_executor(self.configuration.model).run_step_async(**step)  # type: ignore[arg-type]
 
     def with_configuration(self, configuration: nh.StepExecutorConfiguration) -> "Executor":
@@ -44,8 +44,10 @@ async def test_a_step_that_is_cancelled_at_any_moment_of_any_attempt_leaves_noth
     async def work_and_commit() -> None:
         try:
             committed.append(await work())
-        except nh.StepLimitError:  # cancelled as an attempt failed: that error counts, there is no other one
-            assert nh.cancel_requested()
+        except (
+            nh.errors.StepLimitError
+        ):  # cancelled as an attempt failed: that error counts, there is no other one
+            assert nh.parallel.cancel_requested()
 
     executor = Executor(lambda model, call: pass_response())
     async with nh.run(executor, resilience=BASELINE, budget=budget, max_concurrent_steps=1):

@@ -142,7 +142,7 @@ async def a_body_that_was_woken_by_a_message_before_it_awaits_a_task(a: int, b: 
 @program
 async def a_task_that_is_asked_to_end(a: int, b: int) -> None:
     async def work() -> None:
-        while not nh.cancel_requested():
+        while not nh.parallel.cancel_requested():
             await checkpoint()
         await ticks(b)
 
@@ -171,7 +171,7 @@ async def blocks_within_blocks_of_tasks(a: int, b: int) -> None:
 async def a_block_that_waits_for_its_tasks(a: int, b: int) -> None:
     results: list[int] = []
 
-    async def wait_for(handle: nh.TaskHandle[int]) -> None:
+    async def wait_for(handle: nh.parallel.TaskHandle[int]) -> None:
         results.append(await handle)
 
     async with nh.open_tasks(at_end="wait") as tasks:
@@ -460,7 +460,10 @@ async def a_step_that_is_steered(a: int, b: int) -> None:
             handle.suspend()
             await handle.wait_suspended()
             handle.resume()
-        except (parallel.NothingToControlError, nh.TaskEndedError):  # it was too quick, or is not that far
+        except (
+            parallel.NothingToControlError,
+            nh.parallel.TaskEndedError,
+        ):  # it was too quick, or is not that far
             await checkpoint()
         await handle
 

@@ -136,7 +136,7 @@ async def test_what_a_thread_returns_or_raises_after_the_cancellation_counts(sta
             raise LookupError("failed")
 
     threads = Threads("before", work)
-    handles: list[nh.TaskHandle[str]] = []
+    handles: list[nh.parallel.TaskHandle[str]] = []
 
     async def start() -> None:
         async with nh.open_tasks() as tasks:
@@ -301,5 +301,5 @@ def test_a_deadline_reaches_threads_that_come_to_the_loop_after_it() -> None:
         from_thread.run(sleep)
 
     for enter in (lambda: nh.run(CallbackExecutor(lambda call: pass_response())), threading.Lock):
-        with enter(), pytest.raises(nh.DeadlineExceededError):
+        with enter(), pytest.raises(nh.parallel.DeadlineExceededError):
             timeout(vote(come_late), 0.01)()

@@ -55,7 +55,7 @@ async def errors_of(*calls: Any) -> list[str]:
     async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
         assert await use_them() == "went on"
     message = model.requests[1].messages[-1]
-    assert isinstance(message, nh.ToolResultsMessage)
+    assert isinstance(message, nh.models.ToolResultsMessage)
     return [str(result.content[0]) for result in message.results if result.is_error]
 
 

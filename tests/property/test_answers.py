@@ -70,7 +70,7 @@ def _flat_answer(draw: st.DrawFn, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def respond(
-    data: st.DataObject, given_answers: list[dict[str, Any]], transport: str, request: nh.ModelRequest
+    data: st.DataObject, given_answers: list[dict[str, Any]], transport: str, request: nh.models.ModelRequest
 ) -> ModelResponse:
     is_tool = transport == "tool"
     schema = (
@@ -111,7 +111,7 @@ def test_an_answer_that_the_sent_schema_allows_is_committed_at_once(
 
     try:
         anyio.run(main)
-    except nh.AnnotationError:  # in the direct transport, of a type that cannot be asked for
+    except nh.errors.AnnotationError:  # in the direct transport, of a type that cannot be asked for
         assert not model.requests
         return
     except PassedError:

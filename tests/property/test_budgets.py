@@ -22,7 +22,7 @@ from nighthawk_async.testing import model_response, tool_call
 
 pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
 
-PRICE = nh.ModelPrice(input=Decimal(1), output=Decimal(4), cache_write=Decimal(2))
+PRICE = nh.models.ModelPrice(input=Decimal(1), output=Decimal(4), cache_write=Decimal(2))
 MOST_OUTPUT = 60
 MOST_INPUT = 1_900  # fewer than any request of these tests is measured to have
 TOKENS = st.sampled_from((50_000, 9_000, 4_500, 2_300, 2_000))  # a request is measured to have about 2,100
@@ -33,7 +33,7 @@ class PlannedError(nh.ModelError):
     """What a request of a schedule raises."""
 
 
-EXPECTED = (PlannedError, nh.BudgetExceededError, nh.ModelStatusError, nh.StepLimitError)
+EXPECTED = (PlannedError, nh.BudgetExceededError, nh.errors.ModelStatusError, nh.errors.StepLimitError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,24 +106,26 @@ class PlannedModel:
     """Answers as the schedule says, in turn; looks at the budgets whenever it is asked."""
 
     answers: list[Answer]
-    budgets: list[nh.Budget] = field(default_factory=list)
+    budgets: list[nh.policies.Budget] = field(default_factory=list)
     name: str = "planned:model"
     asked: int = 0
     capabilities: nh.ModelCapabilities = field(
-        default_factory=lambda: nh.ModelCapabilities(max_output_tokens=MOST_OUTPUT, price=PRICE)
+        default_factory=lambda: nh.models.ModelCapabilities(max_output_tokens=MOST_OUTPUT, price=PRICE)
     )
 
     @asynccontextmanager
-    async def stream(self, request: nh.ModelRequest) -> AsyncGenerator[AsyncIterator[nh.ModelEvent], None]:
+    async def stream(
+        self, request: nh.models.ModelRequest
+    ) -> AsyncGenerator[AsyncIterator[nh.models.ModelEvent], None]:
         answer = self.answers[self.asked % len(self.answers)]
         self.asked += 1
         await self.pass_time(answer.waits)
         if answer.ends == "refused":
-            raise nh.ModelStatusError("not now", status=429)
+            raise nh.errors.ModelStatusError("not now", status=429)
         yield self.events(answer)
 
-    async def events(self, answer: Answer) -> AsyncGenerator[nh.ModelEvent, None]:
-        yield nh.TextDelta(text="so far")
+    async def events(self, answer: Answer) -> AsyncGenerator[nh.models.ModelEvent, None]:
+        yield nh.models.TextDelta(text="so far")
         await self.pass_time(answer.pauses)
         if answer.ends == "broken":
             raise PlannedError("broken")
@@ -135,7 +137,7 @@ class PlannedModel:
         if not calls:
             calls = [tool_call("nh_outcome", kind="pass")]
         for event in model_response(*calls, usage=usage).events:
-            if not (answer.ends == "untold" and isinstance(event, nh.UsageReported)):
+            if not (answer.ends == "untold" and isinstance(event, nh.models.UsageReported)):
                 yield event
 
     async def pass_time(self, steps: int) -> None:
@@ -152,7 +154,7 @@ async def act() -> None:
     """
 
 
-def check_within_limits(budget: nh.Budget) -> None:
+def check_within_limits(budget: nh.policies.Budget) -> None:
     spent, reserved, limits = budget.spent, budget.reserved, budget.limits
     for resource in ("tokens", "cost", "steps", "turns", "tool_calls"):
         limit = getattr(limits, resource)
@@ -176,7 +178,7 @@ def is_on_asyncio() -> bool:
     return anyio.get_cancelled_exc_class() is asyncio.CancelledError
 
 
-async def carry_out(job: Job, inner: nh.Budget | None) -> None:
+async def carry_out(job: Job, inner: nh.policies.Budget | None) -> None:
     for _ in range(job.begins):
         await checkpoint()
     for _ in range(2 if job.repeats else 1):
@@ -265,7 +267,7 @@ async def test_budgets_hold_under_every_schedule(schedule: Schedule) -> None:
             check_expected(error)
     for budget in model.budgets:
         check_within_limits(budget)
-        assert budget.reserved == nh.BudgetAmounts()
+        assert budget.reserved == nh.policies.BudgetAmounts()
     used = run.usage_meter.usage
     assert total.spent.tokens == middle.spent.tokens == used.input_tokens + used.output_tokens
     assert total.usage == middle.usage == used

@@ -69,7 +69,7 @@ class Player:
 
     def __init__(self) -> None:
         self.objects: list[dict[str, Any]] = [{"items": [0]} for _ in range(OBJECTS)]
-        self.actors: dict[int, nh.StepActor] = {}
+        self.actors: dict[int, nh.runtime.StepActor] = {}
         self.ends: dict[int, anyio.Event] = {}
         self.bound: dict[int, list[int]] = {}
 
@@ -88,7 +88,7 @@ class Player:
     async def begin(self, move: Move, *, task_status: Any) -> None:
         end = self.ends[move.number] = anyio.Event()
 
-        async def play(actor: nh.StepActor) -> None:
+        async def play(actor: nh.runtime.StepActor) -> None:
             self.actors[move.number] = actor
             self.bound[move.number] = [move.first, move.second]
             task_status.started()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import nighthawk_async as nh
 from nighthawk_async.executors.loop_guard import RepeatedCalls
 
-GUARD = nh.LoopGuard(warn_after=2, refuse_after=4, fail_after=6)
+GUARD = nh.executors.LoopGuard(warn_after=2, refuse_after=4, fail_after=6)
 
 calls = st.tuples(st.sampled_from("abc"), st.sampled_from("xy"))
 """A call, by the name of its tool, and its result."""
@@ -40,7 +40,7 @@ def test_a_count_is_of_turns_without_anything_new_in_between(turns: list[list[tu
     for turn, wanted in enumerate(turns, 1):
         for name, result in wanted:
             history.make(name, turn)
-            repetition = repeated.begin(nh.ToolCall(id="", name=name, arguments=""), turn)
+            repetition = repeated.begin(nh.models.ToolCall(id="", name=name, arguments=""), turn)
             assert repetition.count <= len(history.made[name])
             first = history.made[name][-repetition.count]
             assert not history.new & set(range(first + 1, turn))
@@ -58,7 +58,7 @@ def test_every_cycle_ends(before: list[list[tuple[str, str]]], cycle: list[str])
     actions = list[str]()
     for turn, wanted in enumerate(steps, 1):
         for name, result in wanted:
-            repetition = repeated.begin(nh.ToolCall(id="", name=name, arguments=""), turn)
+            repetition = repeated.begin(nh.models.ToolCall(id="", name=name, arguments=""), turn)
             actions.append(repetition.action)
             if repetition.action == "proceed":
                 repeated.finish(repetition, (result,))

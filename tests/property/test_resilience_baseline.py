@@ -19,9 +19,9 @@ pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
 MODELS = ("test:own", "test:second", "test:third")
 ERRORS: dict[str, Callable[[], Exception]] = {
     "bad": lambda: nh.ExecutionError("no outcome"),
-    "busy": lambda: nh.ModelConnectionError("no connection", is_transient=True),
-    "gone": lambda: nh.ModelStatusError("no such model", status=404),
-    "final": lambda: nh.StepAbortedError("no"),
+    "busy": lambda: nh.errors.ModelConnectionError("no connection", is_transient=True),
+    "gone": lambda: nh.errors.ModelStatusError("no such model", status=404),
+    "final": lambda: nh.errors.StepAbortedError("no"),
     "bug": lambda: ValueError("a bug"),
 }
 ENDINGS = st.lists(

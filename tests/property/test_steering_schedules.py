@@ -107,7 +107,7 @@ async def _occupy(tasks: nh.parallel.Tasks, checkpoints: int) -> None:
 def _model_of(turns: list[int]) -> ScriptedModel:
     """A model that dawdles once per turn, then ends the block, and ends it again when it is held back."""
 
-    def answer(request: nh.ModelRequest) -> ModelResponse:
+    def answer(request: nh.models.ModelRequest) -> ModelResponse:
         position = len(model.requests) - 1
         dawdling = turns[min(position, len(turns) - 1)]
         statements = "\n".join(["await dawdle()"] * dawdling) or "pass"
@@ -120,7 +120,7 @@ def _model_of(turns: list[int]) -> ScriptedModel:
     return model
 
 
-async def _play(handle: nh.TaskHandle[None], acts: list[tuple[int, str]], record: Record) -> None:
+async def _play(handle: nh.parallel.TaskHandle[None], acts: list[tuple[int, str]], record: Record) -> None:
     for number, (wait, act) in enumerate(acts):
         for _ in range(wait):
             await checkpoint()
@@ -129,13 +129,13 @@ async def _play(handle: nh.TaskHandle[None], acts: list[tuple[int, str]], record
             answer = _act(handle, act, message)
             if isinstance(answer, Awaitable):
                 await answer
-        except (NothingToControlError, nh.NotSuspendedError, nh.TaskEndedError):
+        except (NothingToControlError, nh.parallel.NotSuspendedError, nh.parallel.TaskEndedError):
             continue
         if act in ("steer", "resume with input"):
             record.accepted.append(message)
 
 
-def _act(handle: nh.TaskHandle[None], act: str, message: str) -> object:
+def _act(handle: nh.parallel.TaskHandle[None], act: str, message: str) -> object:
     match act:
         case "steer":
             return handle.steer(message)
@@ -149,14 +149,14 @@ def _act(handle: nh.TaskHandle[None], act: str, message: str) -> object:
             return handle.snapshot()
 
 
-async def _finish(handle: nh.TaskHandle[None], end: str, record: Record) -> None:
+async def _finish(handle: nh.parallel.TaskHandle[None], end: str, record: Record) -> None:
     """End the step in some way; whatever it is, a step that is left suspended does not hang."""
     try:
         if end == "stop":
             handle.stop("enough")
         elif end == "go on":
             handle.resume()
-    except (NothingToControlError, nh.NotSuspendedError, nh.TaskEndedError):
+    except (NothingToControlError, nh.parallel.NotSuspendedError, nh.parallel.TaskEndedError):
         pass
     if end == "cancel":
         handle.cancel()
@@ -165,14 +165,16 @@ async def _finish(handle: nh.TaskHandle[None], end: str, record: Record) -> None
     try:
         with anyio.fail_after(240):
             await handle
-    except (nh.TaskCancelledError, nh.ExecutionError) as error:
+    except (nh.parallel.TaskCancelledError, nh.ExecutionError) as error:
         record.ended_with = error
 
 
 def _delivered(model: ScriptedModel) -> list[str]:
     if not model.requests:
         return []
-    messages = [message for message in model.requests[-1].messages[1:] if isinstance(message, nh.UserMessage)]
+    messages = [
+        message for message in model.requests[-1].messages[1:] if isinstance(message, nh.models.UserMessage)
+    ]
     return [str(item) for message in messages for item in message.content]
 
 
@@ -199,7 +201,7 @@ async def test_no_place_is_lost_or_doubled_whenever_steps_are_cancelled(
             in_flight.remove(number)
             admission.leave(place)
 
-    async def cancel(handle: nh.TaskHandle[None], after: int) -> None:
+    async def cancel(handle: nh.parallel.TaskHandle[None], after: int) -> None:
         for _ in range(after):
             await checkpoint()
         handle.cancel()

@@ -179,7 +179,9 @@ async def shut() -> object:
     """
 
 
-async def tried(code: str, permissions: nh.Permissions | None, human: HumanHandler | None = None) -> Result:
+async def tried(
+    code: str, permissions: nh.policies.Permissions | None, human: HumanHandler | None = None
+) -> Result:
     """A step that carries out statements, and then ends."""
     steps = ScriptedSteps(executing(code), returning("None"))
     async with nh.run(steps.executor, permissions=permissions, human=human):

@@ -87,10 +87,10 @@ class Result:
 
 
 async def carried_out(
-    *calls: nh.ToolCall,
-    permissions: nh.Permissions | None = None,
+    *calls: nh.models.ToolCall,
+    permissions: nh.policies.Permissions | None = None,
     human: HumanHandler | None = None,
-    end: nh.ToolCall | None = None,
+    end: nh.models.ToolCall | None = None,
     **options: Any,
 ) -> Result:
     """A step that makes calls in one response, and then ends."""
@@ -110,7 +110,9 @@ def note(run_context: nh.RunContext[nh.StepContext], text: str) -> str:
     return run_context.tool_name
 
 
-async def with_tools(*calls: nh.ToolCall, permissions: nh.Permissions, **options: Any) -> Result:
+async def with_tools(
+    *calls: nh.models.ToolCall, permissions: nh.policies.Permissions, **options: Any
+) -> Result:
     steps = ScriptedSteps(calls, returning("None"))
     async with nh.run(steps.executor, permissions=permissions, **options):
         nh.tool(pay, name="pay_now")

@@ -10,22 +10,22 @@ from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response
 PASS = tool_call("nh_outcome", kind="pass")
 
 
-def returning(expression: str) -> nh.ToolCall:
+def returning(expression: str) -> nh.models.ToolCall:
     """The call that returns the value of an expression."""
     return tool_call("nh_outcome", kind="return", return_expression=expression)
 
 
-def evaluating(expression: str) -> nh.ToolCall:
+def evaluating(expression: str) -> nh.models.ToolCall:
     """A call of `nh_eval`."""
     return tool_call("nh_eval", expression=expression)
 
 
-def assigning(target_path: str, expression: str) -> nh.ToolCall:
+def assigning(target_path: str, expression: str) -> nh.models.ToolCall:
     """A call of `nh_assign`."""
     return tool_call("nh_assign", target_path=target_path, expression=expression)
 
 
-def executing(statements: str) -> nh.ToolCall:
+def executing(statements: str) -> nh.models.ToolCall:
     """A call of `nh_exec`."""
     return tool_call("nh_exec", statements=statements)
 
@@ -38,7 +38,9 @@ class ScriptedSteps:
         **configuration: Settings of the executor.
     """
 
-    def __init__(self, *turns: tuple[nh.ToolCall, ...] | nh.ToolCall, **configuration: Any) -> None:
+    def __init__(
+        self, *turns: tuple[nh.models.ToolCall, ...] | nh.models.ToolCall, **configuration: Any
+    ) -> None:
         answers: list[ModelResponse] = [
             model_response(*(turn if isinstance(turn, tuple) else (turn,))) for turn in turns
         ]
@@ -48,12 +50,12 @@ class ScriptedSteps:
         )
 
     @property
-    def results(self) -> list[nh.ToolResult]:
+    def results(self) -> list[nh.models.ToolResult]:
         """Every tool result that the model saw, in order."""
         return [
             result
             for message in self.model.requests[-1].messages
-            if isinstance(message, nh.ToolResultsMessage)
+            if isinstance(message, nh.models.ToolResultsMessage)
             for result in message.results
         ]
 
@@ -66,11 +68,11 @@ class ScriptedSteps:
     def user_prompt(self) -> str:
         """The text of the first user prompt."""
         message = self.model.requests[0].messages[0]
-        assert isinstance(message, nh.UserMessage)
+        assert isinstance(message, nh.models.UserMessage)
         return "\n".join(item for item in message.content if isinstance(item, str))
 
 
-def _decoded(results: list[nh.ToolResult]) -> Iterator[Mapping[str, Any]]:
+def _decoded(results: list[nh.models.ToolResult]) -> Iterator[Mapping[str, Any]]:
     for result in results:
         (text,) = result.content
         assert isinstance(text, str)

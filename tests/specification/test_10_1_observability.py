@@ -137,24 +137,24 @@ async def test_10_1_a_raise_outcome_is_domain_behaviour_and_no_failure(
 class Rejecting:
     """Rejects every commit."""
 
-    def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> nh.Accept:
-        return nh.Accept()
+    def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> nh.oversight.Accept:
+        return nh.oversight.Accept()
 
-    def inspect_step_commit(self, commit: nh.StepCommit) -> nh.Reject:
-        return nh.Reject(reason="not today", guidance="ask tomorrow")
+    def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> nh.oversight.Reject:
+        return nh.oversight.Reject(reason="not today", guidance="ask tomorrow")
 
 
 @pytest.mark.parametrize(
     ("failure", "kind"),
     [
-        (nh.ToolBoundaryError(kind="transient", message="busy"), "transient"),
+        (nh.errors.ToolBoundaryError(kind="transient", message="busy"), "transient"),
         (nh.NaturalParseError("bad block"), "invalid_input"),
         (nh.ToolValidationError("bad value"), "invalid_input"),
         (nh.ToolEvaluationError("bad expression"), "execution"),
         (NameError("nobody"), "resolution"),
         (nh.ModelError("busy", is_transient=True), "transient"),
         (nh.ModelError("broken"), "execution"),
-        (nh.StepLimitError("too long"), "execution"),
+        (nh.errors.StepLimitError("too long"), "execution"),
         (nh.NighthawkError("contract"), "internal"),
         (RuntimeError("surprise"), "internal"),
     ],

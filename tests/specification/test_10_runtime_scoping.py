@@ -44,11 +44,11 @@ def act_now() -> object:
 class Hooks:
     """An oversight that accepts everything."""
 
-    def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> nh.Accept:
-        return nh.Accept()
+    def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> nh.oversight.Accept:
+        return nh.oversight.Accept()
 
-    def inspect_step_commit(self, commit: nh.StepCommit) -> nh.Accept:
-        return nh.Accept()
+    def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> nh.oversight.Accept:
+        return nh.oversight.Accept()
 
 
 def passing() -> ScriptedExecutor:
@@ -221,10 +221,10 @@ async def test_10_a_step_without_a_run_names_what_to_do() -> None:
         nh.get_step_executor,
         nh.get_execution_ref,
         nh.get_usage_meter,
-        nh.get_system_prompt_suffix_fragments,
-        nh.get_user_prompt_suffix_fragments,
-        nh.get_implicit_references,
-        nh.get_oversight,
+        nh.runtime.get_system_prompt_suffix_fragments,
+        nh.runtime.get_user_prompt_suffix_fragments,
+        nh.runtime.get_implicit_references,
+        nh.oversight.get_oversight,
         nh.get_current_step_context,
         nh.get_current_step_actor,
         lambda: nh.scope().__enter__(),
@@ -318,13 +318,13 @@ async def test_10_an_executor_without_configuration_refuses_one() -> None:
 async def test_10_oversight_omitted_is_inherited_and_none_clears_it() -> None:
     hooks = Hooks()
     async with nh.run(passing()):
-        assert nh.get_oversight() is None
+        assert nh.oversight.get_oversight() is None
         with nh.scope(oversight=hooks):
             with nh.scope():
-                assert nh.get_oversight() is hooks
+                assert nh.oversight.get_oversight() is hooks
             with nh.scope(oversight=None):
-                assert nh.get_oversight() is None
-            assert nh.get_oversight() is hooks
+                assert nh.oversight.get_oversight() is None
+            assert nh.oversight.get_oversight() is hooks
 
 
 async def test_10_what_has_no_inspecting_methods_is_no_oversight() -> None:
@@ -337,17 +337,17 @@ async def test_10_inherit_appends_fragments_and_replace_replaces_them() -> None:
     async with nh.run(passing()):
         with nh.scope(system_prompt_suffix_fragments=["s1"], user_prompt_suffix_fragments=["u1"]):
             with nh.scope(system_prompt_suffix_fragments=["s2"], user_prompt_suffix_fragments=["u2"]):
-                assert nh.get_system_prompt_suffix_fragments() == ("s1", "s2")
-                assert nh.get_user_prompt_suffix_fragments() == ("u1", "u2")
+                assert nh.runtime.get_system_prompt_suffix_fragments() == ("s1", "s2")
+                assert nh.runtime.get_user_prompt_suffix_fragments() == ("u1", "u2")
             with nh.scope(mode="replace", system_prompt_suffix_fragments=["s3", "s4"]):
-                assert nh.get_system_prompt_suffix_fragments() == ("s3", "s4")
-                assert nh.get_user_prompt_suffix_fragments() == ("u1",)
+                assert nh.runtime.get_system_prompt_suffix_fragments() == ("s3", "s4")
+                assert nh.runtime.get_user_prompt_suffix_fragments() == ("u1",)
             with nh.scope(
                 mode="replace", system_prompt_suffix_fragments=[], user_prompt_suffix_fragments=["u5"]
             ):
-                assert nh.get_system_prompt_suffix_fragments() == ()
-                assert nh.get_user_prompt_suffix_fragments() == ("u5",)
-            assert nh.get_system_prompt_suffix_fragments() == ("s1",)
+                assert nh.runtime.get_system_prompt_suffix_fragments() == ()
+                assert nh.runtime.get_user_prompt_suffix_fragments() == ("u5",)
+            assert nh.runtime.get_system_prompt_suffix_fragments() == ("s1",)
 
 
 async def test_10_fragments_end_the_prompts_after_those_of_the_configuration() -> None:
@@ -362,7 +362,7 @@ async def test_10_fragments_end_the_prompts_after_those_of_the_configuration() -
     (request,) = model.requests
     assert request.system_prompt.endswith("\n\nfrom configuration\n\na")
     (message,) = request.messages
-    assert isinstance(message, nh.UserMessage)
+    assert isinstance(message, nh.models.UserMessage)
     assert str(message.content[-1]).endswith("<<<NH:END_GLOBALS>>>\n\n\nbase\n\nb")
 
 
@@ -383,15 +383,15 @@ async def test_10_implicit_references_are_merged_with_conflict_checks_and_replac
     async with nh.run(passing()):
         with nh.scope(implicit_references={"first": first}):
             with nh.scope(implicit_references={"second": second, "first": first}):
-                assert dict(nh.get_implicit_references()) == {"first": first, "second": second}
+                assert dict(nh.runtime.get_implicit_references()) == {"first": first, "second": second}
             with pytest.raises(nh.NighthawkError, match="'first' is already bound to another object"):
                 nh.scope(implicit_references={"first": second})
             with nh.scope(mode="replace", implicit_references={"first": second}):
-                assert dict(nh.get_implicit_references()) == {"first": second}
+                assert dict(nh.runtime.get_implicit_references()) == {"first": second}
             with nh.scope(mode="replace", implicit_references={}):
-                assert dict(nh.get_implicit_references()) == {}
+                assert dict(nh.runtime.get_implicit_references()) == {}
             with nh.scope(mode="replace"):
-                assert dict(nh.get_implicit_references()) == {"first": first}
+                assert dict(nh.runtime.get_implicit_references()) == {"first": first}
 
 
 @pytest.mark.parametrize("name", ["two words", "__dunder__", "1st", ""])
@@ -419,8 +419,8 @@ async def test_10_a_mapping_or_list_given_to_scope_may_change_afterwards() -> No
         with nh.scope(system_prompt_suffix_fragments=fragments, implicit_references=references):
             fragments.append("b")
             references["other"] = 2
-            assert nh.get_system_prompt_suffix_fragments() == ("a",)
-            assert dict(nh.get_implicit_references()) == {"name": 1}
+            assert nh.runtime.get_system_prompt_suffix_fragments() == ("a",)
+            assert dict(nh.runtime.get_implicit_references()) == {"name": 1}
 
 
 async def test_10_siblings_do_not_see_each_others_scopes() -> None:
@@ -434,7 +434,7 @@ async def test_10_siblings_do_not_see_each_others_scopes() -> None:
     async with nh.run(passing()), anyio.create_task_group() as task_group:
         task_group.start_soon(inside)
         await in_scope.wait()
-        assert nh.get_system_prompt_suffix_fragments() == ()
+        assert nh.runtime.get_system_prompt_suffix_fragments() == ()
         seen_outside.set()
 
 
@@ -475,7 +475,7 @@ async def test_10_a_scope_inside_a_step_keeps_the_step() -> None:
 
 
 async def test_10_the_step_actor_gives_snapshots_and_ends_with_the_step() -> None:
-    actors: list[nh.StepActor] = []
+    actors: list[nh.runtime.StepActor] = []
 
     async def answer(call: StepCall) -> StepResponse:
         actor = nh.get_current_step_actor()
@@ -488,13 +488,13 @@ async def test_10_the_step_actor_gives_snapshots_and_ends_with_the_step() -> Non
     async with nh.run(CallbackExecutor(answer)):
         await act()
     (actor,) = actors
-    with pytest.raises(nh.TaskEndedError, match="has ended"):
+    with pytest.raises(nh.parallel.TaskEndedError, match="has ended"):
         await actor.snapshot()
-    with pytest.raises(nh.TaskEndedError, match="has ended"):
+    with pytest.raises(nh.parallel.TaskEndedError, match="has ended"):
         actor.steer("too late")
-    with pytest.raises(nh.TaskEndedError, match="has ended"):
+    with pytest.raises(nh.parallel.TaskEndedError, match="has ended"):
         actor.stop("too late")
-    with pytest.raises(nh.StepEndedError, match="has ended"):
+    with pytest.raises(nh.errors.StepEndedError, match="has ended"):
         await actor.settle(actor.post_evaluate("text"))
 
 

@@ -76,12 +76,14 @@ def test_13_a_bad_tool_name_is_a_tool_registration_error(name: str) -> None:
         (tool_call("nothing"), "resolution"),
     ],
 )
-async def test_13_tool_failures_are_told_to_the_model_and_not_raised(call: nh.ToolCall, kind: str) -> None:
+async def test_13_tool_failures_are_told_to_the_model_and_not_raised(
+    call: nh.models.ToolCall, kind: str
+) -> None:
     model = ScriptedModel([model_response(call), model_response(DONE)])
     async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
         assert await act(7) == 7
     results = model.requests[1].messages[-1]
-    assert isinstance(results, nh.ToolResultsMessage)
+    assert isinstance(results, nh.models.ToolResultsMessage)
     assert results.results[0].is_error
     assert f'"kind": "{kind}"' in str(results.results[0].content[0])
 

@@ -64,7 +64,7 @@ class OwnAsyncExecutor(AsyncStepExecutor):
                 "globals": "OwnAsyncExecutor" in step_context.step_globals,
             }
         )
-        return nh.PassStepOutcome(), {"result": "from the executor"}
+        return nh.executors.PassStepOutcome(), {"result": "from the executor"}
 
 
 class OwnSyncExecutor(SyncStepExecutor):
@@ -85,7 +85,7 @@ class OwnSyncExecutor(SyncStepExecutor):
         assert nh.get_current_step_context() is step_context
         assert nh.get_execution_ref().step_id == step_context.step_id
         snapshot = anyio.from_thread.run(nh.get_current_step_actor().snapshot)
-        return nh.ReturnStepOutcome(return_expression=repr(f"{snapshot.locals['text']} seen")), {}
+        return nh.executors.ReturnStepOutcome(return_expression=repr(f"{snapshot.locals['text']} seen")), {}
 
 
 class BothExecutor(OwnAsyncExecutor, OwnSyncExecutor):
@@ -161,15 +161,15 @@ class OwnAgent:
     """An agent that needs no model."""
 
     def __init__(self) -> None:
-        self.tasks: list[nh.AgentTask] = []
+        self.tasks: list[nh.executors.AgentTask] = []
 
-    async def run(self, task: nh.AgentTask) -> StepOutcome:
+    async def run(self, task: nh.executors.AgentTask) -> StepOutcome:
         self.tasks.append(task)
         call = tool_call("nh_assign", target_path="result", expression="text.upper()")
         result = await task.begin_tool_call(call)()
         assert not result.is_error
         task.report_usage("own:agent", nh.Usage(requests=1, input_tokens=3))
-        return nh.PassStepOutcome()
+        return nh.executors.PassStepOutcome()
 
 
 async def test_14_2_from_agent_wraps_an_agent_of_ones_own_that_is_not_managed() -> None:
@@ -195,8 +195,8 @@ async def test_14_2_from_agent_wraps_an_agent_of_ones_own_that_is_not_managed() 
 
 async def test_14_2_an_agents_outcome_is_validated_like_a_models() -> None:
     class Hasty(OwnAgent):
-        async def run(self, task: nh.AgentTask) -> StepOutcome:
-            return nh.PassStepOutcome()
+        async def run(self, task: nh.executors.AgentTask) -> StepOutcome:
+            return nh.executors.PassStepOutcome()
 
     async with nh.run(nh.AgentStepExecutor.from_agent(agent=Hasty())):
         with pytest.raises(nh.ExecutionError, match="write binding 'result' has no value"):
@@ -225,7 +225,7 @@ async def test_14_2_an_agent_of_ones_own_has_no_direct_transport() -> None:
     ],
 )
 def test_14_2_a_transport_that_the_model_cannot_serve_is_refused_before_anything_is_sent(
-    model: str, transport: nh.OutcomeTransport, missing: str
+    model: str, transport: nh.executors.OutcomeTransport, missing: str
 ) -> None:
     configuration = nh.StepExecutorConfiguration(
         model=model, model_settings={"api_key": "none"}, outcome_transport=transport
@@ -246,7 +246,7 @@ def test_14_2_without_provided_tools_structured_output_alone_is_enough() -> None
 
 
 def test_14_2_the_model_decides_the_outcome_transport_unless_the_configuration_does() -> None:
-    small = ScriptedModel([], capabilities=nh.ModelCapabilities(default_transport="direct"))
+    small = ScriptedModel([], capabilities=nh.models.ModelCapabilities(default_transport="direct"))
     assert nh.AgentStepExecutor.from_model(model=small).outcome_transport == "direct"
     native = nh.StepExecutorConfiguration(outcome_transport="native")
     executor = nh.AgentStepExecutor.from_model(model=small, configuration=native)
@@ -277,22 +277,22 @@ async def test_14_3_an_own_executor_receives_what_the_specification_says() -> No
     ("answer", "named"),
     [
         (None, "Nonsense returned None; an executor must return a tuple"),
-        ((nh.PassStepOutcome(),), "must return a tuple"),
-        ((nh.PassStepOutcome(), {}, {}), "must return a tuple"),
+        ((nh.executors.PassStepOutcome(),), "must return a tuple"),
+        ((nh.executors.PassStepOutcome(), {}, {}), "must return a tuple"),
         ("ab", "must return a tuple"),
         (("pass", {}), "no StepOutcome: 'pass'"),
         (({"kind": "pass"}, {}), "no StepOutcome"),
         ((None, {}), "no StepOutcome: None"),
-        ((nh.PassStepOutcome(), None), "bindings are no mapping: None"),
-        ((nh.PassStepOutcome(), [("result", 1)]), "bindings are no mapping"),
-        ((nh.PassStepOutcome(), {"result": 3}), "write binding 'result' must be str"),
-        ((nh.PassStepOutcome(), {3: "three"}), "3 cannot be committed"),
-        ((nh.PassStepOutcome(), {"text": "rebound"}), "'text' cannot be committed"),
-        ((nh.PassStepOutcome(), {}), "write binding 'result' has no value"),
-        ((nh.ReturnStepOutcome(return_expression=3), {}), "return_expression is no text: 3"),  # type: ignore[arg-type]
-        ((nh.ReturnStepOutcome(return_expression="not python"), {}), "'not python'"),
-        ((nh.BreakStepOutcome(), {}), "'break' is not allowed"),
-        ((nh.RaiseStepOutcome(raise_message="no"), {}), "'raise' is not allowed"),
+        ((nh.executors.PassStepOutcome(), None), "bindings are no mapping: None"),
+        ((nh.executors.PassStepOutcome(), [("result", 1)]), "bindings are no mapping"),
+        ((nh.executors.PassStepOutcome(), {"result": 3}), "write binding 'result' must be str"),
+        ((nh.executors.PassStepOutcome(), {3: "three"}), "3 cannot be committed"),
+        ((nh.executors.PassStepOutcome(), {"text": "rebound"}), "'text' cannot be committed"),
+        ((nh.executors.PassStepOutcome(), {}), "write binding 'result' has no value"),
+        ((nh.executors.ReturnStepOutcome(return_expression=3), {}), "return_expression is no text: 3"),  # type: ignore[arg-type]
+        ((nh.executors.ReturnStepOutcome(return_expression="not python"), {}), "'not python'"),
+        ((nh.executors.BreakStepOutcome(), {}), "'break' is not allowed"),
+        ((nh.executors.RaiseStepOutcome(raise_message="no"), {}), "'raise' is not allowed"),
     ],
 )
 async def test_14_3_an_executor_that_returns_nonsense_fails_with_an_error_that_names_it(
@@ -312,8 +312,11 @@ async def test_14_3_an_executor_that_returns_nonsense_fails_with_an_error_that_n
 @pytest.mark.parametrize(
     ("outcome", "named"),
     [
-        (nh.RaiseStepOutcome(raise_message=3), "raise_message is no text: 3"),  # type: ignore[arg-type]
-        (nh.RaiseStepOutcome(raise_message="m", raise_error_type=["a"]), "raise_error_type is no name"),  # type: ignore[arg-type]
+        (nh.executors.RaiseStepOutcome(raise_message=3), "raise_message is no text: 3"),  # type: ignore[arg-type]
+        (
+            nh.executors.RaiseStepOutcome(raise_message="m", raise_error_type=["a"]),
+            "raise_error_type is no name",
+        ),  # type: ignore[arg-type]
     ],
 )
 async def test_14_3_a_raise_outcome_without_texts_is_nonsense_too(outcome: Any, named: str) -> None:
@@ -350,7 +353,7 @@ async def test_14_3_an_executor_may_steer_the_step_through_its_actor() -> None:
     async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
         with nh.scope(implicit_references={"hint": hint}):
             assert await act("text") == "x"
-    assert model.requests[1].messages[-1] == nh.UserMessage(content=("Answer x.",))
+    assert model.requests[1].messages[-1] == nh.models.UserMessage(content=("Answer x.",))
 
 
 async def test_14_3_a_stopped_step_fails_at_its_next_turn() -> None:
@@ -400,22 +403,22 @@ class Chain:
 class Synchronous:
     """Takes a task, but is not async."""
 
-    def run(self, task: nh.AgentTask) -> nh.StepOutcome:
-        return nh.PassStepOutcome()
+    def run(self, task: nh.executors.AgentTask) -> nh.executors.StepOutcome:
+        return nh.executors.PassStepOutcome()
 
 
 class Idle:
     """Takes nothing."""
 
-    async def run(self) -> nh.StepOutcome:
-        return nh.PassStepOutcome()
+    async def run(self) -> nh.executors.StepOutcome:
+        return nh.executors.PassStepOutcome()
 
 
 @pytest.mark.parametrize("agent", [PromptAgent(), Named(), Runner(), Chain(), Synchronous(), Idle()])
 async def test_14_2_from_agent_refuses_at_once_what_has_another_method_run(agent: Any) -> None:
     with pytest.raises(nh.ConfigurationError, match="is no agent: its method run") as caught:
         nh.AgentStepExecutor.from_agent(agent=agent)
-    assert "async def run(self, task: nighthawk_async.AgentTask)" in str(caught.value)
+    assert "async def run(self, task: nighthawk_async.executors.AgentTask)" in str(caught.value)
     assert "from_configuration" in str(caught.value)
 
 
@@ -423,7 +426,7 @@ class Unannotated:
     """Says nothing of types."""
 
     async def run(self, job):  # type: ignore[no-untyped-def]
-        return nh.PassStepOutcome()
+        return nh.executors.PassStepOutcome()
 
 
 class Forwarding:
@@ -436,7 +439,9 @@ class Forwarding:
 class Promising:
     """Gives an awaitable without being async itself."""
 
-    def run(self, task: "nh.AgentTask", verbose: bool = False) -> Awaitable[nh.StepOutcome]:
+    def run(
+        self, task: "nh.executors.AgentTask", verbose: bool = False
+    ) -> Awaitable[nh.executors.StepOutcome]:
         return Unannotated().run(task)
 
 

@@ -370,7 +370,7 @@ async def test_7_an_annotation_that_cannot_be_resolved_names_its_binding() -> No
         Set <:value>.
         """
 
-    with pytest.raises(nh.AnnotationError, match=r"annotation of write binding 'value'.*Nowhere"):
+    with pytest.raises(nh.errors.AnnotationError, match=r"annotation of write binding 'value'.*Nowhere"):
         await types_of(lost, value=1)
 
 
@@ -383,7 +383,7 @@ async def test_7_a_return_annotation_that_cannot_be_resolved_matters_where_the_b
         return value
 
     async with nh.run(ScriptedExecutor([])):
-        with pytest.raises(nh.AnnotationError, match=r"annotation of the return value.*Nowhere"):
+        with pytest.raises(nh.errors.AnnotationError, match=r"annotation of the return value.*Nowhere"):
             await lost(1)
 
 
@@ -399,7 +399,7 @@ async def test_7_an_annotation_that_no_value_can_be_checked_against_is_reported(
         Set <:value>.
         """
 
-    with pytest.raises(nh.AnnotationError, match=r"'value' has the type .*Unfinished, which cannot"):
+    with pytest.raises(nh.errors.AnnotationError, match=r"'value' has the type .*Unfinished, which cannot"):
         await types_of(odd, value=1)
 
 

@@ -122,13 +122,13 @@ MISTAKES: list[Any] = [
 async def test_7_a_type_that_cannot_be_validated_is_told_before_the_first_request(
     function: Callable[..., Any], message: str, transport: Any, is_small: bool
 ) -> None:
-    capabilities = nh.ModelCapabilities(
+    capabilities = nh.models.ModelCapabilities(
         is_small=is_small, structured_output=True, structured_output_with_tools=True
     )
     model = ScriptedModel([], capabilities=capabilities)
     configuration = nh.StepExecutorConfiguration(outcome_transport=transport)
     async with nh.run(nh.AgentStepExecutor.from_model(model=model, configuration=configuration)):
-        with pytest.raises(nh.AnnotationError, match=message) as caught:
+        with pytest.raises(nh.errors.AnnotationError, match=message) as caught:
             await function("x")
     assert not model.requests
     assert isinstance(caught.value, nh.ExecutionError)
@@ -144,7 +144,7 @@ async def test_7_nobody_tries_a_step_again_whose_types_are_wrong() -> None:
         await return_unfinished("x")
 
     async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
-        with pytest.raises(nh.AnnotationError):
+        with pytest.raises(nh.errors.AnnotationError):
             await retrying(attempts=3)(attempt)()
     assert attempts == ["one"]
 
@@ -161,11 +161,13 @@ async def test_7_the_direct_transport_refuses_a_class_without_a_json_schema_befo
 
     for is_small in (False, True):
         model = ScriptedModel(
-            [], capabilities=nh.ModelCapabilities(is_small=is_small, structured_output=True)
+            [], capabilities=nh.models.ModelCapabilities(is_small=is_small, structured_output=True)
         )
         configuration = nh.StepExecutorConfiguration(outcome_transport="direct")
         async with nh.run(nh.AgentStepExecutor.from_model(model=model, configuration=configuration)):
-            with pytest.raises(nh.AnnotationError, match=r"'second' has the type .*Plain.*no JSON Schema"):
+            with pytest.raises(
+                nh.errors.AnnotationError, match=r"'second' has the type .*Plain.*no JSON Schema"
+            ):
                 await bind("x")
         assert not model.requests
 
@@ -213,7 +215,7 @@ async def test_8_3_a_tool_whose_parameter_has_no_schema_is_told_before_the_first
         Work.
         """
 
-    capabilities = nh.ModelCapabilities(structured_output=True, structured_output_with_tools=True)
+    capabilities = nh.models.ModelCapabilities(structured_output=True, structured_output_with_tools=True)
     model = ScriptedModel([], capabilities=capabilities)
     configuration = nh.StepExecutorConfiguration(outcome_transport=transport)
     async with nh.run(nh.AgentStepExecutor.from_model(model=model, configuration=configuration)):

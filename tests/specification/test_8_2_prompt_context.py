@@ -119,7 +119,7 @@ async def test_8_2_2_multimodal_values_travel_in_the_prompt_in_their_place() -> 
 
     steps = await prompt_of(looking, photo, ["first", other], Holder(photo=photo))
     message = steps.model.requests[0].messages[0]
-    assert isinstance(message, nh.UserMessage)
+    assert isinstance(message, nh.models.UserMessage)
     media = [item for item in message.content if not isinstance(item, str)]
     assert media == [photo, photo, other]
     text = steps.user_prompt

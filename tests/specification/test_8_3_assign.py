@@ -141,14 +141,14 @@ async def assign_all() -> tuple[int, list[int], object]:
     return number, numbers, anything
 
 
-async def outcome_of(target: Any, *calls: nh.ToolCall, other: Any = None) -> list[Any]:
+async def outcome_of(target: Any, *calls: nh.models.ToolCall, other: Any = None) -> list[Any]:
     steps = ScriptedSteps(calls, PASS)
     async with nh.run(steps.executor):
         await change(target, other)
     return list(steps.envelopes)
 
 
-async def error_of(target: Any, call: nh.ToolCall, other: Any = None) -> dict[str, Any]:
+async def error_of(target: Any, call: nh.models.ToolCall, other: Any = None) -> dict[str, Any]:
     (envelope,) = await outcome_of(target, call, other=other)
     assert envelope["value"] is None
     return envelope["error"]
@@ -378,15 +378,15 @@ async def rewrite_customer(customer: Customer) -> Customer:
 
 
 async def test_8_3_a_dotted_assignment_marks_a_write_binding_as_dirty() -> None:
-    commits: list[nh.StepCommit] = []
+    commits: list[nh.oversight.StepCommit] = []
 
     class Watcher:
-        def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> nh.Accept:
-            return nh.Accept()
+        def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> nh.oversight.Accept:
+            return nh.oversight.Accept()
 
-        def inspect_step_commit(self, commit: nh.StepCommit) -> nh.Accept:
+        def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> nh.oversight.Accept:
             commits.append(commit)
-            return nh.Accept()
+            return nh.oversight.Accept()
 
     customer = Customer()
     steps = ScriptedSteps((assigning("customer.age", "50"), PASS), (assigning("target.age", "51"), PASS))

@@ -43,7 +43,7 @@ async def work(log: list[Any]) -> object:
     """
 
 
-async def run_calls(*calls: nh.ToolCall, log: list[Any] | None = None) -> ScriptedSteps:
+async def run_calls(*calls: nh.models.ToolCall, log: list[Any] | None = None) -> ScriptedSteps:
     steps = ScriptedSteps(calls, PASS)
     async with nh.run(steps.executor):
         nh.tool(slow_tool)
@@ -59,7 +59,7 @@ async def run_calls(*calls: nh.ToolCall, log: list[Any] | None = None) -> Script
         lambda number: evaluating(f"await wait_a_second({number})"),
         lambda number: assigning(f"name_{number}", f"wait_a_second({number})"),
         lambda number: executing(f"name_{number} = await wait_a_second({number})"),
-        lambda number: nh.ToolCall(id="", name="slow_tool", arguments=f'{{"number": {number}}}'),
+        lambda number: nh.models.ToolCall(id="", name="slow_tool", arguments=f'{{"number": {number}}}'),
     ],
     ids=["nh_eval", "nh_eval with await", "nh_assign", "nh_exec", "user tool"],
 )
@@ -127,9 +127,9 @@ class Messages:
         self._talk = talk
         self.said: Any = None
 
-    async def run_step_async(self, **_: Any) -> tuple[nh.StepOutcome, dict[str, object]]:
+    async def run_step_async(self, **_: Any) -> tuple[nh.executors.StepOutcome, dict[str, object]]:
         self.said = await self._talk(nh.get_current_step_actor())
-        return nh.PassStepOutcome(), {}
+        return nh.executors.PassStepOutcome(), {}
 
 
 async def said_by(talk: Any) -> Any:
@@ -140,7 +140,7 @@ async def said_by(talk: Any) -> Any:
 
 
 async def test_8_3_whoever_stops_waiting_for_an_assignment_does_not_block_the_step() -> None:
-    async def talk(actor: nh.StepActor) -> Any:
+    async def talk(actor: nh.runtime.StepActor) -> Any:
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as task_group:
                 task_group.start_soon(actor.settle, actor.post_assign("first", "anyio.sleep_forever()"))
@@ -152,7 +152,7 @@ async def test_8_3_whoever_stops_waiting_for_an_assignment_does_not_block_the_st
 
 
 async def test_8_3_a_deferred_call_that_is_abandoned_is_never_carried_out() -> None:
-    async def talk(actor: nh.StepActor) -> Any:
+    async def talk(actor: nh.runtime.StepActor) -> Any:
         gate = anyio.Event()
         actor.context.step_locals["gate"] = gate
         async with anyio.create_task_group() as task_group:
@@ -167,7 +167,7 @@ async def test_8_3_a_deferred_call_that_is_abandoned_is_never_carried_out() -> N
 
 
 async def test_8_3_a_coroutine_nobody_awaits_any_more_is_closed_without_a_warning() -> None:
-    async def talk(actor: nh.StepActor) -> None:
+    async def talk(actor: nh.runtime.StepActor) -> None:
         with anyio.CancelScope() as scope:
             pending = actor.post_evaluate("wait_a_second(1)")
             await actor.settle(actor.post_evaluate("1"))  # by now the first one has its coroutine
@@ -178,7 +178,7 @@ async def test_8_3_a_coroutine_nobody_awaits_any_more_is_closed_without_a_warnin
 
 
 async def test_8_3_a_reply_may_be_settled_twice() -> None:
-    async def talk(actor: nh.StepActor) -> list[object]:
+    async def talk(actor: nh.runtime.StepActor) -> list[object]:
         pending = actor.post_assign("first", "3")
         return [await actor.settle(pending), await actor.settle(pending)]
 
@@ -186,7 +186,7 @@ async def test_8_3_a_reply_may_be_settled_twice() -> None:
 
 
 async def test_8_3_a_snapshot_is_a_view_between_two_messages() -> None:
-    async def talk(actor: nh.StepActor) -> nh.StepSnapshot:
+    async def talk(actor: nh.runtime.StepActor) -> nh.runtime.StepSnapshot:
         actor.post_execute("fresh = 1")
         snapshot = await actor.snapshot()
         actor.post_execute("fresh = 2")
@@ -210,8 +210,10 @@ async def test_8_3_steer_delivers_a_message_to_the_model_at_its_next_turn() -> N
     async with nh.run(steps.executor), nh.scope(implicit_references={"steer": steer}):
         await work([])
     second, third = (request.messages for request in steps.model.requests[1:])
-    assert second[-1] == nh.UserMessage(content=("Hurry up.", nh.ImageUrl(url="https://host.test/map.png")))
-    assert [message for message in third if isinstance(message, nh.UserMessage)][1:] == [second[-1]]
+    assert second[-1] == nh.models.UserMessage(
+        content=("Hurry up.", nh.ImageUrl(url="https://host.test/map.png"))
+    )
+    assert [message for message in third if isinstance(message, nh.models.UserMessage)][1:] == [second[-1]]
 
 
 async def test_8_3_steering_with_an_empty_text_says_nothing() -> None:
@@ -221,7 +223,7 @@ async def test_8_3_steering_with_an_empty_text_says_nothing() -> None:
     steps = ScriptedSteps(evaluating("steer()"), PASS)
     async with nh.run(steps.executor), nh.scope(implicit_references={"steer": steer}):
         await work([])
-    assert isinstance(steps.model.requests[1].messages[-1], nh.ToolResultsMessage)
+    assert isinstance(steps.model.requests[1].messages[-1], nh.models.ToolResultsMessage)
 
 
 async def test_8_3_stop_fails_the_step_at_its_next_turn_with_the_first_reason() -> None:
@@ -237,7 +239,7 @@ async def test_8_3_stop_fails_the_step_at_its_next_turn_with_the_first_reason() 
 
 
 async def test_8_3_a_message_after_the_end_of_the_step_says_so() -> None:
-    actors: list[nh.StepActor] = []
+    actors: list[nh.runtime.StepActor] = []
 
     def keep(call: StepCall) -> StepResponse:
         actors.append(nh.get_current_step_actor())
@@ -246,20 +248,20 @@ async def test_8_3_a_message_after_the_end_of_the_step_says_so() -> None:
     async with nh.run(CallbackExecutor(keep)):
         await work([])
     (actor,) = actors
-    with pytest.raises(nh.StepEndedError, match="has ended"):
+    with pytest.raises(nh.errors.StepEndedError, match="has ended"):
         await actor.settle(actor.post_evaluate("1"))
     for look in (actor.snapshot, actor.wait_suspended):
-        with pytest.raises(nh.TaskEndedError, match="has ended"):
+        with pytest.raises(nh.parallel.TaskEndedError, match="has ended"):
             await look()
     for send in (lambda: actor.steer("late"), lambda: actor.stop("late"), actor.suspend, actor.resume):
-        with pytest.raises(nh.TaskEndedError, match="has ended"):
+        with pytest.raises(nh.parallel.TaskEndedError, match="has ended"):
             send()
 
 
 async def test_8_3_what_waits_when_the_step_ends_is_told_so() -> None:
     replies: list[Any] = []
 
-    async def talk(actor: nh.StepActor) -> None:
+    async def talk(actor: nh.runtime.StepActor) -> None:
         actor.context.step_locals["gate"] = anyio.Event()
         replies.append(actor.post_assign("first", "gate.wait()"))
         replies.append(actor.post_evaluate("first"))
@@ -268,7 +270,7 @@ async def test_8_3_what_waits_when_the_step_ends_is_told_so() -> None:
 
     await said_by(talk)
     for reply in replies[1:]:
-        with pytest.raises(nh.StepEndedError):
+        with pytest.raises(nh.errors.StepEndedError):
             await reply.wait()
     replies[0]._value.close()
 

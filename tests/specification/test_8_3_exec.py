@@ -24,7 +24,7 @@ async def fetch(number: int) -> int:
 
 
 def refuse(value: object) -> None:
-    raise nh.ToolBoundaryError(kind="transient", message=f"not now: {value}", guidance="Try later.")
+    raise nh.errors.ToolBoundaryError(kind="transient", message=f"not now: {value}", guidance="Try later.")
 
 
 @nh.natural_function

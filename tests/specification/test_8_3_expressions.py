@@ -37,7 +37,7 @@ async def compute(x: int, items: list[int], id: str = "own") -> object:
     """
 
 
-async def value_of(expression: str, *before: nh.ToolCall) -> Any:
+async def value_of(expression: str, *before: nh.models.ToolCall) -> Any:
     steps = ScriptedSteps((*before, returning(expression)))
     async with nh.run(steps.executor):
         return await compute(2, [1, 2, 3])
@@ -172,7 +172,7 @@ async def test_8_3_builtins_are_injected_into_step_globals_that_lack_them() -> N
 
 
 async def test_8_3_evaluating_leaves_no_name_of_its_own_behind() -> None:
-    snapshots: list[nh.StepSnapshot] = []
+    snapshots: list[nh.runtime.StepSnapshot] = []
 
     async def look() -> None:
         snapshots.append(await nh.get_current_step_actor().snapshot())

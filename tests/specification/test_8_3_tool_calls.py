@@ -40,12 +40,12 @@ async def work(value: Any = None) -> object:
     """
 
 
-def call(name: str, arguments: str = "{}") -> nh.ToolCall:
-    return nh.ToolCall(id="", name=name, arguments=arguments)
+def call(name: str, arguments: str = "{}") -> nh.models.ToolCall:
+    return nh.models.ToolCall(id="", name=name, arguments=arguments)
 
 
 async def results_of(
-    *calls: nh.ToolCall, tools: Any = (), value: Any = None, **configuration: Any
+    *calls: nh.models.ToolCall, tools: Any = (), value: Any = None, **configuration: Any
 ) -> ScriptedSteps:
     steps = ScriptedSteps(calls, PASS, **configuration)
     async with nh.run(steps.executor):
@@ -157,9 +157,9 @@ async def test_8_3_an_exception_of_a_tool_is_an_observation() -> None:
 @pytest.mark.parametrize(
     "kind", ["invalid_input", "resolution", "execution", "transient", "internal", "oversight"]
 )
-async def test_8_3_a_tool_chooses_the_kind_of_its_failure(kind: nh.ErrorKind) -> None:
+async def test_8_3_a_tool_chooses_the_kind_of_its_failure(kind: nh.errors.ErrorKind) -> None:
     def fail() -> None:
-        raise nh.ToolBoundaryError(kind=kind, message="this failed", guidance="do that")
+        raise nh.errors.ToolBoundaryError(kind=kind, message="this failed", guidance="do that")
 
     async def fail_later() -> None:
         fail()
@@ -285,7 +285,7 @@ async def test_8_3_multimodal_payloads_travel_natively_and_in_order() -> None:
     image = nh.BinaryContent(data=b"png", media_type="image/png")
     link = nh.ImageUrl(url="https://host.test/a.png")
 
-    def look() -> list[nh.UserContent]:
+    def look() -> list[nh.models.UserContent]:
         return ["before", image, "between", link]
 
     def show() -> nh.BinaryContent:
@@ -324,19 +324,19 @@ async def test_8_3_in_place_changes_through_nh_eval_are_not_validated() -> None:
 
 class Inspector:
     def __init__(self, decide: Any) -> None:
-        self.inspections: list[nh.ToolCallInspection] = []
+        self.inspections: list[nh.oversight.ToolCallInspection] = []
         self._decide = decide
 
-    async def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> Any:
+    async def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> Any:
         self.inspections.append(inspection)
         await anyio.lowlevel.checkpoint()
         return self._decide(inspection)
 
-    def inspect_step_commit(self, commit: nh.StepCommit) -> nh.Accept:
-        return nh.Accept()
+    def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> nh.oversight.Accept:
+        return nh.oversight.Accept()
 
 
-async def overseen(decide: Any, *calls: nh.ToolCall) -> tuple[ScriptedSteps, Inspector]:
+async def overseen(decide: Any, *calls: nh.models.ToolCall) -> tuple[ScriptedSteps, Inspector]:
     steps, inspector = ScriptedSteps(calls, PASS), Inspector(decide)
     async with nh.run(steps.executor), nh.scope(oversight=inspector):
         await work([])
@@ -344,14 +344,14 @@ async def overseen(decide: Any, *calls: nh.ToolCall) -> tuple[ScriptedSteps, Ins
 
 
 async def test_8_3_oversight_sees_each_call_in_order_and_may_reject_or_rewrite_it() -> None:
-    def decide(inspection: nh.ToolCallInspection) -> Any:
+    def decide(inspection: nh.oversight.ToolCallInspection) -> Any:
         match inspection.arguments["expression"]:
             case "1":
-                return nh.Accept()
+                return nh.oversight.Accept()
             case "2":
-                return nh.Reject(reason="not two", guidance="take one")
+                return nh.oversight.Reject(reason="not two", guidance="take one")
             case _:
-                return nh.Rewrite(values={"expression": "33"})
+                return nh.oversight.Rewrite(values={"expression": "33"})
 
     steps, inspector = await overseen(decide, evaluating("1"), evaluating("2"), evaluating("3"))
     assert [dict(each.arguments) for each in inspector.inspections] == [
@@ -366,21 +366,23 @@ async def test_8_3_oversight_sees_each_call_in_order_and_may_reject_or_rewrite_i
 
 async def test_8_3_calls_under_oversight_keep_their_order() -> None:
     steps, _ = await overseen(
-        lambda _: nh.Accept(), *(evaluating(f"value.append({n}) or value[:]") for n in range(5))
+        lambda _: nh.oversight.Accept(), *(evaluating(f"value.append({n}) or value[:]") for n in range(5))
     )
     assert [envelope["value"] for envelope in steps.envelopes] == [list(range(n + 1)) for n in range(5)]
 
 
 @pytest.mark.parametrize("arguments", ["{", "[1]", "7", '{"expression": NaN}'])
 async def test_8_3_oversight_is_not_asked_about_arguments_that_are_no_json_object(arguments: str) -> None:
-    steps, inspector = await overseen(lambda _: nh.Accept(), call("nh_eval", arguments), evaluating("1"))
+    steps, inspector = await overseen(
+        lambda _: nh.oversight.Accept(), call("nh_eval", arguments), evaluating("1")
+    )
     assert steps.envelopes[0]["error"]["kind"] == "invalid_input"
     assert steps.envelopes[1]["value"] == 1
     assert len(inspector.inspections) == 1
 
 
 async def test_8_3_an_unknown_tool_under_oversight_is_an_observation() -> None:
-    steps, _ = await overseen(lambda _: nh.Accept(), call("unknown"))
+    steps, _ = await overseen(lambda _: nh.oversight.Accept(), call("unknown"))
     assert steps.envelopes[0]["error"]["kind"] == "resolution"
 
 
@@ -389,21 +391,23 @@ async def test_8_3_an_unknown_tool_under_oversight_is_an_observation() -> None:
     [
         None,
         True,
-        nh.Rewrite(values={"expression": {1}}),
-        nh.Rewrite(values={"expression": float("nan")}),
-        nh.Rewrite(values={"expression": [float("inf")]}),
+        nh.oversight.Rewrite(values={"expression": {1}}),
+        nh.oversight.Rewrite(values={"expression": float("nan")}),
+        nh.oversight.Rewrite(values={"expression": [float("inf")]}),
     ],
 )
 async def test_8_3_a_broken_oversight_hook_is_an_error_of_the_host(answer: Any) -> None:
-    with pytest.raises(nh.HookError, match=r"[Oo]versight"):
+    with pytest.raises(nh.errors.HookError, match=r"[Oo]versight"):
         await overseen(lambda _: answer, evaluating("1"))
 
 
 async def test_8_3_what_oversight_raises_reaches_the_host_with_the_name_of_the_hook() -> None:
-    def decide(_: nh.ToolCallInspection) -> Any:
+    def decide(_: nh.oversight.ToolCallInspection) -> Any:
         raise PermissionError("the hook is broken")
 
-    with pytest.raises(nh.HookError, match="inspect_tool_call failed: PermissionError: the hook is broken"):
+    with pytest.raises(
+        nh.errors.HookError, match="inspect_tool_call failed: PermissionError: the hook is broken"
+    ):
         await overseen(decide, evaluating("1"), evaluating("2"))
 
 

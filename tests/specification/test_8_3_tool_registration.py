@@ -52,7 +52,7 @@ def _no_global_tool_stays() -> Iterator[None]:
     GLOBAL_TOOLS._tools.update(before)
 
 
-async def offered(**scope: Any) -> dict[str, nh.ToolDefinition]:
+async def offered(**scope: Any) -> dict[str, nh.models.ToolDefinition]:
     """The user's tools that a step offers to the model now."""
     steps = ScriptedSteps(PASS)
     with nh.scope(step_executor=steps.executor, **scope):
@@ -124,7 +124,7 @@ async def test_8_3_a_name_conflict_raises_unless_overwrite() -> None:
     nh.tool(name="twice")(first)
     with pytest.raises(nh.ToolRegistrationError, match="'twice' is visible here already"):
         nh.tool(name="twice")(second)
-    steps = ScriptedSteps((nh.ToolCall(id="", name="twice", arguments="{}"),), PASS, PASS)
+    steps = ScriptedSteps((nh.models.ToolCall(id="", name="twice", arguments="{}"),), PASS, PASS)
     async with nh.run(steps.executor):
         with pytest.raises(nh.ToolRegistrationError, match="overwrite=True"):
             nh.tool(name="twice")(second)
@@ -233,7 +233,10 @@ async def test_8_3_names_that_pydantic_reserves_are_fine_as_parameters() -> None
         return [_private, model_config, schema, copy]
 
     steps = ScriptedSteps(
-        nh.ToolCall(id="", name="odd", arguments='{"_private": 1, "model_config": "m", "schema": "s"}'), PASS
+        nh.models.ToolCall(
+            id="", name="odd", arguments='{"_private": 1, "model_config": "m", "schema": "s"}'
+        ),
+        PASS,
     )
     async with nh.run(steps.executor):
         nh.tool(odd)
@@ -247,7 +250,7 @@ async def test_8_3_a_default_that_json_cannot_hold_is_left_out_of_the_schema() -
     def find(name: str, default: object = missing) -> bool:
         return default is missing
 
-    steps = ScriptedSteps(nh.ToolCall(id="", name="find", arguments='{"name": "x"}'), PASS)
+    steps = ScriptedSteps(nh.models.ToolCall(id="", name="find", arguments='{"name": "x"}'), PASS)
     async with nh.run(steps.executor):
         nh.tool(find)
         await work()
@@ -298,10 +301,10 @@ async def test_8_3_bound_methods_callable_objects_classes_and_partials_can_be_to
     counter = Counter()
     steps = ScriptedSteps(
         (
-            nh.ToolCall(id="", name="add", arguments='{"by": 2}'),
-            nh.ToolCall(id="", name="count", arguments='{"by": "red"}'),
-            nh.ToolCall(id="", name="scale", arguments='{"number": 4}'),
-            nh.ToolCall(id="", name="Point", arguments='{"x": 4}'),
+            nh.models.ToolCall(id="", name="add", arguments='{"by": 2}'),
+            nh.models.ToolCall(id="", name="count", arguments='{"by": "red"}'),
+            nh.models.ToolCall(id="", name="scale", arguments='{"number": 4}'),
+            nh.models.ToolCall(id="", name="Point", arguments='{"x": 4}'),
         ),
         PASS,
     )
@@ -323,7 +326,7 @@ async def test_8_3_bound_methods_callable_objects_classes_and_partials_can_be_to
 
 
 async def call_with_context(function: Callable[..., object]) -> Any:
-    steps = ScriptedSteps(nh.ToolCall(id="c7", name="look", arguments='{"extra": "e"}'), PASS)
+    steps = ScriptedSteps(nh.models.ToolCall(id="c7", name="look", arguments='{"extra": "e"}'), PASS)
     async with nh.run(steps.executor):
         nh.tool(name="look")(function)
         await work()

@@ -117,7 +117,7 @@ CHANGES = [
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("change", CHANGES)
 async def test_8_3_an_object_that_breaks_its_validator_goes_back_to_the_model(
-    change: nh.ToolCall, kind: type[Any]
+    change: nh.models.ToolCall, kind: type[Any]
 ) -> None:
     steps = ScriptedSteps((change, PASS), (executing("target.low = 5"), PASS))
     target = kind()
@@ -131,7 +131,7 @@ async def test_8_3_an_object_that_breaks_its_validator_goes_back_to_the_model(
 
 
 @pytest.mark.parametrize("change", CHANGES)
-async def test_8_3_an_object_that_stays_broken_fails_the_step(change: nh.ToolCall) -> None:
+async def test_8_3_an_object_that_stays_broken_fails_the_step(change: nh.models.ToolCall) -> None:
     steps = ScriptedSteps((change, PASS), max_corrective_turns=0)
     async with nh.run(steps.executor):
         with pytest.raises(nh.ExecutionError, match=r"'target'.*must be Range: .*low is above high"):
@@ -160,7 +160,9 @@ async def test_8_3_nothing_is_committed_beside_a_broken_object() -> None:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-async def test_8_3_objects_of_read_bindings_are_outside_the_final_validation(change: nh.ToolCall) -> None:
+async def test_8_3_objects_of_read_bindings_are_outside_the_final_validation(
+    change: nh.models.ToolCall,
+) -> None:
     target = Range()
     async with nh.run(ScriptedSteps((change, PASS)).executor):
         await reading(Range)(target)

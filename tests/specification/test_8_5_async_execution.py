@@ -57,7 +57,7 @@ async def test_8_5_an_awaitable_of_nh_eval_is_awaited_before_the_model_sees_it(e
     async with nh.run(executor):
         await greet("ada")
     results = model.requests[1].messages[-1]
-    assert isinstance(results, nh.ToolResultsMessage)
+    assert isinstance(results, nh.models.ToolResultsMessage)
     assert results.results[0].content == ('{"value": "ADA", "error": null}',)
 
 
@@ -132,7 +132,7 @@ async def test_8_5_parallel_calls_of_async_functions_overlap_and_results_keep_th
         with nh.scope(implicit_references={"meet": meet}), anyio.fail_after(240):
             await greet("ada")
     results = model.requests[1].messages[-1]
-    assert isinstance(results, nh.ToolResultsMessage)
+    assert isinstance(results, nh.models.ToolResultsMessage)
     assert [result.content for result in results.results] == [
         (f'{{"value": {number}, "error": null}}',) for number in range(8)
     ]

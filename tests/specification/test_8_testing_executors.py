@@ -160,53 +160,53 @@ async def test_8_a_scripted_model_answers_requests_in_order_and_records_them() -
     assert (usage.requests, usage.input_tokens, usage.output_tokens) == (2, 20, 10)
     assert [len(request.messages) for request in model.requests] == [1, 3]
     assistant = model.requests[1].messages[1]
-    assert isinstance(assistant, nh.AssistantMessage)
+    assert isinstance(assistant, nh.models.AssistantMessage)
     assert assistant.text == "Let me see."
     assert [call.id for call in assistant.tool_calls] == ["call_0"]
 
 
 async def test_8_a_scripted_model_may_answer_with_a_function_or_raise() -> None:
-    def answer(request: nh.ModelRequest) -> Any:
+    def answer(request: nh.models.ModelRequest) -> Any:
         if "fail" in str(request.messages[0]):
-            return nh.ModelTimeoutError("too slow", is_transient=True)
+            return nh.errors.ModelTimeoutError("too slow", is_transient=True)
         return model_response(PASS)
 
     async with run_with(ScriptedModel(answer)):
         assert await classify("fine") == ""
-        with pytest.raises(nh.ModelTimeoutError, match="too slow"):
+        with pytest.raises(nh.errors.ModelTimeoutError, match="too slow"):
             await classify("fail")
 
 
 async def test_8_a_script_that_is_too_short_says_so() -> None:
     async with run_with(ScriptedModel([])):
-        with pytest.raises(nh.ModelProtocolError, match="0 answers and none for request 1"):
+        with pytest.raises(nh.errors.ModelProtocolError, match="0 answers and none for request 1"):
             await classify("x")
 
 
 async def test_8_a_response_without_its_end_breaks_off() -> None:
     broken = model_response(PASS).events[:-1]
     async with run_with(ScriptedModel([type(model_response())(events=broken)])):
-        with pytest.raises(nh.ModelProtocolError, match="without its terminal event"):
+        with pytest.raises(nh.errors.ModelProtocolError, match="without its terminal event"):
             await classify("x")
     async with run_with(ScriptedModel([type(model_response())(events=())])):
-        with pytest.raises(nh.ModelProtocolError, match="without its terminal event"):
+        with pytest.raises(nh.errors.ModelProtocolError, match="without its terminal event"):
             await classify("x")
 
 
 async def test_8_leaving_a_scripted_stream_early_leaves_no_generator_behind() -> None:
     calls = [tool_call("nh_eval", expression="1")] * 5
     async with run_with(ScriptedModel([model_response(*calls)]), max_tool_calls=1):
-        with pytest.raises(nh.StepLimitError):
+        with pytest.raises(nh.errors.StepLimitError):
             await classify("x")
     gc.collect()
     await anyio.lowlevel.checkpoint()
 
 
 async def test_8_a_call_keeps_an_identifier_of_its_own() -> None:
-    call = nh.ToolCall(id="mine", name="nh_eval", arguments='{"expression": "1"}')
+    call = nh.models.ToolCall(id="mine", name="nh_eval", arguments='{"expression": "1"}')
     model = ScriptedModel([model_response(call), model_response(PASS)])
     async with run_with(model):
         await classify("x")
     message = model.requests[1].messages[2]
-    assert isinstance(message, nh.ToolResultsMessage)
+    assert isinstance(message, nh.models.ToolResultsMessage)
     assert message.results[0].call_id == "mine"

@@ -111,8 +111,8 @@ async def add_one(number: int) -> int:
 
 
 class CommittingExecutor:
-    async def run_step_async(self, **arguments: object) -> tuple[nh.StepOutcome, dict[str, object]]:
-        return nh.ReturnStepOutcome(return_expression="total + 1"), {"total": "41"}
+    async def run_step_async(self, **arguments: object) -> tuple[nh.executors.StepOutcome, dict[str, object]]:
+        return nh.executors.ReturnStepOutcome(return_expression="total + 1"), {"total": "41"}
 
 
 async def test_9_the_return_expression_sees_the_validated_bindings_that_are_committed_with_it() -> None:

@@ -407,7 +407,7 @@ async def test_a_type_that_cannot_be_checked_at_run_time_is_reported_before_anyt
 ) -> None:
     executor = ScriptedExecutor([])
     async with nh.run(executor):
-        with pytest.raises(nh.AnnotationError, match="return value"):
+        with pytest.raises(nh.errors.AnnotationError, match="return value"):
             await function(object())
     assert executor.calls == []
 
@@ -652,7 +652,7 @@ async def test_no_transport_offers_it() -> None:
 
 @pytest.mark.anyio
 async def test_a_small_model_is_asked_for_the_value_alone() -> None:
-    small = nh.ModelCapabilities(is_small=True, default_transport="direct", tools=False)
+    small = nh.models.ModelCapabilities(is_small=True, default_transport="direct", tools=False)
     text = '{"outcome": {"kind": "return", "return_value": "yes"}}'
     model = ScriptedModel([model_response(text=text)], capabilities=small)
     async with nh.run(nh.AgentStepExecutor.from_model(model=model)):

@@ -46,8 +46,8 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     provider.shutdown()
 
 
-def at_least(minimum: int) -> Callable[[nh.Proposal], str | None]:
-    def check(proposal: nh.Proposal) -> str | None:
+def at_least(minimum: int) -> Callable[[nh.oversight.Proposal], str | None]:
+    def check(proposal: nh.oversight.Proposal) -> str | None:
         number = proposal.bindings.get("number", 0)
         assert isinstance(number, int)
         return None if number >= minimum else f"number must be at least {minimum}"
@@ -55,7 +55,7 @@ def at_least(minimum: int) -> Callable[[nh.Proposal], str | None]:
     return check
 
 
-def setting(number: int) -> tuple[nh.ToolCall, nh.ToolCall]:
+def setting(number: int) -> tuple[nh.models.ToolCall, nh.models.ToolCall]:
     return assigning("number", str(number)), PASS
 
 
@@ -66,7 +66,7 @@ async def run(steps: ScriptedSteps, verify: Any, *, hooks: Any = ()) -> int:
 
 
 async def test_a_check_sees_how_the_step_is_about_to_end() -> None:
-    seen: list[nh.Proposal] = []
+    seen: list[nh.oversight.Proposal] = []
 
     @nh.natural_function
     async def answer() -> str:
@@ -90,7 +90,7 @@ async def test_a_check_sees_how_the_step_is_about_to_end() -> None:
         proposal.bindings["count"] = 4  # type: ignore[index]
 
 
-async def wait_for_number(proposal: nh.Proposal) -> bool:
+async def wait_for_number(proposal: nh.oversight.Proposal) -> bool:
     return proposal.bindings["number"] == 2
 
 
@@ -99,7 +99,10 @@ async def wait_for_number(proposal: nh.Proposal) -> bool:
     [
         (at_least(2), "number must be at least 2"),
         (wait_for_number, "a check finds that it is not done"),
-        (lambda proposal: True if proposal.bindings["number"] == 2 else nh.Continue("two!"), "two!"),
+        (
+            lambda proposal: True if proposal.bindings["number"] == 2 else nh.oversight.Continue("two!"),
+            "two!",
+        ),
         (lambda proposal: "" if proposal.bindings["number"] == 2 else "  two? ", "two?"),
     ],
 )
@@ -119,14 +122,14 @@ async def test_nothing_is_committed_before_the_check_agrees() -> None:
     committed: list[object] = []
 
     class Watching:
-        def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> nh.Accept:
-            return nh.Accept()
+        def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> nh.oversight.Accept:
+            return nh.oversight.Accept()
 
-        def inspect_step_commit(self, commit: nh.StepCommit) -> nh.Accept:
+        def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> nh.oversight.Accept:
             committed.append((record["checked"], commit.bindings["number"]))
-            return nh.Accept()
+            return nh.oversight.Accept()
 
-    def check(proposal: nh.Proposal) -> bool:
+    def check(proposal: nh.oversight.Proposal) -> bool:
         record["checked"] = proposal.bindings["number"] == 2
         return record["checked"]
 
@@ -144,34 +147,36 @@ async def test_refusals_are_bounded_and_do_not_count_as_corrections() -> None:
         VerificationRefused, lambda event: told.append((event.refusals, event.max_refusals, event.feedback))
     )
     steps = ScriptedSteps(*[setting(1)] * 4, max_corrective_turns=0)
-    with pytest.raises(nh.VerificationError, match="refused the outcome \\(4 times\\)") as caught:
-        await run(steps, nh.verification(at_least(2), max_refusals=4), hooks=hooks)
+    with pytest.raises(nh.errors.VerificationError, match="refused the outcome \\(4 times\\)") as caught:
+        await run(steps, nh.oversight.verification(at_least(2), max_refusals=4), hooks=hooks)
     assert caught.value.feedback == "number must be at least 2"
-    assert type(caught.value) is nh.VerificationError
+    assert type(caught.value) is nh.errors.VerificationError
     assert len(steps.model.requests) == 4
     assert told == [(count, 4, "number must be at least 2") for count in (1, 2, 3, 4)]
 
 
 async def test_by_default_the_third_refusal_ends_the_step() -> None:
     steps = ScriptedSteps(*[setting(1)] * 3)
-    with pytest.raises(nh.VerificationError):
+    with pytest.raises(nh.errors.VerificationError):
         await run(steps, at_least(2))
     assert len(steps.model.requests) == 3
 
 
 async def test_a_refusal_in_the_last_turn_fails_the_step() -> None:
     steps = ScriptedSteps(setting(1), setting(1), max_turns=2)
-    with pytest.raises(nh.VerificationError, match=r"at least 2; no turn is left .*max_turns") as caught:
+    with pytest.raises(
+        nh.errors.VerificationError, match=r"at least 2; no turn is left .*max_turns"
+    ) as caught:
         await run(steps, at_least(2))
-    assert type(caught.value) is nh.VerificationError
+    assert type(caught.value) is nh.errors.VerificationError
     assert caught.value.feedback == "number must be at least 2"
 
 
 async def test_checks_of_nested_scopes_must_all_agree_the_innermost_first() -> None:
     asked: list[str] = []
 
-    def named(name: str, minimum: int) -> Callable[[nh.Proposal], str | None]:
-        def check(proposal: nh.Proposal) -> str | None:
+    def named(name: str, minimum: int) -> Callable[[nh.oversight.Proposal], str | None]:
+        def check(proposal: nh.oversight.Proposal) -> str | None:
             asked.append(name)
             return at_least(minimum)(proposal)
 
@@ -194,7 +199,7 @@ async def test_a_scope_can_replace_the_checks_of_outer_ones() -> None:
                 assert await act() == 1
             with nh.scope(mode="replace", verify=[]):
                 assert await act() == 1
-            with nh.scope(mode="replace"), pytest.raises(nh.VerificationError):
+            with nh.scope(mode="replace"), pytest.raises(nh.errors.VerificationError):
                 await act()
 
 
@@ -277,14 +282,14 @@ async def test_generators_and_methods_are_checked_too() -> None:
 
 
 @nh.natural_function
-async def is_good(proposal: nh.Proposal) -> str | None:
+async def is_good(proposal: nh.oversight.Proposal) -> str | None:
     """natural
     Return what is wrong with <proposal>, or None.
     """
 
 
 @nh.natural_function
-def is_good_synchronously(proposal: nh.Proposal) -> str | None:
+def is_good_synchronously(proposal: nh.oversight.Proposal) -> str | None:
     """natural
     Return what is wrong with <proposal>, or None.
     """
@@ -312,7 +317,7 @@ async def test_the_step_of_a_check_waits_for_no_place_of_its_own(check: Any) -> 
 
 
 async def test_a_check_that_calls_the_function_it_checks_goes_round_once() -> None:
-    async def again(proposal: nh.Proposal) -> bool:
+    async def again(proposal: nh.oversight.Proposal) -> bool:
         return await function() == 7
 
     @nh.natural_function(verify=again)
@@ -331,7 +336,7 @@ async def test_a_check_that_calls_the_function_it_checks_goes_round_once() -> No
 # ---- checks that fail
 
 
-async def broken_check(proposal: nh.Proposal) -> bool:
+async def broken_check(proposal: nh.oversight.Proposal) -> bool:
     raise LookupError("nothing there")
 
 
@@ -340,12 +345,12 @@ async def broken_check(proposal: nh.Proposal) -> bool:
     [
         (broken_check, "check broken_check failed: LookupError: nothing there"),
         (lambda _: 1, "answered 1; it must answer True or None for done"),
-        (lambda _: nh.Accept(), "it must answer True or None for done"),
+        (lambda _: nh.oversight.Accept(), "it must answer True or None for done"),
     ],
 )
 async def test_a_check_that_raises_or_answers_nonsense_fails_the_step(check: Any, named: str) -> None:
     steps = ScriptedSteps(setting(1))
-    with pytest.raises(nh.HookError, match=named) as caught:
+    with pytest.raises(nh.errors.HookError, match=named) as caught:
         await run(steps, check)
     assert caught.value.hook in str(caught.value)
     if check is broken_check:
@@ -373,7 +378,7 @@ async def test_what_is_no_check_is_refused_at_once(verify: Any, named: str) -> N
 @pytest.mark.parametrize("max_refusals", [0, -1, True, 1.5, "3"])
 def test_a_bound_that_makes_no_sense_is_refused(max_refusals: Any) -> None:
     with pytest.raises(nh.NighthawkError, match="max_refusals"):
-        nh.verification(at_least(1), max_refusals=max_refusals)
+        nh.oversight.verification(at_least(1), max_refusals=max_refusals)
 
 
 # ---- every way in which an outcome travels
@@ -392,7 +397,7 @@ async def test_the_native_transport_sends_feedback_as_a_message() -> None:
         with nh.scope(verify=at_least(2)):
             assert await act() == 2
     message = model.requests[2].messages[-1]
-    assert message == nh.UserMessage(
+    assert message == nh.models.UserMessage(
         content=(
             "That outcome was not accepted yet: number must be at least 2. Go on, then end the block again.",
         )
@@ -410,7 +415,7 @@ async def test_the_direct_transport_asks_again_with_the_feedback() -> None:
         with nh.scope(verify=at_least(2)):
             assert await act() == 2
     message = model.requests[1].messages[-1]
-    assert isinstance(message, nh.UserMessage)
+    assert isinstance(message, nh.models.UserMessage)
     assert message.content == (
         "That answer was not accepted yet: number must be at least 2\nAnswer again with JSON only.",
     )
@@ -420,12 +425,12 @@ async def test_the_direct_transport_gives_up_after_the_last_refusal() -> None:
     model = ScriptedModel([direct_answer(1), direct_answer(1)])
     configuration = nh.StepExecutorConfiguration(outcome_transport="direct")
     async with nh.run(nh.AgentStepExecutor.from_model(model=model, configuration=configuration)):
-        verification = nh.verification(at_least(2), max_refusals=2)
-        with nh.scope(verify=verification), pytest.raises(nh.VerificationError, match="2 times"):
+        verification = nh.oversight.verification(at_least(2), max_refusals=2)
+        with nh.scope(verify=verification), pytest.raises(nh.errors.VerificationError, match="2 times"):
             await act()
 
 
-SMALL = nh.ModelCapabilities(is_small=True, default_transport="direct", tools=False)
+SMALL = nh.models.ModelCapabilities(is_small=True, default_transport="direct", tools=False)
 
 
 async def test_a_small_model_is_asked_everything_anew_with_the_feedback() -> None:
@@ -436,7 +441,7 @@ async def test_a_small_model_is_asked_everything_anew_with_the_feedback() -> Non
         with nh.scope(verify=at_least(2)):
             assert await act() == 2
     message = model.requests[1].messages[0]
-    assert isinstance(message, nh.UserMessage)
+    assert isinstance(message, nh.models.UserMessage)
     assert "Your last answers were not accepted yet: number must be at least 2" in str(message.content[-1])
 
 
@@ -471,10 +476,10 @@ async def test_an_agent_of_ones_own_learns_of_refusals_and_may_go_on() -> None:
         def __init__(self) -> None:
             self.refusals: list[str] = []
 
-        async def run(self, task: nh.AgentTask) -> nh.StepOutcome:
+        async def run(self, task: nh.executors.AgentTask) -> nh.executors.StepOutcome:
             for number in (1, 2):
                 await task.begin_tool_call(assigning("number", str(number)))()
-                outcome = nh.PassStepOutcome()
+                outcome = nh.executors.PassStepOutcome()
                 try:
                     await task.conclude(outcome)
                 except nh.ExecutionError as error:
@@ -491,17 +496,17 @@ async def test_an_agent_of_ones_own_learns_of_refusals_and_may_go_on() -> None:
 
 async def test_an_agent_that_ignores_the_last_refusal_gets_nothing_committed() -> None:
     class Stubborn:
-        async def run(self, task: nh.AgentTask) -> nh.StepOutcome:
+        async def run(self, task: nh.executors.AgentTask) -> nh.executors.StepOutcome:
             for number in (1, 5):
                 await task.begin_tool_call(assigning("number", str(number)))()
-                outcome = nh.PassStepOutcome()
-                with pytest.raises(nh.VerificationError):
+                outcome = nh.executors.PassStepOutcome()
+                with pytest.raises(nh.errors.VerificationError):
                     await task.conclude(outcome)
             return outcome
 
     async with nh.run(nh.AgentStepExecutor.from_agent(agent=Stubborn())):
-        verification = nh.verification(at_least(2), max_refusals=1)
-        with nh.scope(verify=verification), pytest.raises(nh.VerificationError):
+        verification = nh.oversight.verification(at_least(2), max_refusals=1)
+        with nh.scope(verify=verification), pytest.raises(nh.errors.VerificationError):
             await act()
 
 
@@ -511,9 +516,12 @@ async def test_executors_without_further_turns_fail_at_the_first_refusal() -> No
         CallbackExecutor(lambda _: pass_response(number=1)),
     ):
         async with nh.run(executor):
-            with nh.scope(verify=at_least(2)), pytest.raises(nh.VerificationError, match="once") as caught:
+            with (
+                nh.scope(verify=at_least(2)),
+                pytest.raises(nh.errors.VerificationError, match="once") as caught,
+            ):
                 await act()
-        assert type(caught.value) is nh.VerificationError
+        assert type(caught.value) is nh.errors.VerificationError
 
 
 async def test_executors_without_further_turns_are_asked_once_when_all_is_well() -> None:
@@ -528,7 +536,7 @@ async def test_executors_without_further_turns_are_asked_once_when_all_is_well()
 
 
 async def test_each_refusal_is_told_to_the_trace(exporter: InMemorySpanExporter) -> None:
-    with pytest.raises(nh.VerificationError):
+    with pytest.raises(nh.errors.VerificationError):
         await run(ScriptedSteps(*[setting(1)] * 3), at_least(2))
     events = [event for span in exporter.get_finished_spans() for event in span.events]
     refused = [event.attributes or {} for event in events if event.name == "nighthawk.verification.refused"]
@@ -540,7 +548,7 @@ async def test_each_refusal_is_told_to_the_trace(exporter: InMemorySpanExporter)
 async def test_cancelling_a_step_cancels_its_check() -> None:
     began, ended = anyio.Event(), list[str]()
 
-    async def wait(proposal: nh.Proposal) -> None:
+    async def wait(proposal: nh.oversight.Proposal) -> None:
         began.set()
         try:
             await anyio.sleep_forever()
@@ -570,7 +578,7 @@ async def test_hooks_are_called_for_the_steps_of_checks() -> None:
 
 
 async def test_a_missing_recording_within_a_check_reaches_the_host_bare() -> None:
-    async def ask(proposal: nh.Proposal) -> bool:
+    async def ask(proposal: nh.oversight.Proposal) -> bool:
         raise RuntimeError("wrapped") from InterceptionError("no recording")
 
     with pytest.raises(InterceptionError, match="no recording"):
@@ -580,7 +588,7 @@ async def test_a_missing_recording_within_a_check_reaches_the_host_bare() -> Non
 async def test_a_step_of_a_check_that_obeys_a_request_to_end_ends_the_task_with_it() -> None:
     began, go_on = anyio.Event(), anyio.Event()
 
-    async def check(proposal: nh.Proposal) -> bool:
+    async def check(proposal: nh.oversight.Proposal) -> bool:
         began.set()
         await go_on.wait()
         return await act() == 2
@@ -593,6 +601,6 @@ async def test_a_step_of_a_check_that_obeys_a_request_to_end_ends_the_task_with_
             task_group.start_soon(handle.cancel_gracefully, 60, "no longer needed")
             await anyio.wait_all_tasks_blocked()
             go_on.set()
-        with pytest.raises(nh.TaskCancelledError, match="no longer needed"):
+        with pytest.raises(nh.parallel.TaskCancelledError, match="no longer needed"):
             await handle
     assert len(steps.model.requests) == 1

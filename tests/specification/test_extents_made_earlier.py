@@ -32,7 +32,7 @@ def send(to: str) -> None:
 
 
 def executor_that_sends() -> nh.AgentStepExecutor:
-    def answer(request: nh.ModelRequest) -> Any:
+    def answer(request: nh.models.ModelRequest) -> Any:
         end = tool_call("nh_outcome", kind="pass")
         if len(request.messages) > 1:
             return model_response(end)
@@ -60,7 +60,7 @@ async def test_a_scope_made_before_a_budget_is_within_it() -> None:
     async with nh.run(CallbackExecutor(passing)):
         inner = nh.scope(system_prompt_suffix_fragments=["Be brief."])
         with nh.budget(steps=0), inner:
-            assert nh.get_system_prompt_suffix_fragments() == ("Be brief.",)
+            assert nh.runtime.get_system_prompt_suffix_fragments() == ("Be brief.",)
             with pytest.raises(nh.BudgetExceededError):
                 await act()
 

@@ -76,7 +76,7 @@ async def change(cart: Any) -> None:
 
 
 async def change_while_held(
-    cart: object, *calls: nh.ToolCall, mode: Mode = "warn", basket: object = None
+    cart: object, *calls: nh.models.ToolCall, mode: Mode = "warn", basket: object = None
 ) -> ScriptedSteps:
     """Carry out tool calls of one step on an object while another step has it bound, or another one."""
     is_held, release = anyio.Event(), anyio.Event()
@@ -98,7 +98,7 @@ async def change_while_held(
     return changer
 
 
-CHANGES: dict[str, tuple[Callable[[], Any], nh.ToolCall, str, str]] = {
+CHANGES: dict[str, tuple[Callable[[], Any], nh.models.ToolCall, str, str]] = {
     "dotted assignment of a dataclass": (Order, assigning("cart.status", "'sold'"), "cart", "Order"),
     "dotted assignment of slots": (SlottedOrder, assigning("cart.status", "'sold'"), "cart", "SlottedOrder"),
     "dotted assignment of a model": (OrderModel, assigning("cart.status", "'sold'"), "cart", "OrderModel"),
@@ -142,10 +142,10 @@ CHANGES: dict[str, tuple[Callable[[], Any], nh.ToolCall, str, str]] = {
 @pytest.mark.parametrize("change_of", CHANGES)
 async def test_a_change_of_what_another_step_has_bound_is_reported_with_both_steps(change_of: str) -> None:
     make, call, path, object_type = CHANGES[change_of]
-    with pytest.warns(nh.ConcurrentMutationWarning) as caught:
+    with pytest.warns(nh.policies.ConcurrentMutationWarning) as caught:
         await change_while_held(make(), call)
     (warning,) = caught
-    assert isinstance(warning.message, nh.ConcurrentMutationWarning)
+    assert isinstance(warning.message, nh.policies.ConcurrentMutationWarning)
     report = warning.message.report
     assert (report.binding, report.path, report.other_binding) == ("cart", path, "basket")
     assert report.object_type.rpartition("test_gather_safety.")[2] == object_type
@@ -287,7 +287,7 @@ async def test_a_tool_that_changes_the_object_is_reported() -> None:
         """Add one."""
         cart.append(1)
 
-    nh_tool = nh.ToolCall(id="", name="add_one", arguments="{}")
+    nh_tool = nh.models.ToolCall(id="", name="add_one", arguments="{}")
 
     async def run() -> ScriptedSteps:
         nh.tool(add_one)
@@ -330,7 +330,7 @@ async def test_a_return_expression_that_changes_the_object_is_told_to_the_model(
 
 async def test_a_step_reports_one_object_once() -> None:
     calls = [evaluating("cart.append(2)"), evaluating("cart.append(3)")]
-    with pytest.warns(nh.ConcurrentMutationWarning) as caught:
+    with pytest.warns(nh.policies.ConcurrentMutationWarning) as caught:
         await change_while_held([1], *calls)
     assert len(caught) == 1
 
@@ -340,7 +340,7 @@ async def test_a_program_that_makes_errors_of_warnings_gets_the_error() -> None:
         warnings.simplefilter("error")
         with pytest.raises(BaseExceptionGroup) as caught:  # of the test's task group
             await change_while_held([1], evaluating("cart.append(2)"))
-    assert caught.group_contains(nh.ConcurrentMutationWarning)
+    assert caught.group_contains(nh.policies.ConcurrentMutationWarning)
 
 
 def line_of(function: Any) -> int:

@@ -40,9 +40,9 @@ class InAThread:
     def __init__(self, pause: Callable[[], Awaitable[None]]) -> None:
         self._pause = pause
 
-    def run_step(self, **_: object) -> tuple[nh.StepOutcome, dict[str, object]]:
+    def run_step(self, **_: object) -> tuple[nh.executors.StepOutcome, dict[str, object]]:
         anyio.from_thread.run(self._pause)
-        return nh.PassStepOutcome(), {"result": "done"}
+        return nh.executors.PassStepOutcome(), {"result": "done"}
 
 
 class WithoutTurns:
@@ -51,10 +51,10 @@ class WithoutTurns:
     def __init__(self, pause: Callable[[], Awaitable[None]]) -> None:
         self._pause = pause
 
-    async def run(self, task: nh.AgentTask) -> nh.StepOutcome:
+    async def run(self, task: nh.executors.AgentTask) -> nh.executors.StepOutcome:
         await self._pause()
         nh.get_current_step_context().step_locals["result"] = "done"
-        return nh.PassStepOutcome()
+        return nh.executors.PassStepOutcome()
 
 
 class PausingModel(ScriptedModel):
@@ -65,7 +65,9 @@ class PausingModel(ScriptedModel):
         self._pause = pause
 
     @asynccontextmanager
-    async def stream(self, request: nh.ModelRequest) -> AsyncGenerator[AsyncIterator[nh.ModelEvent]]:
+    async def stream(
+        self, request: nh.models.ModelRequest
+    ) -> AsyncGenerator[AsyncIterator[nh.models.ModelEvent]]:
         await self._pause()
         async with super().stream(request) as events:
             yield events
@@ -103,10 +105,10 @@ async def test_whatever_carries_out_a_step_it_finishes_and_the_next_one_does_not
     finished: list[str] = []
 
     async def pause() -> None:
-        begun.append(nh.cancel_requested())
+        begun.append(nh.parallel.cancel_requested())
         reached.set()
         await go_on.wait()
-        begun.append(nh.cancel_requested())
+        begun.append(nh.parallel.cancel_requested())
 
     async def twice() -> None:
         finished.append(await work())
@@ -118,7 +120,7 @@ async def test_whatever_carries_out_a_step_it_finishes_and_the_next_one_does_not
         task_group.start_soon(handle.cancel_gracefully, 3600, "closing")
         await anyio.wait_all_tasks_blocked()
         go_on.set()
-        with pytest.raises(nh.TaskCancelledError, match="closing") as caught:
+        with pytest.raises(nh.parallel.TaskCancelledError, match="closing") as caught:
             await handle
     assert not caught.value.forced
     assert finished == ["done"]
@@ -135,6 +137,6 @@ async def test_an_executor_without_turns_that_outlasts_the_grace_is_cancelled_by
         handle = tasks.start(work)
         await anyio.wait_all_tasks_blocked()
         assert await handle.cancel_gracefully(5) == "cancelled"
-        with pytest.raises(nh.TaskCancelledError) as caught:
+        with pytest.raises(nh.parallel.TaskCancelledError) as caught:
             await handle
     assert caught.value.forced

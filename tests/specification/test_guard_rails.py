@@ -48,9 +48,9 @@ async def test_a_repeated_call_is_warned_of_then_refused_then_the_step_fails() -
         return "nothing new"
 
     steps = ScriptedSteps(*[evaluating("value()")] * 8)
-    with pytest.raises(nh.RepeatedToolCallError, match="nh_eval in 8 turns") as caught:
+    with pytest.raises(nh.errors.RepeatedToolCallError, match="nh_eval in 8 turns") as caught:
         await run(steps, look, hooks=hooks)
-    assert isinstance(caught.value, nh.StepLimitError)
+    assert isinstance(caught.value, nh.errors.StepLimitError)
     assert len(calls) == len(begun) == 4
     assert told == [(3, "warned"), (4, "warned")] + [(count, "refused") for count in (5, 6, 7)] + [
         (8, "failed")
@@ -66,8 +66,8 @@ async def test_the_trace_tells_what_the_guard_did(monkeypatch: pytest.MonkeyPatc
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     trace_with(monkeypatch, provider)
-    guard = nh.LoopGuard(warn_after=2, refuse_after=3, fail_after=4)
-    with pytest.raises(nh.RepeatedToolCallError):
+    guard = nh.executors.LoopGuard(warn_after=2, refuse_after=3, fail_after=4)
+    with pytest.raises(nh.errors.RepeatedToolCallError):
         await run(ScriptedSteps(*[evaluating("value")] * 4, loop_guard=guard))
     provider.shutdown()
     events = [event for span in exporter.get_finished_spans() for event in span.events]
@@ -93,7 +93,7 @@ async def test_polling_and_counting_are_no_loop() -> None:
 
 
 async def test_a_call_that_fails_in_the_same_way_is_a_loop_too() -> None:
-    with pytest.raises(nh.RepeatedToolCallError):
+    with pytest.raises(nh.errors.RepeatedToolCallError):
         await run(ScriptedSteps(*[executing("number = 1 / 0")] * 8))
 
 
@@ -113,8 +113,8 @@ async def test_each_step_is_counted_for_itself() -> None:
 
 
 async def test_the_loop_guard_can_be_set_and_left_out() -> None:
-    guard = nh.LoopGuard(warn_after=2, refuse_after=2, fail_after=2)
-    with pytest.raises(nh.RepeatedToolCallError):
+    guard = nh.executors.LoopGuard(warn_after=2, refuse_after=2, fail_after=2)
+    with pytest.raises(nh.errors.RepeatedToolCallError):
         await run(ScriptedSteps(*[evaluating("value")] * 2, loop_guard=guard))
     steps = ScriptedSteps(*[evaluating("value")] * 15, PASS, loop_guard=None)
     await run(steps)
@@ -128,7 +128,7 @@ async def test_oversized_arguments_are_not_carried_out_and_the_model_is_told(tex
     hooks.on(BeforeToolCall, begun.append)
     arguments = f'{{"expression": "value(\'{text}\')"}}'
     steps = ScriptedSteps(
-        nh.ToolCall(id="", name="nh_eval", arguments=arguments),
+        nh.models.ToolCall(id="", name="nh_eval", arguments=arguments),
         PASS,
         max_tool_argument_bytes=len(arguments.encode()) - 1,
     )
@@ -144,14 +144,14 @@ async def test_oversized_arguments_are_not_carried_out_and_the_model_is_told(tex
 async def test_arguments_of_the_allowed_size_are_carried_out(text: str) -> None:
     seen: list[str] = []
     arguments = f'{{"expression": "value(\'{text}\')"}}'
-    call = nh.ToolCall(id="", name="nh_eval", arguments=arguments)
+    call = nh.models.ToolCall(id="", name="nh_eval", arguments=arguments)
     size = len(arguments.encode())
     await run(ScriptedSteps(call, PASS, max_tool_argument_bytes=size), seen.append)
     assert seen == [text]
 
 
 async def test_lone_surrogates_in_arguments_are_measured_too() -> None:
-    call = nh.ToolCall(id="", name="nh_eval", arguments='{"expression": "\ud800"}')
+    call = nh.models.ToolCall(id="", name="nh_eval", arguments='{"expression": "\ud800"}')
     steps = ScriptedSteps(call, PASS, max_tool_argument_bytes=17)
     await run(steps)
     assert "at most 17" in steps.envelopes[0]["error"]["message"]

@@ -221,7 +221,7 @@ async def test_a_hook_sees_the_program_of_the_step_and_can_steer_it_before_its_f
 
     async with nh.run(steps.executor, hooks=hooks):
         assert await act() == 1
-    assert steps.model.requests[0].messages[1] == nh.UserMessage(content=("Be brief.",))
+    assert steps.model.requests[0].messages[1] == nh.models.UserMessage(content=("Be brief.",))
 
 
 @pytest.mark.parametrize("event_type", [nhh.StepStarted, nhh.BeforeCommit])
@@ -240,7 +240,7 @@ async def test_a_step_that_is_aborted_ends_with_a_step_aborted_error_which_no_re
             """
         except nh.ExecutionError:
             return "handled as a failure"
-        except nh.StepAbortedError as error:
+        except nh.errors.StepAbortedError as error:
             return result, error.reason, (error.step_id or "").partition(":")[0]
         return result
 
@@ -257,7 +257,7 @@ async def test_the_end_of_a_step_is_told_with_its_outcome_or_its_error_and_its_u
             with pytest.raises(nh.ExecutionError):
                 await act()
     returned, raised, failed = told
-    assert (returned.outcome, returned.error) == (nh.ReturnStepOutcome(return_expression="5"), None)
+    assert (returned.outcome, returned.error) == (nh.executors.ReturnStepOutcome(return_expression="5"), None)
     assert (raised.outcome.kind, raised.error) == ("raise", None)
     assert failed.outcome is None
     assert isinstance(failed.error, nh.ExecutionError)
@@ -339,7 +339,7 @@ async def test_a_commit_that_is_vetoed_leaves_the_variables_alone() -> None:
             """
         except nh.ExecutionError as error:
             cause = error.__cause__
-            assert isinstance(cause, nh.ToolBoundaryError)
+            assert isinstance(cause, nh.errors.ToolBoundaryError)
             return result, str(error).partition(": ")[2], cause.kind
         return result
 
@@ -368,7 +368,7 @@ async def test_modified_bindings_are_validated_anew(bindings: dict[str, object],
     hooks.on(nhh.BeforeCommit, lambda event: Modify(bindings))
     async with nh.run(passing(result=1), hooks=hooks):
         if isinstance(result, str):
-            with pytest.raises(nh.HookError, match=result):
+            with pytest.raises(nh.errors.HookError, match=result):
                 await act()
         else:
             assert await act() == result
@@ -376,13 +376,13 @@ async def test_modified_bindings_are_validated_anew(bindings: dict[str, object],
 
 async def test_oversight_sees_a_commit_after_the_hooks() -> None:
     class Inspector:
-        def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> nh.Accept:
-            return nh.Accept()
+        def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> nh.oversight.Accept:
+            return nh.oversight.Accept()
 
-        def inspect_step_commit(self, commit: nh.StepCommit) -> nh.Rewrite:
+        def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> nh.oversight.Rewrite:
             value = commit.bindings["result"]
             assert isinstance(value, int)
-            return nh.Rewrite(values={"result": value + 1})
+            return nh.oversight.Rewrite(values={"result": value + 1})
 
     hooks = nh.Hooks()
     hooks.on(nhh.BeforeCommit, lambda event: Modify({"result": 10}))
@@ -485,7 +485,7 @@ async def test_a_hook_that_fails_at_parking_fails_the_step(event_type: Any) -> N
         if event_type is nhh.StepResumed:
             await handle.wait_suspended()
             handle.resume()
-        with pytest.raises(nh.HookError, match=f"break_down failed at {event_type.__name__}: OSError"):
+        with pytest.raises(nh.errors.HookError, match=f"break_down failed at {event_type.__name__}: OSError"):
             await handle
 
 
@@ -508,7 +508,7 @@ async def test_a_step_of_a_hook_obeys_when_its_task_was_asked_to_end() -> None:
             task_group.start_soon(handle.cancel_gracefully, 60, "no longer needed")
             await anyio.wait_all_tasks_blocked()
             go_on.set()
-        with pytest.raises(nh.TaskCancelledError, match="no longer needed"):
+        with pytest.raises(nh.parallel.TaskCancelledError, match="no longer needed"):
             await handle
 
 
@@ -580,7 +580,7 @@ async def test_a_request_can_be_modified_and_its_end_is_told() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "error_type"),
-    [(Veto("no network"), nh.ExecutionError), (Abort("enough"), nh.StepAbortedError)],
+    [(Veto("no network"), nh.ExecutionError), (Abort("enough"), nh.errors.StepAbortedError)],
 )
 async def test_a_request_that_is_refused_is_not_sent(answer: Any, error_type: type[Exception]) -> None:
     hooks, told = keeping(nhh.AfterModelRequest)
@@ -651,12 +651,14 @@ async def delegate() -> object:
     ],
     ids=lambda call: f"{call.name}{call.arguments}",
 )
-async def test_a_hook_that_fails_within_a_tool_fails_the_step_and_no_model_is_told(call: nh.ToolCall) -> None:
+async def test_a_hook_that_fails_within_a_tool_fails_the_step_and_no_model_is_told(
+    call: nh.models.ToolCall,
+) -> None:
     hooks = nh.Hooks()
     hooks.on(nhh.QuestionAsked, break_down)
     steps = ScriptedSteps(call, PASS)
     async with nh.run(steps.executor, hooks=hooks):
-        with pytest.raises(nh.HookError, match="hook break_down failed at") as caught:
+        with pytest.raises(nh.errors.HookError, match="hook break_down failed at") as caught:
             await delegate()
     assert isinstance(caught.value.__cause__, OSError)
     assert len(steps.model.requests) == 1
@@ -681,7 +683,9 @@ async def test_a_hook_that_fails_at_a_question_fails_whoever_asks() -> None:
         raise OSError("disk full")
 
     async with nh.run(passing(), hooks=hooks):
-        with pytest.raises(nh.HookError, match="break_down failed at QuestionAsked: OSError: disk full"):
+        with pytest.raises(
+            nh.errors.HookError, match="break_down failed at QuestionAsked: OSError: disk full"
+        ):
             await nh.ask_user("Which colour?", default="blue")
 
 
@@ -700,7 +704,7 @@ async def test_retries_are_told_where_they_happen_and_a_hook_that_fails_there_en
 
     executor = ScriptedExecutor(default_response=pass_response(result="not a number"))
     async with nh.run(executor, hooks=hooks) as run:
-        with pytest.raises(nh.HookError, match="count failed at Retry: OSError: disk full"):
+        with pytest.raises(nh.errors.HookError, match="count failed at Retry: OSError: disk full"):
             await nh.resilience.retrying(act, attempts=5, wait=0)()
     assert [(event.name, event.attempt, event.wait_seconds) for event in told] == [
         ("act", 1, 0),
@@ -759,7 +763,7 @@ async def test_an_async_hook_that_fails_ends_the_attempts_of_a_synchronous_funct
 
     executor = twice()
     async with nh.run(executor, hooks=hooks):
-        with pytest.raises(nh.HookError, match="count failed at Retry: OSError: disk full"):
+        with pytest.raises(nh.errors.HookError, match="count failed at Retry: OSError: disk full"):
             await anyio.to_thread.run_sync(nh.resilience.retrying(act_now, wait=0))
     assert len(executor.calls) == 1
 

@@ -77,14 +77,14 @@ async def test_arguments_that_a_hook_changes_in_place_fail_the_step_and_nothing_
         return Modify(event.arguments)
 
     for hook in (change, redirect):
-        with pytest.raises(nh.HookError, match=r"read-only: answer Modify"):
+        with pytest.raises(nh.errors.HookError, match=r"read-only: answer Modify"):
             await posted(hook)
         assert sent == []
 
 
 @pytest.mark.parametrize("change", IN_PLACE)
 async def test_what_an_earlier_hook_put_in_place_is_read_only_as_well(change: Any) -> None:
-    with pytest.raises(nh.HookError, match=r"read-only"):
+    with pytest.raises(nh.errors.HookError, match=r"read-only"):
         await posted(lambda event: Modify({"letter": {"to": ["test"]}}), change)
     assert sent == []
 
@@ -126,7 +126,7 @@ async def test_arguments_can_be_written_as_json_and_their_copies_are_plain() -> 
 async def test_arguments_that_hold_themselves_fail_the_step() -> None:
     endless: dict[str, Any] = {}
     endless["letter"] = endless
-    with pytest.raises(nh.HookError, match="JSON"):
+    with pytest.raises(nh.errors.HookError, match="JSON"):
         await posted(lambda event: Modify(endless))
     assert sent == []
 
@@ -141,7 +141,7 @@ async def test_bindings_that_a_hook_changes_in_place_are_not_committed() -> None
 
     executor = ScriptedExecutor(default_response=pass_response(result=[1]))
     async with nh.run(executor, hooks=hooks):
-        with pytest.raises(nh.HookError, match="read-only"):
+        with pytest.raises(nh.errors.HookError, match="read-only"):
             await act([])
 
 
@@ -155,7 +155,7 @@ async def test_what_a_hook_changes_inside_of_a_binding_is_validated_with_the_ans
 
     executor = ScriptedExecutor(default_response=pass_response(result=[1]))
     async with nh.run(executor, hooks=hooks):
-        with pytest.raises(nh.HookError, match="'result'"):
+        with pytest.raises(nh.errors.HookError, match="'result'"):
             await act([])
 
 
@@ -169,7 +169,7 @@ def change_tools(event: nhh.BeforeModelRequest) -> None:
 
 def change_messages(event: nhh.BeforeModelRequest) -> None:
     message = event.request.messages[1]
-    assert isinstance(message, nh.AssistantMessage)
+    assert isinstance(message, nh.models.AssistantMessage)
     assert message.provider_content is not None
     message.provider_content.items[0]["parts"].append("more")
 
@@ -180,24 +180,25 @@ async def test_a_request_cannot_be_changed_in_place(hook: Any) -> None:
     hooks = nh.Hooks()
     hooks.on(nhh.BeforeModelRequest, hook)
     async with nh.run(nh.AgentStepExecutor.from_model(model=model), hooks=hooks):
-        with pytest.raises(nh.HookError, match="read-only"):
+        with pytest.raises(nh.errors.HookError, match="read-only"):
             await write()
     assert model.requests == []
 
 
-CONTENT = nh.ProviderContent(protocol="any", items=({"parts": ["signature"]},))
-REQUEST = nh.ModelRequest(
+CONTENT = nh.models.ProviderContent(protocol="any", items=({"parts": ["signature"]},))
+REQUEST = nh.models.ModelRequest(
     messages=(
-        nh.UserMessage(content=("Go on.",)),
-        nh.AssistantMessage(text="Yes", provider_content=CONTENT),
+        nh.models.UserMessage(content=("Go on.",)),
+        nh.models.AssistantMessage(text="Yes", provider_content=CONTENT),
     ),
     tools=tuple(
-        nh.ToolDefinition(name=name, description="", parameters={"type": "object"}) for name in ("a", "b")
+        nh.models.ToolDefinition(name=name, description="", parameters={"type": "object"})
+        for name in ("a", "b")
     ),
 )
 
 
-async def sent_with(hook: Any) -> nh.ModelRequest:
+async def sent_with(hook: Any) -> nh.models.ModelRequest:
     """What is sent of a request that hooks are asked about."""
     hooks = nh.Hooks()
     hooks.on(nhh.BeforeModelRequest, hook)
@@ -209,13 +210,13 @@ async def sent_with(hook: Any) -> nh.ModelRequest:
 
 
 async def test_what_a_provider_wants_back_cannot_be_changed_in_place() -> None:
-    with pytest.raises(nh.HookError, match="read-only"):
+    with pytest.raises(nh.errors.HookError, match="read-only"):
         await sent_with(change_messages)
     assert CONTENT.items == ({"parts": ["signature"]},)
 
 
 async def test_messages_and_tools_that_a_hook_hands_on_are_the_requests_own() -> None:
-    more = nh.UserMessage(content=("Be brief.",))
+    more = nh.models.UserMessage(content=("Be brief.",))
     sent = await sent_with(
         lambda event: Modify(
             replace(event.request, messages=(*event.request.messages, more), tools=event.request.tools[1:])
@@ -234,7 +235,7 @@ async def test_a_request_that_is_none_fails_the_step_with_the_name_of_the_hook(c
     def spoil(event: nhh.BeforeModelRequest) -> Modify:
         return Modify(replace(event.request, **changes))
 
-    with pytest.raises(nh.HookError, match="spoil answered Modify to BeforeModelRequest; the value"):
+    with pytest.raises(nh.errors.HookError, match="spoil answered Modify to BeforeModelRequest; the value"):
         await sent_with(spoil)
 
 

@@ -62,8 +62,8 @@ def test_a_synchronous_run_takes_a_model_id() -> None:
 @pytest.mark.parametrize(
     ("choice", "error", "message"),
     [
-        ("gpt-5.4-nano", nh.UnknownModelError, "provider:model"),
-        ("opnai-chat:gpt-5.4-nano", nh.UnknownModelError, "opnai-chat"),
+        ("gpt-5.4-nano", nh.errors.UnknownModelError, "provider:model"),
+        ("opnai-chat:gpt-5.4-nano", nh.errors.UnknownModelError, "opnai-chat"),
         (7, nh.NighthawkError, "7 is no step executor.*model id"),
         (None, nh.NighthawkError, "no step executor"),
         (ScriptedModel, nh.NighthawkError, "no step executor"),
@@ -230,25 +230,25 @@ class TestScopeAsDecorator:
 
         @nh.scope(system_prompt_suffix_fragments=["Be brief."])
         async def work(number: int, *, more: int = 0) -> int:
-            assert nh.get_system_prompt_suffix_fragments() == ("Be brief.",)
+            assert nh.runtime.get_system_prompt_suffix_fragments() == ("Be brief.",)
             scopes.append(nh.get_execution_ref().scope_id)
             return number + more
 
         async with nh.run(ScriptedModel([])):
             assert [await work(1, more=2), await work(2)] == [3, 2]
-            assert nh.get_system_prompt_suffix_fragments() == ()
+            assert nh.runtime.get_system_prompt_suffix_fragments() == ()
         assert len(set(scopes)) == 2
 
     def test_synchronous_functions_and_methods(self) -> None:
         class Desk:
             @nh.scope(implicit_references={"rate": 2})
             def work(self) -> object:
-                return nh.get_implicit_references()["rate"]
+                return nh.runtime.get_implicit_references()["rate"]
 
             @staticmethod
             @nh.scope(implicit_references={"rate": 3})
             def static() -> object:
-                return nh.get_implicit_references()["rate"]
+                return nh.runtime.get_implicit_references()["rate"]
 
         with nh.run(ScriptedModel([])):
             assert (Desk().work(), Desk.static()) == (2, 3)

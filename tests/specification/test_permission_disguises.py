@@ -39,7 +39,7 @@ def _nothing_is_sent_or_renamed() -> Iterator[None]:
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("permissions", [DENY, DENYING])
 async def test_a_function_stays_denied_however_it_is_disguised(
-    code: str, permissions: nh.Permissions
+    code: str, permissions: nh.policies.Permissions
 ) -> None:
     result = await carried_out(executing(code), permissions=permissions)
     assert result.error["kind"] == "oversight"

@@ -34,7 +34,7 @@ def _nothing_is_sent() -> None:
     SENT.clear()
 
 
-def is_small(call: nh.PermissionCall) -> bool:
+def is_small(call: nh.policies.PermissionCall) -> bool:
     return call.arguments["amount"] < 5
 
 
@@ -50,10 +50,10 @@ def is_small(call: nh.PermissionCall) -> bool:
     ],
 )
 async def test_a_predicate_that_raises_fails_the_step_and_allows_nothing(
-    call: nh.ToolCall, rules: Any
+    call: nh.models.ToolCall, rules: Any
 ) -> None:
     broken = nh.permissions(**{rules: nh.rule("send_mail", when=is_small)}, default="allow")
-    with pytest.raises(nh.HookError, match=r"is_small.* failed for send_mail: KeyError") as caught:
+    with pytest.raises(nh.errors.HookError, match=r"is_small.* failed for send_mail: KeyError") as caught:
         await carried_out(call, permissions=broken, human=approving(["ada"]))
     assert caught.value.hook == "send_mail(when=is_small)"
     assert SENT == []
@@ -61,9 +61,9 @@ async def test_a_predicate_that_raises_fails_the_step_and_allows_nothing(
 
 async def test_a_predicate_that_raises_for_a_tool_or_a_return_expression_fails_the_step_too() -> None:
     broken = nh.permissions(deny=nh.rule("*", when=is_small), default="allow")
-    with pytest.raises(nh.HookError, match="failed for note"):
+    with pytest.raises(nh.errors.HookError, match="failed for note"):
         await with_tools(tool_call("note", text="x"), permissions=broken)
-    with pytest.raises(nh.HookError, match="failed for send_mail"):
+    with pytest.raises(nh.errors.HookError, match="failed for send_mail"):
         await carried_out(
             end=returning("send_mail(to)"),
             permissions=nh.permissions(deny=nh.rule("send_mail", when=is_small), default="allow"),
@@ -130,7 +130,7 @@ async def test_a_hook_that_fails_when_it_is_told_fails_the_step_whatever_its_cod
         raise ValueError("broken")
 
     code = "try:\n    send_mail(to)\nexcept Exception:\n    pass"
-    with pytest.raises(nh.HookError, match="broken"):
+    with pytest.raises(nh.errors.HookError, match="broken"):
         await carried_out(executing(code), permissions=DENY, hooks=hooks)
 
 
@@ -171,6 +171,6 @@ async def test_a_rule_that_cannot_compare_or_exits_fails_the_step(
     )
     denying = nh.permissions(deny=nh.rule("send_mail", **patterns), default="allow")
     async with nh.run(steps.executor, permissions=denying):
-        with pytest.raises(nh.HookError, match=rf"failed for send_mail: {message}"):
+        with pytest.raises(nh.errors.HookError, match=rf"failed for send_mail: {message}"):
             await work_with_incomparable()
     assert SENT == []

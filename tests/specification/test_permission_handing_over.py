@@ -28,7 +28,7 @@ WAYS = [
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("permissions", [DENY, nh.permissions(deny=send_mail, default="allow")])
 async def test_builtins_that_call_their_arguments_are_not_handed_over(
-    way: str, permissions: nh.Permissions
+    way: str, permissions: nh.policies.Permissions
 ) -> None:
     result = await carried_out(evaluating(way), permissions=permissions)
     assert result.error["kind"] == "oversight"

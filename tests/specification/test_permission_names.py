@@ -32,7 +32,7 @@ async def work() -> None:
     """
 
 
-async def error_of(code: str, permissions: nh.Permissions) -> Any:
+async def error_of(code: str, permissions: nh.policies.Permissions) -> Any:
     steps = ScriptedSteps(executing(code), returning("None"))
     async with nh.run(steps.executor, permissions=permissions):
         await work()

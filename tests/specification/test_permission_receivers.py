@@ -241,7 +241,7 @@ async def test_a_method_of_an_object_that_nothing_tells_from_others_is_not_asked
     assert SENT == []
 
 
-async def envelopes_of(*calls: nh.ToolCall, **options: Any) -> list[Any]:
+async def envelopes_of(*calls: nh.models.ToolCall, **options: Any) -> list[Any]:
     steps = ScriptedSteps(calls, returning("None"))
     async with nh.run(steps.executor, **options):
         await work()

@@ -135,7 +135,9 @@ NUMBERS = [
 
 @pytest.mark.parametrize("code", NUMBERS)
 @pytest.mark.parametrize("rules", [CHEAP, CHEAP_WHEN, DEAR], ids=["argument", "call", "denied"])
-async def test_a_number_that_compares_itself_otherwise_fits_no_rule(code: str, rules: nh.Permissions) -> None:
+async def test_a_number_that_compares_itself_otherwise_fits_no_rule(
+    code: str, rules: nh.policies.Permissions
+) -> None:
     assert "transfer is not permitted" in (await tried(f"{code}\ntransfer(x)", rules)).error["message"]
     assert DONE == []
 

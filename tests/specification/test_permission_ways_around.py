@@ -25,7 +25,9 @@ def _nothing_was_done() -> None:
     DONE.clear()
 
 
-async def assert_closed(code: str, permissions: nh.Permissions, *, is_shown_first: bool = True) -> None:
+async def assert_closed(
+    code: str, permissions: nh.policies.Permissions, *, is_shown_first: bool = True
+) -> None:
     if is_shown_first:
         assert (await tried(code, None)).error is None
         assert DONE
@@ -191,7 +193,7 @@ FIRING = [
 @pytest.mark.parametrize(
     "rules", [nh.permissions(deny=shop.fire, default="allow"), DENY], ids=["denied", "nothing allowed"]
 )
-async def test_a_function_is_not_called_in_another_way(code: str, rules: nh.Permissions) -> None:
+async def test_a_function_is_not_called_in_another_way(code: str, rules: nh.policies.Permissions) -> None:
     is_of_every_python = "'__import__'" not in code  # later ones ask for it in another way
     await assert_closed(code, rules, is_shown_first=is_of_every_python)
 

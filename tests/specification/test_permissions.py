@@ -40,7 +40,7 @@ def _nothing_is_sent() -> None:
 # ---- functions
 
 
-CALLS: list[Callable[[str], nh.ToolCall]] = [
+CALLS: list[Callable[[str], nh.models.ToolCall]] = [
     evaluating,
     lambda expression: assigning("x", expression),
     lambda expression: executing(f"x = {expression}"),
@@ -68,7 +68,7 @@ CASES = [
 
 @pytest.mark.parametrize(("call", "name"), CASES)
 async def test_a_function_that_is_denied_is_not_called_and_the_model_is_told(
-    call: nh.ToolCall, name: str
+    call: nh.models.ToolCall, name: str
 ) -> None:
     denying = nh.permissions(deny=name, default="allow")
     result = await carried_out(call, permissions=denying)
@@ -79,7 +79,7 @@ async def test_a_function_that_is_denied_is_not_called_and_the_model_is_told(
 
 
 @pytest.mark.parametrize(("call", "name"), CASES)
-async def test_a_function_that_people_approve_is_called(call: nh.ToolCall, name: str) -> None:
+async def test_a_function_that_people_approve_is_called(call: nh.models.ToolCall, name: str) -> None:
     handler = approving(["ada"])
     asking = nh.permissions(ask=name, default="allow")
     result = await carried_out(call, permissions=asking, human=handler)
@@ -93,7 +93,7 @@ async def test_a_function_that_people_approve_is_called(call: nh.ToolCall, name:
 
 @pytest.mark.parametrize(("call", "name"), CASES)
 async def test_a_function_that_people_deny_is_not_called_and_the_model_is_told_why(
-    call: nh.ToolCall, name: str
+    call: nh.models.ToolCall, name: str
 ) -> None:
     handler = deciding(lambda request: request.deny("bob", "too late in the day"))
     asking = nh.permissions(ask=["send_*", "Mailer.*"], default="allow")
@@ -189,7 +189,7 @@ def test_a_synchronous_natural_function_still_cannot_return_an_awaitable_that_wa
 @pytest.mark.parametrize("outer", [ALLOW, ASK, DENY])
 @pytest.mark.parametrize("inner", [ALLOW, ASK, DENY])
 async def test_a_nested_scope_can_only_narrow_in_both_modes(
-    outer: nh.Permissions, inner: nh.Permissions
+    outer: nh.policies.Permissions, inner: nh.policies.Permissions
 ) -> None:
     steps = ScriptedSteps(evaluating("send_mail(to)"), PASS)
     async with (
@@ -230,7 +230,7 @@ async def test_runs_inside_and_steps_inside_inherit_permissions() -> None:
 async def test_runs_at_the_same_time_have_their_own_permissions() -> None:
     results: dict[str, Result] = {}
 
-    async def run_one(name: str, permissions: nh.Permissions) -> None:
+    async def run_one(name: str, permissions: nh.policies.Permissions) -> None:
         results[name] = await carried_out(evaluating("send_later(to)"), permissions=permissions)
 
     async with anyio.create_task_group() as tasks:

@@ -35,7 +35,7 @@ async def answer() -> int:
     """
 
 
-def setting(expression: str) -> nh.ToolCall:
+def setting(expression: str) -> nh.models.ToolCall:
     return tool_call("nh_assign", target_path="result", expression=expression)
 
 
@@ -62,22 +62,22 @@ class Diary(nh.Policy):
         finally:
             self.write("out of step")
 
-    async def before_request(self, call: nh.ModelCall) -> None:
+    async def before_request(self, call: nh.policies.ModelCall) -> None:
         self.write(f"before request to {call.model.name}")
 
-    async def after_request(self, call: nh.ModelCall) -> None:
+    async def after_request(self, call: nh.policies.ModelCall) -> None:
         requests = 0 if call.usage is None else call.usage.requests
         self.write(f"after {requests} request: {call.finish_reason or type(call.error).__name__}")
 
-    async def before_tool_call(self, call: nh.ToolCall) -> nh.ToolCall:
+    async def before_tool_call(self, call: nh.models.ToolCall) -> nh.models.ToolCall:
         self.write(f"before {call.name}")
         return call
 
-    async def after_tool_call(self, result: nh.ToolResult) -> nh.ToolResult:
+    async def after_tool_call(self, result: nh.models.ToolResult) -> nh.models.ToolResult:
         self.write(f"after {result.name}")
         return result
 
-    async def before_commit(self, commit: nh.StepCommit) -> None:
+    async def before_commit(self, commit: nh.oversight.StepCommit) -> None:
         self.write(f"before commit of {dict(commit.bindings)}")
 
 
@@ -121,13 +121,13 @@ class Watch:
     def __init__(self, pages: list[str]) -> None:
         self.pages = pages
 
-    def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> nh.Accept:
+    def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> nh.oversight.Accept:
         self.pages.append("oversight before nh_assign")
-        return nh.Accept()
+        return nh.oversight.Accept()
 
-    def inspect_step_commit(self, commit: nh.StepCommit) -> nh.Accept:
+    def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> nh.oversight.Accept:
         self.pages.append("oversight before commit")
-        return nh.Accept()
+        return nh.oversight.Accept()
 
 
 async def test_hooks_come_before_them_and_oversight_and_permissions_after() -> None:
@@ -195,16 +195,16 @@ async def test_what_it_sets_around_a_step_everything_in_the_step_sees() -> None:
 class Shorter(nh.Policy):
     """Asks for less, and shows less."""
 
-    async def before_request(self, call: nh.ModelCall) -> None:
+    async def before_request(self, call: nh.policies.ModelCall) -> None:
         call.request = replace(call.request, settings={**call.request.settings, "max_tokens": 7})
 
-    async def before_tool_call(self, call: nh.ToolCall) -> nh.ToolCall:
+    async def before_tool_call(self, call: nh.models.ToolCall) -> nh.models.ToolCall:
         return replace(call, arguments=call.arguments.replace("1 / 0", "42"))
 
-    async def after_tool_call(self, result: nh.ToolResult) -> nh.ToolResult:
+    async def after_tool_call(self, result: nh.models.ToolResult) -> nh.models.ToolResult:
         return replace(result, content=("shown",))
 
-    async def before_commit(self, commit: nh.StepCommit) -> nh.StepCommit:
+    async def before_commit(self, commit: nh.oversight.StepCommit) -> nh.oversight.StepCommit:
         return commit.changed(bindings={"result": str(commit.bindings["result"] + 1)})
 
 
@@ -218,19 +218,19 @@ async def test_what_it_changes_is_what_happens_and_a_commit_is_validated() -> No
 
 async def test_a_value_that_does_not_fit_fails_the_step_and_names_the_policy() -> None:
     class Wrong(nh.Policy):
-        async def before_commit(self, commit: nh.StepCommit) -> nh.StepCommit:
+        async def before_commit(self, commit: nh.oversight.StepCommit) -> nh.oversight.StepCommit:
             return commit.changed(bindings={"result": "a lot"})
 
     _, run = running(policies=Wrong())
     async with run:
-        with pytest.raises(nh.HookError, match=r"the commit as .*Wrong changed it failed") as caught:
+        with pytest.raises(nh.errors.HookError, match=r"the commit as .*Wrong changed it failed") as caught:
             await act()
     assert "Wrong" in caught.value.hook
 
 
 async def test_a_return_value_that_it_gives_before_there_is_one_is_returned_and_nothing_evaluated() -> None:
     class Seven(nh.Policy):
-        async def before_commit(self, commit: nh.StepCommit) -> nh.StepCommit:
+        async def before_commit(self, commit: nh.oversight.StepCommit) -> nh.oversight.StepCommit:
             return commit.changed(return_value="7")
 
     diary = Diary()
@@ -241,15 +241,15 @@ async def test_a_return_value_that_it_gives_before_there_is_one_is_returned_and_
     assert diary.pages.count("before commit of {}") == 1
 
 
-@pytest.mark.parametrize("changes", [{"return_value": 7}, {"outcome": nh.PassStepOutcome()}])
+@pytest.mark.parametrize("changes", [{"return_value": 7}, {"outcome": nh.executors.PassStepOutcome()}])
 async def test_what_cannot_be_changed_in_a_commit_fails_the_step(changes: dict[str, Any]) -> None:
     class Wrong(nh.Policy):
-        async def before_commit(self, commit: nh.StepCommit) -> nh.StepCommit:
+        async def before_commit(self, commit: nh.oversight.StepCommit) -> nh.oversight.StepCommit:
             return commit.changed(**changes)
 
     _, run = running(policies=Wrong())
     async with run:
-        with pytest.raises(nh.HookError, match=r"the commit as .*Wrong changed it failed"):
+        with pytest.raises(nh.errors.HookError, match=r"the commit as .*Wrong changed it failed"):
             await act()
 
 
@@ -257,12 +257,15 @@ async def test_what_cannot_be_changed_in_a_commit_fails_the_step(changes: dict[s
     ("method", "wrong"),
     [
         ("before_commit", False),
-        ("before_commit", nh.Reject(reason="no")),
-        ("before_commit", nh.StepCommit(step_id="", outcome=nh.PassStepOutcome(), bindings=None)),  # type: ignore[arg-type]
+        ("before_commit", nh.oversight.Reject(reason="no")),
+        (
+            "before_commit",
+            nh.oversight.StepCommit(step_id="", outcome=nh.executors.PassStepOutcome(), bindings=None),
+        ),  # type: ignore[arg-type]
         ("before_tool_call", None),
-        ("before_tool_call", nh.ToolCall(id="call_0", name="nh_assign", arguments={})),  # type: ignore[arg-type]
+        ("before_tool_call", nh.models.ToolCall(id="call_0", name="nh_assign", arguments={})),  # type: ignore[arg-type]
         ("after_tool_call", None),
-        ("after_tool_call", nh.ToolResult(call_id="call_0", name="nh_assign", content="text")),  # type: ignore[arg-type]
+        ("after_tool_call", nh.models.ToolResult(call_id="call_0", name="nh_assign", content="text")),  # type: ignore[arg-type]
         ("before_request", None),
     ],
 )
@@ -277,7 +280,7 @@ async def test_a_method_that_gives_something_else_fails_the_step_and_is_named(
     wrong_one: Any = type("Wrong", (nh.Policy,), {method: give})
     _, run = running(model_response(setting("42")), model_response(DONE), policies=wrong_one())
     async with run:
-        with pytest.raises(nh.HookError, match=rf"Wrong\.{method} gave .* instead of a ") as caught:
+        with pytest.raises(nh.errors.HookError, match=rf"Wrong\.{method} gave .* instead of a ") as caught:
             await act()
     assert caught.value.hook == f"Wrong.{method}"
     assert "42" not in caught.value.message_without_content
@@ -297,7 +300,7 @@ async def test_no_model_is_told_of_an_error_that_is_like_that_of_an_answer(
         [model_response(setting("42"), DONE)] * 2
         if transport == "tool"
         else [model_response(text='{"bindings": {"result": 42}, "kind": "pass"}')] * 2,
-        capabilities=nh.ModelCapabilities(default_transport=transport),
+        capabilities=nh.models.ModelCapabilities(default_transport=transport),
     )
     async with nh.run(nh.AgentStepExecutor.from_model(model=model), policies=failing()):
         with pytest.raises(nh.NighthawkError, match=r"the inventory is offline") as caught:
@@ -310,7 +313,7 @@ async def test_permissions_are_asked_about_the_tool_that_it_calls_instead() -> N
     deleted: list[str] = []
 
     class Instead(nh.Policy):
-        async def before_tool_call(self, call: nh.ToolCall) -> nh.ToolCall:
+        async def before_tool_call(self, call: nh.models.ToolCall) -> nh.models.ToolCall:
             if call.name == "nh_assign":
                 return call
             return replace(call, name="delete", arguments='{"path": "x"}')
@@ -344,19 +347,19 @@ async def test_permissions_are_asked_about_the_tool_that_it_calls_instead() -> N
 
 async def test_a_value_of_an_answer_is_set_by_no_other_tool() -> None:
     class Renaming(nh.Policy):
-        async def before_tool_call(self, call: nh.ToolCall) -> nh.ToolCall:
+        async def before_tool_call(self, call: nh.models.ToolCall) -> nh.models.ToolCall:
             return replace(call, name="nh_eval", arguments='{"expression": "1"}')
 
     answered = model_response(text='{"bindings": {"result": 42}, "kind": "pass"}')
-    model = ScriptedModel([answered], capabilities=nh.ModelCapabilities(default_transport="direct"))
+    model = ScriptedModel([answered], capabilities=nh.models.ModelCapabilities(default_transport="direct"))
     async with nh.run(nh.AgentStepExecutor.from_model(model=model), policies=Renaming()):
-        with pytest.raises(nh.HookError, match=r"set by nh_assign alone"):
+        with pytest.raises(nh.errors.HookError, match=r"set by nh_assign alone"):
             await act()
 
 
 async def test_all_see_how_a_request_ended_also_when_some_fail() -> None:
     class Failing(nh.Policy):
-        async def after_request(self, call: nh.ModelCall) -> None:
+        async def after_request(self, call: nh.policies.ModelCall) -> None:
             raise TooLateError
 
     pages: list[str] = []
@@ -378,9 +381,9 @@ async def test_all_see_how_a_request_ended_also_when_some_fail() -> None:
 
 async def test_a_call_that_it_refuses_is_not_carried_out_and_the_model_is_told_why() -> None:
     class Polite(nh.Policy):
-        async def before_tool_call(self, call: nh.ToolCall) -> nh.ToolCall:
+        async def before_tool_call(self, call: nh.models.ToolCall) -> nh.models.ToolCall:
             if "please" not in call.arguments:
-                raise nh.ToolBoundaryError(
+                raise nh.errors.ToolBoundaryError(
                     message="say please", kind="oversight", guidance="Write it as a comment."
                 )
             return call
@@ -399,9 +402,9 @@ async def test_a_call_that_it_refuses_is_not_carried_out_and_the_model_is_told_w
 
 async def test_a_commit_that_it_rejects_goes_back_to_the_model() -> None:
     class Even(nh.Policy):
-        async def before_commit(self, commit: nh.StepCommit) -> None:
+        async def before_commit(self, commit: nh.oversight.StepCommit) -> None:
             if commit.bindings["result"] % 2:
-                raise nh.StepRejectedError(f"{commit.step_id}: {commit.bindings['result']} is odd")
+                raise nh.errors.StepRejectedError(f"{commit.step_id}: {commit.bindings['result']} is odd")
 
     model, run = running(
         model_response(setting("1"), DONE), model_response(setting("2"), DONE), policies=Even()
@@ -412,7 +415,7 @@ async def test_a_commit_that_it_rejects_goes_back_to_the_model() -> None:
 
     executor = ScriptedExecutor(responses=[pass_response(result=1)])
     async with nh.run(executor, policies=Even()):
-        with pytest.raises(nh.StepRejectedError, match="1 is odd"):
+        with pytest.raises(nh.errors.StepRejectedError, match="1 is odd"):
             await act()
 
 
@@ -430,12 +433,12 @@ async def test_a_return_expression_is_evaluated_once_and_only_if_nobody_is_again
         """
 
     class Doubled(nh.Policy):
-        async def before_commit(self, commit: nh.StepCommit) -> nh.StepCommit:
+        async def before_commit(self, commit: nh.oversight.StepCommit) -> nh.oversight.StepCommit:
             return commit.changed(return_value=commit.return_value * 2)
 
     class Against(nh.Policy):
-        async def before_commit(self, commit: nh.StepCommit) -> None:
-            raise nh.StepRejectedError("no")
+        async def before_commit(self, commit: nh.oversight.StepCommit) -> None:
+            raise nh.errors.StepRejectedError("no")
 
     returned = model_response(tool_call("nh_outcome", kind="return", return_expression="compute()"))
     _, run = running(returned, policies=Doubled())
@@ -444,7 +447,7 @@ async def test_a_return_expression_is_evaluated_once_and_only_if_nobody_is_again
         assert evaluated == [42]
     _, run = running(*[returned] * 9, policies=[Doubled(), Against()])
     async with run:
-        with pytest.raises(nh.StepRejectedError, match="no"):
+        with pytest.raises(nh.errors.StepRejectedError, match="no"):
             await ask()
     assert evaluated == [42]
 
@@ -540,7 +543,7 @@ async def test_what_does_not_proceed_once_and_return_that_fails_the_step_and_hoo
         *[ended] * 9, policies=policy, hooks=[hooks] if with_hooks else [], budget=nh.budget(turns=9)
     )
     async with run:
-        with pytest.raises(nh.HookError, match=message):
+        with pytest.raises(nh.errors.HookError, match=message):
             await act()
     assert ends == ["HookError"] * (with_hooks and type(policy) is not Idle)
 
@@ -556,7 +559,7 @@ async def test_proceeding_after_the_step_is_refused() -> None:
     async with run:
         with pytest.raises(TooLateError):
             await act()
-        with pytest.raises(nh.HookError, match=r"once, inside `around_step`"):
+        with pytest.raises(nh.errors.HookError, match=r"once, inside `around_step`"):
             await late.proceed()
 
 
@@ -633,7 +636,7 @@ async def test_data_classes_that_are_equal_are_two_policies() -> None:
     class Stamp(nh.Policy):
         text: str
 
-        async def before_commit(self, commit: nh.StepCommit) -> None:
+        async def before_commit(self, commit: nh.oversight.StepCommit) -> None:
             pages.append(self.text)
 
     stamps = [Stamp("a"), Stamp("a")]
@@ -673,14 +676,14 @@ async def test_it_is_called_for_the_steps_that_it_brings_about_unless_these_have
         def __init__(self, **inside: Any) -> None:
             self.inside = inside
 
-        async def before_commit(self, commit: nh.StepCommit) -> None:
+        async def before_commit(self, commit: nh.oversight.StepCommit) -> None:
             with nh.scope(**self.inside):
                 await answer()
 
     returned = model_response(tool_call("nh_outcome", kind="return", return_expression="42"))
     model, run = running(*[returned] * 9, policies=Asking(), max_depth=3)
     async with run:
-        with pytest.raises(nh.HookError, match="max_depth"):
+        with pytest.raises(nh.errors.HookError, match="max_depth"):
             await answer()
     assert len(model.requests) == 3
     model, run = running(*[returned] * 9, policies=Asking(policies=[], mode="replace"))
@@ -705,7 +708,7 @@ async def test_steps_at_the_same_time_share_one_policy_and_keep_their_own_contex
             finally:
                 entered.reset(token)
 
-        async def before_commit(self, commit: nh.StepCommit) -> None:
+        async def before_commit(self, commit: nh.oversight.StepCommit) -> None:
             seen.append(entered.get())
 
     policy = Numbered()

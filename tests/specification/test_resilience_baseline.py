@@ -86,12 +86,12 @@ async def test_a_raise_outcome_is_no_failure() -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        nh.StepAbortedError("no"),
-        nh.HookError("broken", hook="hook"),
-        nh.NoHumanError("nobody"),
+        nh.errors.StepAbortedError("no"),
+        nh.errors.HookError("broken", hook="hook"),
+        nh.errors.NoHumanError("nobody"),
         nh.BudgetExceededError(budget="b", resource="steps", limit=1, spent=1, reserved=0, asked=1),
         nh.ConfigurationError("wrong"),
-        nh.ModelStatusError("not found", status=404),
+        nh.errors.ModelStatusError("not found", status=404),
         ValueError("a bug"),
     ],
     ids=lambda error: type(error).__name__,
@@ -107,8 +107,8 @@ async def test_after_some_errors_there_is_no_other_attempt(error: Exception) -> 
 async def test_a_refused_commit_and_a_refused_outcome_are_failures() -> None:
     refusals = iter(["not good", "not good"])
 
-    def check(proposal: nh.Proposal) -> nh.Continue | None:
-        return nh.Continue(feedback) if (feedback := next(refusals, None)) else None
+    def check(proposal: nh.oversight.Proposal) -> nh.oversight.Continue | None:
+        return nh.oversight.Continue(feedback) if (feedback := next(refusals, None)) else None
 
     attempts = Attempts(RIGHT)
     async with nh.run(attempts.executor, verify=check, resilience=AT_ONCE):
@@ -219,7 +219,7 @@ async def test_a_hook_that_fails_at_a_retry_ends_the_attempts() -> None:
 
     attempts = Attempts(nh.ExecutionError("first"), RIGHT)
     async with nh.run(attempts.executor, hooks=hooks, resilience=AT_ONCE):
-        with pytest.raises(nh.HookError, match="disk full"):
+        with pytest.raises(nh.errors.HookError, match="disk full"):
             await work()
     assert attempts.count == 1
 

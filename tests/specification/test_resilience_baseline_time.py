@@ -29,7 +29,7 @@ sleep_long: Callable[[], Awaitable[None]] = partial(anyio.sleep, 1_000)
 
 @virtual_time
 async def test_attempts_wait_as_told_from_the_end_of_the_one_before() -> None:
-    attempts = Attempts(FAILURE, nh.ModelStatusError("busy", status=429, is_transient=True), RIGHT)
+    attempts = Attempts(FAILURE, nh.errors.ModelStatusError("busy", status=429, is_transient=True), RIGHT)
     async with nh.run(attempts.executor, resilience=LATER):
         await work()
     assert attempts.pauses == [30, 30]
@@ -37,7 +37,7 @@ async def test_attempts_wait_as_told_from_the_end_of_the_one_before() -> None:
 
 @virtual_time
 async def test_a_provider_that_asks_for_a_longer_wait_gets_it() -> None:
-    busy = nh.ModelStatusError("busy", status=429, is_transient=True, retry_after_seconds=100)
+    busy = nh.errors.ModelStatusError("busy", status=429, is_transient=True, retry_after_seconds=100)
     attempts = Attempts(busy, RIGHT)
     async with nh.run(attempts.executor, resilience=LATER):
         await work()
@@ -77,7 +77,7 @@ async def test_a_cancellation_ends_the_wait_and_leads_to_no_other_attempt() -> N
 async def test_a_deadline_around_the_step_ends_the_wait() -> None:
     attempts = Attempts(FAILURE)
     async with nh.run(attempts.executor, resilience=LATER):
-        with pytest.raises(nh.DeadlineExceededError):
+        with pytest.raises(nh.parallel.DeadlineExceededError):
             async with nh.deadline(45):
                 await work()
     assert attempts.count == 2
@@ -107,7 +107,7 @@ async def test_a_task_that_is_asked_to_end_makes_no_other_attempt(last: bool) ->
         await go_on.wait()
         raise FAILURE
 
-    attempts, error = Attempts(fail), nh.ExecutionError if last else nh.TaskCancelledError
+    attempts, error = Attempts(fail), nh.ExecutionError if last else nh.parallel.TaskCancelledError
     baseline = Baseline(retries=0 if last else AT_ONCE, timeout=60)
     async with nh.run(attempts.executor, resilience=baseline), nh.open_tasks() as tasks:
         handle = tasks.start(work)
@@ -127,7 +127,7 @@ async def test_a_task_that_is_asked_to_end_does_not_wait_for_its_next_attempt() 
         handle = tasks.start(work)
         await anyio.wait_all_tasks_blocked()
         await handle.cancel_gracefully(3600, "closing")
-        with pytest.raises(nh.TaskCancelledError, match="closing"):
+        with pytest.raises(nh.parallel.TaskCancelledError, match="closing"):
             await handle
     assert attempts.count == 1
 
@@ -186,7 +186,9 @@ async def test_what_was_said_to_a_failed_attempt_is_said_to_the_next() -> None:
     async with nh.run(steps.executor, resilience=Baseline(retries=AT_ONCE)):
         assert await work(say) == 3
     told = [
-        message.content for message in steps.model.requests[2].messages if isinstance(message, nh.UserMessage)
+        message.content
+        for message in steps.model.requests[2].messages
+        if isinstance(message, nh.models.UserMessage)
     ]
     assert ("in metres",) in told
 
@@ -207,7 +209,9 @@ async def test_a_step_that_waits_for_its_next_attempt_can_be_steered_and_suspend
         assert await handle == 3
         assert anyio.current_time() == began_at
     told = [
-        message.content for message in steps.model.requests[1].messages if isinstance(message, nh.UserMessage)
+        message.content
+        for message in steps.model.requests[1].messages
+        if isinstance(message, nh.models.UserMessage)
     ]
     assert ("in metres", "now") in told
 
@@ -219,7 +223,7 @@ async def test_a_step_that_waits_for_its_next_attempt_can_be_steered_and_suspend
 async def test_an_attempt_that_takes_too_long_is_ended_and_followed_by_another() -> None:
     attempts = Attempts(sleep_long, FAILURE, sleep_long)
     async with nh.run(attempts.executor, resilience=Baseline(timeout=60, retries=AT_ONCE)):
-        with pytest.raises(nh.StepLimitError, match="no outcome after 60 seconds") as caught:
+        with pytest.raises(nh.errors.StepLimitError, match="no outcome after 60 seconds") as caught:
             await work()
     assert attempts.pauses == [60, 0]
     assert "no outcome after 60 seconds" in caught.value.__notes__[0]
@@ -242,10 +246,10 @@ async def test_hooks_see_why_an_attempt_ended_that_took_too_long() -> None:
     hooks.on(nhh.StepFinished)(told.append)
     attempts = Attempts(sleep_long)
     async with nh.run(attempts.executor, hooks=hooks, resilience=Baseline(timeout=60)):
-        with pytest.raises(nh.StepLimitError):
+        with pytest.raises(nh.errors.StepLimitError):
             await work()
     (finished,) = told
-    assert isinstance(finished.error, nh.StepLimitError)
+    assert isinstance(finished.error, nh.errors.StepLimitError)
     assert not finished.is_cancelled
 
 
@@ -268,13 +272,13 @@ async def test_a_tool_and_its_steps_end_with_the_attempt() -> None:
 
 async def test_an_attempt_of_an_executor_in_a_thread_ends_when_the_thread_notices() -> None:
     class InAThread:
-        def run_step(self, **_: object) -> tuple[nh.StepOutcome, dict[str, object]]:
+        def run_step(self, **_: object) -> tuple[nh.executors.StepOutcome, dict[str, object]]:
             # A deadline that is over before this begins is noticed, too.
             anyio.from_thread.run(nh.parallel.under_thread_deadlines(anyio.sleep_forever))
-            return nh.PassStepOutcome(), {}
+            return nh.executors.PassStepOutcome(), {}
 
     async with nh.run(InAThread(), resilience=Baseline(timeout=0.01)):
-        with pytest.raises(nh.StepLimitError, match="no outcome after"):
+        with pytest.raises(nh.errors.StepLimitError, match="no outcome after"):
             await work()
 
 
@@ -287,7 +291,7 @@ async def test_of_two_timeouts_the_shorter_holds_whichever_is_inside() -> None:
         outer, inner = timeouts
         inside = nh.run(attempts.executor, resilience=Baseline(timeout=outer))
         async with inside, nh.scope(resilience=Baseline(timeout=inner)):
-            with pytest.raises(nh.StepLimitError):
+            with pytest.raises(nh.errors.StepLimitError):
                 await work()
         return round(anyio.current_time() - began_at, 3)
 
@@ -300,17 +304,17 @@ async def test_what_an_inner_scope_does_not_mention_goes_on_and_none_ends_everyt
     attempts = Attempts(sleep_long)
     async with nh.run(attempts.executor, resilience=Baseline(timeout=60, retries=AT_ONCE)):
         async with nh.scope(resilience=Baseline(retries=1)), nh.scope():
-            with pytest.raises(nh.StepLimitError):
+            with pytest.raises(nh.errors.StepLimitError):
                 await work()
         assert attempts.count == 2
         async with nh.scope(resilience=None):
-            with pytest.raises(nh.DeadlineExceededError):
+            with pytest.raises(nh.parallel.DeadlineExceededError):
                 async with nh.deadline(500):
                     await work()
         assert attempts.count == 3
         async with nh.scope(mode="replace", resilience=Baseline(timeout=90)):
             began_at = anyio.current_time()
-            with pytest.raises(nh.StepLimitError):
+            with pytest.raises(nh.errors.StepLimitError):
                 await work()
         assert round(anyio.current_time() - began_at, 3) == 90
         assert attempts.count == 4

@@ -51,7 +51,7 @@ DONE = (assigning("result", "'done'"), PASS)
 def texts(model: ScriptedModel, request: int) -> list[object]:
     """What the model was told beside its prompt and its results, message by message."""
     messages = model.requests[request].messages[1:]
-    return [message.content for message in messages if isinstance(message, nh.UserMessage)]
+    return [message.content for message in messages if isinstance(message, nh.models.UserMessage)]
 
 
 # ---- steer
@@ -92,7 +92,7 @@ async def test_a_message_during_the_last_turn_counts_with_every_outcome_transpor
     native = '{"result": {"kind": "pass"}}'
     direct = '{"result": {"kind": "pass", "bindings": {"result": "direct"}}}'
 
-    def answer(request: nh.ModelRequest) -> ModelResponse:
+    def answer(request: nh.models.ModelRequest) -> ModelResponse:
         if len(model.requests) == 1:
             nh.get_current_step_actor().steer("Sure?")
         return model_response(text=native if transport == "native" else direct)
@@ -112,7 +112,7 @@ async def test_an_outcome_of_the_last_turn_allowed_counts_and_what_nobody_read_i
         await gate.reached.wait()
         handle.steer("too late")
         gate.opened.set()
-        with pytest.warns(nh.UndeliveredSteeringWarning, match="'too late'"):
+        with pytest.warns(nh.runtime.UndeliveredSteeringWarning, match="'too late'"):
             assert await handle == "done"
 
 
@@ -146,7 +146,7 @@ async def test_only_a_step_in_flight_can_be_steered() -> None:
         go_on.set()
         await handle
         for act in (lambda: handle.steer("late"), handle.suspend, handle.resume, lambda: handle.stop("late")):
-            with pytest.raises(nh.TaskEndedError):
+            with pytest.raises(nh.parallel.TaskEndedError):
                 act()
 
 
@@ -154,7 +154,7 @@ async def test_a_snapshot_that_a_step_no_longer_gives_because_it_ends_says_so() 
     steps = ScriptedSteps(*DONE)
     told: set[type[BaseException]] = set()
 
-    async def look_on(handle: nh.TaskHandle[str]) -> None:
+    async def look_on(handle: nh.parallel.TaskHandle[str]) -> None:
         while handle.status in ("pending", "running"):
             try:
                 await handle.snapshot()
@@ -166,8 +166,8 @@ async def test_a_snapshot_that_a_step_no_longer_gives_because_it_ends_says_so() 
         handle = tasks.start(work, Gate())
         for _ in range(5):
             task_group.start_soon(look_on, handle)
-    assert nh.TaskEndedError in told
-    assert told <= {nh.TaskEndedError, NothingToControlError}
+    assert nh.parallel.TaskEndedError in told
+    assert told <= {nh.parallel.TaskEndedError, NothingToControlError}
 
 
 async def test_a_handle_controls_the_step_that_began_last_of_several_at_once() -> None:
@@ -267,19 +267,19 @@ async def test_resuming_what_is_not_suspended_and_resuming_twice_are_errors() ->
     async with nh.run(steps.executor), nh.open_tasks() as tasks:
         handle = tasks.start(work, gate)
         await gate.reached.wait()
-        with pytest.raises(nh.NotSuspendedError):
+        with pytest.raises(nh.parallel.NotSuspendedError):
             handle.resume("lost")
         handle.suspend()
         gate.opened.set()
         await handle.wait_suspended()
         handle.resume("kept")
-        with pytest.raises(nh.AlreadyResumedError):
+        with pytest.raises(nh.parallel.AlreadyResumedError):
             handle.resume("refused")
         await handle
     assert texts(steps.model, 1) == [("kept",)]
 
 
-async def parked(tasks: nh.parallel.Tasks, gate: Gate) -> nh.TaskHandle[str]:
+async def parked(tasks: nh.parallel.Tasks, gate: Gate) -> nh.parallel.TaskHandle[str]:
     handle = tasks.start(work, gate)
     await gate.reached.wait()
     handle.suspend()
@@ -295,14 +295,14 @@ async def parked(tasks: nh.parallel.Tasks, gate: Gate) -> nh.TaskHandle[str]:
         pytest.param(lambda handle: handle.cancel_gracefully(60, "enough"), id="cancelled gracefully"),
     ],
 )
-async def test_a_parked_step_obeys_cancellation(end: Callable[[nh.TaskHandle[str]], object]) -> None:
+async def test_a_parked_step_obeys_cancellation(end: Callable[[nh.parallel.TaskHandle[str]], object]) -> None:
     gate, steps = Gate(), ScriptedSteps(PASS_GATE, DONE)
     async with nh.run(steps.executor), nh.open_tasks() as tasks:
         handle = await parked(tasks, gate)
         ending = end(handle)
         if isinstance(ending, Awaitable):
             await ending
-        with pytest.raises(nh.TaskCancelledError, match="enough") as caught:
+        with pytest.raises(nh.parallel.TaskCancelledError, match="enough") as caught:
             await handle
     assert not caught.value.forced
     assert len(steps.model.requests) == 1
@@ -331,7 +331,7 @@ async def test_a_parked_step_ends_with_its_deadline() -> None:
         handle.suspend()
         gate.opened.set()
         await handle.wait_suspended()
-        with pytest.raises(nh.DeadlineExceededError):
+        with pytest.raises(nh.parallel.DeadlineExceededError):
             await handle
 
 
@@ -357,7 +357,7 @@ async def test_a_step_that_is_cancelled_gracefully_finishes_its_turn_and_begins_
         task_group.start_soon(handle.cancel_gracefully, 60, "shutting down")
         await anyio.wait_all_tasks_blocked()
         gate.opened.set()
-        with pytest.raises(nh.TaskCancelledError, match="shutting down") as caught:
+        with pytest.raises(nh.parallel.TaskCancelledError, match="shutting down") as caught:
             await handle
     assert not caught.value.forced
     assert (gate.finished, len(steps.model.requests)) == (1, 1)
@@ -389,7 +389,7 @@ async def test_a_step_and_the_steps_of_its_tools_end_one_after_the_other_when_ca
         task_group.start_soon(handle.cancel_gracefully, 60)
         await anyio.wait_all_tasks_blocked()
         gate.opened.set()
-        with pytest.raises(nh.TaskCancelledError) as caught:
+        with pytest.raises(nh.parallel.TaskCancelledError) as caught:
             await handle
     assert not caught.value.forced
     assert (gate.finished, len(inner.model.requests), len(outer.model.requests)) == (1, 1, 1)
@@ -402,7 +402,7 @@ async def test_a_step_that_does_not_finish_its_turn_within_the_grace_is_cancelle
         handle = tasks.start(work, gate)
         await gate.reached.wait()
         assert await handle.cancel_gracefully(5) == "cancelled"
-        with pytest.raises(nh.TaskCancelledError) as caught:
+        with pytest.raises(nh.parallel.TaskCancelledError) as caught:
             await handle
     assert caught.value.forced
 
@@ -420,7 +420,7 @@ async def test_a_task_that_was_asked_to_end_begins_no_further_step() -> None:
         task_group.start_soon(handle.cancel_gracefully, 60)
         await anyio.wait_all_tasks_blocked()
         gate.opened.set()
-        with pytest.raises(nh.TaskCancelledError):
+        with pytest.raises(nh.parallel.TaskCancelledError):
             await handle
     assert len(steps.model.requests) == 1
 
@@ -453,7 +453,7 @@ async def test_a_snapshot_survives_values_that_cannot_be_shown() -> None:
         def __repr__(self) -> str:
             raise ValueError
 
-    views: list[nh.StepSnapshot] = []
+    views: list[nh.runtime.StepSnapshot] = []
 
     async def look(call: StepCall) -> StepResponse:
         views.append(await nh.get_current_step_actor().snapshot())
@@ -467,7 +467,7 @@ async def test_a_snapshot_survives_values_that_cannot_be_shown() -> None:
 async def test_the_usage_of_a_step_contains_that_of_the_steps_of_its_tools() -> None:
     inner = ScriptedSteps(evaluating("1"), PASS)
     outer = ScriptedSteps(evaluating("delegate()"), evaluating("look()"), PASS)
-    views: list[nh.StepSnapshot] = []
+    views: list[nh.runtime.StepSnapshot] = []
 
     async def delegate() -> str:
         with nh.scope(step_executor=inner.executor):
@@ -517,22 +517,22 @@ async def test_what_an_executor_without_turns_is_steered_with_is_reported() -> N
         return pass_response()
 
     async with nh.run(CallbackExecutor(answer)):
-        with pytest.warns(nh.UndeliveredSteeringWarning, match="Nobody reads this"):
+        with pytest.warns(nh.runtime.UndeliveredSteeringWarning, match="Nobody reads this"):
             await work(Gate())
 
 
 async def test_an_agent_of_ones_own_takes_part_by_its_turn_boundaries() -> None:
-    seen: list[tuple[nh.UserContent, ...]] = []
+    seen: list[tuple[nh.models.UserContent, ...]] = []
     reached, go_on = anyio.Event(), anyio.Event()
 
     class Patient:
-        async def run(self, task: nh.AgentTask) -> nh.StepOutcome:
+        async def run(self, task: nh.executors.AgentTask) -> nh.executors.StepOutcome:
             while True:
                 seen.append(await task.turn_boundary())
                 reached.set()
                 await go_on.wait()
                 if await task.may_end():
-                    return nh.PassStepOutcome()
+                    return nh.executors.PassStepOutcome()
 
     async with nh.run(nh.AgentStepExecutor.from_agent(agent=Patient())), nh.open_tasks() as tasks:
         handle = tasks.start(work, Gate())

@@ -46,7 +46,7 @@ async def test_a_deadline_around_a_step_ends_the_tool_it_waits_for() -> None:
     steps = ScriptedSteps(evaluating("tool()"), PASS)
     begun = anyio.current_time()
     async with nh.run(steps.executor):
-        with pytest.raises(nh.DeadlineExceededError):
+        with pytest.raises(nh.parallel.DeadlineExceededError):
             async with nh.deadline(30):
                 await work(slow)
     assert ended == [begun + 30]
@@ -62,7 +62,7 @@ async def test_a_deadline_around_a_step_ends_the_child_steps_of_its_tools() -> N
 
     steps = ScriptedSteps(evaluating("tool()"), PASS)
     async with nh.run(steps.executor):
-        with pytest.raises(nh.DeadlineExceededError):
+        with pytest.raises(nh.parallel.DeadlineExceededError):
             async with nh.deadline(30):
                 await work(delegate)
 
@@ -79,7 +79,7 @@ async def test_no_handler_inside_swallows_an_outer_deadline() -> None:
 
     steps = ScriptedSteps(evaluating("tool()"), PASS)
     async with nh.run(steps.executor):
-        with pytest.raises(nh.DeadlineExceededError) as caught:
+        with pytest.raises(nh.parallel.DeadlineExceededError) as caught:
             async with nh.deadline(30):
                 await work(stubborn)
     assert caught.value.seconds == 30
@@ -113,7 +113,7 @@ async def test_a_deadline_in_executed_statements_holds() -> None:
 
 async def test_a_deadline_reaches_the_step_of_a_synchronous_function_in_a_worker_thread() -> None:
     async with nh.run(CallbackExecutor(never_ends)):
-        with pytest.raises(nh.DeadlineExceededError):
+        with pytest.raises(nh.parallel.DeadlineExceededError):
             async with nh.deadline(0.01):
                 await anyio.to_thread.run_sync(work_in_thread, None)
 
@@ -124,12 +124,16 @@ async def test_a_deadline_set_in_a_worker_thread_reaches_its_step() -> None:
             work_in_thread(None)
 
     async with nh.run(CallbackExecutor(never_ends)):
-        with pytest.raises(nh.DeadlineExceededError):
+        with pytest.raises(nh.parallel.DeadlineExceededError):
             await anyio.to_thread.run_sync(limited)
 
 
 def test_a_deadline_in_a_script_reaches_its_step() -> None:
-    with nh.run(CallbackExecutor(never_ends)), pytest.raises(nh.DeadlineExceededError), nh.deadline(0.01):
+    with (
+        nh.run(CallbackExecutor(never_ends)),
+        pytest.raises(nh.parallel.DeadlineExceededError),
+        nh.deadline(0.01),
+    ):
         work_in_thread(None)
 
 
@@ -140,7 +144,7 @@ async def test_a_deadline_in_a_thread_of_ones_own_reaches_its_step() -> None:
         try:
             with nh.deadline(0.01):
                 work_in_thread(None)
-        except nh.DeadlineExceededError as error:
+        except nh.parallel.DeadlineExceededError as error:
             errors.append(error)
 
     async with nh.run(CallbackExecutor(never_ends)):
@@ -153,6 +157,6 @@ async def test_a_deadline_in_a_thread_of_ones_own_reaches_its_step() -> None:
 @pytest.mark.may_block_event_loop(reason="a synchronous natural function on the thread of the loop")
 async def test_a_deadline_around_what_blocks_the_event_loop_ends_its_step() -> None:
     async with nh.run(CallbackExecutor(never_ends)):
-        with pytest.warns(RuntimeWarning, match="blocks"), pytest.raises(nh.DeadlineExceededError):
+        with pytest.warns(RuntimeWarning, match="blocks"), pytest.raises(nh.parallel.DeadlineExceededError):
             async with nh.deadline(0.01):
                 work_in_thread(None)

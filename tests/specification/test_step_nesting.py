@@ -121,7 +121,9 @@ async def test_python_code_gets_the_error_and_the_step_has_not_begun(max_depth: 
     hooks, told = nh.Hooks(), list[str]()
     hooks.on(StepStarted, StepFinished)(lambda event: told.append(type(event).__name__))
     async with nh.run(recursion.executor, max_depth=max_depth, hooks=hooks) as run:
-        with pytest.raises(nh.StepLimitError, match=rf"test_step_nesting:\d+: .* number {max_depth + 1} of"):
+        with pytest.raises(
+            nh.errors.StepLimitError, match=rf"test_step_nesting:\d+: .* number {max_depth + 1} of"
+        ):
             await dive(1, recursion.below)
     assert recursion.levels == list(range(1, max_depth + 1))
     assert told == ["StepStarted"] * max_depth + ["StepFinished"] * max_depth
@@ -149,11 +151,11 @@ async def test_a_scope_narrows_the_limit_for_the_steps_inside() -> None:
     recursion = Recursion()
     async with nh.run(recursion.executor):
         async with nh.scope(max_depth=3):
-            with pytest.raises(nh.NestedStepLimitError):
+            with pytest.raises(nh.errors.NestedStepLimitError):
                 await dive(1, recursion.below)
         assert recursion.levels == [1, 2, 3]
         async with nh.scope(max_depth=1_000):  # the run's limit holds as well
-            with pytest.raises(nh.NestedStepLimitError):
+            with pytest.raises(nh.errors.NestedStepLimitError):
                 await dive(1, recursion.below)
     assert len(recursion.levels) == 3 + DEFAULT
 
@@ -163,7 +165,7 @@ async def test_a_scope_inside_a_step_counts_from_there() -> None:
 
     async def at_bottom() -> None:
         async with nh.scope(step_executor=inner.executor, max_depth=2):
-            with pytest.raises(nh.NestedStepLimitError):
+            with pytest.raises(nh.errors.NestedStepLimitError):
                 await dive(1, inner.below)
 
     outer = Recursion(at_bottom, depth=4)
@@ -177,7 +179,7 @@ async def test_a_run_within_a_step_neither_forgets_nor_exceeds_the_outer_limit()
 
     async def at_bottom() -> None:
         async with nh.run(inner.executor, max_depth=100):
-            with pytest.raises(nh.NestedStepLimitError):
+            with pytest.raises(nh.errors.NestedStepLimitError):
                 await dive(1, inner.below)
 
     outer = Recursion(at_bottom, depth=4)
@@ -219,15 +221,15 @@ async def test_nothing_tries_a_step_again_that_is_too_deep() -> None:
     recursion = Recursion()
     baseline = Baseline(retries=retrying(attempts=3, wait=0))
     async with nh.run(recursion.executor, max_depth=3, resilience=baseline):
-        with pytest.raises(nh.NestedStepLimitError):
+        with pytest.raises(nh.errors.NestedStepLimitError):
             await dive(1, recursion.below)
     assert recursion.levels == [1, 2, 3]
 
 
 def test_the_error_pickles() -> None:
-    error = pickle.loads(pickle.dumps(nh.NestedStepLimitError("step a:1: too deep")))
-    assert type(error) is nh.NestedStepLimitError
-    assert isinstance(error, nh.StepLimitError)
+    error = pickle.loads(pickle.dumps(nh.errors.NestedStepLimitError("step a:1: too deep")))
+    assert type(error) is nh.errors.NestedStepLimitError
+    assert isinstance(error, nh.errors.StepLimitError)
     assert str(error) == "step a:1: too deep"
 
 
@@ -244,7 +246,7 @@ def test_synchronous_functions_have_the_same_limit(sync_backend: Any) -> None:
         return pass_response()
 
     run = nh.run(CallbackExecutor(respond), sync_backend=sync_backend, max_depth=5)
-    with run, pytest.raises(nh.NestedStepLimitError):
+    with run, pytest.raises(nh.errors.NestedStepLimitError):
         dive_in_thread(1, None)
     assert levels == [1, 2, 3, 4, 5]
 
@@ -255,7 +257,7 @@ def test_event_loops_that_wait_for_each_other_are_bounded_whatever_the_limit() -
         return pass_response()
 
     executor = CallbackExecutor(respond)
-    with nh.run(executor, max_depth=500), pytest.raises(nh.NestedStepLimitError, match="`async def`"):
+    with nh.run(executor, max_depth=500), pytest.raises(nh.errors.NestedStepLimitError, match="`async def`"):
         dive_in_thread(1, None)
     assert len(executor.calls) == 64
 
@@ -310,8 +312,8 @@ async def test_worker_threads_that_wait_for_steps_leave_some_for_these(is_async:
         return pass_response()
 
     class InThread:
-        def run_step(self, **step: Any) -> tuple[nh.StepOutcome, dict[str, object]]:
-            return nh.PassStepOutcome(), {}
+        def run_step(self, **step: Any) -> tuple[nh.executors.StepOutcome, dict[str, object]]:
+            return nh.executors.PassStepOutcome(), {}
 
     executor: Any = CallbackExecutor(call_in_thread) if is_async else InThread()
     async with nh.run(executor) as run:
@@ -332,11 +334,11 @@ async def test_a_synchronous_executor_has_threads_at_every_level() -> None:
             step_context: nh.StepContext,
             binding_names: list[str],
             allowed_step_kinds: tuple[str, ...],
-        ) -> tuple[nh.StepOutcome, dict[str, object]]:
+        ) -> tuple[nh.executors.StepOutcome, dict[str, object]]:
             level: Any = step_context.step_locals["level"]
             if level < 5:
                 dive_in_thread(level + 1, None)
-            return nh.PassStepOutcome(), {}
+            return nh.executors.PassStepOutcome(), {}
 
     async with nh.run(InThread()) as run:
         with two_threads(), anyio.fail_after(240):

@@ -356,7 +356,7 @@ async def test_what_people_are_asked_about_waits_in_a_step_that_sees_only_what_i
             request.approve("ada", digest=request.digest)
 
         async def ask(self, question: nh.human.Question) -> object:
-            raise nh.NoHumanError("nobody")
+            raise nh.errors.NoHumanError("nobody")
 
     steps = named(executing("total = (await weigh(1)) + len(numbers)"), PASS)
     async with nh.run(

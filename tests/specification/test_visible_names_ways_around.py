@@ -410,7 +410,7 @@ async def test_no_way_around_permissions_leads_to_a_function_that_is_not_named(c
     ],
 )
 async def test_expressions_of_every_tool_see_only_what_is_named(
-    call: Callable[[str], nh.ToolCall], expression: str
+    call: Callable[[str], nh.models.ToolCall], expression: str
 ) -> None:
     steps = ScriptedSteps(call(expression), returning("None"), **NAMED)
     async with nh.run(steps.executor):

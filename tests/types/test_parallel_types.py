@@ -146,7 +146,7 @@ async def test_gather_gives_a_tuple() -> None:
 
 async def test_tasks_give_what_their_functions_give() -> None:
     async with nh.open_tasks() as tasks:
-        assert assert_type(await assert_type(tasks.start(length, "a"), nh.TaskHandle[int]), int) == 1
+        assert assert_type(await assert_type(tasks.start(length, "a"), nh.parallel.TaskHandle[int]), int) == 1
         assert assert_type(await tasks.start(length_here, "a"), int) == 1
         assert assert_type(await tasks.start(partial(length, factor=2), "a"), int) == 2
         with pytest.raises(TypeError):

@@ -48,7 +48,7 @@ def judge_here(text: str) -> str:
     return label
 
 
-def is_known(proposal: nh.Proposal) -> str | None:
+def is_known(proposal: nh.oversight.Proposal) -> str | None:
     return None if proposal.return_value in ("good", "bad") else "say good or bad"
 
 
@@ -230,14 +230,18 @@ async def approve_all(request: nh.human.ApprovalRequest) -> None:
 
 
 class Auditor:
-    def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> nh.Accept | nh.Reject:
+    def inspect_tool_call(
+        self, inspection: nh.oversight.ToolCallInspection
+    ) -> nh.oversight.Accept | nh.oversight.Reject:
         assert_type(inspection.arguments, Mapping[str, Any])
-        return nh.Accept()
+        return nh.oversight.Accept()
 
-    async def inspect_step_commit(self, commit: nh.StepCommit) -> nh.Accept | nh.Rewrite | nh.Abort:
+    async def inspect_step_commit(
+        self, commit: nh.oversight.StepCommit
+    ) -> nh.oversight.Accept | nh.oversight.Rewrite | nh.oversight.Abort:
         assert_type(commit.bindings, Mapping[str, Any])
         assert_type(commit.return_value, Any)
-        return nh.Accept()
+        return nh.oversight.Accept()
 
 
 async def test_runs_and_scopes_take_what_they_are_documented_to_take() -> None:
@@ -333,8 +337,8 @@ async def test_the_testing_kit() -> None:
     async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
         assert await judge("a") == "good"
     told = model.requests[1].messages[-1]
-    assert_type(told.content, tuple[nh.UserContent, ...])
-    assert isinstance(told, nh.ToolResultsMessage)
+    assert_type(told.content, tuple[nh.models.UserContent, ...])
+    assert isinstance(told, nh.models.ToolResultsMessage)
     assert assert_type(told.results[0].is_error, bool)
     assert told.content == told.results[0].content
 

@@ -101,7 +101,7 @@ def test_a_configuration_does_not_change() -> None:
 
 @pytest.mark.parametrize("text", ["", "gpt", ":gpt", "openai-chat:", " openai-chat:gpt", "openai-chat:gpt "])
 def test_a_model_id_that_is_not_provider_and_name_is_refused(text: str) -> None:
-    with pytest.raises(nh.UnknownModelError, match="provider:model"):
+    with pytest.raises(nh.errors.UnknownModelError, match="provider:model"):
         parse_model_id(text)
 
 

@@ -26,7 +26,7 @@ from nighthawk_async.runtime.usage_meter import UsageMeter
 from nighthawk_async.testing import ScriptedModel, StepResponse
 
 STEP = nh.ExecutionRef(run_id="run", scope_id="scope", step_id="module.function:3")
-REPORT = nh.MutationReport(
+REPORT = nh.policies.MutationReport(
     step=STEP,
     binding="basket",
     path="basket.items",
@@ -43,7 +43,7 @@ BY_NAME: Mapping[str, object] = {
     **dict.fromkeys(("forced", "is_transient", "is_restored"), True),
     "kind": "transient",
     "resource": "tokens",
-    "errors": (nh.ModelStatusError("busy", status=503), ValueError("no number")),
+    "errors": (nh.errors.ModelStatusError("busy", status=503), ValueError("no number")),
     "models": ("openai-chat:one", "openai-chat:two"),
     "problem": QUEUE_FULL,
     "headers": {"retry-after": "3"},
@@ -97,7 +97,9 @@ def make_error(error_type: type[BaseException]) -> BaseException:
 def test_the_errors_of_every_room_are_found() -> None:
     rooms = {name.split(".")[1] for name in ERROR_TYPES}
     assert {"errors", "actors", "parallel", "asgi", "resilience", "observe", "recording", "runtime"} <= rooms
-    assert {nh.TaskCancelledError, ForeignCancellationError, LockTimeoutError} <= {*ERROR_TYPES.values()}
+    assert {nh.parallel.TaskCancelledError, ForeignCancellationError, LockTimeoutError} <= {
+        *ERROR_TYPES.values()
+    }
 
 
 @pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
@@ -156,9 +158,9 @@ def sent(value: Any) -> Any:
 def test_what_an_error_holds_and_cannot_be_pickled_is_replaced_by_what_it_was() -> None:
     votes = VoteError("none succeeded", errors=[DemandingError(amount=3), LiveError(), ValueError("plain")])
     first, second, third = sent(votes).errors
-    assert (type(first), first.text) == (nh.UnpicklableError, "3 are too many")
+    assert (type(first), first.text) == (nh.errors.UnpicklableError, "3 are too many")
     assert first.type_name.endswith("test_pickling.DemandingError")
-    assert (type(second), second.text) == (nh.UnpicklableError, "still held")
+    assert (type(second), second.text) == (nh.errors.UnpicklableError, "still held")
     assert (type(third), third.args) == (ValueError, ("plain",))
     assert [type(each) for each in votes.errors] == [DemandingError, LiveError, ValueError]
     assert str(sent(first)) == str(first)
@@ -170,7 +172,7 @@ def test_groups_keep_their_form_and_their_notes() -> None:
     (received,) = sent(VoteError("none", errors=[group])).errors
     assert isinstance(received, ExceptionGroup)
     assert (received.message, received.__notes__) == ("two", ["a note"])
-    assert type(received.exceptions[0]) is nh.UnpicklableError
+    assert type(received.exceptions[0]) is nh.errors.UnpicklableError
     assert repr(received.exceptions[1]) == repr(group.exceptions[1])
 
 
@@ -195,7 +197,7 @@ def test_errors_that_say_nothing_and_errors_within_errors_arrive() -> None:
     while received.errors and isinstance(received.errors[0], VoteError):
         received = received.errors[0]
     (mute,) = received.errors
-    assert type(mute) is nh.UnpicklableError
+    assert type(mute) is nh.errors.UnpicklableError
     assert mute.text == "its message cannot be shown"
 
 
@@ -228,7 +230,7 @@ def raise_unpicklable() -> None:
     raise EnsembleError("none", errors=[DemandingError(amount=3), LiveError()], models=["one", "two"])
 
 
-def read_budget(budget: nh.Budget) -> tuple[nh.Budget, int | None]:
+def read_budget(budget: nh.policies.Budget) -> tuple[nh.policies.Budget, int | None]:
     return budget, budget.remaining.tokens
 
 
@@ -311,14 +313,14 @@ DATA: Sequence[object] = [
     StepResult(kind="return", bindings={"label": "good"}, return_value=["x"]),
     StepResult(kind="pass", bindings=MappingProxyType({"label": "good"})),
     StepResponse(),
-    nh.ReturnStepOutcome(return_expression="1 + 1"),
+    nh.executors.ReturnStepOutcome(return_expression="1 + 1"),
     nh.Usage(requests=1, cost=Decimal("0.5")),
     nh.BudgetLimits(tokens=3),
-    nh.BudgetAmounts(cost=Decimal("0.5")),
-    nh.ModelPrice(input=Decimal(1), output=Decimal(2)),
+    nh.policies.BudgetAmounts(cost=Decimal("0.5")),
+    nh.models.ModelPrice(input=Decimal(1), output=Decimal(2)),
     nh.StepExecutorConfiguration(model="openai-chat:any", model_settings={"seed": 3}),
-    nh.OpenAIResponsesSettings(),
-    nh.ToolCall(id="1", name="nh_eval", arguments="{}"),
+    nh.models.OpenAIResponsesSettings(),
+    nh.models.ToolCall(id="1", name="nh_eval", arguments="{}"),
     STEP,
     REPORT,
 ]
@@ -333,7 +335,7 @@ def test_data_is_copied_and_sent_as_it_is(value: object) -> None:
 async def test_a_snapshot_of_a_step_can_be_sent() -> None:
     from nighthawk_async.testing import CallbackExecutor, StepCall, pass_response
 
-    snapshots: list[nh.StepSnapshot] = []
+    snapshots: list[nh.runtime.StepSnapshot] = []
 
     async def answer(call: StepCall) -> StepResponse:
         snapshots.append(await nh.get_current_step_actor().snapshot())
@@ -363,12 +365,12 @@ class OwnModel:
     """A model that cannot be pickled."""
 
     name = "own"
-    capabilities = nh.ModelCapabilities()
+    capabilities = nh.models.ModelCapabilities()
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
 
-    def stream(self, request: nh.ModelRequest) -> Any:
+    def stream(self, request: nh.models.ModelRequest) -> Any:
         raise NotImplementedError
 
 

@@ -72,9 +72,9 @@ def test_values_are_checked_before_anything_is_sent(
 
 
 def test_unknown_providers_and_capabilities() -> None:
-    with pytest.raises(nh.UnknownModelError, match=r"'antropic'.*Did you mean 'anthropic'"):
+    with pytest.raises(nh.errors.UnknownModelError, match=r"'antropic'.*Did you mean 'anthropic'"):
         create_model("antropic:claude-haiku-4-5", environment=ENVIRONMENT)
-    with pytest.raises(nh.UnknownModelError, match="Did you mean 'smollm2-135m'"):
+    with pytest.raises(nh.errors.UnknownModelError, match="Did you mean 'smollm2-135m'"):
         create_model("local:smolm2-135m", environment=ENVIRONMENT)
     with pytest.raises(nh.ConfigurationError, match="Did you mean 'images'"):
         create_model("openai-chat:any", settings={"capabilities": {"image": True}}, environment=ENVIRONMENT)
@@ -103,6 +103,6 @@ async def test_a_model_that_the_provider_does_not_have() -> None:
         )
         async with nh.run(configuration):
             with pytest.raises(
-                nh.ModelStatusError, match=r"HTTP 404.* Did you mean 'openai-chat:gpt-5.4-nano'"
+                nh.errors.ModelStatusError, match=r"HTTP 404.* Did you mean 'openai-chat:gpt-5.4-nano'"
             ):
                 await act()

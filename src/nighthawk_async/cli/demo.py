@@ -16,7 +16,7 @@ ADVERTISEMENT = "BUY CHEAP WATCHES AT MY SHOP!!! CLICK HERE!!!"
 
 
 def run_demo(
-    executor: nh.StepExecutor, reviews: Sequence[Review], view: DemoView, *, concurrency: int
+    executor: nh.executors.StepExecutor, reviews: Sequence[Review], view: DemoView, *, concurrency: int
 ) -> DemoRecord:
     """Run the demonstration, from plain synchronous code.
 
@@ -44,7 +44,11 @@ def run_demo(
 
 
 async def _classify_all(
-    executor: nh.StepExecutor, reviews: Sequence[Review], view: DemoView, record: DemoRecord, concurrency: int
+    executor: nh.executors.StepExecutor,
+    reviews: Sequence[Review],
+    view: DemoView,
+    record: DemoRecord,
+    concurrency: int,
 ) -> None:
     """A parallel map of an asynchronous natural function."""
     limiter = anyio.CapacityLimiter(concurrency)
@@ -73,7 +77,9 @@ async def _classify_all(
                 tasks.start_soon(classify_one, review)
 
 
-def _call_synchronous_functions(executor: nh.StepExecutor, view: DemoView, record: DemoRecord) -> None:
+def _call_synchronous_functions(
+    executor: nh.executors.StepExecutor, view: DemoView, record: DemoRecord
+) -> None:
     """Natural functions in code that knows nothing of event loops: one returns, one raises."""
     with nh.run(executor) as run, nh.scope(oversight=record):
         record.meters.append(run.usage_meter)

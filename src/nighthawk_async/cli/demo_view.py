@@ -56,17 +56,17 @@ class DemoRecord:
     in_flight: int = 0
     classifications: list[Classification] = field(default_factory=list[Classification])
     outcomes: Counter[str] = field(default_factory=Counter[str])
-    meters: list[nh.UsageMeter] = field(default_factory=list[nh.UsageMeter])
+    meters: list[nh.runtime.UsageMeter] = field(default_factory=list[nh.runtime.UsageMeter])
     seconds: float = 0.0
 
-    def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> nh.Accept:
+    def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> nh.oversight.Accept:
         """Accept every tool call."""
-        return nh.Accept()
+        return nh.oversight.Accept()
 
-    def inspect_step_commit(self, commit: nh.StepCommit) -> nh.Accept:
+    def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> nh.oversight.Accept:
         """Count the outcome and accept it."""
         self.outcomes[commit.outcome.kind] += 1
-        return nh.Accept()
+        return nh.oversight.Accept()
 
     @property
     def done(self) -> int:

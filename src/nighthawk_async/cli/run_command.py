@@ -109,7 +109,7 @@ class ExecutorOnDemand:
         step_context: nh.StepContext,
         binding_names: list[str],
         allowed_step_kinds: tuple[str, ...],
-    ) -> tuple[nh.StepOutcome, dict[str, object]]:
+    ) -> tuple[nh.executors.StepOutcome, dict[str, object]]:
         """Run a step."""
         executor = self._executor or await anyio.to_thread.run_sync(self._make)
         return await executor.run_step_async(
@@ -185,7 +185,7 @@ class _Call:
         if self.script.function is None:
             run_as_main(self.script)
             return
-        make = partial[nh.StepExecutor](ExecutorOnDemand, self.configuration)
+        make = partial[nh.executors.StepExecutor](ExecutorOnDemand, self.configuration)
         take(call_function(self.script, backend=self.backend, executor=make))
 
 

@@ -214,7 +214,9 @@ def run_as_main(script: Script) -> None:
     exec(loader.source_to_code(loader.get_data(script.file), script.file), vars(module))
 
 
-def call_function(script: Script, *, backend: Backend, executor: Callable[[], nh.StepExecutor]) -> object:
+def call_function(
+    script: Script, *, backend: Backend, executor: Callable[[], nh.executors.StepExecutor]
+) -> object:
     """Import a script and call a function of it.
 
     Args:

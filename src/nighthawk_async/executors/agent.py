@@ -133,8 +133,9 @@ class AgentStepExecutor:
         if (objection := objection_to_agent(agent)) is not None:
             raise ConfigurationError(
                 f"{agent!r} is no agent: {objection}. An agent has `async def run(self, "
-                "task: nighthawk_async.AgentTask) -> nighthawk_async.StepOutcome`; wrap an agent of another "
-                "library in such a class, or give its model to AgentStepExecutor.from_configuration."
+                "task: nighthawk_async.executors.AgentTask) -> nighthawk_async.executors.StepOutcome`; wrap "
+                "an agent of another library in such a class, or give its model to "
+                "AgentStepExecutor.from_configuration."
             )
         return cls(
             agent=agent, configuration=configuration or StepExecutorConfiguration(), agent_is_managed=False

@@ -1,1 +1,19 @@
-"""Policies of the library, which `nighthawk_async.run` and `scope` take as arguments."""
+"""Policies of the library, and the types of a program's own policies. Floor 4.
+
+`nighthawk_async.run` and `scope` take them as arguments.
+"""
+
+from ..lazy_exports import attach_exports
+
+__getattr__, __dir__, __all__ = attach_exports(
+    __name__,
+    names={
+        "..runtime.policy": ("ModelCall", "Policy", "StepCommit"),
+        "budgets.budget": ("Budget",),
+        "budgets.terms": ("BudgetAmounts", "BudgetLimits"),
+        "permissions.call": ("PermissionCall",),
+        "permissions.permissions": ("Permissions",),
+        "permissions.rules": ("PermissionRule",),
+        "shared_objects.report": ("ConcurrentMutationWarning", "MutationReport"),
+    },
+)

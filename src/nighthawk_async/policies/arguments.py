@@ -50,7 +50,8 @@ class CommonPolicyArguments(TypedDict, total=False):
             own beginning and end must be `def`.
         oversight: The oversight of tool calls and commits; None for none.
         verify: The checks of whether a step inside is done: a function of a `Proposal`, several of them, or
-            the result of `nighthawk_async.verification`. The checks of enclosing scopes must agree as well.
+            the result of `nighthawk_async.oversight.verification`. The checks of enclosing scopes must agree
+            as well.
         human: The handler that asks people, for `ask_user` and `request_approval`. With None, nobody is
             asked, except through the dashboard that an application is served with (`Dashboard.beside`).
         permissions: The calls that are permitted; see `nighthawk_async.permissions`. Permissions that are

@@ -1,5 +1,14 @@
-"""OpenTelemetry's conventions for generative AI: spans, attributes and metrics.
+"""OpenTelemetry's conventions for generative AI: spans, attributes and metrics. Floor 4.
 
 The spans of specification 10.1 are in `spans`. Below `nighthawk.step_executor` are
 `invoke_agent`, and below that `chat` for each model request and `execute_tool` for each tool call.
 """
+
+from ..lazy_exports import attach_exports
+
+__getattr__, __dir__, __all__ = attach_exports(
+    __name__,
+    names={
+        "..runtime.telemetry_settings": ("ContentCapture", "SemanticConventions", "configure_telemetry"),
+    },
+)

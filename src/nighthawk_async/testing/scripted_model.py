@@ -91,7 +91,7 @@ class ScriptedModel:
 
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[ModelEvent], None]:
-        """Record the request and stream its answer; see `nighthawk_async.Model.stream`."""
+        """Record the request and stream its answer; see `nighthawk_async.models.Model.stream`."""
         self.requests.append(request)
         answer = self._answer(request)
         await checkpoint()

@@ -35,7 +35,7 @@ SECRET = "the prompt of Ada"
 
 
 async def fail() -> None:
-    raise nh.ModelStatusError(SECRET, status=429, is_transient=True, retry_after_seconds=7)
+    raise nh.errors.ModelStatusError(SECRET, status=429, is_transient=True, retry_after_seconds=7)
 
 
 def make_starlette(executor: CallbackExecutor) -> NighthawkMiddleware:

@@ -31,8 +31,10 @@ def caused_by(cause: Exception) -> nh.ExecutionError:
     return error
 
 
-def of_status(status: int, *, is_transient: bool, after: float | None = None) -> nh.ModelStatusError:
-    return nh.ModelStatusError(SECRET, status=status, is_transient=is_transient, retry_after_seconds=after)
+def of_status(status: int, *, is_transient: bool, after: float | None = None) -> nh.errors.ModelStatusError:
+    return nh.errors.ModelStatusError(
+        SECRET, status=status, is_transient=is_transient, retry_after_seconds=after
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,33 +42,38 @@ def of_status(status: int, *, is_transient: bool, after: float | None = None) ->
     [
         (over_budget("tokens"), 429, "budget-exceeded", None),
         (over_budget("seconds"), 504, "timeout", None),
-        (nh.DeadlineExceededError(1.0, SECRET), 504, "timeout", None),
-        (nh.FirstEventTimeoutError(SECRET, is_transient=True), 504, "model-timeout", None),
+        (nh.parallel.DeadlineExceededError(1.0, SECRET), 504, "timeout", None),
+        (nh.errors.FirstEventTimeoutError(SECRET, is_transient=True), 504, "model-timeout", None),
         (of_status(429, is_transient=True, after=12.2), 503, "model-unavailable", "13"),
         (of_status(529, is_transient=True), 503, "model-unavailable", None),
         (of_status(401, is_transient=False), 502, "model-error", None),
-        (nh.ModelConnectionError(SECRET, is_transient=True), 503, "model-unavailable", None),
-        (nh.ModelProtocolError(SECRET), 502, "model-error", None),
+        (nh.errors.ModelConnectionError(SECRET, is_transient=True), 503, "model-unavailable", None),
+        (nh.errors.ModelProtocolError(SECRET), 502, "model-error", None),
         (CircuitOpenError(SECRET, retry_in=12.2), 503, "unavailable", "13"),
         (CircuitOpenError(SECRET, retry_in=None), 503, "unavailable", None),
         (caused_by(CircuitOpenError(SECRET, retry_in=1.0)), 503, "unavailable", "1"),
         (of_status(429, is_transient=True, after=math.nan), 503, "model-unavailable", None),
         (of_status(429, is_transient=True, after=math.inf), 503, "model-unavailable", "86400"),
         (of_status(429, is_transient=True, after=-5), 503, "model-unavailable", "1"),
-        (nh.AnswerTimeoutError(SECRET), 504, "no-answer", None),
-        (nh.ApprovalExpiredError(SECRET), 504, "no-answer", None),
-        (nh.ApprovalDeniedError(SECRET), 403, "refused", None),
-        (nh.StepRejectedError(SECRET), 403, "refused", None),
-        (nh.StepAbortedError(SECRET), 403, "refused", None),
-        (nh.NoHumanError(SECRET), 500, "misconfigured", None),
-        (nh.MissingCredentialError(SECRET), 500, "misconfigured", None),
-        (nh.StepLimitError(SECRET), 500, "step-limit", None),
+        (nh.errors.AnswerTimeoutError(SECRET), 504, "no-answer", None),
+        (nh.errors.ApprovalExpiredError(SECRET), 504, "no-answer", None),
+        (nh.errors.ApprovalDeniedError(SECRET), 403, "refused", None),
+        (nh.errors.StepRejectedError(SECRET), 403, "refused", None),
+        (nh.errors.StepAbortedError(SECRET), 403, "refused", None),
+        (nh.errors.NoHumanError(SECRET), 500, "misconfigured", None),
+        (nh.errors.MissingCredentialError(SECRET), 500, "misconfigured", None),
+        (nh.errors.StepLimitError(SECRET), 500, "step-limit", None),
         (nh.ExecutionError(SECRET), 500, "step-failed", None),
         (caused_by(ValueError(SECRET)), 500, "step-failed", None),
         (caused_by(of_status(503, is_transient=True, after=0.1)), 503, "model-unavailable", "1"),
         (caused_by(caused_by(over_budget("cost"))), 429, "budget-exceeded", None),
         (InterceptionError(SECRET), 500, "internal-error", None),
-        (ExceptionGroup(SECRET, [nh.ApprovalDeniedError(SECRET), nh.ModelError(SECRET)]), 502, None, None),
+        (
+            ExceptionGroup(SECRET, [nh.errors.ApprovalDeniedError(SECRET), nh.ModelError(SECRET)]),
+            502,
+            None,
+            None,
+        ),
     ],
 )
 async def test_an_error_of_the_library_becomes_a_problem(
@@ -252,7 +259,7 @@ async def test_an_error_is_logged_with_the_id_that_the_client_got(caplog: pytest
     [
         (nh.ModelError("broken answer"), "ERROR", True),
         (TaskCancelledError(task_id="7", reason="enough", forced=False), "WARNING", False),
-        (nh.ApprovalDeniedError("not today"), "INFO", False),
+        (nh.errors.ApprovalDeniedError("not today"), "INFO", False),
     ],
 )
 async def test_only_what_somebody_has_to_mend_is_logged_with_its_traceback(
@@ -270,7 +277,7 @@ async def test_only_what_somebody_has_to_mend_is_logged_with_its_traceback(
 
 async def test_what_an_error_quotes_begins_no_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        raise nh.ApprovalDeniedError("no\nERROR somebody logged in as root " + "x" * 10_000)
+        raise nh.errors.ApprovalDeniedError("no\nERROR somebody logged in as root " + "x" * 10_000)
 
     caplog.set_level("INFO", logger="nighthawk")
     await get(NighthawkMiddleware(app, executor=Steps().executor))

@@ -97,7 +97,7 @@ async def test_it_works_without_a_middleware_and_without_a_tree() -> None:
 
 async def test_an_error_before_anything_has_begun_becomes_a_status() -> None:
     async def fail() -> None:
-        raise nh.ModelStatusError(SECRET, status=429, is_transient=True, retry_after_seconds=7)
+        raise nh.errors.ModelStatusError(SECRET, status=429, is_transient=True, retry_after_seconds=7)
 
     answered = await get(served(fail))
     assert (answered.status, answered.headers["retry-after"]) == (503, "7")
@@ -122,7 +122,7 @@ async def test_an_error_of_the_library_after_the_beginning_is_the_last_event(
         async with open_connection(served(work), http_scope(headers=headers)) as connection:
             await work.say("one")
             await wait_for_text(connection, "one")
-            work.fail(nh.ModelStatusError(SECRET, status=503, is_transient=True))
+            work.fail(nh.errors.ModelStatusError(SECRET, status=503, is_transient=True))
     told = read(connection)
     assert (connection.status, connection.is_complete, connection.error) == (200, True, None)
     assert told.names[-1] == "error"
@@ -143,9 +143,9 @@ async def test_a_client_that_leaves_between_two_turns_is_nothing_to_be_logged(
 
     async def call() -> None:
         with anyio.CancelScope(shield=True):
-            while not nh.cancel_requested():
+            while not nh.parallel.cancel_requested():
                 await checkpoint()
-            with pytest.raises(nh.TaskCancelledError) as ended:
+            with pytest.raises(nh.parallel.TaskCancelledError) as ended:
                 await stars("***")
             raised.append(ended.value)
             raise ExceptionGroup("both", [ended.value] * 2) if grouped else ended.value

@@ -121,7 +121,7 @@ async def test_an_error_while_the_client_is_away_is_told_when_it_is_back() -> No
     work = Work()
     app = served(work, resume_seconds=60.0)
     async with left_after(app, work, "one ") as before:
-        work.fail(nh.ModelTimeoutError("late"))
+        work.fail(nh.errors.ModelTimeoutError("late"))
     after = read(await get(app, headers={HEADER: before.ids[-1]}), before)
     assert (after.names[-1], after.told[-1]["status"]) == ("error", 504)
 
@@ -285,7 +285,7 @@ async def test_without_time_to_come_back_the_stream_is_gone_with_its_client() ->
 
 async def test_an_error_before_anything_has_begun_leaves_nothing_to_come_back_to() -> None:
     async def fail() -> None:
-        raise nh.ModelTimeoutError("late")
+        raise nh.errors.ModelTimeoutError("late")
 
     assert (await get(served(fail, resume_seconds=60.0))).status == 504
 

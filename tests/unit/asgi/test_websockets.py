@@ -189,7 +189,7 @@ async def test_a_conversation_that_is_asked_to_end_between_two_turns_has_not_fai
         await receive()
         await send({"type": "websocket.accept"})
         with anyio.CancelScope(shield=True):
-            while not nh.cancel_requested():
+            while not nh.parallel.cancel_requested():
                 await checkpoint()
             await stars("***")
 

@@ -168,7 +168,7 @@ def frame(record: DemoRecord, width: int) -> list[str]:
 def test_a_frame_in_a_terminal_has_one_line_per_review_a_bar_and_two_lines_of_figures(width: int) -> None:
     record, _, _ = demonstrate()
     record.meters.clear()
-    meter = nh.UsageMeter()
+    meter = nh.runtime.UsageMeter()
     meter.add("test:model", nh.Usage(requests=34, input_tokens=1_234_567, output_tokens=123_456))
     record.meters.append(meter)
     record.outcomes["fail"] = 30
@@ -225,9 +225,9 @@ def test_synchronous_functions_that_fail_are_reported() -> None:
 
 def test_a_model_that_cannot_be_reached_ends_the_demonstration() -> None:
     def unreachable(call: StepCall) -> StepResponse:
-        raise nh.ModelConnectionError("nobody answers")
+        raise nh.errors.ModelConnectionError("nobody answers")
 
-    with pytest.raises((nh.ModelConnectionError, ExceptionGroup)) as failure:
+    with pytest.raises((nh.errors.ModelConnectionError, ExceptionGroup)) as failure:
         demonstrate(unreachable)
     assert "nobody answers" in repr(failure.value)
 
@@ -301,7 +301,7 @@ def test_a_missing_tokenizer_is_nothing_to_tell_a_newcomer(
 def test_the_remark_is_about_what_the_model_can_do_whatever_its_name(
     is_small: bool, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    facts = ModelFacts(pattern="*", capabilities=nh.ModelCapabilities(is_small=is_small))
+    facts = ModelFacts(pattern="*", capabilities=nh.models.ModelCapabilities(is_small=is_small))
     monkeypatch.setattr("nighthawk_async.catalog.models.UNKNOWN_MODEL", facts)
     with ModelServer.in_thread(over_the_wire) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)

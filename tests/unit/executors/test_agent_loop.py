@@ -26,7 +26,7 @@ async def act(number: int = 0) -> int:
     return number
 
 
-def assigning(expression: str) -> nh.ToolCall:
+def assigning(expression: str) -> nh.models.ToolCall:
     return tool_call("nh_assign", target_path="number", expression=expression)
 
 
@@ -36,9 +36,9 @@ def scripted(*answers: Any, **configuration: Any) -> tuple[ScriptedModel, nh.Age
     return model, nh.AgentStepExecutor.from_model(model=model, configuration=settings)
 
 
-def results_of(request: nh.ModelRequest) -> list[nh.ToolResult]:
+def results_of(request: nh.models.ModelRequest) -> list[nh.models.ToolResult]:
     message = request.messages[-1]
-    assert isinstance(message, nh.ToolResultsMessage)
+    assert isinstance(message, nh.models.ToolResultsMessage)
     return list(message.results)
 
 
@@ -64,7 +64,7 @@ async def test_the_requests_of_a_step_share_their_system_prompt_and_tools_and_gr
     assert (first.system_prompt, first.tools) == (second.system_prompt, second.tools)
     assert second.messages[0] == first.messages[0]
     answer = second.messages[1]
-    assert isinstance(answer, nh.AssistantMessage)
+    assert isinstance(answer, nh.models.AssistantMessage)
     assert answer.text == "First I set it."
     assert [call.name for call in answer.tool_calls] == ["nh_assign"]
     assert first.tool_choice == "required"
@@ -74,12 +74,14 @@ async def test_the_requests_of_a_step_share_their_system_prompt_and_tools_and_gr
 async def test_reasoning_goes_back_to_the_model() -> None:
     events = model_response(assigning("1")).events
     response = model_response()
-    thinking = type(response)(events=(nh.ReasoningDelta(text="hm, "), nh.ReasoningDelta(text="one"), *events))
+    thinking = type(response)(
+        events=(nh.models.ReasoningDelta(text="hm, "), nh.models.ReasoningDelta(text="one"), *events)
+    )
     model, executor = scripted(thinking, model_response(DONE))
     async with nh.run(executor):
         await act()
     answer = model.requests[1].messages[1]
-    assert isinstance(answer, nh.AssistantMessage)
+    assert isinstance(answer, nh.models.AssistantMessage)
     assert answer.reasoning == "hm, one"
 
 
@@ -174,7 +176,7 @@ async def test_a_refused_native_outcome_is_told_in_a_message() -> None:
     async with nh.run(executor):
         assert await act(7) == 7
     message = model.requests[1].messages[-1]
-    assert isinstance(message, nh.UserMessage)
+    assert isinstance(message, nh.models.UserMessage)
     assert "That outcome was refused" in str(message.content[0])
 
 
@@ -208,7 +210,7 @@ async def test_a_native_error_type_is_required_and_may_be_null() -> None:
 async def test_max_turns_limits_model_requests() -> None:
     model, executor = scripted(*[model_response(assigning("1"))] * 5, max_turns=3)
     async with nh.run(executor):
-        with pytest.raises(nh.StepLimitError, match=r"after 3 model requests \(max_turns\)"):
+        with pytest.raises(nh.errors.StepLimitError, match=r"after 3 model requests \(max_turns\)"):
             await act()
     assert len(model.requests) == 3
 
@@ -220,7 +222,7 @@ async def test_max_tool_calls_limits_calls_over_all_turns_but_not_the_outcome() 
         assert await act() == 3
     _, executor = scripted(*answers, max_tool_calls=2)
     async with nh.run(executor) as run:
-        with pytest.raises(nh.StepLimitError, match=r"after 2 tool calls \(max_tool_calls\)"):
+        with pytest.raises(nh.errors.StepLimitError, match=r"after 2 tool calls \(max_tool_calls\)"):
             await act()
     assert run.usage_meter.usage.requests == 2
 
@@ -236,7 +238,7 @@ async def test_step_timeout_limits_the_seconds_of_a_step() -> None:
     async with nh.run(executor) as run:
         started = anyio.current_time()
         scope = nh.scope(implicit_references={"take_long": take_long})
-        with scope, pytest.raises(nh.StepLimitError, match="no outcome after 90 seconds"):
+        with scope, pytest.raises(nh.errors.StepLimitError, match="no outcome after 90 seconds"):
             await act()
         assert anyio.current_time() - started == pytest.approx(90)
     assert run.usage_meter.usage.requests == 1
@@ -249,14 +251,16 @@ class StreamedModel:
     """A model whose stream is an async generator function of the test."""
 
     name = "streamed:model"
-    capabilities = nh.ModelCapabilities()
+    capabilities = nh.models.ModelCapabilities()
 
     def __init__(self, *streams: Any) -> None:
         self.streams = list(streams)
         self.open_streams = 0
 
     @asynccontextmanager
-    async def stream(self, request: nh.ModelRequest) -> AsyncGenerator[AsyncIterator[nh.ModelEvent], None]:
+    async def stream(
+        self, request: nh.models.ModelRequest
+    ) -> AsyncGenerator[AsyncIterator[nh.models.ModelEvent], None]:
         self.open_streams += 1
         try:
             yield self.streams.pop(0)()
@@ -264,21 +268,21 @@ class StreamedModel:
             self.open_streams -= 1
 
 
-def completed(call: nh.ToolCall, index: int = 0) -> nh.ToolCallCompleted:
-    identified = nh.ToolCall(id=f"call_{index}", name=call.name, arguments=call.arguments)
-    return nh.ToolCallCompleted(index=index, call=identified)
+def completed(call: nh.models.ToolCall, index: int = 0) -> nh.models.ToolCallCompleted:
+    identified = nh.models.ToolCall(id=f"call_{index}", name=call.name, arguments=call.arguments)
+    return nh.models.ToolCallCompleted(index=index, call=identified)
 
 
 async def test_a_tool_call_is_dispatched_while_the_response_still_streams() -> None:
     called = anyio.Event()
 
-    async def stream() -> AsyncIterator[nh.ModelEvent]:
-        yield nh.ToolCallStarted(index=0, id="call_0", name="nh_eval")
-        yield nh.ToolCallArgumentsDelta(index=0, fragment="{")
+    async def stream() -> AsyncIterator[nh.models.ModelEvent]:
+        yield nh.models.ToolCallStarted(index=0, id="call_0", name="nh_eval")
+        yield nh.models.ToolCallArgumentsDelta(index=0, fragment="{")
         yield completed(tool_call("nh_eval", expression="called.set()"))
         await called.wait()  # the response goes on only when the call was carried out
         yield completed(tool_call("nh_outcome", kind="pass"), index=1)
-        yield nh.ResponseFinished(reason="tool_calls")
+        yield nh.models.ResponseFinished(reason="tool_calls")
 
     async with nh.run(nh.AgentStepExecutor.from_model(model=StreamedModel(stream))) as run:
         with nh.scope(implicit_references={"called": called}), anyio.fail_after(240):
@@ -296,10 +300,10 @@ async def test_a_model_error_in_the_middle_of_a_stream_arrives_bare_and_cancels_
         finally:
             ended.append("cancelled")
 
-    error = nh.ModelProviderError("overloaded", is_transient=True)
+    error = nh.errors.ModelProviderError("overloaded", is_transient=True)
 
-    async def stream() -> AsyncIterator[nh.ModelEvent]:
-        yield nh.UsageReported(usage=nh.Usage(requests=1, input_tokens=7))
+    async def stream() -> AsyncIterator[nh.models.ModelEvent]:
+        yield nh.models.UsageReported(usage=nh.Usage(requests=1, input_tokens=7))
         yield completed(tool_call("nh_eval", expression="wait_for_ever()"))
         await began.wait()
         raise error
@@ -307,7 +311,7 @@ async def test_a_model_error_in_the_middle_of_a_stream_arrives_bare_and_cancels_
     model = StreamedModel(stream)
     async with nh.run(nh.AgentStepExecutor.from_model(model=model)) as run:
         scope = nh.scope(implicit_references={"wait_for_ever": wait_for_ever})
-        with scope, pytest.raises(nh.ModelProviderError) as caught:
+        with scope, pytest.raises(nh.errors.ModelProviderError) as caught:
             await act()
     assert caught.value is error
     assert ended == ["cancelled"]
@@ -316,11 +320,11 @@ async def test_a_model_error_in_the_middle_of_a_stream_arrives_bare_and_cancels_
 
 
 async def test_the_latest_usage_report_of_a_response_counts() -> None:
-    async def stream() -> AsyncIterator[nh.ModelEvent]:
-        yield nh.UsageReported(usage=nh.Usage(requests=1, input_tokens=7))
-        yield nh.UsageReported(usage=nh.Usage(requests=1, input_tokens=7, output_tokens=3))
+    async def stream() -> AsyncIterator[nh.models.ModelEvent]:
+        yield nh.models.UsageReported(usage=nh.Usage(requests=1, input_tokens=7))
+        yield nh.models.UsageReported(usage=nh.Usage(requests=1, input_tokens=7, output_tokens=3))
         yield completed(DONE)
-        yield nh.ResponseFinished(reason="tool_calls")
+        yield nh.models.ResponseFinished(reason="tool_calls")
 
     async with nh.run(nh.AgentStepExecutor.from_model(model=StreamedModel(stream))) as run:
         await act()
@@ -328,16 +332,16 @@ async def test_the_latest_usage_report_of_a_response_counts() -> None:
 
 
 async def test_a_failing_call_that_breaks_the_contract_ends_the_response() -> None:
-    async def stream() -> AsyncIterator[nh.ModelEvent]:
+    async def stream() -> AsyncIterator[nh.models.ModelEvent]:
         yield completed(tool_call("nh_eval", expression="1"))
         await anyio.sleep_forever()
 
     class Wrong:
-        def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> Any:
+        def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> Any:
             return "yes"
 
-        def inspect_step_commit(self, commit: nh.StepCommit) -> Any:
-            return nh.Accept()
+        def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> Any:
+            return nh.oversight.Accept()
 
     model = StreamedModel(stream)
     async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
@@ -352,7 +356,7 @@ def test_the_loop_itself_needs_no_event_loop() -> None:
     async def unused(*_: Any) -> Any:
         raise AssertionError
 
-    task = nh.AgentTask(
+    task = nh.executors.AgentTask(
         step_id="module:1",
         system_prompt="system",
         user_prompt=("user",),
@@ -373,20 +377,20 @@ def test_the_loop_itself_needs_no_event_loop() -> None:
     )
     loop = AgentLoop(task)
     request = loop.next_request(("Be quick.",))
-    assert request.messages[-1] == nh.UserMessage(content=("Be quick.",))
+    assert request.messages[-1] == nh.models.UserMessage(content=("Be quick.",))
     effect = loop.feed(completed(tool_call("nh_eval", expression="1")))
     assert effect is not None
     assert effect.position == 0
     assert loop.feed(completed(DONE, index=1)) is None
-    result = nh.ToolResult(call_id="call_0", name="nh_eval", content=("1",))
+    result = nh.models.ToolResult(call_id="call_0", name="nh_eval", content=("1",))
     loop.tool_finished(0, result)
     end = loop.end_turn()
     assert isinstance(end, ProposedOutcome)
-    assert end.answer.outcome == nh.PassStepOutcome()
+    assert end.answer.outcome == nh.executors.PassStepOutcome()
     loop.refuse("not yet")
     second = loop.next_request()
     assert [item.is_error for item in results_of(second)] == [False, True]
-    with pytest.raises(nh.StepLimitError):
+    with pytest.raises(nh.errors.StepLimitError):
         loop.next_request()
 
 

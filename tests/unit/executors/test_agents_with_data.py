@@ -20,37 +20,39 @@ async def rate(text: str) -> tuple[str, int]:
 
 
 class Agent:
-    def __init__(self, run: Callable[[nh.AgentTask], Awaitable[nh.StepOutcome]]) -> None:
+    def __init__(self, run: Callable[[nh.executors.AgentTask], Awaitable[nh.executors.StepOutcome]]) -> None:
         self._run = run
 
-    async def run(self, task: nh.AgentTask) -> nh.StepOutcome:
+    async def run(self, task: nh.executors.AgentTask) -> nh.executors.StepOutcome:
         return await self._run(task)
 
 
-async def rated_by(run: Callable[[nh.AgentTask], Awaitable[nh.StepOutcome]]) -> tuple[str, int]:
+async def rated_by(
+    run: Callable[[nh.executors.AgentTask], Awaitable[nh.executors.StepOutcome]],
+) -> tuple[str, int]:
     async with nh.run(nh.AgentStepExecutor.from_agent(agent=Agent(run))):
         return await rate("fine")
 
 
 async def test_an_agent_sets_write_bindings_to_data_and_learns_what_does_not_fit() -> None:
-    async def run(task: nh.AgentTask) -> nh.StepOutcome:
+    async def run(task: nh.executors.AgentTask) -> nh.executors.StepOutcome:
         with pytest.raises(nh.ExecutionError, match=r"bindings.stars must be int.*set already: label"):
             await task.set_bindings({"label": "good", "stars": "many"})
         await task.set_bindings({"stars": 5})
-        return nh.PassStepOutcome()
+        return nh.executors.PassStepOutcome()
 
     assert await rated_by(run) == ("good", 5)
 
 
 async def test_an_agent_returns_a_value() -> None:
-    async def run(task: nh.AgentTask) -> nh.StepOutcome:
-        return nh.ReturnStepOutcome(return_value=["good", 4])
+    async def run(task: nh.executors.AgentTask) -> nh.executors.StepOutcome:
+        return nh.executors.ReturnStepOutcome(return_value=["good", 4])
 
     assert await rated_by(run) == ("good", 4)
 
 
 async def test_an_agent_that_answers_under_the_schema_gives_the_whole_answer() -> None:
-    async def run(task: nh.AgentTask) -> nh.StepOutcome:
+    async def run(task: nh.executors.AgentTask) -> nh.executors.StepOutcome:
         bindings = task.answer_schema["properties"]["bindings"]["properties"]
         assert bindings == {"label": {"type": "string"}, "stars": {"type": "integer"}}
         with pytest.raises(nh.ExecutionError, match=r"bindings.size: the block has no such variable"):
@@ -63,8 +65,8 @@ async def test_an_agent_that_answers_under_the_schema_gives_the_whole_answer() -
 
 
 async def test_a_wrong_value_to_return_fails_as_before() -> None:
-    async def run(task: nh.AgentTask) -> nh.StepOutcome:
-        return nh.ReturnStepOutcome(return_value="many")
+    async def run(task: nh.executors.AgentTask) -> nh.executors.StepOutcome:
+        return nh.executors.ReturnStepOutcome(return_value="many")
 
     with pytest.raises(nh.ExecutionError, match="the return value must be"):
         await rated_by(run)
@@ -72,7 +74,9 @@ async def test_a_wrong_value_to_return_fails_as_before() -> None:
 
 def test_an_outcome_has_a_value_or_an_expression() -> None:
     with pytest.raises(ValueError, match="not both"):
-        nh.ReturnStepOutcome(return_expression="1", return_value=1)
+        nh.executors.ReturnStepOutcome(return_expression="1", return_value=1)
     with pytest.raises(ValueError, match="raise_message"):
-        nh.RaiseStepOutcome(raise_message="m", raise_expression="error")
-    assert nh.ReturnStepOutcome(return_value=None) != nh.ReturnStepOutcome(return_expression="None")
+        nh.executors.RaiseStepOutcome(raise_message="m", raise_expression="error")
+    assert nh.executors.ReturnStepOutcome(return_value=None) != nh.executors.ReturnStepOutcome(
+        return_expression="None"
+    )

@@ -259,7 +259,7 @@ async def file_order(text: str) -> tuple[Customer, list[int], str | None]:
 GOOD = {"customer": {"name": "n"}, "counts": [1]}
 
 
-def refusal_in(request: nh.ModelRequest) -> str:
+def refusal_in(request: nh.models.ModelRequest) -> str:
     message = request.messages[-1]
     return str(message.content[-1])
 

@@ -14,8 +14,8 @@ from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response
 
 pytestmark = pytest.mark.anyio
 
-SMALL = nh.ModelCapabilities(is_small=True, default_transport="direct", tools=False)
-LARGE = nh.ModelCapabilities(default_transport="direct", tools=False)
+SMALL = nh.models.ModelCapabilities(is_small=True, default_transport="direct", tools=False)
+LARGE = nh.models.ModelCapabilities(default_transport="direct", tools=False)
 
 
 class OwnError(Exception):
@@ -136,8 +136,8 @@ async def test_an_unacceptable_answer_is_told_why_and_may_be_mended(wrong: objec
     async with nh.run(executor) as run:
         assert await review("fine") == ("bad", 1)
     said, refusal = model.requests[1].messages[1:]
-    assert isinstance(said, nh.AssistantMessage)
-    assert isinstance(refusal, nh.UserMessage)
+    assert isinstance(said, nh.models.AssistantMessage)
+    assert isinstance(refusal, nh.models.UserMessage)
     assert why in str(refusal.content[0])
     assert run.usage_meter.usage.requests == 2
 
@@ -162,7 +162,7 @@ async def test_an_answer_that_was_cut_off_is_refused_as_that_and_quoted_as_it_wa
         ):
             await review("fine")
     said, refusal = model.requests[1].messages[1:]
-    assert said == nh.AssistantMessage(text='{"bindings": {"la')
+    assert said == nh.models.AssistantMessage(text='{"bindings": {"la')
     assert "cut off at its length limit" in str(refusal)
 
 
@@ -209,7 +209,7 @@ async def locate(text: str) -> list[Tree] | list[Any]:
 
 @pytest.mark.parametrize("capabilities", [SMALL, LARGE], ids=["small", "large"])
 async def test_references_in_schemas_lead_to_definitions_at_the_root(
-    capabilities: nh.ModelCapabilities,
+    capabilities: nh.models.ModelCapabilities,
 ) -> None:
     answers: dict[str, object] = {
         "step": passing(home={"street": {"name": "Elm"}}, work={"city": "Rome"}),
@@ -217,7 +217,7 @@ async def test_references_in_schemas_lead_to_definitions_at_the_root(
         "work": {"work": {"city": "Rome"}},
     }
 
-    def respond(request: nh.ModelRequest) -> ModelResponse:
+    def respond(request: nh.models.ModelRequest) -> ModelResponse:
         assert request.response_format is not None
         return model_response(text=json.dumps(answers[request.response_format.name]))
 
@@ -254,9 +254,9 @@ async def test_a_type_without_a_schema_is_an_error_that_names_the_way_out() -> N
 
 
 async def test_a_model_error_arrives_bare_and_is_counted() -> None:
-    model = ScriptedModel([nh.ModelTimeoutError("silent")], capabilities=LARGE)
+    model = ScriptedModel([nh.errors.ModelTimeoutError("silent")], capabilities=LARGE)
     async with nh.run(nh.AgentStepExecutor.from_model(model=model)) as run:
-        with pytest.raises(nh.ModelTimeoutError, match="silent"):
+        with pytest.raises(nh.errors.ModelTimeoutError, match="silent"):
             await review("fine")
     assert run.usage_meter.usage == nh.Usage(requests=1, is_complete=False)
 
@@ -364,7 +364,7 @@ async def test_a_single_binding_is_asked_for_with_the_variables_alone() -> None:
     async with nh.run(executor):
         assert await classify("awful") == "bad"
     (message,) = model.requests[0].messages
-    assert isinstance(message, nh.UserMessage)
+    assert isinstance(message, nh.models.UserMessage)
     assert message.content == ('text: str = "awful"',)
 
 
@@ -483,7 +483,7 @@ async def test_a_small_model_sees_the_global_values_that_the_program_reads_but_n
     async with nh.run(executor):
         await judge("spam")
     (message,) = model.requests[0].messages
-    assert isinstance(message, nh.UserMessage)
+    assert isinstance(message, nh.models.UserMessage)
     assert message.content == ('text: str = "spam"\nLIMIT: int = 5',)
 
 
@@ -499,10 +499,10 @@ async def test_a_small_model_gets_media_in_their_place_and_reasoning_is_passed_o
         return label
 
     events = model_response(text='{"label": "cat"}').events
-    answer = ModelResponse(events=(nh.ReasoningDelta(text="hm"), *events))
+    answer = ModelResponse(events=(nh.models.ReasoningDelta(text="hm"), *events))
     model = ScriptedModel([answer], capabilities=SMALL)
     async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
         assert await describe(photo) == "cat"
     (message,) = model.requests[0].messages
-    assert isinstance(message, nh.UserMessage)
+    assert isinstance(message, nh.models.UserMessage)
     assert photo in message.content

@@ -44,20 +44,20 @@ class Watching:
     def __init__(self, decide: Any) -> None:
         self.decide = decide
         self.calls: list[tuple[str, Mapping[str, Any]]] = []
-        self.commits: list[nh.StepCommit] = []
+        self.commits: list[nh.oversight.StepCommit] = []
 
-    def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> Any:
+    def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> Any:
         self.calls.append((inspection.tool_name, dict(inspection.arguments)))
         return self.decide(inspection.arguments)
 
-    def inspect_step_commit(self, commit: nh.StepCommit) -> nh.Accept:
+    def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> nh.oversight.Accept:
         self.commits.append(commit)
-        return nh.Accept()
+        return nh.oversight.Accept()
 
 
-def reject_high(arguments: Mapping[str, Any]) -> nh.Accept | nh.Reject:
+def reject_high(arguments: Mapping[str, Any]) -> nh.oversight.Accept | nh.oversight.Reject:
     is_high = arguments["target_path"] == "stars" and arguments["value"] > 5
-    return nh.Reject(reason="at most five stars") if is_high else nh.Accept()
+    return nh.oversight.Reject(reason="at most five stars") if is_high else nh.oversight.Accept()
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
@@ -79,9 +79,9 @@ async def test_oversight_sees_each_value_as_an_assignment_and_may_reject_it(tran
 async def test_oversight_may_rewrite_a_value() -> None:
     _, executor = scripted("tool", answer("tool", label="good", stars=9))
 
-    def lower(arguments: Mapping[str, Any]) -> nh.Rewrite:
+    def lower(arguments: Mapping[str, Any]) -> nh.oversight.Rewrite:
         expression = {"target_path": arguments["target_path"], "expression": "min(5, 9)"}
-        return nh.Rewrite(values=expression if arguments["target_path"] == "stars" else arguments)
+        return nh.oversight.Rewrite(values=expression if arguments["target_path"] == "stars" else arguments)
 
     async with nh.run(executor), nh.scope(oversight=Watching(lower)):
         assert await rate("fine") == ("good", 5)
@@ -96,12 +96,12 @@ async def test_oversight_is_shown_a_returned_value_at_once() -> None:
 
     end = tool_call("nh_outcome", kind="return", return_value="3")
     _, executor = scripted("tool", model_response(end))
-    watching = Watching(lambda _: nh.Accept())
+    watching = Watching(lambda _: nh.oversight.Accept())
     async with nh.run(executor), nh.scope(oversight=watching):
         assert await count("a b c") == 3
     (commit,) = watching.commits
     assert commit.return_value == 3
-    assert commit.outcome == nh.ReturnStepOutcome(return_value=3)
+    assert commit.outcome == nh.executors.ReturnStepOutcome(return_value=3)
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

@@ -19,9 +19,13 @@ from ..runtime.told_nodes import root
 
 pytestmark = pytest.mark.anyio
 
-REQUEST = nh.ModelRequest(messages=(nh.UserMessage(content=("Hello",)),))
+REQUEST = nh.models.ModelRequest(messages=(nh.models.UserMessage(content=("Hello",)),))
 REPORTED = nh.Usage(requests=1, input_tokens=30, output_tokens=7)
-EVENTS = (nh.TextDelta(text="So"), nh.UsageReported(usage=REPORTED), nh.ResponseFinished(reason="stop"))
+EVENTS = (
+    nh.models.TextDelta(text="So"),
+    nh.models.UsageReported(usage=REPORTED),
+    nh.models.ResponseFinished(reason="stop"),
+)
 
 Ending = Literal["to its end", "left early", "opening fails", "breaks off", "closing fails", "is cancelled"]
 ENDINGS: tuple[Ending, ...] = (
@@ -30,7 +34,7 @@ ENDINGS: tuple[Ending, ...] = (
 )
 
 
-class Source(AbstractAsyncContextManager["Source"], AsyncIterator[nh.ModelEvent]):
+class Source(AbstractAsyncContextManager["Source"], AsyncIterator[nh.models.ModelEvent]):
     """A response of which nothing is known but its events."""
 
     def __init__(self, ending: Ending) -> None:
@@ -40,21 +44,21 @@ class Source(AbstractAsyncContextManager["Source"], AsyncIterator[nh.ModelEvent]
 
     async def __aenter__(self) -> Any:
         if self._ending == "opening fails":
-            raise nh.ModelConnectionError("no connection")
+            raise nh.errors.ModelConnectionError("no connection")
         return self
 
     async def __aexit__(self, *exc_details: object) -> None:
         self.is_closed = True
         if self._ending == "closing fails":
-            raise nh.ModelConnectionError("not closed")
+            raise nh.errors.ModelConnectionError("not closed")
 
-    async def __anext__(self) -> nh.ModelEvent:
+    async def __anext__(self) -> nh.models.ModelEvent:
         event = next(self._events, None)
         if event is None:
             raise StopAsyncIteration
-        if isinstance(event, nh.UsageReported):
+        if isinstance(event, nh.models.UsageReported):
             if self._ending == "breaks off":
-                raise nh.ModelConnectionError("broken off")
+                raise nh.errors.ModelConnectionError("broken off")
             if self._ending == "is cancelled":
                 await anyio.sleep_forever()
         return event
@@ -80,12 +84,12 @@ class Endpoint:
     """A model that answers with sources of a class."""
 
     name = "openai-chat:sourced"
-    capabilities = nh.ModelCapabilities(max_output_tokens=50, price=PRICE)
+    capabilities = nh.models.ModelCapabilities(max_output_tokens=50, price=PRICE)
 
     def __init__(self, source: type[Source], ending: Ending) -> None:
         self.source = source(ending)
 
-    def stream(self, request: nh.ModelRequest) -> Source:
+    def stream(self, request: nh.models.ModelRequest) -> Source:
         return self.source
 
 
@@ -114,7 +118,7 @@ async def what_becomes_of(
                 stream = open_stream(model, REQUEST)
                 try:
                     await read(stream, ending)
-                except nh.ModelConnectionError as raised:
+                except nh.errors.ModelConnectionError as raised:
                     error = str(raised)
     assert model.source.is_closed == (ending != "opening fails")
     if traces is not None:
@@ -189,7 +193,7 @@ async def test_the_check_of_a_resend_reaches_the_source_through_whatever_forward
         async def __aexit__(self, *exc_details: object) -> None: ...
 
     class Forwarder(Endpoint):
-        def stream(self, request: nh.ModelRequest) -> Any:
+        def stream(self, request: nh.models.ModelRequest) -> Any:
             return Forwarding()
 
     for arguments in ({}, {"budget": nh.budget(tokens=10_000)}):

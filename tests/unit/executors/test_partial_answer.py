@@ -95,9 +95,9 @@ def heard(
     listeners = Heard()
     answer = PartialAnswer(context(types, returns=returns), listeners)
     for fragment in fragments:
-        answer.feed(nh.TextDelta(text=fragment))
+        answer.feed(nh.models.TextDelta(text=fragment))
     if is_over:
-        answer.feed(nh.ResponseFinished(reason="stop"))
+        answer.feed(nh.models.ResponseFinished(reason="stop"))
     return listeners
 
 
@@ -213,24 +213,26 @@ def test_a_call_is_read_and_the_text_before_it_is_not() -> None:
     listeners = Heard()
     answer = PartialAnswer(context({"a": str}), listeners)
     arguments = '{"kind": "pass", "bindings": {"a": "yes"}}'
-    answer.feed(nh.TextDelta(text='{"bindings": {"a": "text'))
-    answer.feed(nh.ToolCallStarted(index=0, id="1", name="nh_eval"))
-    answer.feed(nh.ToolCallArgumentsDelta(index=0, fragment='{"bindings": {"a": "wrong'))
-    answer.feed(nh.ToolCallStarted(index=1, id="2", name="nh_outcome"))
-    answer.feed(nh.ToolCallArgumentsDelta(index=0, fragment='"}}'))
-    answer.feed(nh.ToolCallArgumentsDelta(index=1, fragment=arguments[:38]))
-    answer.feed(nh.ToolCallArgumentsDelta(index=1, fragment=arguments[38:]))
-    call = nh.ToolCall(id="2", name="nh_outcome", arguments=arguments)
-    answer.feed(nh.ToolCallCompleted(index=1, call=call))
+    answer.feed(nh.models.TextDelta(text='{"bindings": {"a": "text'))
+    answer.feed(nh.models.ToolCallStarted(index=0, id="1", name="nh_eval"))
+    answer.feed(nh.models.ToolCallArgumentsDelta(index=0, fragment='{"bindings": {"a": "wrong'))
+    answer.feed(nh.models.ToolCallStarted(index=1, id="2", name="nh_outcome"))
+    answer.feed(nh.models.ToolCallArgumentsDelta(index=0, fragment='"}}'))
+    answer.feed(nh.models.ToolCallArgumentsDelta(index=1, fragment=arguments[:38]))
+    answer.feed(nh.models.ToolCallArgumentsDelta(index=1, fragment=arguments[38:]))
+    call = nh.models.ToolCall(id="2", name="nh_outcome", arguments=arguments)
+    answer.feed(nh.models.ToolCallCompleted(index=1, call=call))
     assert listeners.told == [(1, {"a": "text"}), (2, {"a": "ye"}), (2, {"a": "yes"})]
 
 
 def test_a_call_that_arrives_whole_is_shown_once() -> None:
     listeners = Heard()
     answer = PartialAnswer(context({"a": str}), listeners)
-    call = nh.ToolCall(id="2", name="nh_outcome", arguments='{"kind": "pass", "bindings": {"a": "yes"}}')
-    answer.feed(nh.ToolCallStarted(index=0, id="2", name="nh_outcome"))
-    answer.feed(nh.ToolCallCompleted(index=0, call=call))
+    call = nh.models.ToolCall(
+        id="2", name="nh_outcome", arguments='{"kind": "pass", "bindings": {"a": "yes"}}'
+    )
+    answer.feed(nh.models.ToolCallStarted(index=0, id="2", name="nh_outcome"))
+    answer.feed(nh.models.ToolCallCompleted(index=0, call=call))
     assert listeners.values == [{"a": "yes"}]
 
 
@@ -240,8 +242,8 @@ def test_nothing_is_decoded_while_nobody_wants_to_know(monkeypatch: pytest.Monke
     listeners.are_wanted = False
     answer = PartialAnswer(context({"a": str}), listeners)
     for character in '{"kind": "pass", "bindings": {"a": "yes"}}':
-        answer.feed(nh.TextDelta(text=character))
-    answer.feed(nh.ResponseFinished(reason="stop"))
+        answer.feed(nh.models.TextDelta(text=character))
+    answer.feed(nh.models.ResponseFinished(reason="stop"))
     assert listeners.told == []
 
 

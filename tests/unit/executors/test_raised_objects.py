@@ -120,13 +120,15 @@ async def test_an_expression_is_inspected_before_it_is_evaluated() -> None:
     seen: list[str] = []
 
     class Watching:
-        def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> nh.Accept:
-            return nh.Accept()
+        def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> nh.oversight.Accept:
+            return nh.oversight.Accept()
 
-        def inspect_step_commit(self, commit: nh.StepCommit) -> nh.Accept | nh.Reject:
-            assert isinstance(commit.outcome, nh.RaiseStepOutcome)
+        def inspect_step_commit(
+            self, commit: nh.oversight.StepCommit
+        ) -> nh.oversight.Accept | nh.oversight.Reject:
+            assert isinstance(commit.outcome, nh.executors.RaiseStepOutcome)
             seen.append(commit.outcome.raise_expression)
-            return nh.Reject(reason="no") if "1/0" in seen[-1] else nh.Accept()
+            return nh.oversight.Reject(reason="no") if "1/0" in seen[-1] else nh.oversight.Accept()
 
     _, executor = scripted(
         model_response(raising("OwnError(1/0, '')")), model_response(raising("OwnError(1, '')"))
@@ -164,7 +166,7 @@ FAILING = tool_call("nh_eval", expression="1 / 0")
     ids=["message", "expression"],
 )
 async def test_a_raise_with_a_reason_of_its_own_ends_the_step_although_a_call_before_it_failed(
-    end: nh.ToolCall,
+    end: nh.models.ToolCall,
 ) -> None:
     model, executor = scripted(model_response(FAILING, end))
     async with nh.run(executor):
@@ -182,7 +184,7 @@ async def test_a_raise_with_a_reason_of_its_own_ends_the_step_although_a_call_be
     ],
     ids=["pass", "return", "raise without a reason"],
 )
-async def test_no_other_outcome_after_a_failed_call_is_honoured(end: nh.ToolCall) -> None:
+async def test_no_other_outcome_after_a_failed_call_is_honoured(end: nh.models.ToolCall) -> None:
     model, executor = scripted(
         model_response(FAILING, end), model_response(tool_call("nh_outcome", kind="pass"))
     )

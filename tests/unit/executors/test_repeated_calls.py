@@ -6,11 +6,11 @@ from pydantic import ValidationError
 import nighthawk_async as nh
 from nighthawk_async.executors.loop_guard import RepeatedCalls
 
-GUARD = nh.LoopGuard(warn_after=3, refuse_after=4, fail_after=6)
+GUARD = nh.executors.LoopGuard(warn_after=3, refuse_after=4, fail_after=6)
 
 
-def call(name: str = "look", arguments: str = "{}") -> nh.ToolCall:
-    return nh.ToolCall(id="", name=name, arguments=arguments)
+def call(name: str = "look", arguments: str = "{}") -> nh.models.ToolCall:
+    return nh.models.ToolCall(id="", name=name, arguments=arguments)
 
 
 class Turns:
@@ -20,14 +20,14 @@ class Turns:
         self.repeated = RepeatedCalls(guard)
         self.turn = 0
 
-    def take(self, *calls: tuple[nh.ToolCall, str]) -> list[str]:
+    def take(self, *calls: tuple[nh.models.ToolCall, str]) -> list[str]:
         self.turn += 1
         return [self._make(made, result, self.turn) for made, result in calls]
 
-    def without_turns(self, made: nh.ToolCall, result: str) -> str:
+    def without_turns(self, made: nh.models.ToolCall, result: str) -> str:
         return self._make(made, result, 0)
 
-    def _make(self, made: nh.ToolCall, result: str, turn: int) -> str:
+    def _make(self, made: nh.models.ToolCall, result: str, turn: int) -> str:
         repetition = self.repeated.begin(made, turn)
         if repetition.action != "proceed":
             return repetition.action
@@ -147,4 +147,4 @@ def test_without_turns_each_call_counts() -> None:
 )
 def test_a_guard_that_makes_no_sense_is_refused(values: dict[str, int]) -> None:
     with pytest.raises(ValidationError):
-        nh.LoopGuard(**values)  # type: ignore[arg-type]
+        nh.executors.LoopGuard(**values)  # type: ignore[arg-type]

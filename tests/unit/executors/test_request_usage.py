@@ -12,7 +12,7 @@ from nighthawk_async.types.usage import Usage
 
 pytestmark = pytest.mark.anyio
 
-TRANSPORTS: list[nh.OutcomeTransport] = ["tool", "native", "direct"]
+TRANSPORTS: list[nh.executors.OutcomeTransport] = ["tool", "native", "direct"]
 
 
 @nh.natural_function
@@ -24,7 +24,7 @@ async def answer() -> int:
     return number
 
 
-def executor_of(model: ScriptedModel, transport: nh.OutcomeTransport) -> nh.AgentStepExecutor:
+def executor_of(model: ScriptedModel, transport: nh.executors.OutcomeTransport) -> nh.AgentStepExecutor:
     configuration = nh.StepExecutorConfiguration(outcome_transport=transport)
     return nh.AgentStepExecutor.from_model(model=model, configuration=configuration)
 
@@ -34,7 +34,7 @@ def failed(error: nh.ModelError, retries: int) -> nh.ModelError:
     return error
 
 
-async def usage_of_failure(model: ScriptedModel, transport: nh.OutcomeTransport) -> Usage:
+async def usage_of_failure(model: ScriptedModel, transport: nh.executors.OutcomeTransport) -> Usage:
     async with nh.run(executor_of(model, transport)) as run:
         with pytest.raises(nh.ModelError):
             await answer()
@@ -42,13 +42,15 @@ async def usage_of_failure(model: ScriptedModel, transport: nh.OutcomeTransport)
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_a_request_that_failed_counts_its_retries(transport: nh.OutcomeTransport) -> None:
-    model = ScriptedModel([failed(nh.ModelConnectionError("gone"), 2)])
+async def test_a_request_that_failed_counts_its_retries(transport: nh.executors.OutcomeTransport) -> None:
+    model = ScriptedModel([failed(nh.errors.ModelConnectionError("gone"), 2)])
     assert await usage_of_failure(model, transport) == Usage(requests=1, retries=2, is_complete=False)
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_a_request_that_failed_late_counts_what_was_reported(transport: nh.OutcomeTransport) -> None:
+async def test_a_request_that_failed_late_counts_what_was_reported(
+    transport: nh.executors.OutcomeTransport,
+) -> None:
     usage = Usage(requests=1, input_tokens=7, retries=1, cost=Decimal("0.5"), is_complete=False)
     model = ScriptedModel([ModelResponse(events=(TextDelta(text="a"), UsageReported(usage=usage)))])
     assert await usage_of_failure(model, transport) == usage

@@ -46,20 +46,20 @@ Spaced.__annotations__["with space"] = int
 
 
 def asking(name: str) -> ScriptedModel:
-    return ScriptedModel(lambda _: nh.ModelTimeoutError("asked"), name=name)
+    return ScriptedModel(lambda _: nh.errors.ModelTimeoutError("asked"), name=name)
 
 
-async def request_of(function: Any, name: str, transport: str) -> nh.ModelRequest:
+async def request_of(function: Any, name: str, transport: str) -> nh.models.ModelRequest:
     """The request that a model of that name gets."""
     model = asking(name)
     settings = nh.StepExecutorConfiguration(outcome_transport=transport)  # type: ignore[arg-type]
     async with nh.run(nh.AgentStepExecutor.from_model(model=model, configuration=settings)):
-        with pytest.raises(nh.ModelTimeoutError):
+        with pytest.raises(nh.errors.ModelTimeoutError):
             await function()
     return model.requests[0]
 
 
-def schema_in(request: nh.ModelRequest) -> dict[str, Any]:
+def schema_in(request: nh.models.ModelRequest) -> dict[str, Any]:
     if request.response_format is not None:
         return dict(request.response_format.schema)
     return dict(request.tools[-1].parameters)
@@ -110,7 +110,7 @@ async def test_without_any_tool_the_prompt_speaks_of_none() -> None:
     model = asking("scripted:any")
     settings = nh.StepExecutorConfiguration(provided_tools=())
     async with nh.run(nh.AgentStepExecutor.from_model(model=model, configuration=settings)):
-        with pytest.raises(nh.ModelTimeoutError):
+        with pytest.raises(nh.errors.ModelTimeoutError):
             await place()
     (request,) = model.requests
     assert [tool.name for tool in request.tools] == ["nh_outcome"]
@@ -215,7 +215,7 @@ async def test_the_direct_transport_names_the_type_that_it_cannot_ask_for() -> N
     settings = nh.StepExecutorConfiguration(outcome_transport="direct")
     async with nh.run(nh.AgentStepExecutor.from_model(model=model, configuration=settings)):
         with pytest.raises(
-            nh.AnnotationError, match=r"'free' has the type dict\[str, int\].*transport='tool'"
+            nh.errors.AnnotationError, match=r"'free' has the type dict\[str, int\].*transport='tool'"
         ):
             await mixed()
     assert not model.requests
@@ -342,7 +342,9 @@ async def test_values_that_are_too_much_for_one_schema_are_given_by_expressions_
     (record,) = caplog.records
     assert "write binding 'wide' of type Wide has to be given by an expression" in record.getMessage()
     assert "cannot carry schemas with more than 24 properties" in record.getMessage()
-    with pytest.raises(nh.AnnotationError, match="'wide' has the type Wide, so the direct outcome transport"):
+    with pytest.raises(
+        nh.errors.AnnotationError, match="'wide' has the type Wide, so the direct outcome transport"
+    ):
         await request_of(widen, name, "direct")
 
 

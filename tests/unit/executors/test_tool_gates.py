@@ -27,12 +27,12 @@ class Oversight:
     def __init__(self, order: list[str]) -> None:
         self.order = order
 
-    def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> nh.Accept:
+    def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> nh.oversight.Accept:
         self.order.append(f"oversight {inspection.arguments['expression']}")
-        return nh.Accept()
+        return nh.oversight.Accept()
 
-    def inspect_step_commit(self, commit: nh.StepCommit) -> nh.Accept:
-        return nh.Accept()
+    def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> nh.oversight.Accept:
+        return nh.oversight.Accept()
 
 
 async def run_with(steps: ScriptedSteps, hooks: nh.Hooks, note: Any = None) -> int:
@@ -96,7 +96,7 @@ async def test_a_number_that_no_float_holds_is_the_models_error_and_no_hook_is_a
         asked.append(event)
         return nh.hooks.Modify(dict(event.arguments))
 
-    call = nh.ToolCall(id="1", name="nh_eval", arguments=f'{{"expression": "1", "more": {number}}}')
+    call = nh.models.ToolCall(id="1", name="nh_eval", arguments=f'{{"expression": "1", "more": {number}}}')
     steps = ScriptedSteps(call, PASS)
     assert await run_with(steps, hooks) == 0
     assert steps.envelopes[0]["error"]["kind"] == "invalid_input"
@@ -104,9 +104,9 @@ async def test_a_number_that_no_float_holds_is_the_models_error_and_no_hook_is_a
 
 
 class Accepting(Oversight):
-    def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> nh.Accept:
+    def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> nh.oversight.Accept:
         self.order.append("asked")
-        return nh.Accept()
+        return nh.oversight.Accept()
 
 
 @pytest.mark.parametrize("policy", ["hooks", "oversight"])
@@ -116,7 +116,7 @@ async def test_arguments_that_are_nested_deep_are_the_models_business(policy: st
     policies: dict[str, Any] = {"hooks": {"hooks": hooks}, "oversight": {"oversight": Accepting(asked)}}
     depth = sys.getrecursionlimit() * 3 // 5  # json takes it, and Python functions that recurse do not
     deep = f'{{"expression": "1", "more": {"[" * depth}{"]" * depth}}}'
-    steps = ScriptedSteps(nh.ToolCall(id="1", name="nh_eval", arguments=deep), PASS)
+    steps = ScriptedSteps(nh.models.ToolCall(id="1", name="nh_eval", arguments=deep), PASS)
     async with nh.run(steps.executor):
         with nh.scope(**policies[policy]):
             assert await act() == 0
@@ -131,7 +131,9 @@ async def test_a_hook_that_changes_arguments_in_place_fails_the_step_instead_of_
         event.arguments["expression"] = "5"  # type: ignore[index]
 
     hooks.on(BeforeToolCall, scribble)
-    with pytest.raises(nh.HookError, match=r"scribble failed at BeforeToolCall: TypeError: .* read-only"):
+    with pytest.raises(
+        nh.errors.HookError, match=r"scribble failed at BeforeToolCall: TypeError: .* read-only"
+    ):
         await run_with(ScriptedSteps((assigning("number", "1"), PASS)), hooks)
 
 
@@ -151,16 +153,16 @@ async def test_a_hook_that_raises_fails_the_step_with_its_name(event_type: type)
     notes, hooks = list[str](), nh.Hooks()
     hooks.on(event_type, broken_hook)
     steps = ScriptedSteps((evaluating("note('1')"), evaluating("note('2')"), PASS))
-    with pytest.raises(nh.HookError, match=f"broken_hook failed at {event_type.__name__}"):
+    with pytest.raises(nh.errors.HookError, match=f"broken_hook failed at {event_type.__name__}"):
         await run_with(steps, hooks, notes.append)
     assert notes == [] or event_type is AfterToolCall
 
 
 async def test_a_hook_may_end_the_step_before_a_call() -> None:
     notes, hooks = list[str](), nh.Hooks()
-    hooks.on(BeforeToolCall, lambda _: nh.Abort("no calls today"))
+    hooks.on(BeforeToolCall, lambda _: nh.oversight.Abort("no calls today"))
     steps = ScriptedSteps((evaluating("note('1')"), evaluating("note('2')"), PASS))
-    with pytest.raises(nh.StepAbortedError, match="no calls today"):
+    with pytest.raises(nh.errors.StepAbortedError, match="no calls today"):
         await run_with(steps, hooks, notes.append)
     assert notes == []
 
@@ -190,13 +192,13 @@ class SwallowingAgent:
         self.expressions = expressions
         self.raised: list[Exception] = []
 
-    async def run(self, task: nh.AgentTask) -> nh.StepOutcome:
+    async def run(self, task: nh.executors.AgentTask) -> nh.executors.StepOutcome:
         for expression in self.expressions:
             try:
                 await task.begin_tool_call(evaluating(expression))()
             except nh.NighthawkError as error:
                 self.raised.append(error)
-        return nh.PassStepOutcome()
+        return nh.executors.PassStepOutcome()
 
 
 async def test_once_a_gate_has_ended_the_step_no_later_call_of_any_agent_happens() -> None:
@@ -204,13 +206,13 @@ async def test_once_a_gate_has_ended_the_step_no_later_call_of_any_agent_happens
     asked: list[str] = []
 
     @hooks.on(BeforeToolCall)
-    def end(event: BeforeToolCall) -> nh.Abort:
+    def end(event: BeforeToolCall) -> nh.oversight.Abort:
         asked.append(event.arguments["expression"])
-        return nh.Abort("over")
+        return nh.oversight.Abort("over")
 
     agent = SwallowingAgent("note(1)", "note(2)")
     async with nh.run(nh.AgentStepExecutor.from_agent(agent=agent), hooks=hooks):
         await act(notes.append)
     assert notes == []
     assert asked == ["note(1)"]
-    assert [type(error) for error in agent.raised] == [nh.StepAbortedError] * 2
+    assert [type(error) for error in agent.raised] == [nh.errors.StepAbortedError] * 2

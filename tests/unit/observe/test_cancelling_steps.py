@@ -94,8 +94,11 @@ async def wait_for_steps(tree: TaskTree, number: int) -> None:
 
 
 async def cancel_a_step(
-    executor: nh.StepExecutor, call: Callable[[], Awaitable[object]] | None = None, *, number: int = 1
-) -> tuple[TaskTree, nh.TaskCancelledError]:
+    executor: nh.executors.StepExecutor,
+    call: Callable[[], Awaitable[object]] | None = None,
+    *,
+    number: int = 1,
+) -> tuple[TaskTree, nh.parallel.TaskCancelledError]:
     """Cancel a step from its tree once it waits; gives the tree, and what the caller of the function got."""
     with observe.recording() as tree:
         async with nh.run(executor), anyio.create_task_group() as task_group:
@@ -105,7 +108,7 @@ async def cancel_a_step(
                 tree.cancel(steps_of(tree)[-1].id, "enough")
 
             task_group.start_soon(cancel_when_all_wait)
-            with pytest.raises(nh.TaskCancelledError) as caught:
+            with pytest.raises(nh.parallel.TaskCancelledError) as caught:
                 await (work(anyio.sleep_forever) if call is None else call())
             error = caught.value
             await checkpoint()  # nobody but the step is cancelled
@@ -168,7 +171,7 @@ async def test_a_step_that_waits_for_its_next_attempt_is_cancelled_and_not_tried
 async def test_what_waits_for_a_place_gets_the_place_of_a_cancelled_step() -> None:
     with observe.recording() as tree:
         async with nh.run(CallbackExecutor(never_answered), max_concurrent_steps=1), nh.open_tasks() as tasks:
-            handles: list[nh.TaskHandle[str]] = []
+            handles: list[nh.parallel.TaskHandle[str]] = []
             for number in range(1, 4):
                 handles.append(tasks.start(work, checkpoint))
                 await wait_for_steps(tree, number)
@@ -181,7 +184,7 @@ async def test_what_waits_for_a_place_gets_the_place_of_a_cancelled_step() -> No
             assert [step.state for step in steps_of(tree)] == ["cancelled", "cancelled", "running"]
             tree.cancel(third.id)
             for handle in handles:
-                with pytest.raises(nh.TaskCancelledError):
+                with pytest.raises(nh.parallel.TaskCancelledError):
                     await handle
 
 

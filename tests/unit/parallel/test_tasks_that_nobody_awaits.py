@@ -125,7 +125,7 @@ async def test_a_function_in_a_thread_is_asked_to_end_and_waited_for() -> None:
 
     def work() -> str:
         begun.set()
-        while not nh.cancel_requested():
+        while not nh.parallel.cancel_requested():
             threading.Event().wait(0.001)
         return "ended by itself"
 

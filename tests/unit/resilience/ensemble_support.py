@@ -39,7 +39,7 @@ class ModelsExecutor(CallbackExecutor):
 
     def with_configuration(self, configuration: nh.StepExecutorConfiguration) -> "ModelsExecutor":
         if configuration.model in self._without_key:
-            raise nh.MissingCredentialError(f"{configuration.model} needs a key")
+            raise nh.errors.MissingCredentialError(f"{configuration.model} needs a key")
         self.made.append(configuration.model)
         return ModelsExecutor(
             self._answer, configuration=configuration, without_key=self._without_key, made=self.made

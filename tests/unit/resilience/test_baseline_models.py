@@ -73,7 +73,7 @@ class Models:
 
 
 def down(*models: str) -> dict[str, Exception]:
-    return {model: nh.ModelConnectionError(f"{model} is down", is_transient=True) for model in models}
+    return {model: nh.errors.ModelConnectionError(f"{model} is down", is_transient=True) for model in models}
 
 
 # ---- falling back
@@ -92,8 +92,8 @@ async def test_each_model_has_attempts_of_its_own_before_the_next_one_is_asked()
     ("error", "is_other_model_asked"),
     [
         (nh.ExecutionError("no outcome"), True),
-        (nh.ModelStatusError("no such model", status=404), True),
-        (nh.StepAbortedError("no"), False),
+        (nh.errors.ModelStatusError("no such model", status=404), True),
+        (nh.errors.StepAbortedError("no"), False),
         (nh.ConfigurationError("wrong"), False),
         (ValueError("a bug"), False),
     ],
@@ -130,7 +130,7 @@ async def test_a_model_that_takes_too_long_leads_to_the_next() -> None:
 async def test_the_last_error_tells_of_all_models() -> None:
     models = Models(down(OWN, SECOND, THIRD))
     async with nh.run(models.executor, resilience=SPARE):
-        with pytest.raises(nh.ModelConnectionError, match="third is down") as caught:
+        with pytest.raises(nh.errors.ModelConnectionError, match="third is down") as caught:
             await name_model()
     lines = caught.value.__notes__[0].splitlines()
     assert lines[0].startswith("3 attempts at step ")
@@ -183,10 +183,10 @@ async def test_steps_inside_an_attempt_with_another_model_begin_with_that_one() 
 @anyio_test
 async def test_a_missing_key_fails_when_the_extent_is_made() -> None:
     models = Models({}, without_key=[THIRD])
-    with pytest.raises(nh.MissingCredentialError, match=THIRD):
+    with pytest.raises(nh.errors.MissingCredentialError, match=THIRD):
         nh.run(models.executor, resilience=SPARE)
     async with nh.run(models.executor):
-        with pytest.raises(nh.MissingCredentialError, match=THIRD):
+        with pytest.raises(nh.errors.MissingCredentialError, match=THIRD):
             nh.scope(resilience=SPARE)
         assert await name_model() == OWN
     assert models.asked == [OWN]
@@ -196,7 +196,7 @@ async def test_a_missing_key_fails_when_the_extent_is_made() -> None:
 async def test_the_model_that_is_asked_anyway_is_no_spare_one() -> None:
     models = Models(down(OWN, SECOND))
     async with nh.run(models.executor, resilience=Baseline(fallback_models=[OWN, SECOND])):
-        with pytest.raises(nh.ModelConnectionError):
+        with pytest.raises(nh.errors.ModelConnectionError):
             await name_model()
     assert models.asked == [OWN, SECOND]
 
@@ -240,7 +240,7 @@ async def test_an_executor_inside_that_keeps_its_model_has_no_other() -> None:
     ],
     ids=lambda executor: type(executor).__name__,
 )
-def test_an_executor_that_keeps_its_model_is_refused(executor: nh.StepExecutor) -> None:
+def test_an_executor_that_keeps_its_model_is_refused(executor: nh.executors.StepExecutor) -> None:
     with pytest.raises(nh.ConfigurationError, match="from_configuration"):
         nh.run(executor, resilience=SPARE)
     nh.run(executor, resilience=Baseline(retries=2))
@@ -253,7 +253,7 @@ async def test_an_inner_scope_may_name_other_models_or_none() -> None:
         async with nh.scope(resilience=Baseline(fallback_models=[THIRD])):
             assert await name_model() == THIRD
         async with nh.scope(resilience=Baseline(fallback_models=())):
-            with pytest.raises(nh.ModelConnectionError):
+            with pytest.raises(nh.errors.ModelConnectionError):
                 await name_model()
     assert models.asked == [OWN, THIRD, OWN]
 
@@ -316,7 +316,7 @@ async def test_transformers_are_around_all_attempts_of_a_step(
     async with nh.run(models.executor, resilience=SPARE):
         try:
             answer = await transform(name_model)()
-        except nh.ModelConnectionError:
+        except nh.errors.ModelConnectionError:
             answer = "error"
     assert answer == (SECOND if failing == (OWN,) else "nobody" if len(asked) == 3 else "error")
     assert sorted(models.asked) == sorted(asked)
@@ -363,7 +363,7 @@ def test_a_baseline_that_makes_no_sense_is_refused(arguments: dict[str, Any]) ->
 
 
 def test_a_model_id_has_a_provider() -> None:
-    with pytest.raises(nh.UnknownModelError):
+    with pytest.raises(nh.errors.UnknownModelError):
         Baseline(fallback_models=["gpt"])
 
 

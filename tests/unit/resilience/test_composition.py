@@ -55,7 +55,7 @@ async def test_a_timeout_is_for_what_it_is_around(
         await anyio.sleep(100)
 
     begin = anyio.current_time()
-    with pytest.raises(nh.DeadlineExceededError):
+    with pytest.raises(nh.parallel.DeadlineExceededError):
         await make(sleep)()
     assert (anyio.current_time() - begin, count) == (seconds, calls)
 
@@ -117,7 +117,7 @@ async def test_a_late_function_falls_back() -> None:
 async def test_the_wait_for_a_turn_is_within_a_timeout_around_the_rate_limit() -> None:
     limited = rate_limit(give_up, per_minute=1)
     await limited()
-    with pytest.raises(nh.DeadlineExceededError):
+    with pytest.raises(nh.parallel.DeadlineExceededError):
         await timeout(limited, 5)()
     assert await timeout(limited, 100)() == "done"
 
@@ -136,7 +136,7 @@ async def test_a_timeout_inside_a_vote_is_for_each_call_and_around_it_for_all() 
     assert await vote(timeout(third_is_slow, 5), decide=max)() == "done"
     assert anyio.current_time() - begin == 5
     begun.clear()
-    with pytest.raises(nh.DeadlineExceededError):
+    with pytest.raises(nh.parallel.DeadlineExceededError):
         await timeout(vote(third_is_slow, decide=max), 5)()
 
 

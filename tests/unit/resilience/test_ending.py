@@ -60,7 +60,7 @@ class Work:
         self.calls += 1
         if self.calls == self._awaited:
             self.begun.set()
-        while not nh.cancel_requested():
+        while not nh.parallel.cancel_requested():
             await checkpoint()
         self._end()
         return "done"
@@ -153,7 +153,7 @@ async def ask_one_of_two_to_end(kind: str, limit: RateLimit, script: Script) -> 
         "other thread": partial(anyio.to_thread.run_sync, on_other_thread, limit(script.call)),
     }
     async with nh.open_tasks() as tasks:
-        handles: list[nh.TaskHandle[Any]] = []
+        handles: list[nh.parallel.TaskHandle[Any]] = []
         for waiting in (1, 2):
             handles.append(tasks.start(functions[kind]))
             await wait_for_waiting(limit, waiting)
@@ -179,7 +179,7 @@ async def test_a_task_that_was_asked_to_end_takes_its_turn_when_it_need_not_wait
 
     async def work() -> None:
         begun.set()
-        while not nh.cancel_requested():
+        while not nh.parallel.cancel_requested():
             await checkpoint()
         await limit(script.call_async)()
         await limit(script.call_async)()
@@ -212,7 +212,7 @@ async def test_calls_that_wait_for_a_thread_do_not_begin_when_the_task_is_asked_
 
     async def work() -> object:
         begun.set()
-        while is_asked_before and not nh.cancel_requested():
+        while is_asked_before and not nh.parallel.cancel_requested():
             await checkpoint()
         return await anyio.to_thread.run_sync(make[name](call))
 
@@ -238,7 +238,7 @@ async def test_what_ends_the_attempts_comes_from_the_last_error() -> None:
     async def watched() -> None:
         try:
             await retrying(work.do)()
-        except nh.TaskCancelledError as error:
+        except nh.parallel.TaskCancelledError as error:
             ended.append(error.__cause__)
 
     await asked_to_end(watched, work.begun)
@@ -266,7 +266,7 @@ async def test_the_end_of_another_task_is_an_error_like_any_other() -> None:
             handle.cancel()
             return await handle
 
-    assert await retrying(await_cancelled_task, on=nh.TaskCancelledError, wait=0)() == "done"
+    assert await retrying(await_cancelled_task, on=nh.parallel.TaskCancelledError, wait=0)() == "done"
 
 
 # Out of time, in a thread.
@@ -280,7 +280,7 @@ def late_calls(make: Make, script: Script) -> None:
 @pytest.mark.parametrize("name", CALLING_AGAIN)
 def test_a_function_is_not_called_again_after_the_deadline_of_its_thread(name: str) -> None:
     script = Script(nh.ExecutionError("failed"))
-    with pytest.raises(nh.DeadlineExceededError):
+    with pytest.raises(nh.parallel.DeadlineExceededError):
         late_calls(CALLING_AGAIN[name], script)
     assert script.calls == 1
 
@@ -289,7 +289,7 @@ def test_a_function_is_not_called_again_after_the_deadline_of_its_thread(name: s
 @pytest.mark.parametrize("name", CALLING_AGAIN)
 async def test_a_function_is_not_called_again_after_the_deadline_of_its_worker_thread(name: str) -> None:
     script = Script(nh.ExecutionError("failed"))
-    with pytest.raises(nh.DeadlineExceededError):
+    with pytest.raises(nh.parallel.DeadlineExceededError):
         await anyio.to_thread.run_sync(late_calls, CALLING_AGAIN[name], script)
     assert script.calls == 1
 
@@ -297,7 +297,7 @@ async def test_a_function_is_not_called_again_after_the_deadline_of_its_worker_t
 @anyio_test
 async def test_another_function_is_not_called_after_the_deadline_of_its_worker_thread() -> None:
     script, other = Script(nh.ExecutionError("failed")), Script("other")
-    with pytest.raises(nh.DeadlineExceededError):
+    with pytest.raises(nh.parallel.DeadlineExceededError):
         await anyio.to_thread.run_sync(late_calls, fallback(to=other.call), script)
     assert (script.calls, other.calls) == (1, 0)
 
@@ -312,7 +312,7 @@ async def test_a_loop_of_attempts_ends_with_the_deadline_of_its_worker_thread() 
                 with attempt:
                     script.call()
 
-    with pytest.raises(nh.DeadlineExceededError):
+    with pytest.raises(nh.parallel.DeadlineExceededError):
         await anyio.to_thread.run_sync(loop)
     assert script.calls == 1
 
@@ -320,7 +320,7 @@ async def test_a_loop_of_attempts_ends_with_the_deadline_of_its_worker_thread() 
 @anyio_test
 async def test_a_circuit_does_not_count_what_fails_after_the_deadline_of_its_worker_thread() -> None:
     breaker = circuit_breaker(fail_threshold=1)
-    with pytest.raises(nh.DeadlineExceededError):
+    with pytest.raises(nh.parallel.DeadlineExceededError):
         await anyio.to_thread.run_sync(late_calls, breaker, Script(OSError("late")))
     assert (breaker.state, breaker.statistics().failed) == ("closed", 0)
 
@@ -333,7 +333,9 @@ async def test_a_deadline_inside_the_attempts_is_over_with_each() -> None:
         with nh.deadline(0 if script.calls == 0 else 60):
             return script.call()
 
-    assert await anyio.to_thread.run_sync(retrying(late, on=nh.DeadlineExceededError, wait=0)) == "done"
+    assert (
+        await anyio.to_thread.run_sync(retrying(late, on=nh.parallel.DeadlineExceededError, wait=0)) == "done"
+    )
 
 
 # Out of time, on an event loop that a call blocked, so that nothing was cancelled yet.
@@ -368,7 +370,7 @@ async def call_until_late(make: Make, script: LateScript, *, is_async: bool) -> 
             else:
                 make(script.call)()
 
-    with pytest.raises(nh.DeadlineExceededError):
+    with pytest.raises(nh.parallel.DeadlineExceededError):
         await call()
 
 
@@ -424,5 +426,5 @@ async def test_a_deadline_inside_the_attempts_on_the_event_loop_is_over_with_eac
                 await late.call_async()
         return "done"
 
-    assert await retrying(breaker(work), on=nh.DeadlineExceededError, wait=0)() == "done"
+    assert await retrying(breaker(work), on=nh.parallel.DeadlineExceededError, wait=0)() == "done"
     assert breaker.statistics().failed == 1

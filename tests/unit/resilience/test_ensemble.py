@@ -233,7 +233,7 @@ async def test_a_missing_key_fails_before_any_model_is_asked() -> None:
         calls.append("called")
 
     async with nh.run(executor):
-        with pytest.raises(nh.MissingCredentialError, match="test:b needs a key"):
+        with pytest.raises(nh.errors.MissingCredentialError, match="test:b needs a key"):
             await ensemble(call, MODELS, allow_fail=2)()
     assert calls == []
 
@@ -307,7 +307,7 @@ async def test_attempts_inside_are_for_each_run_and_outside_for_all_of_them() ->
 async def test_a_timeout_inside_makes_a_slow_model_fail() -> None:
     async with nh.run(ModelsExecutor(after(a=1, b=9))):
         assert await ensemble(timeout(stars, 5), MODELS, allow_fail=1)("Good") == "test:a"
-        with pytest.raises(nh.DeadlineExceededError):
+        with pytest.raises(nh.parallel.DeadlineExceededError):
             await timeout(ensemble(stars, MODELS), 5)("Good")
 
 
@@ -345,7 +345,7 @@ def test_arguments_that_make_no_sense_are_refused_at_once(arguments: dict[str, A
 
 
 def test_a_malformed_model_id_is_refused_at_once() -> None:
-    with pytest.raises(nh.UnknownModelError, match="not of the form"):
+    with pytest.raises(nh.errors.UnknownModelError, match="not of the form"):
         ensemble(models={"gpt": 1})
 
 

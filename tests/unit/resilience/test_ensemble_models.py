@@ -90,7 +90,7 @@ async def test_a_missing_key_fails_before_anything_is_sent(
 ) -> None:
     monkeypatch.delenv("ANTHROPIC_BASE_URL")
     async with nh.run(executor(CHAT)):
-        with pytest.raises(nh.MissingCredentialError, match="anthropic:three needs an API key"):
+        with pytest.raises(nh.errors.MissingCredentialError, match="anthropic:three needs an API key"):
             await ensemble(stars, {CHAT: 2, ANTHROPIC: 1}, allow_fail=2)("Good")
     assert server.requests == []
 

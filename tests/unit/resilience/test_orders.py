@@ -217,7 +217,7 @@ async def test_a_cancellation_goes_through_every_order_and_leads_to_no_other_cal
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_timeout_ends_what_is_in_it_and_is_a_failure_to_what_is_around_it(kind: str) -> None:
     stage = Stage(kind)
-    failure = [nh.DeadlineExceededError(0)]
+    failure = [nh.parallel.DeadlineExceededError(0)]
     async with nh.run(stage.executor):
         for order in orders_with("timeout"):
             stage.actor, limited = Sleeper(), Script(None)

@@ -333,7 +333,7 @@ def test_threads_and_event_loops_share_a_limit() -> None:
     thread.start()
     thread.join()
     assert called == ["async", "async", "sync"]
-    with pytest.raises(nh.DeadlineExceededError), nh.deadline(0.01):
+    with pytest.raises(nh.parallel.DeadlineExceededError), nh.deadline(0.01):
         limit(call)()
     assert len(called) == 3
 

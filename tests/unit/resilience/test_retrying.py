@@ -105,11 +105,11 @@ def test_a_synchronous_natural_function_is_carried_out_again() -> None:
     ("error", "is_retried"),
     [
         (failed(), True),
-        (nh.StepLimitError("too many turns"), True),
-        (nh.ModelConnectionError("broken", is_transient=True), True),
-        (nh.ModelStatusError("busy", status=503, is_transient=True), True),
-        (nh.ModelStatusError("forbidden", status=403), False),
-        (nh.MissingCredentialError("no key"), False),
+        (nh.errors.StepLimitError("too many turns"), True),
+        (nh.errors.ModelConnectionError("broken", is_transient=True), True),
+        (nh.errors.ModelStatusError("busy", status=503, is_transient=True), True),
+        (nh.errors.ModelStatusError("forbidden", status=403), False),
+        (nh.errors.MissingCredentialError("no key"), False),
         (nh.NighthawkError("no run"), False),
         (ValueError("a raise outcome"), False),
         (TimeoutError(), False),
@@ -156,7 +156,7 @@ def test_by_default_it_tries_again_after_failed_steps_and_model_errors_that_pass
         (Exception, ExceptionGroup("", [KeyError(), HumanError()]), False),
         (Exception, caused(KeyError(), StepAbortedError("stop")), False),
         (nh.NighthawkError, HookError("no", hook="h"), False),
-        (TimeoutError, nh.DeadlineExceededError(1), True),
+        (TimeoutError, nh.parallel.DeadlineExceededError(1), True),
         (CircuitOpenError, CircuitOpenError("c", retry_in=None), True),
     ],
 )
@@ -284,8 +284,8 @@ def test_waits_that_make_no_sense_are_refused(arguments: dict[str, float]) -> No
 
 
 def test_a_wait_that_the_other_side_asks_for_is_the_least() -> None:
-    def busy(seconds: float | None) -> nh.ModelStatusError:
-        return nh.ModelStatusError("busy", status=429, is_transient=True, retry_after_seconds=seconds)
+    def busy(seconds: float | None) -> nh.errors.ModelStatusError:
+        return nh.errors.ModelStatusError("busy", status=429, is_transient=True, retry_after_seconds=seconds)
 
     asked: list[Exception] = [
         busy(7),
@@ -300,9 +300,9 @@ def test_a_wait_that_the_other_side_asks_for_is_the_least() -> None:
 
 
 def test_nobody_waits_for_hours_because_a_provider_asks_to() -> None:
-    tomorrow = nh.ModelStatusError("quota", status=429, is_transient=True, retry_after_seconds=86_400)
+    tomorrow = nh.errors.ModelStatusError("quota", status=429, is_transient=True, retry_after_seconds=86_400)
     script = Script(tomorrow, "done")
-    with pytest.raises(nh.ModelStatusError):
+    with pytest.raises(nh.errors.ModelStatusError):
         retrying(script.call)()
     assert retrying(max_retry_after=100_000, wait=0).policy.wait_after(tomorrow, 1) == 86_400
 
@@ -402,7 +402,7 @@ async def test_what_a_thread_gets_when_its_wait_on_the_loop_is_cancelled_is_not_
 
 def test_a_deadline_in_a_thread_ends_the_wait() -> None:
     script = Script(failed())
-    with pytest.raises(nh.DeadlineExceededError), nh.deadline(0.02):
+    with pytest.raises(nh.parallel.DeadlineExceededError), nh.deadline(0.02):
         retrying(script.call, wait=1_000)()
     assert script.calls == 1
 
@@ -413,7 +413,7 @@ async def test_a_deadline_ends_the_wait_of_a_synchronous_function_that_blocks_it
     function = retrying(script.call, wait=1_000)
     with (
         pytest.warns(RuntimeWarning, match="blocks it"),
-        pytest.raises(nh.DeadlineExceededError),
+        pytest.raises(nh.parallel.DeadlineExceededError),
         nh.deadline(0.02),
     ):
         function()

@@ -40,7 +40,7 @@ async def test_each_call_has_its_own_time() -> None:
     for function in (timeout(sleeper.method.__wrapped__.__get__(sleeper), 5), sleeper.method, Sleeper.static):  # type: ignore[attr-defined]
         assert [await function(4), await function(4)] == ["awake"] * 2
         begin = anyio.current_time()
-        with pytest.raises(nh.DeadlineExceededError):
+        with pytest.raises(nh.parallel.DeadlineExceededError):
             await function(10)
         assert anyio.current_time() - begin == 5
     assert await sleeper.on_class(4) == "Sleeper"
@@ -50,11 +50,13 @@ async def test_each_call_has_its_own_time() -> None:
 @pytest.mark.virtual_time
 async def test_a_block_has_a_time_limit() -> None:
     limit = timeout(5, name="the search")
-    with pytest.raises(nh.DeadlineExceededError, match="the search exceeded its deadline of 5 seconds"):
+    with pytest.raises(
+        nh.parallel.DeadlineExceededError, match="the search exceeded its deadline of 5 seconds"
+    ):
         async with limit:
             await anyio.sleep(10)
     assert limit.remaining_seconds == 0
-    with pytest.raises(nh.DeadlineExceededError), timeout(5):
+    with pytest.raises(nh.parallel.DeadlineExceededError), timeout(5):
         await anyio.sleep(10)
 
 
@@ -64,19 +66,19 @@ async def test_a_synchronous_function_ends_what_it_does_on_the_loop_in_time() ->
     def work() -> None:
         anyio.from_thread.run(parallel.under_thread_deadlines(anyio.sleep_forever))
 
-    with pytest.raises(nh.DeadlineExceededError, match="work exceeded"):
+    with pytest.raises(nh.parallel.DeadlineExceededError, match="work exceeded"):
         await anyio.to_thread.run_sync(work)
 
 
 def test_a_synchronous_function_that_ends_late_is_late() -> None:
-    with pytest.raises(nh.DeadlineExceededError):
+    with pytest.raises(nh.parallel.DeadlineExceededError):
         timeout(time.sleep, 0.001)(0.01)
 
 
 def test_the_error_names_the_function_unless_there_is_a_name() -> None:
-    with pytest.raises(nh.DeadlineExceededError, match="sleep exceeded"):
+    with pytest.raises(nh.parallel.DeadlineExceededError, match="sleep exceeded"):
         timeout(time.sleep, 0)(0)
-    with pytest.raises(nh.DeadlineExceededError, match="the nap exceeded"):
+    with pytest.raises(nh.parallel.DeadlineExceededError, match="the nap exceeded"):
         timeout(time.sleep, 0, name="the nap")(0)
 
 

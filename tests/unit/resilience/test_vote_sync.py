@@ -115,9 +115,9 @@ def test_more_calls_than_threads_and_votes_in_votes_come_to_an_end() -> None:
 
 
 def test_a_deadline_of_the_thread_reaches_the_calls() -> None:
-    with pytest.raises(nh.DeadlineExceededError):
+    with pytest.raises(nh.parallel.DeadlineExceededError):
         timeout(vote(sleep_in_thread), 0.01)()
-    with nh.run(scripted()), pytest.raises(nh.DeadlineExceededError):
+    with nh.run(scripted()), pytest.raises(nh.parallel.DeadlineExceededError):
         timeout(vote(sleep_in_thread), 0.01)()
 
 

@@ -10,7 +10,8 @@ from itertools import combinations, permutations
 from math import prod
 from typing import Any
 
-from nighthawk_async import DeadlineExceededError, ExecutionError
+from nighthawk_async.errors import ExecutionError
+from nighthawk_async.parallel import DeadlineExceededError
 from nighthawk_async.resilience import (
     Answer,
     CircuitOpenError,

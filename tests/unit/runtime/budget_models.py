@@ -10,7 +10,7 @@ from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 __all__ = ["DONE", "PRICE", "StagedModel", "act", "executor_of", "known_model", "set_number", "used"]
 
 DONE = tool_call("nh_outcome", kind="pass")
-PRICE = nh.ModelPrice(input=Decimal(1), output=Decimal(5))
+PRICE = nh.models.ModelPrice(input=Decimal(1), output=Decimal(5))
 
 
 @nh.natural_function
@@ -34,15 +34,15 @@ def used(input_tokens: int = 100, output_tokens: int = 20) -> nh.Usage:
 
 
 def known_model(
-    *answers: object, price: nh.ModelPrice | None = PRICE, **capabilities: object
+    *answers: object, price: nh.models.ModelPrice | None = PRICE, **capabilities: object
 ) -> ScriptedModel:
     """A model whose price and longest response are known; without answers it ends every step at once."""
-    known = nh.ModelCapabilities(**{"max_output_tokens": 50, "price": price, **capabilities})  # type: ignore[arg-type]
+    known = nh.models.ModelCapabilities(**{"max_output_tokens": 50, "price": price, **capabilities})  # type: ignore[arg-type]
     given = list(answers) or (lambda request: model_response(DONE, usage=used()))
     return ScriptedModel(given, capabilities=known)  # type: ignore[arg-type]
 
 
-def executor_of(model: nh.Model, **configuration: object) -> nh.AgentStepExecutor:
+def executor_of(model: nh.models.Model, **configuration: object) -> nh.AgentStepExecutor:
     settings = nh.StepExecutorConfiguration(**configuration)  # type: ignore[arg-type]
     return nh.AgentStepExecutor.from_model(model=model, configuration=settings)
 
@@ -56,7 +56,7 @@ class StagedModel:
     """
 
     name = "staged:model"
-    capabilities = nh.ModelCapabilities(max_output_tokens=50, price=PRICE)
+    capabilities = nh.models.ModelCapabilities(max_output_tokens=50, price=PRICE)
 
     def __init__(
         self,
@@ -70,13 +70,15 @@ class StagedModel:
         self._text = text
 
     @asynccontextmanager
-    async def stream(self, request: nh.ModelRequest) -> AsyncGenerator[AsyncIterator[nh.ModelEvent], None]:
+    async def stream(
+        self, request: nh.models.ModelRequest
+    ) -> AsyncGenerator[AsyncIterator[nh.models.ModelEvent], None]:
         if self._before is not None:
             await self._before()
         yield self._events()
 
-    async def _events(self) -> AsyncGenerator[nh.ModelEvent, None]:
-        yield nh.TextDelta(text=self._text)
+    async def _events(self) -> AsyncGenerator[nh.models.ModelEvent, None]:
+        yield nh.models.TextDelta(text=self._text)
         if self._after is not None:
             await self._after()
         for event in model_response(DONE, usage=used()).events:

@@ -10,7 +10,7 @@ import nighthawk_async as nh
 from nighthawk_async.policies.shared_objects.report import ConcurrentMutationError
 from nighthawk_async.runtime.run import Run
 
-Play: TypeAlias = Callable[[nh.StepActor], Awaitable[object]]
+Play: TypeAlias = Callable[[nh.runtime.StepActor], Awaitable[object]]
 
 
 class PlayingExecutor:
@@ -23,24 +23,24 @@ class PlayingExecutor:
         step_context: nh.StepContext,
         binding_names: list[str],
         allowed_step_kinds: tuple[str, ...],
-    ) -> tuple[nh.StepOutcome, dict[str, object]]:
+    ) -> tuple[nh.executors.StepOutcome, dict[str, object]]:
         """Play, then commit what was bound."""
         play: Any = step_context.step_locals["play"]
         await play(nh.get_current_step_actor())
-        return nh.PassStepOutcome(), step_context.changed_bindings()
+        return nh.executors.PassStepOutcome(), step_context.changed_bindings()
 
 
-async def evaluate(actor: nh.StepActor, expression: str) -> object:
+async def evaluate(actor: nh.runtime.StepActor, expression: str) -> object:
     """What `nh_eval` does."""
     return await actor.settle(actor.post_evaluate(expression))
 
 
-async def assign(actor: nh.StepActor, target: str, expression: str) -> object:
+async def assign(actor: nh.runtime.StepActor, target: str, expression: str) -> object:
     """What `nh_assign` does."""
     return await actor.settle(actor.post_assign(target, expression))
 
 
-async def execute(actor: nh.StepActor, statements: str) -> object:
+async def execute(actor: nh.runtime.StepActor, statements: str) -> object:
     """What `nh_exec` does."""
     return await actor.settle(actor.post_execute(statements))
 
@@ -73,7 +73,7 @@ async def holding(item: object) -> AsyncGenerator[None]:
     """A step in flight has an object bound."""
     is_held, release = anyio.Event(), anyio.Event()
 
-    async def wait(_: nh.StepActor) -> None:
+    async def wait(_: nh.runtime.StepActor) -> None:
         is_held.set()
         await release.wait()
 
@@ -93,7 +93,7 @@ async def refusal_of(expression: str, thing: object, other: object = None) -> Co
     """What a step is told that evaluates an expression."""
     errors: list[ConcurrentMutationError | None] = []
 
-    async def play(actor: nh.StepActor) -> None:
+    async def play(actor: nh.runtime.StepActor) -> None:
         errors.append(await refused(evaluate(actor, expression)))
 
     await step(thing, play, other)

@@ -7,7 +7,7 @@ from nighthawk_async import hooks as nhh
 from nighthawk_async.testing import ScriptedExecutor, pass_response
 
 REF = nh.ExecutionRef(run_id="run", scope_id="scope", step_id="module:7")
-REQUEST = nh.ModelRequest(messages=())
+REQUEST = nh.models.ModelRequest(messages=())
 
 EVENTS: tuple[Any, ...] = (
     nhh.RunStarted(execution_ref=REF),
@@ -15,13 +15,13 @@ EVENTS: tuple[Any, ...] = (
     nhh.ScopeStarted(execution_ref=REF),
     nhh.ScopeFinished(execution_ref=REF, usage=nh.Usage()),
     nhh.StepStarted(execution_ref=REF, program="Do it."),
-    nhh.StepFinished(execution_ref=REF, usage=nh.Usage(), outcome=nh.PassStepOutcome()),
+    nhh.StepFinished(execution_ref=REF, usage=nh.Usage(), outcome=nh.executors.PassStepOutcome()),
     nhh.BeforeModelRequest(execution_ref=REF, model_name="provider:name", request=REQUEST),
     nhh.AfterModelRequest(execution_ref=REF, model_name="provider:name", usage=None),
     nhh.BeforeToolCall(execution_ref=REF, tool_name="send", call_id="1", arguments={"to": "a"}),
     nhh.AfterToolCall(execution_ref=REF, tool_name="send", call_id="1", content=("sent",), is_error=False),
     nhh.PartialValues(execution_ref=REF, values={"x": 1}),
-    nhh.BeforeCommit(execution_ref=REF, outcome=nh.PassStepOutcome(), bindings={"x": 1}),
+    nhh.BeforeCommit(execution_ref=REF, outcome=nh.executors.PassStepOutcome(), bindings={"x": 1}),
     nhh.BudgetThreshold(execution_ref=REF, budget="b", resource="tokens", fraction=0.8, spent=80, limit=100),
     nhh.Retry(execution_ref=REF, name="f", attempt=1, error=ValueError("no"), wait_seconds=1.0),
     nhh.StepSuspended(execution_ref=REF),

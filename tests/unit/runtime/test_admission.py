@@ -103,7 +103,7 @@ async def test_without_a_limit_every_step_begins() -> None:
 async def test_who_is_cancelled_while_waiting_gives_its_place_to_the_next() -> None:
     slow = Slow()
     async with nh.run(slow.executor, max_concurrent_steps=1) as run, nh.open_tasks(at_end="wait") as tasks:
-        handles: list[nh.TaskHandle[None]] = []
+        handles: list[nh.parallel.TaskHandle[None]] = []
         for number in range(4):
             handles.append(tasks.start(work, number))
             await anyio.wait_all_tasks_blocked()

@@ -70,7 +70,7 @@ def upper(call: StepCall) -> StepResponse:
 def evaluating(expressions: dict[str, str]) -> nh.AgentStepExecutor:
     """An executor that returns, for a program that contains a word, the value of an expression."""
 
-    def answer(request: nh.ModelRequest) -> Any:
+    def answer(request: nh.models.ModelRequest) -> Any:
         prompt = str(request.messages[0])
         program = prompt[: prompt.index("NH:LOCALS")]
         expression = next(expression for word, expression in expressions.items() if word in program)
@@ -233,9 +233,9 @@ def test_leaving_the_run_does_not_wait_for_a_nested_call_that_would_start_anothe
     class Executor:
         async def run_step_async(
             self, *, step_context: nh.StepContext, **_: Any
-        ) -> tuple[nh.StepOutcome, dict[str, object]]:
+        ) -> tuple[nh.executors.StepOutcome, dict[str, object]]:
             step_context.step_locals["value"] = nested_call()
-            return nh.ReturnStepOutcome(return_expression="value"), {}
+            return nh.executors.ReturnStepOutcome(return_expression="value"), {}
 
     end = RunState.end
     monkeypatch.setattr(RunState, "end", lambda state: (end(state), leaving.set()))
@@ -396,14 +396,14 @@ class FromThread:
     def __init__(self, executor: nh.AgentStepExecutor) -> None:
         self.executor = executor
 
-    def run_step(self, **arguments: Any) -> tuple[nh.StepOutcome, dict[str, object]]:
+    def run_step(self, **arguments: Any) -> tuple[nh.executors.StepOutcome, dict[str, object]]:
         return self.executor.run_step(**arguments)
 
 
 class FromLoop(FromThread):
     """Does so on the loop of the step, where it would wait for itself."""
 
-    async def run_step_async(self, **arguments: Any) -> tuple[nh.StepOutcome, dict[str, object]]:
+    async def run_step_async(self, **arguments: Any) -> tuple[nh.executors.StepOutcome, dict[str, object]]:
         return self.executor.run_step(**arguments)
 
 

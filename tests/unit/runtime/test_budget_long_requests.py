@@ -11,17 +11,17 @@ from .budget_models import DONE, act, executor_of, known_model, used
 
 pytestmark = pytest.mark.anyio
 
-USUAL = nh.ModelPrice(input=Decimal(1), output=Decimal(5))
-LONG = nh.ModelPrice(input=Decimal(2), output=Decimal(10))
+USUAL = nh.models.ModelPrice(input=Decimal(1), output=Decimal(5))
+LONG = nh.models.ModelPrice(input=Decimal(2), output=Decimal(10))
 
 
-def rising(tokens: int) -> nh.ModelPrice:
-    return nh.ModelPrice(
+def rising(tokens: int) -> nh.models.ModelPrice:
+    return nh.models.ModelPrice(
         input=USUAL.input, output=USUAL.output, long_request=LONG, long_request_tokens=tokens
     )
 
 
-async def reserved_cost(price: nh.ModelPrice) -> Decimal:
+async def reserved_cost(price: nh.models.ModelPrice) -> Decimal:
     async with nh.run(executor_of(known_model(price=price)), budget=nh.budget(cost=0)):
         with pytest.raises(nh.BudgetExceededError) as caught:
             await act()
@@ -48,9 +48,11 @@ async def test_a_request_is_charged_by_its_own_length(by_budget: bool) -> None:
 
 
 def test_a_price_of_long_requests_is_checked_like_others() -> None:
-    bad = nh.ModelPrice(input=Decimal(-1), output=Decimal(1))
+    bad = nh.models.ModelPrice(input=Decimal(-1), output=Decimal(1))
     prices = {
-        "a:b": nh.ModelPrice(input=USUAL.input, output=USUAL.output, long_request=bad, long_request_tokens=5)
+        "a:b": nh.models.ModelPrice(
+            input=USUAL.input, output=USUAL.output, long_request=bad, long_request_tokens=5
+        )
     }
     with pytest.raises(nh.NighthawkError, match="price of a:b"):
         nh.budget(cost=1, prices=prices)

@@ -23,7 +23,9 @@ pytestmark = pytest.mark.anyio
 ROOM = 1_000_000
 
 
-async def refused_amount(model: nh.Model, settings: dict[str, Any] | None = None, **limits: Any) -> Any:
+async def refused_amount(
+    model: nh.models.Model, settings: dict[str, Any] | None = None, **limits: Any
+) -> Any:
     """How much a request asks for, as the refusal of a budget that is far too small tells."""
     executor = executor_of(model, model_settings=settings or {})
     budget = nh.budget(**limits)
@@ -64,7 +66,7 @@ async def test_what_a_model_sends_by_itself_says_how_long_its_response_may_be() 
         def settings_of(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
             return {"max_tokens": 256, **settings}
 
-    capabilities = nh.ModelCapabilities(price=PRICE)
+    capabilities = nh.models.ModelCapabilities(price=PRICE)
     by_itself = await refused_amount(Local([], capabilities=capabilities), tokens=1)
     told = await refused_amount(Local([], capabilities=capabilities), {"max_tokens": 100}, tokens=1)
     assert by_itself == told + 156
@@ -153,16 +155,16 @@ async def test_what_nobody_knows_the_price_of_in_the_end_costs_what_was_set_asid
     budget = nh.budget(cost=1, prices=price_of_long_responses)
     async with nh.run(executor_of(known_model(price=None)), budget=budget):
         await act()
-    assert (budget.cost, budget.reserved) == (Decimal("0.25"), nh.BudgetAmounts())
+    assert (budget.cost, budget.reserved) == (Decimal("0.25"), nh.policies.BudgetAmounts())
 
 
 async def test_cost_is_reserved_at_the_dearest_price_of_a_token() -> None:
-    plain = nh.ModelPrice(input=Decimal(2), output=Decimal(10), cache_read=Decimal(1))
-    writing = nh.ModelPrice(input=Decimal(2), output=Decimal(10), cache_write=Decimal(3))
+    plain = nh.models.ModelPrice(input=Decimal(2), output=Decimal(10), cache_read=Decimal(1))
+    writing = nh.models.ModelPrice(input=Decimal(2), output=Decimal(10), cache_write=Decimal(3))
     tokens = await refused_amount(known_model(price=plain), tokens=1)
     cost = await refused_amount(known_model(price=plain), cost=0)
     assert cost == Decimal(2 * (tokens - 50) + 10 * 50) / 1_000_000
-    reading = nh.ModelPrice(input=Decimal(2), output=Decimal(10), cache_read=Decimal(3))
+    reading = nh.models.ModelPrice(input=Decimal(2), output=Decimal(10), cache_read=Decimal(3))
     assert await refused_amount(known_model(price=reading), cost=0) > cost
     assert await refused_amount(known_model(price=writing), cost=0) == cost + Decimal(tokens - 50) / 1_000_000
 
@@ -176,7 +178,7 @@ async def test_a_model_without_a_price_is_refused_under_a_budget_of_cost() -> No
 
 
 async def test_the_user_says_what_a_model_costs() -> None:
-    prices = {"scripted:model": nh.ModelPrice(input=Decimal(10), output=Decimal(0))}
+    prices = {"scripted:model": nh.models.ModelPrice(input=Decimal(10), output=Decimal(0))}
     outer = nh.budget(cost=100, prices=prices)
     middle = nh.budget(cost=100)
     inner = nh.budget(cost=100, prices=lambda name, usage: Decimal(7) if name == "scripted:model" else None)
@@ -187,7 +189,9 @@ async def test_the_user_says_what_a_model_costs() -> None:
 
 
 async def test_the_users_price_goes_before_the_one_that_is_known() -> None:
-    free = nh.budget(cost=0, prices={"scripted:model": nh.ModelPrice(input=Decimal(0), output=Decimal(0))})
+    free = nh.budget(
+        cost=0, prices={"scripted:model": nh.models.ModelPrice(input=Decimal(0), output=Decimal(0))}
+    )
     async with nh.run(executor_of(known_model()), budget=free):
         await act()
     assert free.cost == 0
@@ -210,7 +214,7 @@ async def test_a_price_that_fails_after_the_request_leaves_nothing_reserved() ->
     async with nh.run(executor_of(known_model()), budget=budget):
         with pytest.raises(ValueError, match="no price"):
             await act()
-    assert budget.reserved == nh.BudgetAmounts()
+    assert budget.reserved == nh.policies.BudgetAmounts()
     assert budget.cost == Decimal("0.5")  # the whole reservation
 
 
@@ -227,7 +231,9 @@ class ClosingModel(StagedModel):
     is_closed = False
 
     @asynccontextmanager
-    async def stream(self, request: nh.ModelRequest) -> AsyncGenerator[AsyncIterator[nh.ModelEvent], None]:
+    async def stream(
+        self, request: nh.models.ModelRequest
+    ) -> AsyncGenerator[AsyncIterator[nh.models.ModelEvent], None]:
         try:
             async with super().stream(request) as events:
                 yield events
@@ -257,22 +263,22 @@ async def test_a_price_that_fails_takes_the_place_of_no_cancellation(
             await act()
         assert scope.cancelled_caught
     assert model.is_closed
-    assert (budget.cost, budget.reserved) == (Decimal("0.5"), nh.BudgetAmounts())
+    assert (budget.cost, budget.reserved) == (Decimal("0.5"), nh.policies.BudgetAmounts())
     assert "no price" in caplog.text
 
 
 @pytest.mark.parametrize("stage", ["before", "after"])
 async def test_a_price_that_fails_takes_the_place_of_no_other_failure(stage: str) -> None:
     async def fail() -> None:
-        raise nh.ModelConnectionError("broken")
+        raise nh.errors.ModelConnectionError("broken")
 
     model = ClosingModel(**{stage: fail})  # type: ignore[arg-type]
     budget = nh.budget(cost=1, prices=price_until_settled)
     async with nh.run(executor_of(model), budget=budget):
-        with pytest.raises(nh.ModelConnectionError, match="broken"):
+        with pytest.raises(nh.errors.ModelConnectionError, match="broken"):
             await act()
     assert model.is_closed
-    assert budget.reserved == nh.BudgetAmounts()
+    assert budget.reserved == nh.policies.BudgetAmounts()
 
 
 async def test_parallel_siblings_cannot_overspend_together() -> None:
@@ -333,9 +339,9 @@ async def test_the_cost_that_the_transport_tells_is_charged() -> None:
 @pytest.mark.parametrize(
     ("error", "turns"),
     [
-        (nh.ConnectTimeoutError("no connection"), 0),
+        (nh.errors.ConnectTimeoutError("no connection"), 0),
         (nh.ConfigurationError("the model lacks it"), 0),
-        (nh.ModelStatusError("too many", status=429), 1),
+        (nh.errors.ModelStatusError("too many", status=429), 1),
     ],
 )
 async def test_what_was_never_sent_or_turned_away_takes_no_tokens(error: Exception, turns: int) -> None:
@@ -348,13 +354,13 @@ async def test_what_was_never_sent_or_turned_away_takes_no_tokens(error: Excepti
             await act()
     assert budget.spent.tokens == budget.cost == 0
     assert budget.spent.turns == budget.usage.requests == turns
-    assert budget.reserved == nh.BudgetAmounts()
+    assert budget.reserved == nh.policies.BudgetAmounts()
     assert run.usage_meter.usage == budget.usage
 
 
 async def test_a_request_that_was_sent_and_broke_off_is_charged_its_input_and_what_had_arrived() -> None:
     async def fail() -> None:
-        raise nh.ModelConnectionError("broken")
+        raise nh.errors.ModelConnectionError("broken")
 
     each = await refused_amount(known_model(), tokens=1)
     before, after = nh.budget(tokens=ROOM), nh.budget(tokens=ROOM)
@@ -363,7 +369,7 @@ async def test_a_request_that_was_sent_and_broke_off_is_charged_its_input_and_wh
         (StagedModel(after=fail, text="abcde" * 2), after),
     ):
         async with nh.run(executor_of(model), budget=budget) as run:
-            with pytest.raises(nh.ModelConnectionError):
+            with pytest.raises(nh.errors.ModelConnectionError):
                 await act()
         assert budget.usage == run.usage_meter.usage
         assert not budget.usage.is_complete
@@ -378,15 +384,15 @@ async def test_a_request_that_broke_off_while_the_model_may_reason_is_charged_th
     stage: str,
 ) -> None:
     async def fail() -> None:
-        raise nh.ModelConnectionError("broken")
+        raise nh.errors.ModelConnectionError("broken")
 
     each = await refused_amount(known_model(), tokens=1)
     model = StagedModel(**{stage: fail})  # type: ignore[arg-type]
-    model.capabilities = nh.ModelCapabilities(max_output_tokens=50, price=PRICE, reasoning=True)
+    model.capabilities = nh.models.ModelCapabilities(max_output_tokens=50, price=PRICE, reasoning=True)
     reasoning, told_not_to = nh.budget(tokens=ROOM), nh.budget(tokens=ROOM)
     for budget, settings in ((reasoning, {}), (told_not_to, {"reasoning_effort": "none"})):
         async with nh.run(executor_of(model, model_settings=settings), budget=budget):
-            with pytest.raises(nh.ModelConnectionError):
+            with pytest.raises(nh.errors.ModelConnectionError):
                 await act()
     assert reasoning.spent.tokens == each
     assert each - 50 <= told_not_to.spent.tokens < each
@@ -394,12 +400,12 @@ async def test_a_request_that_broke_off_while_the_model_may_reason_is_charged_th
 
 async def test_an_estimate_never_exceeds_what_was_reserved() -> None:
     async def fail() -> None:
-        raise nh.ModelConnectionError("broken")
+        raise nh.errors.ModelConnectionError("broken")
 
     each = await refused_amount(known_model(), tokens=1)
     budget = nh.budget(tokens=each)
     async with nh.run(executor_of(StagedModel(after=fail, text="many words " * 500)), budget=budget):
-        with pytest.raises(nh.ModelConnectionError):
+        with pytest.raises(nh.errors.ModelConnectionError):
             await act()
     assert budget.spent.tokens == each
 
@@ -419,7 +425,7 @@ async def test_a_cancelled_request_is_settled(stage: str) -> None:
         await reached.wait()
         assert budget.reserved.tokens > 0
         tasks.cancel_scope.cancel()
-    assert budget.reserved == nh.BudgetAmounts()
+    assert budget.reserved == nh.policies.BudgetAmounts()
     assert budget.spent.tokens > 0
     assert budget.spent.turns == 1
     assert budget.usage == run.usage_meter.usage
@@ -430,8 +436,8 @@ async def test_a_request_that_an_interceptor_has_no_answer_for_takes_nothing() -
         is_offline = True
 
         def stream(
-            self, model: nh.Model, request: nh.ModelRequest, step_path: tuple[str, ...]
-        ) -> AbstractAsyncContextManager[AsyncIterator[nh.ModelEvent]]:
+            self, model: nh.models.Model, request: nh.models.ModelRequest, step_path: tuple[str, ...]
+        ) -> AbstractAsyncContextManager[AsyncIterator[nh.models.ModelEvent]]:
             raise InterceptionError("no answer")
 
     budget = nh.budget(tokens=ROOM, turns=5)
@@ -440,7 +446,7 @@ async def test_a_request_that_an_interceptor_has_no_answer_for_takes_nothing() -
             with pytest.raises(InterceptionError):
                 await act()
     assert budget.spent.tokens == budget.spent.turns == 0
-    assert budget.reserved == nh.BudgetAmounts()
+    assert budget.reserved == nh.policies.BudgetAmounts()
     assert run.usage_meter.usage.requests == 0
 
 
@@ -454,7 +460,7 @@ async def test_a_refused_request_does_not_count_as_one() -> None:
 async def test_the_direct_transport_is_budgeted_as_well() -> None:
     model = ScriptedModel(
         [model_response(text='{"result": {"kind": "pass"}}', usage=used())],
-        capabilities=nh.ModelCapabilities(structured_output=True, max_output_tokens=50, price=PRICE),
+        capabilities=nh.models.ModelCapabilities(structured_output=True, max_output_tokens=50, price=PRICE),
     )
     budget = nh.budget(tokens=ROOM, turns=1, on_exceeded="conclude")
     async with nh.run(executor_of(model, outcome_transport="direct"), budget=budget):
@@ -476,7 +482,9 @@ async def test_hooks_see_a_request_before_it_is_reserved_and_after_it_is_settled
     @hooks.on(BeforeModelRequest)
     async def shorten(event: BeforeModelRequest) -> nh.hooks.Modify:
         seen.append(budget.reserved.tokens)
-        return nh.hooks.Modify(nh.ModelRequest(messages=event.request.messages, settings={"max_tokens": 9}))
+        return nh.hooks.Modify(
+            nh.models.ModelRequest(messages=event.request.messages, settings={"max_tokens": 9})
+        )
 
     @hooks.on(AfterModelRequest)
     async def look(event: AfterModelRequest) -> None:
@@ -530,10 +538,10 @@ async def test_hooks_learn_why_a_request_failed_and_cannot_hide_it(stage: str) -
         raise ValueError("the hook fails too")
 
     async def fail() -> None:
-        raise nh.ModelConnectionError("broken")
+        raise nh.errors.ModelConnectionError("broken")
 
     async with nh.run(executor_of(StagedModel(**{stage: fail})), hooks=hooks):  # type: ignore[arg-type]
-        with pytest.raises(nh.ModelConnectionError) as caught:
+        with pytest.raises(nh.errors.ModelConnectionError) as caught:
             await act()
     assert errors == [caught.value]
     assert "the hook fails too" in str(caught.value.__notes__)
@@ -547,7 +555,7 @@ async def test_a_hook_that_fails_after_a_good_request_fails_the_step() -> None:
         raise ValueError("the hook fails")
 
     async with nh.run(executor_of(known_model()), hooks=hooks):
-        with pytest.raises(nh.HookError, match="the hook fails"):
+        with pytest.raises(nh.errors.HookError, match="the hook fails"):
             await act()
 
 
@@ -559,7 +567,7 @@ def measure(model_name: str) -> TokenMeasure:
 
 
 def tokens_of(*content: Any) -> int:
-    request = nh.ModelRequest(messages=(nh.UserMessage(content=content),))
+    request = nh.models.ModelRequest(messages=(nh.models.UserMessage(content=content),))
     return measure("openai-chat:gpt-4o").most_tokens_of(request, request_text(request))
 
 
@@ -569,18 +577,22 @@ def test_a_text_has_at_most_as_many_tokens_as_bytes() -> None:
 
 
 def test_everything_that_is_sent_is_measured() -> None:
-    call = nh.ToolCall(id="1", name="find", arguments='{"what": "needle"}')
-    result = nh.ToolResult(call_id="1", name="find", content=("in the hay",))
-    request = nh.ModelRequest(
+    call = nh.models.ToolCall(id="1", name="find", arguments='{"what": "needle"}')
+    result = nh.models.ToolResult(call_id="1", name="find", content=("in the hay",))
+    request = nh.models.ModelRequest(
         system_prompt="the system",
         messages=(
-            nh.UserMessage(content=("the question",)),
-            nh.AssistantMessage(text="the text", reasoning="the thought", tool_calls=(call,)),
-            nh.ToolResultsMessage(results=(result,)),
-            nh.AssistantMessage(provider_content=nh.ProviderContent(protocol="p", items=({"k": "sealed"},))),
+            nh.models.UserMessage(content=("the question",)),
+            nh.models.AssistantMessage(text="the text", reasoning="the thought", tool_calls=(call,)),
+            nh.models.ToolResultsMessage(results=(result,)),
+            nh.models.AssistantMessage(
+                provider_content=nh.models.ProviderContent(protocol="p", items=({"k": "sealed"},))
+            ),
         ),
-        tools=(nh.ToolDefinition(name="find", description="finds things", parameters={"type": "object"}),),
-        response_format=nh.ResponseFormat(name="answer", schema={"title": "schema"}),
+        tools=(
+            nh.models.ToolDefinition(name="find", description="finds things", parameters={"type": "object"}),
+        ),
+        response_format=nh.models.ResponseFormat(name="answer", schema={"title": "schema"}),
         settings={
             "extra_body": {"instructions": "the instructions"},
             "prediction": {"content": "the prediction"},
@@ -612,8 +624,8 @@ def test_media_count_as_much_as_may_be_feared() -> None:
     assert picture == tokens_of(nh.ImageUrl(url="https://example.com/a.png")) - nothing > 1_000
     assert tokens_of(nh.BinaryContent(data=bytes(90_000), media_type="application/pdf")) - nothing == 90_000
     assert tokens_of(nh.BinaryContent(data=bytes(6_400_000), media_type="audio/mp3")) - nothing == 100_000
-    assert tokens_of(nh.DocumentUrl(url="https://example.com/a.pdf")) - nothing > picture
-    assert tokens_of(nh.UploadedFile(file_id="f", provider_name="p")) - nothing > picture
+    assert tokens_of(nh.models.DocumentUrl(url="https://example.com/a.pdf")) - nothing > picture
+    assert tokens_of(nh.models.UploadedFile(file_id="f", provider_name="p")) - nothing > picture
 
 
 @pytest.mark.parametrize(

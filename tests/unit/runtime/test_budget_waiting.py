@@ -199,7 +199,7 @@ def test_those_who_wait_in_other_threads_are_woken() -> None:
 async def test_siblings_whose_requests_find_no_room_at_once_all_succeed() -> None:
     for on_exceeded in ("fail", "conclude"):
         model = StagedModel(before=checkpoint)
-        model.capabilities = nh.ModelCapabilities(max_output_tokens=8_000, price=PRICE)
+        model.capabilities = nh.models.ModelCapabilities(max_output_tokens=8_000, price=PRICE)
         budget = nh.budget(tokens=25_000, on_exceeded=on_exceeded)  # type: ignore[arg-type]
         async with nh.run(executor_of(model), budget=budget):
             await nh.parallel.map(lambda _: act(), range(10))
@@ -209,11 +209,11 @@ async def test_siblings_whose_requests_find_no_room_at_once_all_succeed() -> Non
 async def test_a_model_is_told_to_conclude_by_what_is_spent_and_not_by_what_siblings_set_aside() -> None:
     told: list[bool] = []
 
-    def answer(request: nh.ModelRequest) -> Any:
+    def answer(request: nh.models.ModelRequest) -> Any:
         told.append("nearly spent" in str(request.messages[-1]))
         return model_response(DONE, usage=used())
 
-    capabilities = nh.ModelCapabilities(max_output_tokens=8_000)
+    capabilities = nh.models.ModelCapabilities(max_output_tokens=8_000)
     model = ScriptedModel(answer, capabilities=capabilities)
     budget = nh.budget(tokens=25_000, on_exceeded="conclude")
     async with nh.run(executor_of(model), budget=budget):
@@ -245,13 +245,13 @@ async def test_a_step_of_a_tool_does_not_wait_for_the_request_that_called_the_to
         async def _events(self) -> Any:
             call = model_response(tool_call("nh_eval", expression="await help_me()"), usage=used())
             for event in call.events:
-                if isinstance(event, nh.ResponseFinished):
+                if isinstance(event, nh.models.ResponseFinished):
                     await ended.wait()
                 yield event
 
     budget = nh.budget(tokens=2_600)
     async with nh.run(executor_of(CallsBeforeItsEnd(), max_turns=1), budget=budget):
-        with pytest.raises((nh.StepLimitError, nh.BudgetExceededError)), anyio.fail_after(240):
+        with pytest.raises((nh.errors.StepLimitError, nh.BudgetExceededError)), anyio.fail_after(240):
             await ask_for_help(help_me)
     assert len(refused) == 1
     assert budget.reserved.tokens == 0
@@ -325,9 +325,9 @@ async def test_under_every_schedule_nobody_waits_for_ever_and_nothing_is_overspe
 
 async def test_an_agent_of_ones_own_is_not_refused_for_what_others_have_only_set_aside() -> None:
     class Quick:
-        async def run(self, task: Any) -> nh.StepOutcome:
+        async def run(self, task: Any) -> nh.executors.StepOutcome:
             await task.turn_boundary()
-            return nh.PassStepOutcome()
+            return nh.executors.PassStepOutcome()
 
     budget = nh.budget(tokens=100)
     set_aside = reserve([Entry(budget.account, {"tokens": 100})])

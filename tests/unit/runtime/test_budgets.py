@@ -52,11 +52,11 @@ def act_in_thread() -> None:
         ({"steps": 1, "thresholds": 0.5}, "thresholds are parts"),
         ({"steps": 1, "max_output_tokens": 0}, "max_output_tokens"),
         (
-            {"steps": 1, "prices": {"model": nh.ModelPrice(input=Decimal(1), output=Decimal(1))}},
+            {"steps": 1, "prices": {"model": nh.models.ModelPrice(input=Decimal(1), output=Decimal(1))}},
             "provider:name",
         ),
         ({"steps": 1, "prices": {"a:b": 5}}, "must be a ModelPrice"),
-        ({"steps": 1, "prices": {"a:b": nh.ModelPrice(input="1", output="1")}}, "of Decimals"),  # type: ignore[arg-type]
+        ({"steps": 1, "prices": {"a:b": nh.models.ModelPrice(input="1", output="1")}}, "of Decimals"),  # type: ignore[arg-type]
         ({"steps": 1, "prices": 5}, "prices is a mapping"),
     ],
 )
@@ -93,7 +93,7 @@ async def test_a_budget_tells_what_is_spent_and_left_also_afterwards() -> None:
     assert budget.remaining.cost == 1 - budget.cost
     assert budget.remaining.turns == 3
     assert budget.remaining.steps is budget.limits.steps is None
-    assert budget.reserved == nh.BudgetAmounts()
+    assert budget.reserved == nh.policies.BudgetAmounts()
     assert budget.usage == run.usage_meter.usage
     assert budget.usage_by_model == {"scripted:model": budget.usage}
     assert "tokens=10000" in repr(budget)
@@ -486,7 +486,7 @@ async def test_the_time_between_steps_counts_in_a_run_a_scope_and_a_block() -> N
         with pytest.raises(nh.BudgetExceededError, match="seconds"):
             await act()
 
-    def make_time() -> nh.Budget:
+    def make_time() -> nh.policies.Budget:
         return nh.budget(seconds=50)
 
     executor = executor_of(known_model())
@@ -584,7 +584,7 @@ async def test_a_hook_that_fails_at_a_threshold_fails_the_step() -> None:
     async with nh.run(
         executor_of(known_model()), budget=nh.budget(tokens=5_000, thresholds=[0.01]), hooks=hooks
     ):
-        with pytest.raises(nh.HookError, match="no"):
+        with pytest.raises(nh.errors.HookError, match="no"):
             await act()
 
 
@@ -599,7 +599,7 @@ async def test_the_last_request_that_fits_tells_the_model_to_conclude() -> None:
     assert "nearly spent" not in str(first.messages)
     assert first.tool_choice == "required"
     assert "nearly spent" in str(last.messages[-1])
-    assert last.tool_choice == nh.NamedToolChoice(name="nh_outcome")
+    assert last.tool_choice == nh.models.NamedToolChoice(name="nh_outcome")
     assert last.tools == first.tools
 
 
@@ -621,7 +621,7 @@ async def test_a_binding_that_has_a_value_already_need_not_be_set() -> None:
     model = known_model()
     async with nh.run(executor_of(model), budget=nh.budget(turns=1, on_exceeded="conclude")):
         assert await improve() == 1
-    assert model.requests[0].tool_choice == nh.NamedToolChoice(name="nh_outcome")
+    assert model.requests[0].tool_choice == nh.models.NamedToolChoice(name="nh_outcome")
 
 
 async def test_a_model_that_has_something_left_to_set_may_still_set_it() -> None:
@@ -683,11 +683,11 @@ class OwnAgent:
     def __init__(self, *usages: nh.Usage) -> None:
         self.usages = usages
 
-    async def run(self, task: nh.AgentTask) -> nh.StepOutcome:
+    async def run(self, task: nh.executors.AgentTask) -> nh.executors.StepOutcome:
         for usage in self.usages:
             await task.turn_boundary()
             task.report_usage("own:model", usage)
-        return nh.PassStepOutcome()
+        return nh.executors.PassStepOutcome()
 
 
 async def test_an_agent_of_ones_own_is_charged_what_it_reports_and_refused_when_nothing_is_left() -> None:
@@ -714,7 +714,7 @@ async def test_the_model_of_an_agent_of_ones_own_needs_a_price_under_a_budget_of
         with pytest.raises(nh.ConfigurationError, match="nobody knows the price"), nh.budget(cost=1):
             await act()
         with nh.budget(
-            cost=1, prices={"own:model": nh.ModelPrice(input=Decimal(1), output=Decimal(1))}
+            cost=1, prices={"own:model": nh.models.ModelPrice(input=Decimal(1), output=Decimal(1))}
         ) as budget:
             await act()
     assert budget.cost == Decimal(240) / 1_000_000
@@ -724,7 +724,7 @@ async def test_an_agent_that_hands_its_task_on_is_charged_once() -> None:
     inner = executor_of(known_model()).agent
 
     class Around:
-        async def run(self, task: nh.AgentTask) -> nh.StepOutcome:
+        async def run(self, task: nh.executors.AgentTask) -> nh.executors.StepOutcome:
             return await inner.run(task)
 
     budget = nh.budget(tokens=1_000_000)
@@ -830,7 +830,7 @@ async def test_a_hook_that_fails_at_a_threshold_does_not_keep_others_from_being_
     budget = nh.budget(steps=10, turns=10, thresholds=(0.1, 0.05))
     async with nh.run(executor_of(known_model()), budget=budget, hooks=[first, second]):
         for _ in range(4):  # each threshold of the first object fails one step
-            with pytest.raises(nh.HookError, match="no"):
+            with pytest.raises(nh.errors.HookError, match="no"):
                 await act()
             if len(told) == 8:
                 break
@@ -859,9 +859,9 @@ async def test_a_threshold_whose_telling_was_cancelled_is_told_again() -> None:
 
 async def test_an_agent_of_ones_own_that_never_begins_a_turn_is_refused_before_its_step() -> None:
     class Hasty:
-        async def run(self, task: Any) -> nh.StepOutcome:
+        async def run(self, task: Any) -> nh.executors.StepOutcome:
             task.report_usage("a:model", nh.Usage(requests=1, input_tokens=60))
-            return nh.PassStepOutcome()
+            return nh.executors.PassStepOutcome()
 
     budget = nh.budget(tokens=100)
     async with nh.run(nh.AgentStepExecutor.from_agent(agent=Hasty()), budget=budget):

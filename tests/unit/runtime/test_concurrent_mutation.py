@@ -44,7 +44,7 @@ async def test_a_step_of_a_run_that_ignores_does_not_count() -> None:
 async def test_two_executions_of_one_block_are_two_steps() -> None:
     thing, is_held, release = [1], anyio.Event(), anyio.Event()
 
-    async def hold(_: nh.StepActor) -> None:
+    async def hold(_: nh.runtime.StepActor) -> None:
         is_held.set()
         await release.wait()
 
@@ -81,7 +81,7 @@ class Holder:
 async def test_a_dotted_reference_binds_the_object_it_leads_to(name: str, is_refused: bool) -> None:
     holder, is_held, release = Holder([1]), anyio.Event(), anyio.Event()
 
-    async def hold(_: nh.StepActor) -> None:
+    async def hold(_: nh.runtime.StepActor) -> None:
         is_held.set()
         await release.wait()
 
@@ -104,7 +104,7 @@ async def test_a_step_that_binds_a_name_to_another_object_has_that_bound() -> No
         """
         return target
 
-    async def play(actor: nh.StepActor) -> None:
+    async def play(actor: nh.runtime.StepActor) -> None:
         await assign(actor, "target", "source")
         is_bound.set()
         await release.wait()
@@ -123,7 +123,7 @@ async def test_steps_of_other_threads_count() -> None:
     thing = [1]
     errors: list[object] = []
 
-    async def play(actor: nh.StepActor) -> None:
+    async def play(actor: nh.runtime.StepActor) -> None:
         errors.append(await refused(evaluate(actor, "thing.append(2)")))
 
     def in_thread() -> None:
@@ -160,10 +160,10 @@ async def test_of_two_calls_at_once_in_two_threads_either_may_have_made_the_chan
     meeting = Meeting()
     errors: dict[str, ConcurrentMutationError | None] = {}
 
-    async def read(actor: nh.StepActor) -> None:
+    async def read(actor: nh.runtime.StepActor) -> None:
         errors["reader"] = await refused(actor.settle(actor.post_call("read", meeting.watch_and_read)))
 
-    async def change(actor: nh.StepActor) -> None:
+    async def change(actor: nh.runtime.StepActor) -> None:
         errors["changer"] = await refused(actor.settle(actor.post_call("change", meeting.change)))
         meeting.changed.set()
 
@@ -196,7 +196,7 @@ async def test_a_refused_assignment_leaves_a_write_binding_unassigned() -> None:
         Sell <:thing>.
         """
 
-    async def play(actor: nh.StepActor) -> None:
+    async def play(actor: nh.runtime.StepActor) -> None:
         assert await refused(assign(actor, "thing.status", "'sold'")) is not None
         assert (await actor.snapshot()).assigned_names == frozenset()
 

@@ -86,7 +86,7 @@ async def test_what_a_refused_call_would_have_awaited_is_closed() -> None:
 async def test_statements_that_await_are_watched() -> None:
     thing = [1]
 
-    async def play(actor: nh.StepActor) -> None:
+    async def play(actor: nh.runtime.StepActor) -> None:
         statements = "await read_slowly(thing)\nthing.append(2)"
         assert await refused(execute(actor, statements)) is not None
 
@@ -98,7 +98,7 @@ async def test_statements_that_await_are_watched() -> None:
 async def test_an_assignment_whose_value_is_awaited_is_refused_before_it_is_stored() -> None:
     thing = [1]
 
-    async def play(actor: nh.StepActor) -> None:
+    async def play(actor: nh.runtime.StepActor) -> None:
         assert await refused(assign(actor, "other", "change_between_pauses(thing)")) is not None
         assert await evaluate(actor, "other") is None
 
@@ -111,7 +111,7 @@ async def test_a_call_that_reads_while_another_step_changes_is_not_blamed() -> N
     begun, changed = anyio.Event(), anyio.Event()
     errors: dict[str, object] = {}
 
-    async def read(_: nh.StepActor) -> None:
+    async def read(_: nh.runtime.StepActor) -> None:
         actor = nh.get_current_step_actor()
 
         async def look() -> None:
@@ -121,7 +121,7 @@ async def test_a_call_that_reads_while_another_step_changes_is_not_blamed() -> N
         pending = actor.post_call("look", look)
         errors["reader"] = await refused(actor.settle(pending))
 
-    async def change(actor: nh.StepActor) -> None:
+    async def change(actor: nh.runtime.StepActor) -> None:
         await begun.wait()
         errors["changer"] = await refused(evaluate(actor, "change_between_pauses(thing)"))
         changed.set()
@@ -138,7 +138,7 @@ async def test_the_program_around_the_steps_may_change_what_they_bind() -> None:
     begun, changed = anyio.Event(), anyio.Event()
     errors: list[object] = []
 
-    async def read(actor: nh.StepActor) -> None:
+    async def read(actor: nh.runtime.StepActor) -> None:
         async def look() -> None:
             begun.set()
             await changed.wait()
@@ -165,7 +165,7 @@ async def test_what_is_awaited_can_be_cancelled() -> None:
         finally:
             ended.append("call")
 
-    async def play(actor: nh.StepActor) -> None:
+    async def play(actor: nh.runtime.StepActor) -> None:
         await actor.settle(actor.post_call("wait", wait_for_ever))
 
     async with helped_run(), holding(thing), anyio.create_task_group() as task_group:
@@ -189,7 +189,7 @@ async def test_an_inner_step_may_change_what_the_step_that_called_it_has_bound()
     async with helped_run():
         outer: list[object] = []
 
-        async def play(actor: nh.StepActor) -> None:
+        async def play(actor: nh.runtime.StepActor) -> None:
             outer.append(await evaluate(actor, "change_in_step(thing)"))
 
         await step(thing, play)
@@ -205,7 +205,7 @@ async def change_in_run(thing: list[int]) -> ConcurrentMutationError | None:
 async def test_a_run_inside_a_step_does_not_hide_that_the_step_waits() -> None:
     thing = [1]
 
-    async def play(actor: nh.StepActor) -> None:
+    async def play(actor: nh.runtime.StepActor) -> None:
         assert await evaluate(actor, "change_in_run(thing)") is None
 
     async with helped_run():
@@ -214,7 +214,7 @@ async def test_a_run_inside_a_step_does_not_hide_that_the_step_waits() -> None:
 
 
 async def change_by_executor(thing: list[int]) -> None:
-    async def play(_: nh.StepActor) -> None:
+    async def play(_: nh.runtime.StepActor) -> None:
         await anyio.lowlevel.checkpoint()
         thing.append(2)
 
@@ -224,7 +224,7 @@ async def change_by_executor(thing: list[int]) -> None:
 async def test_what_the_executor_of_an_inner_step_does_is_not_blamed_on_the_outer_one() -> None:
     thing = [1]
 
-    async def play(actor: nh.StepActor) -> None:
+    async def play(actor: nh.runtime.StepActor) -> None:
         assert await refused(evaluate(actor, "change_by_executor(thing)")) is None
 
     async with helped_run():
@@ -236,7 +236,7 @@ async def test_two_steps_that_one_step_called_together_are_beside_each_other() -
     thing = [1]
     errors: list[object] = []
 
-    async def play(actor: nh.StepActor) -> None:
+    async def play(actor: nh.runtime.StepActor) -> None:
         async with holding(thing):
             errors.append(await evaluate(actor, "change_in_step(thing)"))
 
@@ -249,7 +249,7 @@ async def test_two_steps_that_one_step_called_together_are_beside_each_other() -
 async def test_a_step_that_changes_what_a_step_it_called_works_with_is_told() -> None:
     thing = [1]
 
-    async def play(actor: nh.StepActor) -> None:
+    async def play(actor: nh.runtime.StepActor) -> None:
         async with holding(thing):
             assert await refused(evaluate(actor, "thing.append(2)")) is not None
 
@@ -259,7 +259,7 @@ async def test_a_step_that_changes_what_a_step_it_called_works_with_is_told() ->
 
 
 def change_in_sync_step(thing: list[int], told: list[ConcurrentMutationError | None]) -> None:
-    async def play(actor: nh.StepActor) -> None:
+    async def play(actor: nh.runtime.StepActor) -> None:
         told.append(await refused(evaluate(actor, "thing.append(2)")))
 
     sync_step(thing, play)
@@ -282,7 +282,7 @@ async def test_of_a_step_and_its_caller_only_the_one_whose_tool_it_was_is_told(
     told: list[Any] = []
     outer: list[object] = []
 
-    async def play(actor: nh.StepActor) -> None:
+    async def play(actor: nh.runtime.StepActor) -> None:
         outer.append(await refused(evaluate(actor, expression)))
 
     async with helped_run():

@@ -88,7 +88,7 @@ async def test_what_cannot_be_put_back_is_said_not_to_be() -> None:
     key = Stubborn()
     thing = {key: 1}
 
-    async def play(actor: nh.StepActor) -> None:
+    async def play(actor: nh.runtime.StepActor) -> None:
         error = await refused(execute(actor, "next(iter(thing)).is_broken = True; thing.clear()"))
         assert error is not None
         assert not error.is_restored
@@ -108,7 +108,7 @@ async def test_a_step_that_has_ended_is_nobody_s_caller() -> None:
 
     async with strict_run() as run:
 
-        async def play(_: nh.StepActor) -> None:
+        async def play(_: nh.runtime.StepActor) -> None:
             run.task_group.start_soon(later)
 
         await step(thing, play)

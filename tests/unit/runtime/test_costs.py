@@ -40,7 +40,7 @@ class Costs:
         self.steps.append(event.usage.cost)
 
 
-async def costs_of(executor: Any, *budgets: nh.Budget, hooks: Any = ()) -> dict[str, Decimal]:
+async def costs_of(executor: Any, *budgets: nh.policies.Budget, hooks: Any = ()) -> dict[str, Decimal]:
     """What a step costs, by each of those who say so."""
     node = root()
     with node.watching():
@@ -90,7 +90,7 @@ async def test_the_cost_that_the_model_itself_tells_is_taken_as_it_is() -> None:
 
 
 async def test_prices_of_a_budget_hold_for_meters_and_who_watches_too() -> None:
-    prices = {"scripted:model": nh.ModelPrice(input=Decimal(10), output=Decimal(50))}
+    prices = {"scripted:model": nh.models.ModelPrice(input=Decimal(10), output=Decimal(50))}
     costs_told = Costs()
     for price in (None, PRICE):
         model = known_model(price=price)
@@ -122,14 +122,14 @@ class BreakingModel:
     """Reports its usage, and then fails."""
 
     name = "breaking:model"
-    capabilities = nh.ModelCapabilities(max_output_tokens=50, price=PRICE)
+    capabilities = nh.models.ModelCapabilities(max_output_tokens=50, price=PRICE)
 
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[ModelEvent], None]:
         async def events() -> AsyncGenerator[ModelEvent, None]:
             yield TextDelta(text="so")
             yield UsageReported(usage=used())
-            raise nh.ModelConnectionError("gone")
+            raise nh.errors.ModelConnectionError("gone")
 
         yield events()
 
@@ -142,7 +142,7 @@ async def test_a_request_that_fails_costs_the_same_everywhere(budgets: tuple[str
         async with nh.run(executor_of(BreakingModel())) as run, AsyncExitStack() as stack:
             for budget in made:
                 await stack.enter_async_context(budget)
-            with pytest.raises(nh.ModelConnectionError):
+            with pytest.raises(nh.errors.ModelConnectionError):
                 await act()
     assert run.usage_meter.usage.cost == COST
     assert [each.usages[-1].cost for each in node.walk() if each.usages] == [COST]

@@ -33,7 +33,7 @@ MODIFIED_FIELDS = {
     nhh.BeforeCommit: "bindings",
 }
 GOOD_VALUES: dict[type, list[Any]] = {
-    nhh.BeforeModelRequest: [nh.ModelRequest(messages=(), system_prompt="other")],
+    nhh.BeforeModelRequest: [nh.models.ModelRequest(messages=(), system_prompt="other")],
     nhh.BeforeToolCall: [{}, {"to": "b"}],
     nhh.AfterToolCall: [("one", nh.ImageUrl(url="https://host.test/a.png")), ()],
     nhh.BeforeCommit: [{}, {"x": object()}],
@@ -105,14 +105,14 @@ async def test_a_veto_prevents_what_may_be_prevented_and_is_a_mistake_elsewhere(
         await emitted(answering(event, Veto("too risky", "ask first")), event)
     error = caught.value
     if type(event) is nhh.BeforeToolCall:
-        assert isinstance(error, nh.ToolBoundaryError)
+        assert isinstance(error, nh.errors.ToolBoundaryError)
         assert (error.kind, error.message, error.guidance) == ("oversight", "too risky", "ask first")
     elif type(event) in MAY_BE_PREVENTED:
         assert isinstance(error, nh.ExecutionError)
         assert "step module:7: hook answering.<locals>.decide vetoed the" in str(error)
         assert str(error).endswith("too risky (ask first)")
         cause = error.__cause__
-        assert isinstance(cause, nh.ToolBoundaryError)
+        assert isinstance(cause, nh.errors.ToolBoundaryError)
         assert cause.kind == "oversight"
     else:
         assert_not_allowed(error, event, "Veto")
@@ -124,7 +124,7 @@ async def test_an_abort_ends_the_step_where_a_veto_is_allowed_and_is_a_mistake_e
         await emitted(answering(event, Abort("enough")), event)
     error = caught.value
     if type(event) in MAY_BE_PREVENTED:
-        assert isinstance(error, nh.StepAbortedError)
+        assert isinstance(error, nh.errors.StepAbortedError)
         assert (error.reason, error.step_id) == ("enough", "module:7")
     else:
         assert_not_allowed(error, event, "Abort")
@@ -138,7 +138,7 @@ async def test_a_modification_replaces_the_field_of_the_table_and_is_a_mistake_e
         assert getattr(modified, str(field)) == value
         assert type(modified) is type(event)
     for value in BAD_VALUES.get(type(event), [None]):
-        with pytest.raises(nh.HookError) as caught:
+        with pytest.raises(nh.errors.HookError) as caught:
             await emitted(answering(event, Modify(value)), event)
         if field is None:
             assert_not_allowed(caught.value, event, "Modify")
@@ -151,14 +151,16 @@ async def test_the_content_of_a_result_may_be_modified_to_a_text() -> None:
 
 
 @by_event
-@pytest.mark.parametrize("answer", [True, False, "no", nh.Accept(), nh.Reject(reason="no"), Veto])
+@pytest.mark.parametrize(
+    "answer", [True, False, "no", nh.oversight.Accept(), nh.oversight.Reject(reason="no"), Veto]
+)
 async def test_anything_else_is_no_answer_and_never_allows(event: Any, answer: object) -> None:
-    with pytest.raises(nh.HookError, match=r"hook answering\.<locals>\.decide answered"):
+    with pytest.raises(nh.errors.HookError, match=r"hook answering\.<locals>\.decide answered"):
         await emitted(answering(event, answer), event)
 
 
 def assert_not_allowed(error: BaseException, event: Any, answer: str) -> None:
-    assert isinstance(error, nh.HookError)
+    assert isinstance(error, nh.errors.HookError)
     assert error.hook == "answering.<locals>.decide"
     assert f"answered {answer} to {type(event).__name__}; allowed: " in str(error)
 
@@ -177,7 +179,7 @@ def test_a_hook_is_given_back_as_it_is_by_the_decorator_and_by_the_call() -> Non
     assert hooks.functions_for(nhh.StepFinished) == ()
 
 
-@pytest.mark.parametrize("event_type", [object, nh.ModelRequest, nhh.Veto, "StepStarted", None])
+@pytest.mark.parametrize("event_type", [object, nh.models.ModelRequest, nhh.Veto, "StepStarted", None])
 def test_what_is_no_event_is_refused_with_the_names_of_the_events(event_type: Any) -> None:
     with pytest.raises(nh.NighthawkError, match=r"no event.*BeforeToolCall.*ApprovalClosed"):
         nh.Hooks().on(event_type)
@@ -297,7 +299,7 @@ async def test_a_hook_that_raises_is_named_with_its_event_and_its_error(
     hooks, asked = nh.Hooks(), list[object]()
     hooks.on(nhh.BeforeToolCall, function)
     hooks.on(nhh.BeforeToolCall, asked.append)
-    with pytest.raises(nh.HookError) as caught:
+    with pytest.raises(nh.errors.HookError) as caught:
         await emitted(hooks, TOOL_CALL)
     assert caught.value.hook == name
     assert str(caught.value) == f"hook {name} failed at BeforeToolCall: OSError: disk full"
@@ -310,9 +312,9 @@ async def test_an_error_that_would_have_been_an_answer_is_a_failure_of_the_hook(
 
     @hooks.on(nhh.BeforeToolCall)
     def refuse(event: object) -> None:
-        raise nh.ToolBoundaryError(kind="oversight", message="no")
+        raise nh.errors.ToolBoundaryError(kind="oversight", message="no")
 
-    with pytest.raises(nh.HookError, match="refuse failed at BeforeToolCall: no"):
+    with pytest.raises(nh.errors.HookError, match="refuse failed at BeforeToolCall: no"):
         await emitted(hooks, TOOL_CALL)
 
 
@@ -352,7 +354,9 @@ async def test_in_synchronous_code_sync_hooks_are_called_and_async_ones_are_an_e
     async with running(hooks):
         assert emit_sync(active_hooks(), COMMIT).bindings == {"x": 2}
         hooks.on(nhh.BeforeCommit, fail_later)
-        with pytest.raises(nh.HookError, match="fail_later is async, but this BeforeCommit happens in sync"):
+        with pytest.raises(
+            nh.errors.HookError, match="fail_later is async, but this BeforeCommit happens in sync"
+        ):
             emit_sync(active_hooks(), COMMIT)
 
 

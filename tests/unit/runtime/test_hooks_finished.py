@@ -135,7 +135,7 @@ async def test_a_hook_that_fails_at_the_end_of_a_good_step_fails_the_step_before
     executor = ScriptedExecutor(default_response=pass_response(result="committed"))
     told = Told(break_down_later if is_async else break_down)
     async with nh.run(executor):
-        with pytest.raises(nh.HookError, match="failed at StepFinished: OSError: disk full"):
+        with pytest.raises(nh.errors.HookError, match="failed at StepFinished: OSError: disk full"):
             async with nh.scope(hooks=told.hooks):
                 await act_and_tell()
         await act_and_tell()
@@ -144,7 +144,7 @@ async def test_a_hook_that_fails_at_the_end_of_a_good_step_fails_the_step_before
 
 async def test_every_hook_is_told_although_others_fail_and_the_first_failure_counts() -> None:
     told = Told(break_down_later, break_down)
-    with pytest.raises(nh.HookError) as caught:
+    with pytest.raises(nh.errors.HookError) as caught:
         async with running(told.hooks):
             pass
     assert caught.value.hook == "break_down_later"
@@ -157,7 +157,7 @@ async def test_an_answer_to_an_end_is_a_failure_like_any_other() -> None:
         return nhh.Veto("no end")
 
     told = Told(refuse)
-    with pytest.raises(nh.HookError, match="refuse answered Veto to RunFinished; allowed: None"):
+    with pytest.raises(nh.errors.HookError, match="refuse answered Veto to RunFinished; allowed: None"):
         async with running(told.hooks):
             pass
     assert told.kinds == [("Run", "NoneType")]
@@ -261,12 +261,12 @@ async def test_no_other_hook_is_called_while_a_cancelled_step_is_cleaned_up() ->
 async def test_the_end_is_told_when_the_beginning_was_also_when_a_hook_refused_it() -> None:
     told = Told()
     told.hooks.on(nhh.RunStarted, nhh.ScopeStarted)(lambda event: nhh.Veto("no"))  # type: ignore[arg-type]
-    with pytest.raises(nh.HookError, match="answered Veto to RunStarted"):
+    with pytest.raises(nh.errors.HookError, match="answered Veto to RunStarted"):
         async with running(told.hooks):
             raise AssertionError("not entered")
     with ExitStack() as stack:
         stack.enter_context(running([]))
-        with pytest.raises(nh.HookError, match="answered Veto to ScopeStarted"):
+        with pytest.raises(nh.errors.HookError, match="answered Veto to ScopeStarted"):
             stack.enter_context(nh.scope(hooks=told.hooks))
     assert told.kinds == [("Run", "HookError"), ("Scope", "HookError")]
 
@@ -307,7 +307,7 @@ def test_a_run_entered_with_plain_with_refuses_async_hooks_of_its_own_events(eve
     async def later(event: object) -> None: ...
 
     message = r"later is async, but this Run\w+ happens in synchronous code"
-    with pytest.raises(nh.HookError, match=message), running(told.hooks):
+    with pytest.raises(nh.errors.HookError, match=message), running(told.hooks):
         raise AssertionError("not entered")
     assert told.ends == []
     with running([]), nh.scope(hooks=told.hooks):
@@ -321,13 +321,13 @@ def test_in_plain_with_the_ends_are_told_with_the_same_rules() -> None:
         raise LookupError("my own")
     assert told.ends == [("Scope", caught.value), ("Run", caught.value)]
     assert len(caught.value.__notes__) == 2
-    with pytest.raises(nh.HookError, match="failed at RunFinished"), running(told.hooks):
+    with pytest.raises(nh.errors.HookError, match="failed at RunFinished"), running(told.hooks):
         pass
 
 
 def test_a_hook_that_shows_only_when_called_that_it_is_async_fails_there() -> None:
     told = Told(lambda: break_down_later())
     message = "is async, but this RunFinished happens in synchronous code"
-    with pytest.raises(nh.HookError, match=message), running(told.hooks):
+    with pytest.raises(nh.errors.HookError, match=message), running(told.hooks):
         pass
     assert told.kinds == [("Run", "NoneType")]

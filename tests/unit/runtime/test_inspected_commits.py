@@ -42,20 +42,20 @@ async def count(value: Any = None) -> int:
 class Overseeing:
     """Answers commits with what a function gives, and keeps them."""
 
-    def __init__(self, decide: Callable[[nh.StepCommit], Any]) -> None:
-        self.commits: list[nh.StepCommit] = []
+    def __init__(self, decide: Callable[[nh.oversight.StepCommit], Any]) -> None:
+        self.commits: list[nh.oversight.StepCommit] = []
         self._decide = decide
 
-    def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> nh.Accept:
-        return nh.Accept()
+    def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> nh.oversight.Accept:
+        return nh.oversight.Accept()
 
-    def inspect_step_commit(self, commit: nh.StepCommit) -> Any:
+    def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> Any:
         self.commits.append(commit)
         return self._decide(commit)
 
 
 def rewriting(**arguments: Any) -> Overseeing:
-    return Overseeing(lambda commit: nh.Rewrite(**arguments))
+    return Overseeing(lambda commit: nh.oversight.Rewrite(**arguments))
 
 
 def modifying(bindings: dict[str, object]) -> nh.Hooks:
@@ -68,7 +68,7 @@ def modifying(bindings: dict[str, object]) -> nh.Hooks:
 
 
 async def test_the_value_that_is_about_to_be_returned_is_seen() -> None:
-    hooks, told, oversight = nh.Hooks(), list[Any](), Overseeing(lambda commit: nh.Accept())
+    hooks, told, oversight = nh.Hooks(), list[Any](), Overseeing(lambda commit: nh.oversight.Accept())
     hooks.on(BeforeCommit)(told.append)
     responses = [return_response("str(number + 1)", number=2), pass_response(number=2)]
     async with nh.run(ScriptedExecutor(responses), hooks=hooks):
@@ -97,7 +97,7 @@ async def test_a_rewrite_holds_for_what_is_returned(
 
 
 async def test_a_modification_holds_for_what_is_returned_and_oversight_sees_it() -> None:
-    oversight = Overseeing(lambda commit: nh.Accept())
+    oversight = Overseeing(lambda commit: nh.oversight.Accept())
     async with nh.run(ScriptedExecutor([return_response("number + 1", number=98)])):
         with nh.scope(hooks=modifying({"number": 10}), oversight=oversight):
             assert await count() == 11
@@ -108,7 +108,7 @@ async def test_an_expression_sees_no_value_of_the_model_that_is_not_committed() 
     async with nh.run(ScriptedExecutor([return_response("other", number=1, other=98)])):
         with (
             nh.scope(oversight=rewriting(values={"number": 1})),
-            pytest.raises(nh.HookError, match="NameError"),
+            pytest.raises(nh.errors.HookError, match="NameError"),
         ):
             await act()
 
@@ -118,7 +118,7 @@ async def test_an_expression_is_evaluated_once_when_nothing_is_changed() -> None
     hooks, told = nh.Hooks(), list[Any]()
     hooks.on(BeforeCommit)(told.append)
     async with nh.run(ScriptedExecutor([return_response("value(1) or 5")]), hooks=hooks):
-        with nh.scope(oversight=Overseeing(lambda commit: nh.Accept())):
+        with nh.scope(oversight=Overseeing(lambda commit: nh.oversight.Accept())):
             assert await count(calls.append) == 5
     assert calls == [1]
 
@@ -137,7 +137,10 @@ async def test_a_rewrite_that_is_not_acceptable_is_an_error_of_the_host(
     arguments: dict[str, Any], response: Any, named: str
 ) -> None:
     async with nh.run(ScriptedExecutor([response])):
-        with nh.scope(oversight=rewriting(**arguments)), pytest.raises(nh.HookError, match=named) as caught:
+        with (
+            nh.scope(oversight=rewriting(**arguments)),
+            pytest.raises(nh.errors.HookError, match=named) as caught,
+        ):
             await count()
     assert caught.value.hook == "inspect_step_commit"
 
@@ -145,7 +148,7 @@ async def test_a_rewrite_that_is_not_acceptable_is_an_error_of_the_host(
 async def test_no_model_is_blamed_for_a_modification_that_is_not_acceptable() -> None:
     steps = ScriptedSteps((assigning("number", "1"), PASS))
     async with nh.run(steps.executor, hooks=modifying({"number": "many"})):
-        with pytest.raises(nh.HookError, match="write binding 'number' must be int"):
+        with pytest.raises(nh.errors.HookError, match="write binding 'number' must be int"):
             await count()
     assert len(steps.model.requests) == 1
 
@@ -153,23 +156,26 @@ async def test_no_model_is_blamed_for_a_modification_that_is_not_acceptable() ->
 @pytest.mark.parametrize("arguments", [{}, {"values": {}, "return_value": 1}, {"return_value": 1}])
 async def test_a_tool_call_is_rewritten_by_values_alone(arguments: dict[str, Any]) -> None:
     class Wrong(Overseeing):
-        def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> Any:
-            return nh.Rewrite(**arguments)
+        def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> Any:
+            return nh.oversight.Rewrite(**arguments)
 
     steps = ScriptedSteps((assigning("number", "1"), PASS))
     async with nh.run(steps.executor):
-        oversight = Wrong(lambda commit: nh.Accept())
-        with nh.scope(oversight=oversight), pytest.raises(nh.HookError, match="answered a Rewrite with"):
+        oversight = Wrong(lambda commit: nh.oversight.Accept())
+        with (
+            nh.scope(oversight=oversight),
+            pytest.raises(nh.errors.HookError, match="answered a Rewrite with"),
+        ):
             await count()
 
 
 # ---- what is rejected
 
 
-def at_least_two(commit: nh.StepCommit) -> nh.Accept | nh.Reject:
+def at_least_two(commit: nh.oversight.StepCommit) -> nh.oversight.Accept | nh.oversight.Reject:
     if commit.bindings["number"] == 1:
-        return nh.Reject(reason="one is too small", guidance="take two")
-    return nh.Accept()
+        return nh.oversight.Reject(reason="one is too small", guidance="take two")
+    return nh.oversight.Accept()
 
 
 def veto_one() -> nh.Hooks:
@@ -182,7 +188,7 @@ def veto_one() -> nh.Hooks:
     return hooks
 
 
-def setting(number: int) -> tuple[nh.ToolCall, nh.ToolCall]:
+def setting(number: int) -> tuple[nh.models.ToolCall, nh.models.ToolCall]:
     return assigning("number", str(number)), PASS
 
 
@@ -213,10 +219,10 @@ async def test_a_model_learns_why_its_commit_was_rejected_and_goes_on(rejecting:
 async def test_rejections_are_bounded(rejecting: Any, configuration: dict[str, int], requests: int) -> None:
     steps = ScriptedSteps(*[setting(1)] * 5, **configuration)
     async with nh.run(steps.executor):
-        with nh.scope(**rejecting()), pytest.raises(nh.StepRejectedError, match="take two") as caught:
+        with nh.scope(**rejecting()), pytest.raises(nh.errors.StepRejectedError, match="take two") as caught:
             await count()
-    assert type(caught.value) is nh.StepRejectedError
-    assert isinstance(caught.value.__cause__, nh.ToolBoundaryError)
+    assert type(caught.value) is nh.errors.StepRejectedError
+    assert isinstance(caught.value.__cause__, nh.errors.ToolBoundaryError)
     assert len(steps.model.requests) == requests
 
 
@@ -229,7 +235,7 @@ async def test_what_hooks_changed_before_a_rejection_is_not_changed_twice() -> N
         assert isinstance(number, int)
         return Modify({"number": 2 * number})
 
-    answers = iter([nh.Reject(reason="again"), nh.Accept()])
+    answers = iter([nh.oversight.Reject(reason="again"), nh.oversight.Accept()])
     oversight = Overseeing(lambda commit: next(answers))
     steps = ScriptedSteps((assigning("number", "4"), returning("number")), returning("number + 1"))
     async with nh.run(steps.executor, hooks=hooks):
@@ -253,10 +259,10 @@ async def test_the_native_transport_is_told_in_a_message_and_is_bounded_too(reje
     async with nh.run(nh.AgentStepExecutor.from_model(model=model, configuration=configuration)):
         with nh.scope(**rejecting()):
             assert await count() == 2
-            with pytest.raises(nh.StepRejectedError, match="take two") as caught:
+            with pytest.raises(nh.errors.StepRejectedError, match="take two") as caught:
                 await count()
-    assert type(caught.value) is nh.StepRejectedError
-    assert model.requests[2].messages[-1] == nh.UserMessage(
+    assert type(caught.value) is nh.errors.StepRejectedError
+    assert model.requests[2].messages[-1] == nh.models.UserMessage(
         content=(
             "That outcome was not accepted yet: one is too small (take two). "
             "Go on, then end the block again.",
@@ -268,20 +274,20 @@ async def test_the_native_transport_is_told_in_a_message_and_is_bounded_too(reje
 DIRECT_ANSWERS = [
     f'{{"result": {{"kind": "pass", "bindings": {{"number": {number}}}}}}}' for number in (1, 2)
 ]
-SMALL = nh.ModelCapabilities(is_small=True, default_transport="direct", tools=False)
+SMALL = nh.models.ModelCapabilities(is_small=True, default_transport="direct", tools=False)
 
 
 @pytest.mark.parametrize("rejecting", REJECTING)
 @pytest.mark.parametrize(
     ("texts", "capabilities"),
     [
-        (DIRECT_ANSWERS, nh.ModelCapabilities(default_transport="direct", tools=False)),
+        (DIRECT_ANSWERS, nh.models.ModelCapabilities(default_transport="direct", tools=False)),
         (['{"number": 1}', '{"number": 2}'], SMALL),
     ],
     ids=["at once", "piecemeal"],
 )
 async def test_the_direct_transport_asks_again_and_is_bounded_too(
-    rejecting: Any, texts: list[str], capabilities: nh.ModelCapabilities
+    rejecting: Any, texts: list[str], capabilities: nh.models.ModelCapabilities
 ) -> None:
     first, second = (model_response(text=text) for text in texts)
     model = ScriptedModel([first, second, first, first], capabilities=capabilities)
@@ -289,9 +295,9 @@ async def test_the_direct_transport_asks_again_and_is_bounded_too(
     async with nh.run(nh.AgentStepExecutor.from_model(model=model, configuration=configuration)):
         with nh.scope(**rejecting()):
             assert await count() == 2
-            with pytest.raises(nh.StepRejectedError) as caught:
+            with pytest.raises(nh.errors.StepRejectedError) as caught:
                 await count()
-    assert type(caught.value) is nh.StepRejectedError
+    assert type(caught.value) is nh.errors.StepRejectedError
     assert "one is too small (take two)" in str(model.requests[1].messages)
     assert len(model.requests) == 4
 
@@ -299,12 +305,12 @@ async def test_the_direct_transport_asks_again_and_is_bounded_too(
 @pytest.mark.parametrize("rejecting", REJECTING)
 async def test_an_agent_of_ones_own_learns_of_rejections_and_cannot_pass_them_over(rejecting: Any) -> None:
     class Agent:
-        async def run(self, task: nh.AgentTask) -> nh.StepOutcome:
-            outcome = nh.PassStepOutcome()
+        async def run(self, task: nh.executors.AgentTask) -> nh.executors.StepOutcome:
+            outcome = nh.executors.PassStepOutcome()
             for number in numbers:
                 await task.begin_tool_call(assigning("number", str(number)))()
                 if number == 1:
-                    with pytest.raises(nh.StepRejectedError, match="take two"):
+                    with pytest.raises(nh.errors.StepRejectedError, match="take two"):
                         await task.conclude(outcome)
             return outcome
 
@@ -313,7 +319,7 @@ async def test_an_agent_of_ones_own_learns_of_rejections_and_cannot_pass_them_ov
             numbers = (1, 2)
             assert await count() == 2
             numbers = (1, 1)
-            with pytest.raises(nh.StepRejectedError):
+            with pytest.raises(nh.errors.StepRejectedError):
                 await count()
 
 
@@ -321,16 +327,16 @@ async def test_an_agent_that_lets_a_rejection_through_is_tried_no_more() -> None
     class Agent:
         runs = 0
 
-        async def run(self, task: nh.AgentTask) -> nh.StepOutcome:
+        async def run(self, task: nh.executors.AgentTask) -> nh.executors.StepOutcome:
             self.runs += 1
             await task.begin_tool_call(assigning("number", "1"))()
-            await task.conclude(nh.PassStepOutcome())
+            await task.conclude(nh.executors.PassStepOutcome())
             raise AssertionError
 
     agent = Agent()
     baseline = nh.resilience.Baseline(retries=3)
     async with nh.run(nh.AgentStepExecutor.from_agent(agent=agent), resilience=baseline):
-        with nh.scope(oversight=Overseeing(at_least_two)), pytest.raises(nh.StepRejectedError):
+        with nh.scope(oversight=Overseeing(at_least_two)), pytest.raises(nh.errors.StepRejectedError):
             await count()
     assert agent.runs == 1
 
@@ -342,9 +348,9 @@ async def test_executors_without_further_turns_fail_at_the_first_rejection(rejec
         CallbackExecutor(lambda _: pass_response(number=1)),
     ):
         async with nh.run(executor):
-            with nh.scope(**rejecting()), pytest.raises(nh.StepRejectedError) as caught:
+            with nh.scope(**rejecting()), pytest.raises(nh.errors.StepRejectedError) as caught:
                 await count()
-        assert type(caught.value) is nh.StepRejectedError
+        assert type(caught.value) is nh.errors.StepRejectedError
 
 
 async def test_checks_come_before_oversight_which_sees_what_they_agree_to() -> None:
@@ -352,7 +358,7 @@ async def test_checks_come_before_oversight_which_sees_what_they_agree_to() -> N
     oversight = Overseeing(at_least_two)
     steps = ScriptedSteps(setting(0), setting(1), setting(2))
 
-    def check(proposal: nh.Proposal) -> bool:
+    def check(proposal: nh.oversight.Proposal) -> bool:
         checked.append(proposal.bindings["number"])
         return proposal.bindings["number"] != 0
 

@@ -37,14 +37,14 @@ async def pay(bank: Bank) -> int:
 class Overseeing:
     """Answers commits with what a function gives, and keeps them."""
 
-    def __init__(self, decide: Callable[[nh.StepCommit], Any]) -> None:
-        self.commits: list[nh.StepCommit] = []
+    def __init__(self, decide: Callable[[nh.oversight.StepCommit], Any]) -> None:
+        self.commits: list[nh.oversight.StepCommit] = []
         self._decide = decide
 
-    def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> Any:
-        return nh.Accept()
+    def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> Any:
+        return nh.oversight.Accept()
 
-    def inspect_step_commit(self, commit: nh.StepCommit) -> Any:
+    def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> Any:
         self.commits.append(commit)
         return self._decide(commit)
 
@@ -52,18 +52,18 @@ class Overseeing:
 class AsyncOverseeing(Overseeing):
     """The same, asynchronously."""
 
-    async def inspect_step_commit(self, commit: nh.StepCommit) -> Any:
+    async def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> Any:
         return super().inspect_step_commit(commit)
 
 
 class RejectingEverything:
     """Says no."""
 
-    def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> nh.Reject:
-        return nh.Reject(reason="no")
+    def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> nh.oversight.Reject:
+        return nh.oversight.Reject(reason="no")
 
-    def inspect_step_commit(self, commit: nh.StepCommit) -> nh.Reject:
-        return nh.Reject(reason="no")
+    def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> nh.oversight.Reject:
+        return nh.oversight.Reject(reason="no")
 
 
 def vetoing(*events: Any) -> nh.Hooks:
@@ -93,9 +93,9 @@ class Agent:
     """Concludes the same outcome whatever becomes of it, and ends with it."""
 
     def __init__(self, expression: str) -> None:
-        self.outcome = nh.ReturnStepOutcome(return_expression=expression)
+        self.outcome = nh.executors.ReturnStepOutcome(return_expression=expression)
 
-    async def run(self, task: nh.AgentTask) -> nh.StepOutcome:
+    async def run(self, task: nh.executors.AgentTask) -> nh.executors.StepOutcome:
         for _ in range(2):
             try:
                 await task.conclude(self.outcome)
@@ -122,8 +122,12 @@ EXECUTORS: list[Any] = [
 ]
 REJECTING: list[Any] = [
     pytest.param(lambda: {"oversight": RejectingEverything()}, id="oversight"),
-    pytest.param(lambda: {"oversight": Overseeing(lambda _: nh.Reject(reason="no"))}, id="of commits"),
-    pytest.param(lambda: {"oversight": AsyncOverseeing(lambda _: nh.Reject(reason="no"))}, id="async"),
+    pytest.param(
+        lambda: {"oversight": Overseeing(lambda _: nh.oversight.Reject(reason="no"))}, id="of commits"
+    ),
+    pytest.param(
+        lambda: {"oversight": AsyncOverseeing(lambda _: nh.oversight.Reject(reason="no"))}, id="async"
+    ),
     pytest.param(lambda: {"hooks": vetoing(BeforeCommit)}, id="hook"),
     pytest.param(lambda: {"hooks": vetoing(BeforeToolCall, BeforeCommit)}, id="hooks"),
 ]
@@ -134,17 +138,17 @@ REJECTING: list[Any] = [
 async def test_what_is_rejected_was_not_done(executor: Any, rejecting: Any) -> None:
     bank = Bank()
     async with nh.run(executor()):
-        with nh.scope(**rejecting()), pytest.raises(nh.StepRejectedError):
+        with nh.scope(**rejecting()), pytest.raises(nh.errors.StepRejectedError):
             await pay(bank)
     assert bank.transfers == []
 
 
 async def test_whoever_logs_a_commit_and_rejects_it_did_not_want_its_value() -> None:
     bank, told = Bank(), list[str]()
-    overseeing = Overseeing(lambda commit: nh.Reject(reason=f"no: {commit!r}"))
+    overseeing = Overseeing(lambda commit: nh.oversight.Reject(reason=f"no: {commit!r}"))
     for policies in ({"oversight": overseeing}, {"hooks": logging(told)}):
         async with nh.run(tool_executor()):
-            with nh.scope(**policies), pytest.raises(nh.StepRejectedError):  # type: ignore[arg-type]
+            with nh.scope(**policies), pytest.raises(nh.errors.StepRejectedError):  # type: ignore[arg-type]
                 await pay(bank)
     assert bank.transfers == []
     assert told[0].endswith("return_value=<not evaluated>)")
@@ -155,7 +159,10 @@ async def test_whoever_logs_a_commit_and_rejects_it_did_not_want_its_value() -> 
 async def test_an_abort_leaves_nothing_done(executor: Any) -> None:
     bank = Bank()
     async with nh.run(executor()):
-        with nh.scope(oversight=Overseeing(lambda _: nh.Abort("no"))), pytest.raises(nh.StepAbortedError):
+        with (
+            nh.scope(oversight=Overseeing(lambda _: nh.oversight.Abort("no"))),
+            pytest.raises(nh.errors.StepAbortedError),
+        ):
             await pay(bank)
     assert bank.transfers == []
 
@@ -164,12 +171,14 @@ async def test_an_abort_leaves_nothing_done(executor: Any) -> None:
 @pytest.mark.parametrize(
     "decide",
     [
-        lambda _: nh.Accept(),
-        lambda _: nh.Rewrite(values={}),
-        lambda _: nh.Rewrite(values={"number": 3}),
-        lambda commit: nh.Accept() if commit.return_value == 5 else nh.Reject(reason="wrong"),
-        lambda commit: nh.Rewrite(values={"number": commit.return_value}),
-        lambda commit: nh.Rewrite(return_value=commit.return_value),
+        lambda _: nh.oversight.Accept(),
+        lambda _: nh.oversight.Rewrite(values={}),
+        lambda _: nh.oversight.Rewrite(values={"number": 3}),
+        lambda commit: (
+            nh.oversight.Accept() if commit.return_value == 5 else nh.oversight.Reject(reason="wrong")
+        ),
+        lambda commit: nh.oversight.Rewrite(values={"number": commit.return_value}),
+        lambda commit: nh.oversight.Rewrite(return_value=commit.return_value),
     ],
     ids=["accept", "values left out", "values", "looks", "looks and rewrites", "looks and returns"],
 )
@@ -185,7 +194,7 @@ async def test_it_is_evaluated_once(executor: Any, decide: Any, oversight: Any) 
 async def test_another_return_value_is_returned_without_evaluating() -> None:
     bank = Bank()
     async with nh.run(tool_executor()):
-        with nh.scope(oversight=Overseeing(lambda _: nh.Rewrite(return_value=7))):
+        with nh.scope(oversight=Overseeing(lambda _: nh.oversight.Rewrite(return_value=7))):
             assert await pay(bank) == 7
     assert bank.transfers == []
 
@@ -202,15 +211,15 @@ async def test_whoever_wants_the_value_is_asked_again_when_it_is_there_and_the_o
     async def second(event: BeforeCommit) -> None:
         told.append(("second", event.return_value))
 
-    def decide(commit: nh.StepCommit) -> nh.Accept:
+    def decide(commit: nh.oversight.StepCommit) -> nh.oversight.Accept:
         told.append(("oversight", len(bank.transfers)))
-        return nh.Accept()
+        return nh.oversight.Accept()
 
     bank = Bank()
     async with nh.run(tool_executor(), hooks=hooks):
         with nh.scope(oversight=Overseeing(decide)):
             assert await pay(bank) == 5
-    outcome = nh.ReturnStepOutcome(return_expression=EXPRESSION)
+    outcome = nh.executors.ReturnStepOutcome(return_expression=EXPRESSION)
     assert told == [("first", outcome), ("oversight", 0), ("second", 5)]
 
 
@@ -218,17 +227,17 @@ async def test_a_hook_that_looks_at_the_value_does_not_have_it_made_before_overs
     bank, hooks, told = Bank(), nh.Hooks(), list[object]()
     hooks.on(BeforeCommit, lambda event: told.append(event.return_value))
     async with nh.run(ScriptedExecutor([scripted(EXPRESSION)]), hooks=hooks):
-        with nh.scope(oversight=RejectingEverything()), pytest.raises(nh.StepRejectedError):
+        with nh.scope(oversight=RejectingEverything()), pytest.raises(nh.errors.StepRejectedError):
             await pay(bank)
     assert (bank.transfers, told) == ([], [])
 
 
 async def test_an_answer_that_came_of_the_missing_value_does_not_count() -> None:
-    def decide(commit: nh.StepCommit) -> Any:
+    def decide(commit: nh.oversight.StepCommit) -> Any:
         try:
-            return nh.Accept() if commit.return_value == 5 else nh.Reject(reason="wrong")
+            return nh.oversight.Accept() if commit.return_value == 5 else nh.oversight.Reject(reason="wrong")
         except Exception:
-            return nh.Abort("it has no value")
+            return nh.oversight.Abort("it has no value")
 
     bank = Bank()
     async with nh.run(ScriptedExecutor([scripted(EXPRESSION)])):
@@ -240,7 +249,9 @@ async def test_an_answer_that_came_of_the_missing_value_does_not_count() -> None
 async def test_what_hooks_modify_is_what_the_expression_and_oversight_see() -> None:
     bank, hooks = Bank(), nh.Hooks()
     hooks.on(BeforeCommit, lambda event: Modify({"number": 8}))
-    oversight = Overseeing(lambda commit: nh.Accept() if commit.return_value == 8 else nh.Abort("other"))
+    oversight = Overseeing(
+        lambda commit: nh.oversight.Accept() if commit.return_value == 8 else nh.oversight.Abort("other")
+    )
     async with nh.run(ScriptedExecutor([scripted("bank.transfer(number)", number=1)]), hooks=hooks):
         with nh.scope(oversight=oversight):
             assert await pay(bank) == 8
@@ -253,7 +264,7 @@ async def test_what_hooks_modify_is_what_the_expression_and_oversight_see() -> N
 async def test_oversight_sees_again_what_a_hook_modifies_after_looking_at_the_value() -> None:
     bank, hooks = Bank(), nh.Hooks()
     hooks.on(BeforeCommit, lambda event: Modify({"number": event.return_value}))
-    oversight = Overseeing(lambda commit: nh.Accept())
+    oversight = Overseeing(lambda commit: nh.oversight.Accept())
     async with nh.run(ScriptedExecutor([scripted(EXPRESSION, number=1)]), hooks=hooks):
         with nh.scope(oversight=oversight):
             assert await pay(bank) == 5
@@ -262,7 +273,7 @@ async def test_oversight_sees_again_what_a_hook_modifies_after_looking_at_the_va
 
 
 async def test_a_rejected_commit_has_no_value_afterwards() -> None:
-    answers = iter([nh.Reject(reason="no"), nh.Accept()])
+    answers = iter([nh.oversight.Reject(reason="no"), nh.oversight.Accept()])
     oversight, bank = Overseeing(lambda commit: next(answers)), Bank()
     steps = ScriptedSteps(returning(EXPRESSION), returning("bank.transfer(6)"))
     async with nh.run(steps.executor):
@@ -276,7 +287,7 @@ async def test_a_rejected_commit_has_no_value_afterwards() -> None:
 async def test_checks_see_the_value_of_what_was_inspected() -> None:
     seen: list[object] = []
 
-    async def check(proposal: nh.Proposal) -> bool:
+    async def check(proposal: nh.oversight.Proposal) -> bool:
         seen.append(proposal.return_value)
         return True
 
@@ -284,10 +295,10 @@ async def test_checks_see_the_value_of_what_was_inspected() -> None:
     async with nh.run(ScriptedExecutor([scripted(EXPRESSION)] * 2)):
         with (
             nh.scope(verify=check, oversight=RejectingEverything()),
-            pytest.raises(nh.StepRejectedError),
+            pytest.raises(nh.errors.StepRejectedError),
         ):
             await pay(bank)
-        with nh.scope(verify=check, oversight=Overseeing(lambda _: nh.Accept())):
+        with nh.scope(verify=check, oversight=Overseeing(lambda _: nh.oversight.Accept())):
             assert await pay(bank) == 5
     assert (bank.transfers, seen) == ([5], [5])
 
@@ -302,7 +313,7 @@ async def test_the_same_outcome_is_not_evaluated_again_after_it_failed(expressio
 
 
 async def test_a_model_whose_outcome_is_refused_learns_that_its_expression_was_evaluated() -> None:
-    async def check(proposal: nh.Proposal) -> str | None:
+    async def check(proposal: nh.oversight.Proposal) -> str | None:
         return None if proposal.return_value == 0 else "not yet"
 
     bank = Bank()
@@ -338,7 +349,7 @@ async def watch() -> None:
 async def test_an_exception_is_made_after_the_inspection(rejecting: Any) -> None:
     AlarmError.rung = []
     async with nh.run(ScriptedExecutor([raise_response("fire", "AlarmError")] * 2)):
-        with nh.scope(**rejecting()), pytest.raises(nh.StepRejectedError):
+        with nh.scope(**rejecting()), pytest.raises(nh.errors.StepRejectedError):
             await watch()
         assert AlarmError.rung == []
         with pytest.raises(AlarmError, match="fire"):

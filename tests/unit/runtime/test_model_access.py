@@ -35,7 +35,7 @@ class Watcher:
         self.paths: list[tuple[str, ...]] = []
 
     def stream(
-        self, model: nh.Model, request: ModelRequest, step_path: tuple[str, ...]
+        self, model: nh.models.Model, request: ModelRequest, step_path: tuple[str, ...]
     ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
         self.paths.append(step_path)
         return model.stream(request)
@@ -45,7 +45,7 @@ class Refuser(Watcher):
     """Has no answer to anything."""
 
     def stream(
-        self, model: nh.Model, request: ModelRequest, step_path: tuple[str, ...]
+        self, model: nh.models.Model, request: ModelRequest, step_path: tuple[str, ...]
     ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
         raise InterceptionError("no answer")
 
@@ -78,7 +78,7 @@ def address(name: str) -> str:
     return f"{__name__}:{name}"
 
 
-def executor_of(model: nh.Model) -> nh.AgentStepExecutor:
+def executor_of(model: nh.models.Model) -> nh.AgentStepExecutor:
     return nh.AgentStepExecutor.from_model(model=model)
 
 
@@ -137,7 +137,9 @@ async def test_a_request_outside_every_step_has_no_path() -> None:
 
 
 @pytest.mark.parametrize("transport", ["tool", "direct"])
-async def test_an_interception_error_is_no_reason_for_a_correction(transport: nh.OutcomeTransport) -> None:
+async def test_an_interception_error_is_no_reason_for_a_correction(
+    transport: nh.executors.OutcomeTransport,
+) -> None:
     configuration = nh.StepExecutorConfiguration(outcome_transport=transport)
     model = ScriptedModel([])
     executor = nh.AgentStepExecutor.from_model(model=model, configuration=configuration)
@@ -163,7 +165,7 @@ async def test_an_interception_error_passes_a_tool_of_the_users_by() -> None:
                 try:
                     await call_inner()
                 except nh.NighthawkError as error:
-                    raise nh.ToolBoundaryError(kind="transient", message="later") from error
+                    raise nh.errors.ToolBoundaryError(kind="transient", message="later") from error
 
             with pytest.raises(InterceptionError, match="no answer"):
                 await inner()
@@ -180,7 +182,7 @@ def test_an_interception_error_is_found_however_it_is_wrapped() -> None:
 
 def test_models_need_no_key_and_no_weights_while_all_answers_are_replayed() -> None:
     assert needs_endpoint()
-    with pytest.raises(nh.MissingCredentialError):
+    with pytest.raises(nh.errors.MissingCredentialError):
         create_model("openai-chat:gpt-5-nano", environment={})
     for interceptor in (using_interceptor, using_interceptor_everywhere):
         with interceptor(Watcher(is_offline=True)):
@@ -188,5 +190,5 @@ def test_models_need_no_key_and_no_weights_while_all_answers_are_replayed() -> N
             assert create_model("openai-chat:gpt-5-nano", environment={}).name == "openai-chat:gpt-5-nano"
             absent = create_model("local:/nowhere/model.gguf", environment={})
             assert absent.name == "local:/nowhere/model.gguf"
-        with interceptor(Watcher()), pytest.raises(nh.MissingCredentialError):
+        with interceptor(Watcher()), pytest.raises(nh.errors.MissingCredentialError):
             create_model("openai-chat:gpt-5-nano", environment={})

@@ -36,16 +36,16 @@ class Hooks:
     """Answers with what it was made with, and remembers what it saw."""
 
     def __init__(self, *, call: Any = None, commit: Any = None) -> None:
-        self.call = nh.Accept() if call is None else call
-        self.commit = nh.Accept() if commit is None else commit
-        self.calls: list[nh.ToolCallInspection] = []
-        self.commits: list[nh.StepCommit] = []
+        self.call = nh.oversight.Accept() if call is None else call
+        self.commit = nh.oversight.Accept() if commit is None else commit
+        self.calls: list[nh.oversight.ToolCallInspection] = []
+        self.commits: list[nh.oversight.StepCommit] = []
 
-    def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> Any:
+    def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> Any:
         self.calls.append(inspection)
         return self.call(inspection) if callable(self.call) else self.call
 
-    def inspect_step_commit(self, commit: nh.StepCommit) -> Any:
+    def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> Any:
         self.commits.append(commit)
         return self.commit(commit) if callable(self.commit) else self.commit
 
@@ -53,16 +53,16 @@ class Hooks:
 class AsyncHooks(Hooks):
     """The same, asynchronously."""
 
-    async def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> Any:
+    async def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> Any:
         await checkpoint()
         return super().inspect_tool_call(inspection)
 
-    async def inspect_step_commit(self, commit: nh.StepCommit) -> Any:
+    async def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> Any:
         await checkpoint()
         return super().inspect_step_commit(commit)
 
 
-def assigning(expression: str) -> nh.ToolCall:
+def assigning(expression: str) -> nh.models.ToolCall:
     return tool_call("nh_assign", target_path="number", expression=expression)
 
 
@@ -81,7 +81,7 @@ async def test_accepted_calls_and_commits_happen_and_were_seen(hooks_type: type[
     assert call.tool_name == "nh_assign"
     assert call.arguments == {"target_path": "number", "expression": "3"}
     assert call.step_id == commit.step_id
-    assert commit.outcome == nh.PassStepOutcome()
+    assert commit.outcome == nh.executors.PassStepOutcome()
     assert commit.bindings == {"number": 3}
     with pytest.raises(TypeError):
         commit.bindings["number"] = 4  # type: ignore[index]
@@ -89,24 +89,24 @@ async def test_accepted_calls_and_commits_happen_and_were_seen(hooks_type: type[
 
 @pytest.mark.parametrize("hooks_type", [Hooks, AsyncHooks])
 async def test_a_rejected_call_does_not_happen_and_the_model_learns_why(hooks_type: type[Hooks]) -> None:
-    def decide(inspection: nh.ToolCallInspection) -> nh.Accept | nh.Reject:
+    def decide(inspection: nh.oversight.ToolCallInspection) -> nh.oversight.Accept | nh.oversight.Reject:
         if inspection.arguments["expression"] == "1":
-            return nh.Reject(reason="one is forbidden", guidance="take two")
-        return nh.Accept()
+            return nh.oversight.Reject(reason="one is forbidden", guidance="take two")
+        return nh.oversight.Accept()
 
     answers = [model_response(assigning("1"), DONE), model_response(assigning("2"), DONE)]
     number, model = await run_with(hooks_type(call=decide), *answers)
     assert number == 2
     results = model.requests[1].messages[-1]
-    assert isinstance(results, nh.ToolResultsMessage)
+    assert isinstance(results, nh.models.ToolResultsMessage)
     told = str(results.results[0].content[0])
     assert '"kind": "oversight", "message": "one is forbidden", "guidance": "take two"' in told
 
 
 @pytest.mark.parametrize("hooks_type", [Hooks, AsyncHooks])
 async def test_a_rewritten_call_is_carried_out_with_the_other_arguments(hooks_type: type[Hooks]) -> None:
-    def decide(inspection: nh.ToolCallInspection) -> nh.Rewrite:
-        return nh.Rewrite(values={**inspection.arguments, "expression": "9"})
+    def decide(inspection: nh.oversight.ToolCallInspection) -> nh.oversight.Rewrite:
+        return nh.oversight.Rewrite(values={**inspection.arguments, "expression": "9"})
 
     number, _ = await run_with(hooks_type(call=decide), model_response(assigning("1"), DONE))
     assert number == 9
@@ -127,25 +127,25 @@ async def test_calls_keep_their_order_when_they_are_inspected(hooks_type: type[H
 async def test_a_rejected_commit_fails_the_step_and_commits_nothing(
     hooks_type: type[Hooks], guidance: str | None, message: str
 ) -> None:
-    hooks = hooks_type(commit=nh.Reject(reason="not today", guidance=guidance))
-    with pytest.raises(nh.StepRejectedError, match=message) as caught:
+    hooks = hooks_type(commit=nh.oversight.Reject(reason="not today", guidance=guidance))
+    with pytest.raises(nh.errors.StepRejectedError, match=message) as caught:
         await run_with(hooks, *[model_response(assigning("3"), DONE)] * 4)
     cause = caught.value.__cause__
-    assert isinstance(cause, nh.ToolBoundaryError)
+    assert isinstance(cause, nh.errors.ToolBoundaryError)
     assert cause.kind == "oversight"
 
 
 @pytest.mark.parametrize("hooks_type", [Hooks, AsyncHooks])
 async def test_a_rewritten_commit_is_validated_anew(hooks_type: type[Hooks]) -> None:
     answer = model_response(assigning("3"), DONE)
-    assert (await run_with(hooks_type(commit=nh.Rewrite(values={"number": "4"})), answer))[0] == 4
+    assert (await run_with(hooks_type(commit=nh.oversight.Rewrite(values={"number": "4"})), answer))[0] == 4
     for values, named in [
         ({"number": "many"}, "write binding 'number' must be int"),
         ({"other": 1}, "'other' cannot be committed"),
         ({}, "'number' has no value"),
     ]:
-        with pytest.raises(nh.HookError, match=named):
-            await run_with(hooks_type(commit=nh.Rewrite(values=values)), answer)
+        with pytest.raises(nh.errors.HookError, match=named):
+            await run_with(hooks_type(commit=nh.oversight.Rewrite(values=values)), answer)
 
 
 @pytest.mark.parametrize("hooks_type", [Hooks, AsyncHooks])
@@ -153,8 +153,8 @@ async def test_a_rewritten_commit_is_validated_anew(hooks_type: type[Hooks]) -> 
     ("answer", "named"),
     [
         (True, "answered True; it must answer Accept, Reject, Rewrite or Abort"),
-        (nh.Accept, "answered <"),
-        (nh.Rewrite(values=["a"]), "Rewrite whose values are no mapping"),  # type: ignore[arg-type]
+        (nh.oversight.Accept, "answered <"),
+        (nh.oversight.Rewrite(values=["a"]), "Rewrite whose values are no mapping"),  # type: ignore[arg-type]
     ],
 )
 async def test_a_hook_that_answers_nonsense_is_an_error_of_the_host(
@@ -165,7 +165,7 @@ async def test_a_hook_that_answers_nonsense_is_an_error_of_the_host(
         ("inspect_tool_call", {"call": lambda _: answer}),
         ("inspect_step_commit", {"commit": lambda _: answer}),
     ]:
-        with pytest.raises(nh.HookError, match=named) as caught:
+        with pytest.raises(nh.errors.HookError, match=named) as caught:
             await run_with(hooks_type(**arguments), response)
         assert caught.value.hook == hook
         assert hook in str(caught.value)
@@ -177,7 +177,7 @@ async def test_an_exception_of_a_hook_names_the_hook_and_is_chained(hooks_type: 
         raise LookupError("audit log")
 
     for hook, arguments in [("inspect_tool_call", {"call": fail}), ("inspect_step_commit", {"commit": fail})]:
-        with pytest.raises(nh.HookError, match=f"{hook} failed: LookupError: audit log") as caught:
+        with pytest.raises(nh.errors.HookError, match=f"{hook} failed: LookupError: audit log") as caught:
             await run_with(hooks_type(**arguments), model_response(assigning("3"), DONE))
         assert caught.value.hook == hook
         assert isinstance(caught.value.__cause__, LookupError)
@@ -186,7 +186,7 @@ async def test_an_exception_of_a_hook_names_the_hook_and_is_chained(hooks_type: 
 @pytest.mark.parametrize("failure", [None, LookupError("audit log"), nh.ExecutionError("no verdict")])
 @pytest.mark.parametrize("hook", ["call", "commit"])
 async def test_no_model_of_an_outer_step_is_told_of_a_failure_within_a_tool(hook: str, failure: Any) -> None:
-    def fail(seen: nh.ToolCallInspection | nh.StepCommit) -> Any:
+    def fail(seen: nh.oversight.ToolCallInspection | nh.oversight.StepCommit) -> Any:
         if failure is not None:
             raise failure
 
@@ -206,7 +206,7 @@ async def test_no_model_of_an_outer_step_is_told_of_a_failure_within_a_tool(hook
     async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
         with (
             nh.scope(implicit_references={"inner": inner}),
-            pytest.raises(nh.HookError, match="Oversight hook"),
+            pytest.raises(nh.errors.HookError, match="Oversight hook"),
         ):
             await outer()
     assert len(model.requests) == 2
@@ -214,9 +214,9 @@ async def test_no_model_of_an_outer_step_is_told_of_a_failure_within_a_tool(hook
 
 async def test_a_budget_that_an_overseer_exceeds_ends_the_step() -> None:
     class Asking(Hooks):
-        async def inspect_step_commit(self, commit: nh.StepCommit) -> nh.Accept:
+        async def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> nh.oversight.Accept:
             await act()
-            return nh.Accept()
+            return nh.oversight.Accept()
 
     async with nh.run(ScriptedExecutor(default_response=pass_response(number=1))):
         with nh.scope(oversight=Asking(), budget=nh.budget(steps=1)), pytest.raises(nh.BudgetExceededError):
@@ -225,16 +225,16 @@ async def test_a_budget_that_an_overseer_exceeds_ends_the_step() -> None:
 
 async def test_an_overseer_may_call_natural_functions_which_are_not_overseen_themselves() -> None:
     class Asking(Hooks):
-        async def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> nh.Accept:
+        async def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> nh.oversight.Accept:
             self.calls.append(inspection)
-            assert nh.get_oversight() is None
+            assert nh.oversight.get_oversight() is None
             assert await act("call") == 7
-            return nh.Accept()
+            return nh.oversight.Accept()
 
-        async def inspect_step_commit(self, commit: nh.StepCommit) -> nh.Accept:
+        async def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> nh.oversight.Accept:
             self.commits.append(commit)
             assert await act("commit") == 8
-            return nh.Accept()
+            return nh.oversight.Accept()
 
     hooks = Asking()
     answers = [model_response(assigning(number), DONE) for number in ("3", "7", "8")]
@@ -243,10 +243,10 @@ async def test_an_overseer_may_call_natural_functions_which_are_not_overseen_the
 
 
 async def test_cancelling_a_step_cancels_its_overseer() -> None:
-    async def wait(_: Any) -> nh.Accept:
+    async def wait(_: Any) -> nh.oversight.Accept:
         scope.cancel()
         await anyio.sleep_forever()
-        return nh.Accept()
+        return nh.oversight.Accept()
 
     for arguments in ({"call": wait}, {"commit": wait}):
         with anyio.CancelScope() as scope:
@@ -268,7 +268,9 @@ async def test_commits_of_every_outcome_are_inspected(response: Any) -> None:
                 return {"raised": number}
         return {"went on": number}
 
-    hooks = Hooks(commit=lambda commit: nh.Rewrite(values={"number": commit.bindings["number"] + 10}))
+    hooks = Hooks(
+        commit=lambda commit: nh.oversight.Rewrite(values={"number": commit.bindings["number"] + 10})
+    )
     async with nh.run(ScriptedExecutor([response])):
         with nh.scope(oversight=hooks):
             result = await act_in_loop()
@@ -277,7 +279,7 @@ async def test_commits_of_every_outcome_are_inspected(response: Any) -> None:
 
 
 async def test_other_executors_commits_are_inspected_too() -> None:
-    hooks = Hooks(commit=nh.Reject(reason="no"))
+    hooks = Hooks(commit=nh.oversight.Reject(reason="no"))
     async with nh.run(ScriptedExecutor([pass_response(number=1)])):
         with nh.scope(oversight=hooks), pytest.raises(nh.ExecutionError, match="oversight rejected"):
             await act()

@@ -32,15 +32,15 @@ class Oversight:
     """Answers with what it was made with; a mapping answers by expression."""
 
     def __init__(self, call: Any = None, commit: Any = None) -> None:
-        self.call = nh.Accept() if call is None else call
-        self.commit = nh.Accept() if commit is None else commit
+        self.call = nh.oversight.Accept() if call is None else call
+        self.commit = nh.oversight.Accept() if commit is None else commit
 
-    async def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> Any:
+    async def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> Any:
         if isinstance(self.call, Mapping):
-            return self.call.get(inspection.arguments["expression"], nh.Accept())
+            return self.call.get(inspection.arguments["expression"], nh.oversight.Accept())
         return self.call
 
-    def inspect_step_commit(self, commit: nh.StepCommit) -> Any:
+    def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> Any:
         return self.commit
 
 
@@ -68,9 +68,12 @@ async def test_aborting_a_call_ends_the_step_and_neither_the_call_nor_later_ones
     notes: list[str] = []
     calls = [evaluating(f"record('{name}')") for name in ("first", "second", "third")]
     steps = ScriptedSteps((*calls, PASS), PASS)
-    oversight = Oversight(call={"record('second')": nh.Abort("enough")})
+    oversight = Oversight(call={"record('second')": nh.oversight.Abort("enough")})
     async with nh.run(steps.executor):
-        with nh.scope(oversight=oversight), pytest.raises(nh.StepAbortedError, match="enough") as caught:
+        with (
+            nh.scope(oversight=oversight),
+            pytest.raises(nh.errors.StepAbortedError, match="enough") as caught,
+        ):
             await act(notes.append)
     assert notes == ["first"]
     assert caught.value.reason == "enough"
@@ -89,19 +92,19 @@ async def test_aborting_a_commit_ends_the_step_and_commits_nothing() -> None:
             """natural
             Set <:number>.
             """
-        except nh.StepAbortedError as error:
+        except nh.errors.StepAbortedError as error:
             seen.append(error.reason)
         return number
 
     async with nh.run(ScriptedExecutor([pass_response(number=3)])):
-        with nh.scope(oversight=Oversight(commit=nh.Abort("not this one"))):
+        with nh.scope(oversight=Oversight(commit=nh.oversight.Abort("not this one"))):
             assert await guarded() == 0
     assert seen == ["not this one"]
 
 
 async def test_an_aborted_step_within_a_step_is_a_failure_that_the_outer_model_sees() -> None:
     async def inner() -> int:
-        with nh.scope(oversight=Oversight(commit=nh.Abort("no"))):
+        with nh.scope(oversight=Oversight(commit=nh.oversight.Abort("no"))):
             return await act()
 
     steps = ScriptedSteps(evaluating("record()"), assigning("number", "1"), PASS, PASS)
@@ -124,7 +127,7 @@ async def test_an_aborted_step_within_a_step_is_a_failure_that_the_outer_model_s
             ],
         ),
         (
-            Oversight(call={"1": nh.Reject(reason="odd")}),
+            Oversight(call={"1": nh.oversight.Reject(reason="odd")}),
             [
                 {"subject": "tool_call", "decision": "reject", "tool_name": "nh_assign", "reason": "odd"},
                 {"subject": "commit", "decision": "accept"},
@@ -132,8 +135,8 @@ async def test_an_aborted_step_within_a_step_is_a_failure_that_the_outer_model_s
         ),
         (
             Oversight(
-                call=nh.Rewrite(values={"target_path": "number", "expression": "2"}),
-                commit=nh.Rewrite(values={"number": 5}),
+                call=nh.oversight.Rewrite(values={"target_path": "number", "expression": "2"}),
+                commit=nh.oversight.Rewrite(values={"number": 5}),
             ),
             [
                 {"subject": "tool_call", "decision": "rewrite", "tool_name": "nh_assign"},
@@ -141,7 +144,7 @@ async def test_an_aborted_step_within_a_step_is_a_failure_that_the_outer_model_s
             ],
         ),
         (
-            Oversight(commit=nh.Abort("stop")),
+            Oversight(commit=nh.oversight.Abort("stop")),
             [
                 {"subject": "tool_call", "decision": "accept", "tool_name": "nh_assign"},
                 {"subject": "commit", "decision": "abort", "reason": "stop"},
@@ -158,7 +161,7 @@ async def test_every_decision_is_told_to_traces_and_hooks(
     steps = ScriptedSteps(assigning("number", "1"), PASS)
     with telemetry(capture_content=True):  # reasons may quote arguments
         async with nh.run(steps.executor, hooks=hooks):
-            with nh.scope(oversight=oversight), suppress(nh.StepAbortedError):
+            with nh.scope(oversight=oversight), suppress(nh.errors.StepAbortedError):
                 await act()
     step_id = told[0].execution_ref.step_id
     assert decisions_in(exporter) == [{**each, "step.id": step_id} for each in expected]
@@ -175,7 +178,10 @@ async def test_an_aborted_step_fails_in_traces_with_the_kind_oversight(
     exporter: InMemorySpanExporter,
 ) -> None:
     async with nh.run(ScriptedExecutor([pass_response()])):
-        with nh.scope(oversight=Oversight(commit=nh.Abort("no"))), pytest.raises(nh.StepAbortedError):
+        with (
+            nh.scope(oversight=Oversight(commit=nh.oversight.Abort("no"))),
+            pytest.raises(nh.errors.StepAbortedError),
+        ):
             await act()
     events = [event for span in exporter.get_finished_spans() for event in span.events]
     (failed,) = [event for event in events if event.name == "nighthawk.step.failed"]
@@ -184,7 +190,7 @@ async def test_an_aborted_step_fails_in_traces_with_the_kind_oversight(
 
 async def test_a_call_whose_rewritten_arguments_do_not_fit_is_refused() -> None:
     steps = ScriptedSteps(assigning("number", "1"), PASS)
-    oversight = Oversight(call=nh.Rewrite(values={"expression": 3}))
+    oversight = Oversight(call=nh.oversight.Rewrite(values={"expression": 3}))
     async with nh.run(steps.executor):
         with nh.scope(oversight=oversight):
             assert await act() == 0
@@ -193,7 +199,7 @@ async def test_a_call_whose_rewritten_arguments_do_not_fit_is_refused() -> None:
 
 async def test_a_rewrite_to_what_json_cannot_hold_fails_the_step() -> None:
     steps = ScriptedSteps(assigning("number", "1"), PASS)
-    oversight = Oversight(call=nh.Rewrite(values={"expression": object()}))
+    oversight = Oversight(call=nh.oversight.Rewrite(values={"expression": object()}))
     async with nh.run(steps.executor):
         with nh.scope(oversight=oversight), pytest.raises(nh.NighthawkError, match="Oversight rewrote"):
             await act()
@@ -208,11 +214,11 @@ async def test_arguments_that_cannot_be_inspected_are_not_carried_out(arguments:
     seen: list[object] = []
 
     class Watching(Oversight):
-        async def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> Any:
+        async def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> Any:
             seen.append(inspection)
-            return nh.Accept()
+            return nh.oversight.Accept()
 
-    steps = ScriptedSteps(nh.ToolCall(id="", name="nh_eval", arguments=arguments), PASS)
+    steps = ScriptedSteps(nh.models.ToolCall(id="", name="nh_eval", arguments=arguments), PASS)
     async with nh.run(steps.executor):
         with nh.scope(oversight=Watching()):
             await act()
@@ -222,18 +228,18 @@ async def test_arguments_that_cannot_be_inspected_are_not_carried_out(arguments:
 
 async def test_changing_the_inspected_arguments_in_place_fails_the_step_and_nothing_is_carried_out() -> None:
     class Scribbling(Oversight):
-        async def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> Any:
+        async def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> Any:
             inspection.arguments["expression"] = "99"  # type: ignore[index]
-            return nh.Accept()
+            return nh.oversight.Accept()
 
     steps = ScriptedSteps((assigning("number", "1"), PASS))
     async with nh.run(steps.executor):
-        failure = pytest.raises(nh.HookError, match=r"inspect_tool_call failed: .* read-only: answer")
+        failure = pytest.raises(nh.errors.HookError, match=r"inspect_tool_call failed: .* read-only: answer")
         with nh.scope(oversight=Scribbling()), failure:
             await act()
     assert steps.envelopes == []
 
 
 async def test_the_module_exports_what_oversight_needs() -> None:
-    assert nh.oversight.Abort is nh.Abort
-    assert nh.oversight.Oversight is nh.Oversight
+    assert nh.oversight.Abort is nh.oversight.Abort
+    assert nh.oversight.Oversight is nh.oversight.Oversight

@@ -41,7 +41,7 @@ class StreamingModel:
     """Answers each request with a call of `nh_outcome` in fragments; listeners have turns in between."""
 
     name = "scripted:streaming"
-    capabilities = nh.ModelCapabilities()
+    capabilities = nh.models.ModelCapabilities()
 
     def __init__(self, *answers: object, waits: bool = True) -> None:
         self.answers = list(answers)
@@ -49,19 +49,21 @@ class StreamingModel:
         self._waits = waits
 
     @asynccontextmanager
-    async def stream(self, request: nh.ModelRequest) -> AsyncGenerator[AsyncIterator[nh.ModelEvent], None]:
+    async def stream(
+        self, request: nh.models.ModelRequest
+    ) -> AsyncGenerator[AsyncIterator[nh.models.ModelEvent], None]:
         yield self._events(self.answers.pop(0))
 
-    async def _events(self, answer: object) -> AsyncIterator[nh.ModelEvent]:
-        yield nh.ToolCallStarted(index=0, id="1", name="nh_outcome")
+    async def _events(self, answer: object) -> AsyncIterator[nh.models.ModelEvent]:
+        yield nh.models.ToolCallStarted(index=0, id="1", name="nh_outcome")
         for fragment in fragments_of(answer):
             for _ in range(_PASSES if self._waits else 1):
                 await checkpoint()
             self.fragments_sent += 1
-            yield nh.ToolCallArgumentsDelta(index=0, fragment=fragment)
-        call = nh.ToolCall(id="1", name="nh_outcome", arguments=json.dumps(answer))
-        yield nh.ToolCallCompleted(index=0, call=call)
-        yield nh.ResponseFinished(reason="tool_calls")
+            yield nh.models.ToolCallArgumentsDelta(index=0, fragment=fragment)
+        call = nh.models.ToolCall(id="1", name="nh_outcome", arguments=json.dumps(answer))
+        yield nh.models.ToolCallCompleted(index=0, call=call)
+        yield nh.models.ResponseFinished(reason="tool_calls")
 
 
 def executor(*answers: object, waits: bool = True, **fields: Any) -> nh.AgentStepExecutor:
@@ -225,9 +227,11 @@ async def test_an_iterator_made_in_a_tool_gets_what_comes_after() -> None:
 
         model = ScriptedModel(
             [
-                model_response(nh.ToolCall(id="1", name="nh_eval", arguments='{"expression": "begin()"}')),
                 model_response(
-                    nh.ToolCall(
+                    nh.models.ToolCall(id="1", name="nh_eval", arguments='{"expression": "begin()"}')
+                ),
+                model_response(
+                    nh.models.ToolCall(
                         id="2", name="nh_outcome", arguments='{"kind": "pass", "bindings": {"size": 3}}'
                     )
                 ),
@@ -296,11 +300,11 @@ async def test_an_answer_that_is_refused_is_followed_by_another_series() -> None
 
 async def test_the_last_values_are_those_that_oversight_has_rewritten() -> None:
     class Auditor:
-        def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> nh.Accept:
-            return nh.Accept()
+        def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> nh.oversight.Accept:
+            return nh.oversight.Accept()
 
-        def inspect_step_commit(self, commit: nh.StepCommit) -> nh.Rewrite:
-            return nh.Rewrite(values={**commit.bindings, "note": "Checked."})
+        def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> nh.oversight.Rewrite:
+            return nh.oversight.Rewrite(values={**commit.bindings, "note": "Checked."})
 
     async with nh.run(executor(ANSWER)), nh.scope(oversight=Auditor()):
         async with nh.partial_values() as partials:
@@ -323,7 +327,7 @@ async def test_values_that_no_stream_gave_come_once() -> None:
 @pytest.mark.parametrize("place", ["callback", "hook"])
 async def test_who_fails_fails_the_step_before_it_commits(place: str) -> None:
     calls = 0
-    errors: list[nh.HookError] = []
+    errors: list[nh.errors.HookError] = []
 
     def fail(partial: nh.PartialValues) -> None:
         nonlocal calls
@@ -341,7 +345,7 @@ async def test_who_fails_fails_the_step_before_it_commits(place: str) -> None:
             """natural
             Write a <:note> about <text>.
             """
-        except nh.HookError as error:
+        except nh.errors.HookError as error:
             errors.append(error)
         return note
 
@@ -449,18 +453,18 @@ async def test_a_callback_is_called_for_the_blocks_of_its_own_function_alone() -
     model = ScriptedModel(
         [
             model_response(
-                nh.ToolCall(
+                nh.models.ToolCall(
                     id="1",
                     name="nh_assign",
                     arguments='{"target_path": "result", "expression": "await inner()"}',
                 )
             ),
             model_response(
-                nh.ToolCall(
+                nh.models.ToolCall(
                     id="2", name="nh_outcome", arguments='{"kind": "pass", "bindings": {"word": "lamp"}}'
                 )
             ),
-            model_response(nh.ToolCall(id="3", name="nh_outcome", arguments='{"kind": "pass"}')),
+            model_response(nh.models.ToolCall(id="3", name="nh_outcome", arguments='{"kind": "pass"}')),
         ]
     )
     async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
@@ -531,8 +535,8 @@ async def test_a_step_without_listeners_has_nothing_to_tell() -> None:
     arguments = '{"kind": "pass", "bindings": {"size": 3}}'
     model = ScriptedModel(
         [
-            model_response(nh.ToolCall(id="1", name="nh_eval", arguments='{"expression": "look()"}')),
-            model_response(nh.ToolCall(id="2", name="nh_outcome", arguments=arguments)),
+            model_response(nh.models.ToolCall(id="1", name="nh_eval", arguments='{"expression": "look()"}')),
+            model_response(nh.models.ToolCall(id="2", name="nh_outcome", arguments=arguments)),
         ]
     )
     async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
@@ -603,13 +607,15 @@ class SmallModel:
     """Answers each question with a text, after listeners had their turns."""
 
     name = "scripted:small"
-    capabilities = nh.ModelCapabilities(is_small=True, default_transport="direct", tools=False)
+    capabilities = nh.models.ModelCapabilities(is_small=True, default_transport="direct", tools=False)
 
     def __init__(self, *texts: str) -> None:
         self._model = ScriptedModel([model_response(text=text) for text in texts])
 
     @asynccontextmanager
-    async def stream(self, request: nh.ModelRequest) -> AsyncGenerator[AsyncIterator[nh.ModelEvent], None]:
+    async def stream(
+        self, request: nh.models.ModelRequest
+    ) -> AsyncGenerator[AsyncIterator[nh.models.ModelEvent], None]:
         for _ in range(_PASSES):
             await checkpoint()
         async with self._model.stream(request) as events:

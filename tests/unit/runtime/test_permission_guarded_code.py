@@ -301,7 +301,7 @@ def test_a_function_that_is_denied_is_reached_in_no_way_that_shows(
         allow=["A", "partial"], deny=double, ask="x" if others == "ask" else (), default="allow"
     )
     carry_out, told = recording(sets, double=double)
-    with pytest.raises(nh.ToolBoundaryError, match="is not permitted") as caught:
+    with pytest.raises(nh.errors.ToolBoundaryError, match="is not permitted") as caught:
         carry_out(text)
     assert caught.value.kind == "oversight"
     assert not called
@@ -321,7 +321,7 @@ def test_a_function_that_is_denied_is_reached_in_no_way_that_shows(
 )
 def test_where_nobody_can_be_waited_for_asking_is_a_denial(text: str) -> None:
     carry_out, told = recording(permissions(ask="double", default="allow"), double=double)
-    with pytest.raises(nh.ToolBoundaryError) as caught:
+    with pytest.raises(nh.errors.ToolBoundaryError) as caught:
         carry_out(text)
     assert caught.value.kind == "oversight"
     assert caught.value.guidance == "Call double directly."
@@ -342,7 +342,7 @@ def test_where_nobody_can_be_waited_for_asking_is_a_denial(text: str) -> None:
 def test_a_function_is_not_handed_over_when_its_arguments_decide(sets: Permissions, verdict: str) -> None:
     carry_out, told = recording(sets, double=double)
     assert carry_out("double(1)") == 2
-    with pytest.raises(nh.ToolBoundaryError, match="not permitted to be handed"):
+    with pytest.raises(nh.errors.ToolBoundaryError, match="not permitted to be handed"):
         carry_out("[*map(double, [5])]")
     assert told == [f"{verdict} double"]
 

@@ -164,7 +164,8 @@ def test_a_predicate_that_raises_is_named() -> None:
         return call.arguments["amount"] < 5
 
     with pytest.raises(
-        nh.HookError, match=r"permission rule send_mail\(when=\S*is_small\) failed for send_mail: KeyError"
+        nh.errors.HookError,
+        match=r"permission rule send_mail\(when=\S*is_small\) failed for send_mail: KeyError",
     ) as caught:
         rule("send_mail", when=is_small).matches(call_of(send_mail, "ada"), is_strict=False)
     assert isinstance(caught.value.__cause__, KeyError)
@@ -175,7 +176,7 @@ def test_an_async_predicate_is_refused_rather_than_taken_for_true() -> None:
         return False
 
     for bad in (rule("send_mail", when=is_small), rule("send_mail", to=is_small)):
-        with pytest.raises(nh.HookError, match="async predicate"):
+        with pytest.raises(nh.errors.HookError, match="async predicate"):
             bad.matches(call_of(send_mail, "ada"), is_strict=False)
 
 
@@ -349,13 +350,13 @@ def test_the_arguments_of_an_object_have_no_names_when_it_declares_no_function()
 
 
 def test_the_class_itself_takes_what_the_function_takes_and_refuses_what_it_refuses() -> None:
-    held = nh.Permissions(deny=["nh_assign"], default="allow")  # type: ignore[arg-type]
+    held = nh.policies.Permissions(deny=["nh_assign"], default="allow")  # type: ignore[arg-type]
     assert [str(rule) for rule in held.deny] == [
         str(rule) for rule in nh.permissions(deny="nh_assign", default="allow").deny
     ]
     with pytest.raises(
         nh.NighthawkError, match="A rule is about a name, or something that can be called, not 3"
     ):
-        nh.Permissions(deny=[3], default="allow")  # type: ignore[arg-type]
+        nh.policies.Permissions(deny=[3], default="allow")  # type: ignore[arg-type]
     with pytest.raises(nh.NighthawkError, match="default must be one of"):
-        nh.Permissions(default="maybe")  # type: ignore[arg-type]
+        nh.policies.Permissions(default="maybe")  # type: ignore[arg-type]

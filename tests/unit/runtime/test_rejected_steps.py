@@ -29,12 +29,12 @@ class Refusing:
     def __init__(self) -> None:
         self.asked = 0
 
-    def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> nh.Accept:
-        return nh.Accept()
+    def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> nh.oversight.Accept:
+        return nh.oversight.Accept()
 
-    def inspect_step_commit(self, commit: nh.StepCommit) -> nh.Reject:
+    def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> nh.oversight.Reject:
         self.asked += 1
-        return nh.Reject(reason="no", guidance="something else")
+        return nh.oversight.Reject(reason="no", guidance="something else")
 
 
 def under_a_baseline(act: Act) -> Act:
@@ -61,12 +61,12 @@ async def test_a_rejected_commit_is_final(repeating: Callable[[Act], Act]) -> No
     async with nh.run(ScriptedExecutor(default_response=pass_response(number=1))):
         with (
             nh.scope(oversight=oversight),
-            pytest.raises(nh.StepRejectedError, match="something else") as caught,
+            pytest.raises(nh.errors.StepRejectedError, match="something else") as caught,
         ):
             await repeating(act)()
     assert oversight.asked == 1
     cause = caught.value.__cause__
-    assert isinstance(cause, nh.ToolBoundaryError)
+    assert isinstance(cause, nh.errors.ToolBoundaryError)
     assert (cause.kind, cause.message, cause.guidance) == ("oversight", "no", "something else")
 
 
@@ -81,19 +81,19 @@ async def test_a_vetoed_step_is_final(repeating: Callable[[Act], Act], event_typ
         return Veto("no")
 
     async with nh.run(ScriptedExecutor(default_response=pass_response(number=1)), hooks=hooks):
-        with pytest.raises(nh.StepRejectedError, match=r"vetoed the (step|commit): no"):
+        with pytest.raises(nh.errors.StepRejectedError, match=r"vetoed the (step|commit): no"):
             await repeating(act)()
     assert len(asked) == 1
 
 
 async def test_a_vote_is_not_held_over_a_refusal() -> None:
     class RefusingOnce(Refusing):
-        def inspect_step_commit(self, commit: nh.StepCommit) -> Any:
+        def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> Any:
             rejection = super().inspect_step_commit(commit)
-            return rejection if self.asked == 1 else nh.Accept()
+            return rejection if self.asked == 1 else nh.oversight.Accept()
 
     async with nh.run(ScriptedExecutor(default_response=pass_response(number=1))):
-        with nh.scope(oversight=RefusingOnce()), pytest.raises(nh.StepRejectedError):
+        with nh.scope(oversight=RefusingOnce()), pytest.raises(nh.errors.StepRejectedError):
             await vote(act, count=3, min_success=1)()
 
 

@@ -39,7 +39,7 @@ def work_in_thread() -> None:
 
 
 async def test_a_task_knows_its_run_its_scope_and_its_step() -> None:
-    seen: list[nh.CurrentTask] = []
+    seen: list[nh.parallel.CurrentTask] = []
 
     async def look(call: StepCall) -> StepResponse:
         seen.append(nh.current_task())
@@ -91,9 +91,9 @@ async def test_runs_and_blocks_of_tasks_are_namespaces() -> None:
 
 async def test_task_local_values_set_in_a_run_are_forgotten_after_it() -> None:
     async with nh.run(CallbackExecutor(lambda call: pass_response())):
-        nh.task_values().set("color", "red")
-        assert nh.task_values().get("color") == "red"
-    assert nh.task_values().get("color") is None
+        nh.parallel.task_values().set("color", "red")
+        assert nh.parallel.task_values().get("color") == "red"
+    assert nh.parallel.task_values().get("color") is None
 
 
 async def test_progress_reports_tell_the_usage_of_the_run() -> None:

@@ -22,7 +22,7 @@ async def act() -> None:
 
 
 async def test_messages_are_carried_out_in_the_context_of_the_step_whoever_sends_the_first_one() -> None:
-    actors: list[nh.StepActor] = []
+    actors: list[nh.runtime.StepActor] = []
     has_begun, was_looked_at = anyio.Event(), anyio.Event()
     seen: list[Any] = []
 

@@ -36,7 +36,7 @@ class Queue:
             await self.freed.wait()
         return pass_response()
 
-    async def start(self, number: int) -> nh.TaskHandle[None]:
+    async def start(self, number: int) -> nh.parallel.TaskHandle[None]:
         handle = self.tasks.start(work, number)
         await anyio.wait_all_tasks_blocked()
         return handle
@@ -76,7 +76,7 @@ async def test_a_waiting_step_that_is_cancelled_gracefully_ends_at_once_and_not_
     async with queue() as steps:
         waiting = await steps.start(1)
         assert await waiting.cancel_gracefully(3600, "closing") == "cancelled"
-        with pytest.raises(nh.TaskCancelledError, match="closing") as caught:
+        with pytest.raises(nh.parallel.TaskCancelledError, match="closing") as caught:
             await waiting
         assert not caught.value.forced
         assert steps.begun == [0]
@@ -92,7 +92,7 @@ async def test_what_a_waiting_step_is_steered_with_reaches_its_model_in_its_firs
         await waiting
     prompt, *steered = steps.model.model.requests[0].messages
     assert "Work on" in str(prompt)
-    assert steered == [nh.UserMessage(content=("first", "second"))]
+    assert steered == [nh.models.UserMessage(content=("first", "second"))]
     assert steps.model.model.requests[1].messages[:2] == (prompt, *steered)
 
 
@@ -121,11 +121,11 @@ async def test_a_waiting_step_that_is_resumed_asks_anew_and_keeps_what_it_is_res
         assert (waiting.status, len(steps.model.model.requests)) == ("running", 0)
         await steps.free()
         await waiting
-    assert steps.model.model.requests[0].messages[-1] == nh.UserMessage(content=("go on",))
+    assert steps.model.model.requests[0].messages[-1] == nh.models.UserMessage(content=("go on",))
 
 
-END: list[tuple[str, Callable[[nh.TaskHandle[None]], object], type[Exception]]] = [
-    ("cancel", lambda handle: handle.cancel("enough"), nh.TaskCancelledError),
+END: list[tuple[str, Callable[[nh.parallel.TaskHandle[None]], object], type[Exception]]] = [
+    ("cancel", lambda handle: handle.cancel("enough"), nh.parallel.TaskCancelledError),
     ("stop", lambda handle: handle.stop("enough"), nh.ExecutionError),
 ]
 
@@ -134,7 +134,7 @@ END: list[tuple[str, Callable[[nh.TaskHandle[None]], object], type[Exception]]] 
     ("end", "error"), [(end, error) for _, end, error in END], ids=[name for name, *_ in END]
 )
 async def test_a_waiting_step_that_is_parked_can_be_ended(
-    end: Callable[[nh.TaskHandle[None]], object], error: type[Exception]
+    end: Callable[[nh.parallel.TaskHandle[None]], object], error: type[Exception]
 ) -> None:
     async with queue() as steps:
         waiting = await steps.start(1)
@@ -149,12 +149,12 @@ async def test_a_waiting_step_that_is_parked_can_be_ended(
 async def test_the_errors_of_resuming_are_those_of_a_step_in_flight() -> None:
     async with queue() as steps:
         waiting = await steps.start(1)
-        with pytest.raises(nh.NotSuspendedError):
+        with pytest.raises(nh.parallel.NotSuspendedError):
             waiting.resume()
         waiting.suspend()
         await waiting.wait_suspended()
         waiting.resume()
-        with pytest.raises(nh.AlreadyResumedError):
+        with pytest.raises(nh.parallel.AlreadyResumedError):
             waiting.resume()
 
 
@@ -211,6 +211,6 @@ async def test_a_task_that_was_asked_to_end_waits_for_no_place() -> None:
         task_group.start_soon(handle.cancel_gracefully, 3600)
         await anyio.wait_all_tasks_blocked()
         begins.set()
-        with pytest.raises(nh.TaskCancelledError):
+        with pytest.raises(nh.parallel.TaskCancelledError):
             await handle
         assert steps.begun == [0]

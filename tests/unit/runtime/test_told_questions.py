@@ -28,7 +28,7 @@ async def test_a_question_to_nobody_fails_or_has_its_default() -> None:
     watched = root()
     with watched.watching():
         async with run_asking(None):
-            with pytest.raises(nh.NoHumanError):
+            with pytest.raises(nh.errors.NoHumanError):
                 await ask_user("How many?")
             assert await ask_user("How many?", default="none") == "none"
     failed, defaulted = [node for node in watched.walk() if node.kind == "question"]
@@ -71,7 +71,7 @@ async def test_a_denied_approval_has_failed() -> None:
     watched = root()
     with watched.watching():
         async with run_asking(None):
-            with pytest.raises(nh.ApprovalDeniedError):
+            with pytest.raises(nh.errors.ApprovalDeniedError):
                 await request_approval("delete")
     question = watched.find("question")
     assert question.state == "failed"

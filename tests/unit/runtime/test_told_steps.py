@@ -597,9 +597,9 @@ async def test_each_attempt_is_a_step_and_what_is_around_counts_the_retries() ->
 
 async def test_a_call_that_an_agent_of_its_own_never_awaits_ends_with_its_step() -> None:
     class Forgetful:
-        async def run(self, task: Any) -> nh.StepOutcome:
+        async def run(self, task: Any) -> nh.executors.StepOutcome:
             task.begin_tool_call(ToolCall(id="c1", name="nh_eval", arguments='{"expression": "1"}'))
-            return nh.PassStepOutcome()
+            return nh.executors.PassStepOutcome()
 
     watched = root()
     with watched.watching():
@@ -611,10 +611,10 @@ async def test_a_call_that_an_agent_of_its_own_never_awaits_ends_with_its_step()
 @pytest.mark.parametrize("is_budgeted", [False, True])
 async def test_what_an_agent_of_its_own_reports_is_the_usage_of_its_step(is_budgeted: bool) -> None:
     class Reporting:
-        async def run(self, task: Any) -> nh.StepOutcome:
+        async def run(self, task: Any) -> nh.executors.StepOutcome:
             task.report_usage("mine:model", Usage(requests=1, input_tokens=100))
             task.report_usage("mine:model", Usage(requests=1, output_tokens=50))
-            return nh.PassStepOutcome()
+            return nh.executors.PassStepOutcome()
 
     watched = root()
     budget = nh.budget(tokens=1_000) if is_budgeted else None
@@ -630,7 +630,7 @@ async def test_requests_of_a_model_that_an_agent_hands_its_step_on_to_are_told_o
     is_budgeted: bool,
 ) -> None:
     class HandingOn:
-        async def run(self, task: Any) -> nh.StepOutcome:
+        async def run(self, task: Any) -> nh.executors.StepOutcome:
             task.report_usage("mine:model", Usage(requests=1, input_tokens=100))
             return await inner.agent.run(task)
 
@@ -654,13 +654,13 @@ async def test_code_in_the_actors_task_has_the_trace_context_of_the_tool_call() 
     span = trace.NonRecordingSpan(trace.SpanContext(1, 7, is_remote=False))
 
     class Tracing:
-        async def run(self, task: Any) -> nh.StepOutcome:
+        async def run(self, task: Any) -> nh.executors.StepOutcome:
             call = ToolCall(id="c1", name="nh_eval", arguments='{"expression": "helper()"}')
             await task.begin_tool_call(call)()
             with trace.use_span(span):
                 await task.begin_tool_call(call)()
             await task.begin_tool_call(call)()
-            return nh.ReturnStepOutcome(return_expression="1")
+            return nh.executors.ReturnStepOutcome(return_expression="1")
 
     @nh.natural_function
     async def traced(helper: Any) -> int:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from nighthawk_async import StepAbortedError, StepRejectedError, ToolEvaluationError
+from nighthawk_async.errors import StepAbortedError, StepRejectedError, ToolEvaluationError
 from nighthawk_async.prompt.tokens import TokenCounter
 from nighthawk_async.runtime.tool_calls import (
     ToolError,

@@ -101,7 +101,9 @@ def test_these_types_can_be_validated(annotation: Any) -> None:
 
 
 def test_a_protocol_that_cannot_be_checked_is_refused_with_the_reason() -> None:
-    with pytest.raises(nh.AnnotationError, match=r"Uncheckable, which cannot be validated: .*isinstance"):
+    with pytest.raises(
+        nh.errors.AnnotationError, match=r"Uncheckable, which cannot be validated: .*isinstance"
+    ):
         check_type(Uncheckable, subject="it")
 
 
@@ -117,7 +119,7 @@ def test_an_instance_is_required_of_a_plain_class() -> None:
 
 def test_an_annotation_that_cannot_be_validated_is_named() -> None:
     with pytest.raises(
-        nh.AnnotationError, match=r"it has the type Unfinished, which cannot be validated: .*Nowhere"
+        nh.errors.AnnotationError, match=r"it has the type Unfinished, which cannot be validated: .*Nowhere"
     ):
         validate_value({"part": 1}, Unfinished, subject="it")
     assert not can_validate(Unfinished)

@@ -46,7 +46,7 @@ def count_stars(request: ModelRequest) -> ModelResponse:
     )
 
 
-def executor_of(model: nh.Model) -> nh.AgentStepExecutor:
+def executor_of(model: nh.models.Model) -> nh.AgentStepExecutor:
     return nh.AgentStepExecutor.from_model(model=model)
 
 
@@ -54,13 +54,13 @@ def request_of(*content: UserContent, **settings: object) -> ModelRequest:
     return ModelRequest(messages=(UserMessage(content=content),), settings=settings)
 
 
-async def ask(model: nh.Model, request: ModelRequest | str) -> str:
+async def ask(model: nh.models.Model, request: ModelRequest | str) -> str:
     """The text of one response."""
     events = await collect(model, request)
     return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
-async def collect(model: nh.Model, request: ModelRequest | str) -> list[ModelEvent]:
+async def collect(model: nh.models.Model, request: ModelRequest | str) -> list[ModelEvent]:
     """The events of one response."""
     asked = request_of(request) if isinstance(request, str) else request
     async with open_stream(model, asked) as events:

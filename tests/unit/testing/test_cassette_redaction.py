@@ -66,18 +66,18 @@ async def test_secrets_are_in_no_part_of_the_file(path: Path, monkeypatch: pytes
     content = ProviderContent(protocol="anthropic", items=({"type": "text", "text": text},))
     finish = ResponseFinished(reason="stop", provider_content=content, response_id=text)
     response = type(response)(events=(*response.events[:-1], finish))
-    error = nh.ModelStatusError(f"no {text}", status=401)
+    error = nh.errors.ModelStatusError(f"no {text}", status=401)
     model = ScriptedModel([response, error])
     with cassette(path):
         await collect(model, full_request())
-        with pytest.raises(nh.ModelStatusError):
+        with pytest.raises(nh.errors.ModelStatusError):
             await collect(model, full_request())
     written = content_of(path)
     assert [secret for secret in PLANTED if secret in written] == []
     assert written.count("[redacted]") > 20
     with cassette(path) as tape:
         assert "[redacted]" in await ask(no_model(), full_request())
-        with pytest.raises(nh.ModelStatusError, match=re.escape("[redacted]")):
+        with pytest.raises(nh.errors.ModelStatusError, match=re.escape("[redacted]")):
             await ask(no_model(), full_request())
     assert tape.unused == ()
 

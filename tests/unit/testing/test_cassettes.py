@@ -429,12 +429,12 @@ class TestFiles:
 
 class TestErrors:
     async def test_an_error_is_raised_again_with_what_was_spent(self, path: Path) -> None:
-        error = nh.ModelStatusError("HTTP 503", status=503, is_transient=True, retry_after_seconds=2.0)
+        error = nh.errors.ModelStatusError("HTTP 503", status=503, is_transient=True, retry_after_seconds=2.0)
         error.retries = 2
         for model in (ScriptedModel([error]), no_model()):
             with cassette(path):
                 async with nh.run(executor_of(model)) as run:
-                    with pytest.raises(nh.ModelStatusError, match="HTTP 503") as caught:
+                    with pytest.raises(nh.errors.ModelStatusError, match="HTTP 503") as caught:
                         await stars("1 stars")
             assert (caught.value.status, caught.value.retry_after_seconds) == (503, 2.0)
             assert caught.value.is_transient
@@ -445,7 +445,7 @@ class TestErrors:
         broken = model_response(text="Hel")
         broken = type(broken)(events=broken.events[:1])
         for model in (ScriptedModel([broken]), no_model()):
-            with cassette(path), pytest.raises(nh.ModelProtocolError):
+            with cassette(path), pytest.raises(nh.errors.ModelProtocolError):
                 await collect(model, "Hello")
         assert "- text: Hel" in content_of(path)
 
@@ -466,7 +466,7 @@ class TestErrors:
             executor = nh.AgentStepExecutor.from_model(model=model, configuration=configuration)
             with cassette(path) as tape:
                 async with nh.run(executor):
-                    with pytest.raises(nh.StepLimitError, match="max_tool_calls"):
+                    with pytest.raises(nh.errors.StepLimitError, match="max_tool_calls"):
                         await stars("1 stars")
         assert tape.replayed == 1
         assert "left_early: true" in content_of(path)

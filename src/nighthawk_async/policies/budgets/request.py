@@ -356,8 +356,8 @@ def _highest_cost(model: Model, prices: Sequence[Prices], bound: RequestBound, b
     if cost is None:
         raise ConfigurationError(
             f"{model.name}: budget {budget} limits cost, but nobody knows the price of the model. Say it: "
-            f"prices={{{model.name!r}: nighthawk_async.ModelPrice(input=…, output=…)}}, in US dollars per "
-            "million tokens, or prices=function."
+            f"prices={{{model.name!r}: nighthawk_async.models.ModelPrice(input=…, output=…)}}, in US dollars "
+            "per million tokens, or prices=function."
         )
     return cost
 

@@ -190,10 +190,10 @@ async def test_runs_that_were_told_of_nobody_ask_at_the_dashboard_beside_the_app
     async def app(scope: Any, receive: Any, send: Any) -> None:
         async with nh.run(ScriptedExecutor()):
             answers.append(await ask_user("What colour?"))
-            with nh.scope(human=None), pytest.raises(nh.NoHumanError):
+            with nh.scope(human=None), pytest.raises(nh.errors.NoHumanError):
                 await ask_user("What else?")
             async with nh.run(ScriptedExecutor()):
-                with pytest.raises(nh.NoHumanError):
+                with pytest.raises(nh.errors.NoHumanError):
                     await ask_user("What else?")
         await answer(send, "done")
 
@@ -226,7 +226,7 @@ async def test_where_another_tree_records_nobody_sees_a_question() -> None:
     dashboard = Dashboard(TaskTree(), token=TOKEN)
     with TaskTree().recording():
         async with nh.run(ScriptedExecutor(), human=dashboard.human):
-            with pytest.raises(nh.NoHumanError, match="another task tree"):
+            with pytest.raises(nh.errors.NoHumanError, match="another task tree"):
                 await ask_user("What colour?")
 
 
@@ -271,7 +271,7 @@ async def test_what_is_approved_is_shown_exactly_and_with_every_character_seen()
 async def test_an_action_is_denied_with_a_reason() -> None:
     async with asking(lambda: request_approval("refund"), token=TOKENS) as asked:
         assert await asked.answer({"answer": "deny", "reason": "too much"}, token=TOKENS["bob"]) == 202
-    assert isinstance(asked.result, nh.ApprovalDeniedError)
+    assert isinstance(asked.result, nh.errors.ApprovalDeniedError)
     assert "bob" in str(asked.result)
     assert "too much" in str(asked.result)
 
@@ -279,14 +279,14 @@ async def test_an_action_is_denied_with_a_reason() -> None:
 async def test_a_read_only_dashboard_has_nobody_who_answers() -> None:
     async with asking(lambda: ask_user("What colour?"), token=None) as asked:
         pass
-    assert isinstance(asked.result, nh.NoHumanError)
+    assert isinstance(asked.result, nh.errors.NoHumanError)
     assert "read-only" in str(asked.result)
 
 
 async def test_where_nothing_is_recorded_nobody_sees_a_question() -> None:
     dashboard = Dashboard(TaskTree(), token=TOKEN)
     async with nh.run(ScriptedExecutor(), human=dashboard.human):
-        with pytest.raises(nh.NoHumanError, match="nothing is recorded"):
+        with pytest.raises(nh.errors.NoHumanError, match="nothing is recorded"):
             await ask_user("What colour?")
         assert await ask_user("What colour?", default="grey") == "grey"
 
@@ -297,7 +297,7 @@ async def test_a_question_that_is_withdrawn_takes_no_answer() -> None:
         node = next(node for node in asked.tree.snapshot().walk() if node.kind == "question")
         response = await act(asked.dashboard, f"/api/nodes/{node.id}/answer", {"answer": "late"})
         assert response.status == 409
-    assert isinstance(asked.result, nh.AnswerTimeoutError)
+    assert isinstance(asked.result, nh.errors.AnswerTimeoutError)
 
 
 async def test_an_answer_comes_from_another_event_loop() -> None:

@@ -67,19 +67,19 @@ def explode() -> None:
     raise ValueError("secret reason")
 
 
-def assign(expression: str = "'42'") -> nh.ToolCall:
+def assign(expression: str = "'42'") -> nh.models.ToolCall:
     return tool_call("nh_assign", target_path="answer", expression=expression)
 
 
-def evaluate(expression: str) -> nh.ToolCall:
+def evaluate(expression: str) -> nh.models.ToolCall:
     return tool_call("nh_eval", expression=expression)
 
 
-def execute(statements: str) -> nh.ToolCall:
+def execute(statements: str) -> nh.models.ToolCall:
     return tool_call("nh_exec", statements=statements)
 
 
-def answer_of(request: nh.ModelRequest, *calls: nh.ToolCall) -> ModelResponse:
+def answer_of(request: nh.models.ModelRequest, *calls: nh.models.ToolCall) -> ModelResponse:
     """Calls these tools in the first turn of an outer step, and ends every other one."""
     text = str(request.messages[0])
     is_inner = "Do less." in text
@@ -88,7 +88,7 @@ def answer_of(request: nh.ModelRequest, *calls: nh.ToolCall) -> ModelResponse:
 
 
 def agent(
-    *calls: nh.ToolCall, provided: Sequence[str] = ("nh_eval", "nh_assign", "nh_exec")
+    *calls: nh.models.ToolCall, provided: Sequence[str] = ("nh_eval", "nh_assign", "nh_exec")
 ) -> nh.AgentStepExecutor:
     """Makes these calls in the first turn, and ends in the second one; a step inside ends at once."""
     model = ScriptedModel(lambda request: answer_of(request, *calls), name="openai-chat:some-model")

@@ -103,7 +103,7 @@ async def test_keys_are_redacted_wherever_they_stand(traces: Traces) -> None:
 
 
 async def test_half_a_character_of_a_model_breaks_nothing(traces: Traces) -> None:
-    call = nh.ToolCall(id="1", name="nh_eval", arguments='{"expression": "\'\ud800\'"}')
+    call = nh.models.ToolCall(id="1", name="nh_eval", arguments='{"expression": "\'\ud800\'"}')
     with telemetry(capture_content=True):
         async with nh.run(agent(call)):
             await act("\ud800")
@@ -116,14 +116,14 @@ def test_media_stand_by_kind_type_and_address_without_their_bytes() -> None:
     content: tuple[Any, ...] = (
         nh.BinaryContent(data=b"bytes", media_type="image/png"),
         nh.ImageUrl(url="https://example.org/a.png"),
-        nh.AudioUrl(url="https://example.org/a.mp3", media_type="audio/mpeg"),
-        nh.VideoUrl(url="https://example.org/a.mp4"),
-        nh.DocumentUrl(url="https://example.org/a.pdf"),
-        nh.UploadedFile(file_id="file-1", provider_name="openai", media_type="video/mp4"),
+        nh.models.AudioUrl(url="https://example.org/a.mp3", media_type="audio/mpeg"),
+        nh.models.VideoUrl(url="https://example.org/a.mp4"),
+        nh.models.DocumentUrl(url="https://example.org/a.pdf"),
+        nh.models.UploadedFile(file_id="file-1", provider_name="openai", media_type="video/mp4"),
     )
-    result = nh.ToolResult(call_id="1", name="look", content=("seen", content[1]))
-    messages = (nh.UserMessage(content=content), nh.ToolResultsMessage(results=(result,)))
-    told = request_content(BASELINE, nh.ModelRequest(messages=messages), ())
+    result = nh.models.ToolResult(call_id="1", name="look", content=("seen", content[1]))
+    messages = (nh.models.UserMessage(content=content), nh.models.ToolResultsMessage(results=(result,)))
+    told = request_content(BASELINE, nh.models.ModelRequest(messages=messages), ())
     asked, answered = json.loads(told["gen_ai.input.messages"])
     image = {"type": "uri", "modality": "image", "uri": "https://example.org/a.png"}
     assert asked["parts"] == [
@@ -138,9 +138,9 @@ def test_media_stand_by_kind_type_and_address_without_their_bytes() -> None:
 
 
 def test_arguments_that_are_no_json_stay_the_text_that_the_model_wrote() -> None:
-    call = nh.ToolCall(id="1", name="look", arguments='{"a": ')
-    request = nh.ModelRequest(
-        messages=(nh.AssistantMessage(reasoning="Hm.", text="Yes", tool_calls=(call,)),)
+    call = nh.models.ToolCall(id="1", name="look", arguments='{"a": ')
+    request = nh.models.ModelRequest(
+        messages=(nh.models.AssistantMessage(reasoning="Hm.", text="Yes", tool_calls=(call,)),)
     )
     ((reasoning, text, told),) = (
         message["parts"]

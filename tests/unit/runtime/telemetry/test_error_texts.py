@@ -75,17 +75,19 @@ def talking(**configuration: Any) -> nh.AgentStepExecutor:
 class Wary:
     """Quotes what it rejects."""
 
-    def __init__(self, commit: nh.Reject | nh.Abort | None = None) -> None:
+    def __init__(self, commit: nh.oversight.Reject | nh.oversight.Abort | None = None) -> None:
         self.commit = commit
 
-    def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> Any:
-        return nh.Reject(reason=f"not {inspection.arguments}", guidance=f"nor {inspection.arguments}")
+    def inspect_tool_call(self, inspection: nh.oversight.ToolCallInspection) -> Any:
+        return nh.oversight.Reject(
+            reason=f"not {inspection.arguments}", guidance=f"nor {inspection.arguments}"
+        )
 
-    def inspect_step_commit(self, commit: nh.StepCommit) -> Any:
-        return self.commit or nh.Accept()
+    def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> Any:
+        return self.commit or nh.oversight.Accept()
 
 
-def refuse(proposal: nh.Proposal) -> str:
+def refuse(proposal: nh.oversight.Proposal) -> str:
     return f"not {QUOTED}"
 
 
@@ -125,13 +127,17 @@ FAILURES: Mapping[str, tuple[Any, Mapping[str, Any], str]] = {
     ),
     "a rejected commit": (
         PASSING,
-        {"oversight": Wary(nh.Reject(reason=QUOTED, guidance=QUOTED))},
+        {"oversight": Wary(nh.oversight.Reject(reason=QUOTED, guidance=QUOTED))},
         "oversight rejected the commit",
     ),
-    "an aborted step": (PASSING, {"oversight": Wary(nh.Abort(QUOTED))}, "aborted"),
+    "an aborted step": (PASSING, {"oversight": Wary(nh.oversight.Abort(QUOTED))}, "aborted"),
     "a vetoed commit": (PASSING, {"hooks": hooks_with(veto)}, "veto vetoed"),
     "a hook that fails": (PASSING, {"hooks": hooks_with(explode)}, "failed at BeforeCommit: KeyError"),
-    "a check": (PASSING, {"verify": nh.verification(refuse, max_refusals=1)}, "refused the outcome"),
+    "a check": (
+        PASSING,
+        {"verify": nh.oversight.verification(refuse, max_refusals=1)},
+        "refused the outcome",
+    ),
 }
 
 
@@ -179,7 +185,7 @@ async def test_what_a_provider_says_of_an_error_is_not_exported(
 
 
 async def test_a_step_below_a_tool_says_no_more(traces: Traces) -> None:
-    def respond(request: nh.ModelRequest) -> Any:
+    def respond(request: nh.models.ModelRequest) -> Any:
         if "Do less." in str(request.messages[0]):
             return model_response(text=QUOTED)
         return model_response(*([evaluate("inner()")] if len(request.messages) == 1 else []), OUTCOME)

@@ -91,7 +91,7 @@ async def test_the_event_of_a_request_tells_what_its_span_tells_and_its_content_
 
 
 async def test_what_the_model_writes_keeps_its_shape_whatever_its_types(records: Records) -> None:
-    call = nh.ToolCall(
+    call = nh.models.ToolCall(
         id="1", name="nh_eval", arguments='{"expression": "1", "more": [1, "a", null, 2.5, {"b": [true]}]}'
     )
     with telemetry(semantic_conventions="latest", capture_content=True):
@@ -188,7 +188,7 @@ async def test_a_failed_request_has_an_event_with_the_class_of_its_error_and_wit
 ) -> None:
     with telemetry(semantic_conventions="latest"):
         async with ModelServer([ModelReply(status=400, text="no")]) as server, nh.run(endpoint_of(server)):
-            with pytest.raises(nh.ModelStatusError):
+            with pytest.raises(nh.errors.ModelStatusError):
                 await act()
     (record,) = records.kept
     assert (record.event_name, record.severity_number.value) == (EXCEPTION, 13)
@@ -200,15 +200,17 @@ class Broken:
     """Breaks off after its first word."""
 
     name = "broken:model"
-    capabilities = nh.ModelCapabilities()
+    capabilities = nh.models.ModelCapabilities()
 
     @asynccontextmanager
-    async def stream(self, request: nh.ModelRequest) -> AsyncGenerator[AsyncIterator[nh.ModelEvent]]:
+    async def stream(
+        self, request: nh.models.ModelRequest
+    ) -> AsyncGenerator[AsyncIterator[nh.models.ModelEvent]]:
         yield self._events()
 
-    async def _events(self) -> AsyncGenerator[nh.ModelEvent]:
-        yield nh.TextDelta(text="one")
-        raise nh.ModelConnectionError("broken")
+    async def _events(self) -> AsyncGenerator[nh.models.ModelEvent]:
+        yield nh.models.TextDelta(text="one")
+        raise nh.errors.ModelConnectionError("broken")
 
 
 async def test_a_response_that_breaks_off_tells_what_arrived_and_how_it_ended(
@@ -216,7 +218,7 @@ async def test_a_response_that_breaks_off_tells_what_arrived_and_how_it_ended(
 ) -> None:
     with telemetry(semantic_conventions="latest", capture_content=True):
         async with nh.run(nh.AgentStepExecutor.from_model(model=Broken())):
-            with pytest.raises(nh.ModelConnectionError):
+            with pytest.raises(nh.errors.ModelConnectionError):
                 await act()
     (told,) = records.details()
     assert told["error.type"] == "ModelConnectionError"
@@ -230,4 +232,4 @@ async def test_a_response_that_breaks_off_tells_what_arrived_and_how_it_ended(
 
 def test_content_is_shown_nowhere_else() -> None:
     with telemetry(), pytest.raises(nh.ConfigurationError, match="'everywhere'"):
-        nh.configure_telemetry(capture_content="everywhere")  # type: ignore[arg-type]
+        nh.telemetry.configure_telemetry(capture_content="everywhere")  # type: ignore[arg-type]

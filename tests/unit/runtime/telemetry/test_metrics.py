@@ -113,7 +113,7 @@ async def test_a_failed_request_tells_the_class_of_its_error_and_no_tokens(
     reader: InMemoryMetricReader,
 ) -> None:
     async with ModelServer([ModelReply(status=400, text="no")]) as server, nh.run(endpoint_of(server)):
-        with pytest.raises(nh.ModelStatusError):
+        with pytest.raises(nh.errors.ModelStatusError):
             await act()
     points = points_of(reader)
     (duration,) = points["gen_ai.client.operation.duration"]
@@ -164,7 +164,7 @@ async def test_the_latest_conventions_count_no_tokens_for_a_failed_request(
 ) -> None:
     with telemetry(semantic_conventions="latest"):
         async with ModelServer([ModelReply(status=400, text="no")]) as server, nh.run(endpoint_of(server)):
-            with pytest.raises(nh.ModelStatusError):
+            with pytest.raises(nh.errors.ModelStatusError):
                 await act()
     points = points_of(reader)
     assert points["gen_ai.invoke_agent.inference_calls"][0].sum == 1
@@ -192,10 +192,10 @@ class Pieces(ResponseStream):
     """Two pieces of several events each; the first one has lain here for a long time."""
 
     def __init__(self) -> None:
-        events = (nh.TextDelta(text="o"), *model_response(OUTCOME, text="ne").events)
+        events = (nh.models.TextDelta(text="o"), *model_response(OUTCOME, text="ne").events)
         now = time.perf_counter()
         self._pieces = iter([(now - 1000.0, events[:2]), (now + 1000.0, events[2:])])
-        self._events: list[nh.ModelEvent] = []
+        self._events: list[nh.models.ModelEvent] = []
         self._arrived_at = 0.0
 
     @property
@@ -204,7 +204,7 @@ class Pieces(ResponseStream):
 
     async def __aexit__(self, *exc_details: object) -> None: ...
 
-    async def __anext__(self) -> nh.ModelEvent:
+    async def __anext__(self) -> nh.models.ModelEvent:
         if not self._events:
             self._arrived_at, events = next(self._pieces, (0.0, ()))
             self._events = list(events)
@@ -217,9 +217,9 @@ class InPieces:
     """Answers in pieces."""
 
     name = "in:pieces"
-    capabilities = nh.ModelCapabilities()
+    capabilities = nh.models.ModelCapabilities()
 
-    def stream(self, request: nh.ModelRequest) -> Pieces:
+    def stream(self, request: nh.models.ModelRequest) -> Pieces:
         return Pieces()
 
 

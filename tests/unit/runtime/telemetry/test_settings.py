@@ -42,5 +42,5 @@ def test_a_call_has_the_last_word(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_other_conventions_are_refused_and_change_nothing() -> None:
     with telemetry(semantic_conventions="latest"):
         with pytest.raises(nh.ConfigurationError, match="'newest'"):
-            nh.configure_telemetry(semantic_conventions=cast("Any", "newest"))
+            nh.telemetry.configure_telemetry(semantic_conventions=cast("Any", "newest"))
         assert get_settings().names is LATEST

@@ -145,7 +145,9 @@ async def test_the_baseline_names_the_parts_of_usage_its_own_way(traces: Traces)
 
 
 async def test_a_tool_call_tells_its_name_its_id_and_its_description(traces: Traces) -> None:
-    async with nh.run(agent(nh.ToolCall(id="the call", name="nh_eval", arguments='{"expression": "1"}'))):
+    async with nh.run(
+        agent(nh.models.ToolCall(id="the call", name="nh_eval", arguments='{"expression": "1"}'))
+    ):
         await act()
     told = traces.attributes("execute_tool")
     assert told.pop("gen_ai.tool.description").startswith("Evaluate")
@@ -167,7 +169,7 @@ async def test_a_tool_call_tells_its_name_its_id_and_its_description(traces: Tra
     ],
 )
 async def test_a_failing_tool_tells_the_kind_of_its_error_and_no_text(
-    traces: Traces, call: nh.ToolCall, error_type: str
+    traces: Traces, call: nh.models.ToolCall, error_type: str
 ) -> None:
     async with nh.run(agent(call)):
         await act()
@@ -248,8 +250,8 @@ async def test_a_request_tells_the_limit_that_its_protocol_demands(traces: Trace
 class OwnAgent:
     """Has nothing to do."""
 
-    async def run(self, task: nh.AgentTask) -> nh.StepOutcome:
-        return nh.PassStepOutcome()
+    async def run(self, task: nh.executors.AgentTask) -> nh.executors.StepOutcome:
+        return nh.executors.PassStepOutcome()
 
 
 async def test_an_agent_of_the_users_own_has_a_provider_too(traces: Traces) -> None:

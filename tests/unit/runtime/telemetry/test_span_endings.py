@@ -31,23 +31,25 @@ from .traces import Traces
 
 pytestmark = pytest.mark.anyio
 
-REQUEST = nh.ModelRequest(messages=(nh.UserMessage(content=("Hello",)),))
+REQUEST = nh.models.ModelRequest(messages=(nh.models.UserMessage(content=("Hello",)),))
 
 
 class SlowModel:
     """Streams one word after another, with a wait before each; a tool call comes first."""
 
     name = "slow:model"
-    capabilities = nh.ModelCapabilities()
+    capabilities = nh.models.ModelCapabilities()
 
     @asynccontextmanager
-    async def stream(self, request: nh.ModelRequest) -> AsyncGenerator[AsyncIterator[nh.ModelEvent]]:
+    async def stream(
+        self, request: nh.models.ModelRequest
+    ) -> AsyncGenerator[AsyncIterator[nh.models.ModelEvent]]:
         await checkpoint()
         async with aclosing(self._events(request)) as events:
             yield events
         await checkpoint()
 
-    async def _events(self, request: nh.ModelRequest) -> AsyncGenerator[nh.ModelEvent]:
+    async def _events(self, request: nh.models.ModelRequest) -> AsyncGenerator[nh.models.ModelEvent]:
         is_first = len(request.messages) == 1
         for event in model_response(assign() if is_first else OUTCOME, text="one").events:
             await checkpoint()
@@ -99,8 +101,8 @@ async def test_a_cancelled_request_says_so_and_is_no_error(traces: Traces) -> No
     reached = anyio.Event()
 
     class Endless(SlowModel):
-        async def _events(self, request: nh.ModelRequest) -> AsyncGenerator[nh.ModelEvent]:
-            yield nh.TextDelta(text="one")
+        async def _events(self, request: nh.models.ModelRequest) -> AsyncGenerator[nh.models.ModelEvent]:
+            yield nh.models.TextDelta(text="one")
             reached.set()
             await anyio.sleep_forever()
 

@@ -28,7 +28,7 @@ CALLS = st.sampled_from(
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @given(calls=st.lists(CALLS, max_size=4), points=st.integers(1, 120))
 def test_every_span_ends_within_its_parent_and_stands_below_who_made_it(
-    backend: str, calls: list[nh.ToolCall], points: int
+    backend: str, calls: list[nh.models.ToolCall], points: int
 ) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch, traced(monkeypatch) as traces:
         anyio.run(_cancelled_after, agent(*calls), points, backend=backend)

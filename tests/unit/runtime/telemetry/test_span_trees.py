@@ -41,7 +41,9 @@ async def test_a_step_with_two_tool_calls_is_an_agent_with_requests_and_tools_be
 
 @pytest.mark.filterwarnings("ignore:A synchronous function was called:RuntimeWarning")
 @pytest.mark.parametrize("call", [evaluate("inner()"), evaluate("inner_now()"), execute("await inner()")])
-async def test_a_step_that_a_tool_brings_about_is_below_the_tool(traces: Traces, call: nh.ToolCall) -> None:
+async def test_a_step_that_a_tool_brings_about_is_below_the_tool(
+    traces: Traces, call: nh.models.ToolCall
+) -> None:
     async with nh.run(agent(call)):
         await compute()
     name = "inner_now" if "inner_now" in call.arguments else "inner"
@@ -161,10 +163,10 @@ async def test_an_asynchronous_generator_that_is_left_early_leaves_nothing_behin
 
 async def test_an_agent_of_the_users_own_has_a_span_and_tools_but_no_model(traces: Traces) -> None:
     class Own:
-        async def run(self, task: nh.AgentTask) -> nh.StepOutcome:
+        async def run(self, task: nh.executors.AgentTask) -> nh.executors.StepOutcome:
             await task.begin_tool_call(tool_call("nh_eval", expression="1"))()
             task.report_usage("own:model", nh.Usage(requests=2, input_tokens=7, output_tokens=3))
-            return nh.PassStepOutcome()
+            return nh.executors.PassStepOutcome()
 
     async with nh.run(nh.AgentStepExecutor.from_agent(agent=Own())):
         await act()

@@ -27,7 +27,7 @@ def perfect_reader(answers: Sequence[Answer]) -> ScriptedModel:
 
 
 def _responses(answers: Sequence[Answer]) -> Generator[Any, nh.models.ModelRequest, None]:
-    request: nh.ModelRequest = yield
+    request: nh.models.ModelRequest = yield
     for answer in answers:
         if answer.first:
             request = yield model_response(*(tool_call("nh_eval", expression=text) for text in answer.first))

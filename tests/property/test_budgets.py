@@ -109,7 +109,7 @@ class PlannedModel:
     budgets: list[nh.policies.Budget] = field(default_factory=list)
     name: str = "planned:model"
     asked: int = 0
-    capabilities: nh.ModelCapabilities = field(
+    capabilities: nh.models.ModelCapabilities = field(
         default_factory=lambda: nh.models.ModelCapabilities(max_output_tokens=MOST_OUTPUT, price=PRICE)
     )
 

@@ -69,8 +69,8 @@ def test_a_rule_about_an_export_of_the_package_holds(tmp_path: Path) -> None:
         ("import nighthawk_async.human as used", "nighthawk_async.ask_user", "used.ask_user('May I?')"),
         ("import nighthawk_async.parallel as used", "nighthawk_async.deadline", "used.deadline(1)"),
         (deadline, "nighthawk_async.parallel.deadline", "used.deadline(1)"),
-        ("", "nighthawk_async.oversight.Accept", "used.Accept()"),
-        ("", "nighthawk_async.oversight.*", "used.Accept()"),
+        ("", "nighthawk_async.BudgetLimits", "used.BudgetLimits()"),
+        ("", "nighthawk_async.*", "used.BudgetLimits()"),
     )
 
 

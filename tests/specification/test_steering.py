@@ -433,7 +433,7 @@ async def test_a_snapshot_shows_what_the_step_is_doing() -> None:
     async with nh.run(steps.executor), nh.open_tasks() as tasks:
         handle = tasks.start(work, gate)
         await gate.reached.wait()
-        view: nh.StepSnapshot = await handle.snapshot()
+        view: nh.runtime.StepSnapshot = await handle.snapshot()
         gate.opened.set()
         await handle
     assert view.turns == 2

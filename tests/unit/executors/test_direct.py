@@ -64,7 +64,7 @@ async def loop_over(words: list[str]) -> int:
 
 
 def direct(
-    *texts: object, capabilities: nh.ModelCapabilities = LARGE, **configuration: Any
+    *texts: object, capabilities: nh.models.ModelCapabilities = LARGE, **configuration: Any
 ) -> tuple[ScriptedModel, nh.AgentStepExecutor]:
     answers = [model_response(text=text if isinstance(text, str) else json.dumps(text)) for text in texts]
     model = ScriptedModel(answers, capabilities=capabilities)

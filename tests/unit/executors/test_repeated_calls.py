@@ -16,7 +16,7 @@ def call(name: str = "look", arguments: str = "{}") -> nh.models.ToolCall:
 class Turns:
     """Makes calls turn by turn, and tells what the guard said of each."""
 
-    def __init__(self, guard: nh.LoopGuard = GUARD) -> None:
+    def __init__(self, guard: nh.executors.LoopGuard = GUARD) -> None:
         self.repeated = RepeatedCalls(guard)
         self.turn = 0
 

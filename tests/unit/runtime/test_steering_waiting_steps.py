@@ -161,7 +161,7 @@ async def test_the_errors_of_resuming_are_those_of_a_step_in_flight() -> None:
 async def test_a_snapshot_of_a_waiting_step_shows_what_it_will_begin_with() -> None:
     async with queue() as steps:
         waiting = await steps.start(1)
-        view: nh.StepSnapshot = await waiting.snapshot()
+        view: nh.runtime.StepSnapshot = await waiting.snapshot()
         assert (view.turns, view.tool_calls, dict(view.locals)) == (0, (), {"number": 1})
         assert not view.is_suspended
 

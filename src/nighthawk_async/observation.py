@@ -116,8 +116,14 @@ class NodeWriter(Protocol):
         """
         ...
 
-    def set_usage(self, usage: Usage) -> None:
-        """Set its own usage so far, without that of nodes below; replaces earlier reports."""
+    def set_usage(self, usage: Usage, *, model: str | None = None) -> None:
+        """Set its own usage of a model so far, without that of nodes below; replaces earlier reports.
+
+        Args:
+            usage: The usage.
+            model: The model id, `provider:model`, or the name that an agent gives the model; None when it is
+                the name of the node.
+        """
         ...
 
     def set_outputs(self, outputs: Inputs) -> None:

@@ -10,9 +10,9 @@ import anyio
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.cli.live_tree_picture import Digests, Row, rows_that_fit
-from nighthawk_async.cli.live_tree_words import cost_text, label_of, tokens_text
 from nighthawk_async.observe import TaskTree
+from nighthawk_async.observe.node_words import cost_text, label_of, tokens_text
+from nighthawk_async.observe.tree_rows import Digests, Row, rows_that_fit
 from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response, tool_call
 from nighthawk_async.types.usage import Usage
 from tests.browser.pages import row

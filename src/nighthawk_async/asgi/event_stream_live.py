@@ -17,7 +17,7 @@ from ..types.json import JsonableValue
 from .event_stream_encoding import StreamEvent, encode_event, transcript_events
 from .protocol import AsgiScope, header_values
 
-_NOT_TOLD = ("transcript", "children", "child_count", "version")
+_NOT_TOLD = ("transcript", "children", "child_count", "version", "subtree_usage_by_model")
 _USAGE = ("usage", "subtree_usage")
 _TOLD_APART = (*_USAGE, "outputs")
 _COMPARED = tuple(field.name for field in fields(NodeView) if field.name not in {*_NOT_TOLD, *_TOLD_APART})

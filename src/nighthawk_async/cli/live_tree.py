@@ -15,9 +15,9 @@ from operator import attrgetter
 from typing import Any, Protocol
 
 from ..observe import NodeView, TaskTree
+from ..observe.node_words import cost_text, sent_and_received_text
 from ..types.usage import Usage
 from .live_tree_picture import Figures
-from .live_tree_words import cost_text, sent_and_received_text
 from .run_interrupts import EXIT_INTERRUPTED
 
 _MAX_KNOWN = 60_000  # above this number, they are searched for nodes that the tree has dropped

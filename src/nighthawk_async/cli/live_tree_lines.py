@@ -11,10 +11,10 @@ import time
 from typing import TextIO
 
 from ..observe import NodeView, view_as_json
+from ..observe.node_words import cost_text, error_text, one_line, seconds_of, seconds_text, tokens_text
 from ..types.json import JsonableValue
 from .live_tree import ASKED_TO_END, Change, remark_on
 from .live_tree_picture import Figures, figures_line
-from .live_tree_words import cost_text, error_text, one_line, seconds_of, seconds_text, tokens_text
 
 _TEXT_INTERVAL = 1.0  # seconds between two lines for a node of which only the text grows
 

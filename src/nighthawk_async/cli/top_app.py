@@ -14,8 +14,7 @@ from textual.containers import Container, VerticalScroll
 from textual.events import Resize
 from textual.widgets import Footer, Input, Static
 
-from .live_tree_picture import Figures, figures_line
-from .live_tree_words import (
+from ..observe.node_words import (
     MARKS,
     STYLES,
     cost_text,
@@ -25,6 +24,7 @@ from .live_tree_words import (
     sent_and_received_text,
     visible,
 )
+from .live_tree_picture import Figures, figures_line
 from .top_client import DashboardError, NoDashboardError, TopClient
 from .top_tree import TOP, Nodes, TreeRows, usage_of
 

@@ -19,9 +19,10 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from ..observe import ErrorView, NodeView
+from ..observe.node_words import STYLES
+from ..observe.tree_rows import Row
 from ..types.usage import Usage
-from .live_tree_picture import Picture, Row
-from .live_tree_words import STYLES
+from .live_tree_picture import Picture
 
 TOP = "0"
 """The id of the root."""
@@ -165,6 +166,7 @@ def _view_of(summary: Mapping[str, Any]) -> NodeView:
         error=None if error is None else ErrorView(type=error["type"], message=error["message"]),
         usage=usage_of(summary.get("usage", _NOTHING)),
         subtree_usage=usage_of(summary.get("subtree_usage", _NOTHING)),
+        subtree_usage_by_model=_NOTHING,
         retries=summary.get("retries", 0),
         subtree_retries=summary.get("subtree_retries", 0),
         transcript=(),

@@ -226,14 +226,15 @@ class _ReportedUsage:
     def __init__(self, plain: Callable[[str, Usage], None], node: NodeWriter) -> None:
         self.plain = plain
         self._node = node
-        self._usage = Usage()
+        self._usage: dict[str, Usage] = {}
         self._lock = threading.Lock()
 
     def __call__(self, model_name: str, usage: Usage) -> None:
         self.plain(model_name, usage)
         with self._lock:
-            self._usage += usage.credible()
-            self._node.set_usage(self._usage)
+            so_far = self._usage.get(model_name, Usage()) + usage.credible()
+            self._usage[model_name] = so_far
+            self._node.set_usage(so_far, model=model_name)
 
 
 def foreign_task(task: AgentTask, node: NodeWriter | None) -> AgentTask:

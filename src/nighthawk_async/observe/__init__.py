@@ -20,6 +20,7 @@ __getattr__, __dir__, __all__ = attach_exports(
             "snapshot",
             "watch",
         ),
+        "tree_text": ("view_as_text",),
         "views": (
             "Children",
             "ControlName",

@@ -2,6 +2,7 @@
 
 from .errors import NodeNotFoundError, NotControllableError, NotRecordingError, ObserveError
 from .tree import TaskTree, find_node_id, find_tree, get_tree, recording, snapshot, watch
+from .tree_text import view_as_text
 from .views import Children, ControlName, ErrorView, NodeView, TranscriptPart, ViewedKind, view_as_json
 from .watching import Watch
 
@@ -24,5 +25,6 @@ __all__ = [
     "recording",
     "snapshot",
     "view_as_json",
+    "view_as_text",
     "watch",
 ]

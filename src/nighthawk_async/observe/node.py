@@ -10,6 +10,7 @@ the last of which counts the incomplete parts, so that an earlier report can be 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from operator import add, attrgetter, sub
+from types import MappingProxyType
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from ..observation import NodeState
@@ -30,6 +31,8 @@ from .watched import Watched
 
 Amounts: TypeAlias = tuple[Any, ...]
 """Whole numbers, and decimals for costs."""
+
+AmountsByModel: TypeAlias = Mapping[str, Amounts]
 
 _NAMES = tuple(field.name for field in fields(Usage) if field.name != "is_complete")
 _numbers_of: Callable[[Usage], Amounts] = attrgetter(*_NAMES)
@@ -56,8 +59,14 @@ def usage_of(amounts: Amounts) -> Usage:
     return Usage(**values, is_complete=amounts[-1] == 0)
 
 
+def usage_by_model(amounts: AmountsByModel) -> Mapping[str, Usage]:
+    """Convert amounts by model to usage by model."""
+    return MappingProxyType({model: usage_of(each) for model, each in amounts.items()})
+
+
 NO_USAGE = Usage()
 NO_AMOUNTS = amounts_of(NO_USAGE)
+NOTHING_USED: AmountsByModel = MappingProxyType({})
 
 
 CHILDREN_PER_CHUNK = 256
@@ -162,7 +171,8 @@ class Node:
         chunk: The chunk of the parent's children that it belongs to; None without a parent.
         version: The number of the latest change in it or below it.
         open_nodes: The number of nodes of its subtree that have not ended, itself included.
-        amounts: The usage of its subtree.
+        own_amounts: Its own usage by model.
+        amounts: The usage of its subtree by model.
         view: Its view; None when something has changed since.
         watched: The watchers of it and its subtree; None for none.
         is_dropped: Whether it is no longer in the tree.
@@ -187,6 +197,7 @@ class Node:
         "name",
         "open_nodes",
         "outputs",
+        "own_amounts",
         "parent",
         "retries",
         "source",
@@ -194,7 +205,6 @@ class Node:
         "state",
         "subtree_retries",
         "transcript",
-        "usage",
         "version",
         "view",
         "watched",
@@ -227,7 +237,7 @@ class Node:
         self.ended_at: float | None = None
         self.transcript: Transcript | None = None
         self.speaks_in: Node | None = None
-        self.usage = NO_USAGE
+        self.own_amounts = NOTHING_USED
         self.retries = 0
         self._begin_subtree()
 
@@ -238,7 +248,7 @@ class Node:
         self.children: ChildList[Node] | None = None
         self.dropped_children = 0
         self.open_nodes = 1
-        self.amounts: Amounts = NO_AMOUNTS
+        self.amounts = NOTHING_USED
         self.subtree_retries = 0
         self.version = 0
         self.view: NodeView | None = None
@@ -295,6 +305,9 @@ class Node:
         return self.view
 
     def _make_view(self) -> NodeView:
+        by_model = usage_by_model(self.amounts) if self.amounts else NO_VALUES
+        subtree_usage = _sum(by_model)
+        is_alone = self.amounts == self.own_amounts
         return NodeView(
             id=self.id,
             parent_id=None if self.parent is None else self.parent.id,
@@ -307,8 +320,9 @@ class Node:
             inputs=self.inputs,
             outputs=self.outputs,
             error=self.error,
-            usage=self.usage,
-            subtree_usage=self._subtree_usage(),
+            usage=subtree_usage if is_alone else _sum(usage_by_model(self.own_amounts)),
+            subtree_usage=subtree_usage,
+            subtree_usage_by_model=by_model,
             retries=self.retries,
             subtree_retries=self.subtree_retries,
             transcript=self._transcript_view(),
@@ -325,7 +339,6 @@ class Node:
         transcript = self.speaks_in.transcript
         return () if transcript is None else transcript.view_of(self.id)
 
-    def _subtree_usage(self) -> Usage:
-        if self.amounts is NO_AMOUNTS:
-            return NO_USAGE
-        return self.usage if self.amounts == amounts_of(self.usage) else usage_of(self.amounts)
+
+def _sum(usages: Mapping[str, Usage]) -> Usage:
+    return sum(usages.values(), NO_USAGE) if len(usages) > 1 else next(iter(usages.values()), NO_USAGE)

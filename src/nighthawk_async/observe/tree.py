@@ -137,10 +137,10 @@ class TreeNodeWriter:
             text = text[:limit] + text[-limit:]
         tree.change(tree.state.write, self._node, kind, clean_text(text), shown_key)
 
-    def set_usage(self, usage: Usage) -> None:
-        """Set its own usage so far."""
+    def set_usage(self, usage: Usage, *, model: str | None = None) -> None:
+        """Set its own usage of a model so far."""
         tree = self._recorder.tree
-        tree.change(tree.state.set_usage, self._node, usage)
+        tree.change(tree.state.set_usage, self._node, usage, None if model is None else preview_name(model))
 
     def set_outputs(self, outputs: Mapping[str, object]) -> None:
         """Set its outputs so far."""

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from ..observation import NodeState, TranscriptKind
 from ..types.usage import Usage
 from .controls import HeldControl
-from .node import Node, amounts_of, difference, total
+from .node import NO_AMOUNTS, Node, amounts_of, difference, total
 from .previews import MAX_NAMES
 from .transcript import Transcript
 from .views import ErrorView
@@ -232,12 +232,13 @@ class TreeState:
             self._mark_way_up(each)
             self._mark_cut(each)
 
-    def set_usage(self, node: Node, usage: Usage) -> None:
-        """Set the usage of a node, and add the difference to its ancestors."""
-        more = difference(amounts_of(usage), amounts_of(node.usage))
-        node.usage = usage
+    def set_usage(self, node: Node, usage: Usage, model: str | None) -> None:
+        """Set the usage of a model by a node, and add the difference to its ancestors."""
+        model = model or node.name
+        more = difference(amounts_of(usage), node.own_amounts.get(model, NO_AMOUNTS))
+        node.own_amounts = {**node.own_amounts, model: amounts_of(usage)}
         for each in node.path():
-            each.amounts = total(each.amounts, more)
+            each.amounts = {**each.amounts, model: total(each.amounts.get(model, NO_AMOUNTS), more)}
         self._changed(node)
 
     def set_outputs(self, node: Node, outputs: Mapping[str, str]) -> None:

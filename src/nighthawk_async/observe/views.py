@@ -119,6 +119,7 @@ class NodeView:
         error: The error that ended it; None for none.
         usage: Its own usage.
         subtree_usage: Its usage and that of everything below it, including nodes that were dropped since.
+        subtree_usage_by_model: The same by model id, for models that were used.
         retries: The number of times that it was retried.
         subtree_retries: Its retries and those of everything below it.
         transcript: The parts of its transcript, in order.
@@ -143,6 +144,7 @@ class NodeView:
     error: ErrorView | None
     usage: Usage
     subtree_usage: Usage
+    subtree_usage_by_model: Mapping[str, Usage]
     retries: int
     subtree_retries: int
     transcript: tuple[TranscriptPart, ...]
@@ -181,10 +183,13 @@ class NodeView:
         return f"<{self.kind} {self.id} {self.name!r}, {self.state}, {len(self.children)} children>"
 
 
-_OWN_FORM = frozenset({"children", "usage", "subtree_usage", "error", "transcript", "attributes", "controls"})
-_PLAIN = tuple(
-    field.name for field in fields(NodeView) if field.name not in _OWN_FORM | {"inputs", "outputs"}
+_OWN_FORM = frozenset(
+    {
+        *("attributes", "children", "controls", "error", "inputs", "outputs", "transcript"),
+        *("usage", "subtree_usage", "subtree_usage_by_model"),
+    }
 )
+_PLAIN = tuple(field.name for field in fields(NodeView) if field.name not in _OWN_FORM)
 
 
 def view_as_json(view: NodeView, *, depth: int | None = None) -> dict[str, JsonableValue]:
@@ -218,6 +223,9 @@ def _node_as_json(view: NodeView) -> dict[str, JsonableValue]:
         "error": None if view.error is None else asdict(view.error),
         "usage": _usage_as_json(view.usage),
         "subtree_usage": _usage_as_json(view.subtree_usage),
+        "subtree_usage_by_model": {
+            model: _usage_as_json(usage) for model, usage in view.subtree_usage_by_model.items()
+        },
         "transcript": [asdict(part) for part in view.transcript],
         "attributes": _attributes_as_json(view.attributes),
         "controls": [*sorted(view.controls)],

@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nighthawk_async.cli.live_tree import Changes, Tally
-from nighthawk_async.cli.live_tree_picture import Digests, Figures, Picture, figures_line, rows_that_fit
+from nighthawk_async.cli.live_tree_picture import Figures, Picture, figures_line
 from nighthawk_async.cli.live_tree_terminal import Screen
-from nighthawk_async.cli.live_tree_words import (
+from nighthawk_async.observe import TaskTree
+from nighthawk_async.observe.node_words import (
     cost_text,
     inputs_text,
     last_line_said,
@@ -24,7 +25,7 @@ from nighthawk_async.cli.live_tree_words import (
     sent_and_received_text,
     tokens_text,
 )
-from nighthawk_async.observe import TaskTree
+from nighthawk_async.observe.tree_rows import Digests, rows_that_fit
 from nighthawk_async.types.usage import Usage
 from tests.unit.observe.recorded import begin, top_writer
 

@@ -66,7 +66,7 @@ class ToldNode:
             text = self.written.pop()[2] + text
         self.written.append((kind, key, text))
 
-    def set_usage(self, usage: Usage) -> None:
+    def set_usage(self, usage: Usage, *, model: str | None = None) -> None:
         """See `NodeWriter`."""
         self.usages.append(usage)
 

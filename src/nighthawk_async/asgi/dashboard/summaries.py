@@ -7,6 +7,7 @@ So are texts of any length: they are sent for one node when it is opened.
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
+from ...observe.node_words import preview_in_row
 from ...observe.views import NodeView
 from ...types.json import JsonableValue
 from ...types.usage import Usage
@@ -97,7 +98,7 @@ def _counted_summary(view: NodeView) -> Summary:
 
 def _hint(inputs: Mapping[str, str]) -> str:
     """Return the beginning of the inputs, on one line."""
-    shown = (f"{name}: {text[:_HINT_CHARACTERS]}" for name, text in _first(inputs.items()))
+    shown = (f"{name}: {preview_in_row(text)[:_HINT_CHARACTERS]}" for name, text in _first(inputs.items()))
     return ", ".join(shown)[:_HINT_CHARACTERS]
 
 

@@ -1,17 +1,18 @@
-"""Words and figures for nodes of the tree in a terminal. Pure.
+"""Words and figures for nodes of the tree as text. Pure.
 
 The texts of a node may come from a model. Here they become text on one line, without any character that could
 move the cursor or reverse the reading direction.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
 from ..observation import NodeState
-from ..observe import NodeView
 from ..prompt.plain_text import single_line
 from ..types.usage import Usage
+from .views import NodeView
 
 MARKS: Mapping[NodeState, str] = {
     "waiting": "○",
@@ -58,6 +59,8 @@ _KIND_WORDS = {
     "request": "request",
 }
 _MAX_CHARACTERS = 1_000
+_DELIMITER = re.compile(r"<<<NH:\w+>>>(?:\\n)*")
+_FUNCTION = re.compile(r'"<(?:function|class) ([^"\\]+)>"')
 _SPOKEN = ("text", "reasoning")
 _LEAST_COST = Decimal("0.0001")
 """The smallest cost that is shown; less would look like zero."""
@@ -117,9 +120,17 @@ def inputs_text(inputs: Mapping[str, str]) -> str:
     Args:
         inputs: Previews by name; one without a name is shown as it is.
     """
-    return one_line(
-        ", ".join(f"{name}={value[:200]}" if name else value[:200] for name, value in inputs.items())
-    )
+    shown = ((name, preview_in_row(value)[:200]) for name, value in inputs.items())
+    return one_line(", ".join(f"{name}={value}" if name else value for name, value in shown))
+
+
+def preview_in_row(preview: str) -> str:
+    """Return the preview of a value for a row: functions by name, and prompts without section delimiters.
+
+    Args:
+        preview: The preview, as views have it.
+    """
+    return _FUNCTION.sub(r"\1", _DELIMITER.sub("", preview))
 
 
 def last_line_said(view: NodeView) -> str:

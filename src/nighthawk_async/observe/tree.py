@@ -263,6 +263,8 @@ class TaskTree:
     ) -> Watch:
         """Yield newer snapshots of a node as it changes: an `async with` object to iterate over.
 
+        In a thread without an event loop, use `with` and `for`; `close()` ends it from another thread.
+
         The first comes at once. A slow reader skips the snapshots in between: the next one is always the
         newest. Iteration ends after the snapshot in which the node has ended; the root node never ends.
 

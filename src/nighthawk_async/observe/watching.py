@@ -4,26 +4,43 @@ A watcher has no queue: a change only wakes it, and it then reads the newest vie
 """
 
 import math
-from collections.abc import AsyncIterator
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Protocol, TypeVar
 
 import anyio
 from anyio.lowlevel import checkpoint
 
 from ..actors.argument_checks import check_seconds
-from ..parallel.event_loop import LoopEvent
+from ..parallel.event_loop import LoopEvent, is_loop_thread
 from .errors import NodeNotFoundError, ObserveError
 from .node import Node
 from .shared_tree import SharedTree
 from .views import NodeView
 from .watched import Watched
 
+_NOTICE_SECONDS = 0.5
+"""The interval at which a waiting thread looks for signals, which not every system does by itself."""
 
-class Watch(AsyncIterator[NodeView]):
+
+class _Event(Protocol):
+    """An event that a change sets."""
+
+    def set(self) -> object: ...
+
+
+Event = TypeVar("Event", bound=_Event)
+
+
+class Watch(AsyncIterator[NodeView], Iterator[NodeView]):
     """Yields newer and newer views of a node; enter it with `async with`, then iterate over it.
+
+    In a thread without an event loop, enter it with `with`, and iterate with `for`.
 
     Each view is the newest at the time it is asked for. When the last view of the node took long to build,
     the next one comes later, and all watchers of the node get the same one. Iteration ends after the view in
-    which the node has ended. Only one task may iterate at a time.
+    which the node has ended, or when the watch is closed. Only one task or thread may iterate at a time.
 
     Entering it raises `NodeNotFoundError` when the node was dropped meanwhile.
 
@@ -44,39 +61,64 @@ class Watch(AsyncIterator[NodeView]):
         self._watched = Watched()
         self._is_entered = False
         self._is_over = False
-        self._armed: list[LoopEvent] = []  # at most one; the thread that takes it sets it, so it is set once
+        self._armed: list[_Event] = []  # at most one; the thread that takes it sets it, so it is set once
+        self._is_closed = threading.Event()
         self._guard = anyio.ResourceGuard("waiting for changes")
 
     async def __aenter__(self) -> "Watch":
-        self._tree.read(self._begin)
-        self._is_entered = True
+        self._enter()
         return self
 
     async def __aexit__(self, *exc_details: object) -> None:
+        self.close()
+
+    def __enter__(self) -> "Watch":
+        if is_loop_thread():
+            raise ObserveError("this thread runs an event loop: enter the watch with `async with`")
+        self._enter()
+        return self
+
+    def __exit__(self, *exc_details: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the iteration. Any thread may call it."""
         self._is_over = True
+        self._is_closed.set()
         self._tree.read(self._end)
         self.wake()
 
     def __aiter__(self) -> "Watch":
         return self
 
+    def __iter__(self) -> "Watch":
+        return self
+
     async def __anext__(self) -> NodeView:
-        if not self._is_entered:
-            raise ObserveError("enter the watch with `async with` before iterating over it")
+        self._check_entered("async with")
         with self._guard:
             await checkpoint()
-            while (event := self._tree.read(self._find_event)) is not None:
+            while (event := self._tree.read(self._find_event, LoopEvent)) is not None:
                 await event.wait()
             pause = max(self._due - anyio.current_time(), self._tree.read(self._seconds_left))
             if pause > 0:
                 await anyio.sleep(pause)
             if self._is_over:
                 raise StopAsyncIteration
-            view = self._tree.read(self._look)
-            self._due = anyio.current_time() + self._min_interval
-            self._seen = view.version
-            self._is_over = view.is_ended
-            return view
+            return self._take(anyio.current_time())
+
+    def __next__(self) -> NodeView:
+        self._check_entered("with")
+        with self._guard:
+            while (event := self._tree.read(self._find_event, threading.Event)) is not None:
+                while not event.wait(_NOTICE_SECONDS):
+                    pass
+            pause = max(self._due - time.monotonic(), self._tree.read(self._seconds_left))
+            if pause > 0:
+                self._is_closed.wait(pause)
+            if self._is_over:
+                raise StopIteration
+            return self._take(time.monotonic())
 
     def wake(self) -> None:
         """Notify it of a change; see `watched.Watcher`."""
@@ -85,6 +127,21 @@ class Watch(AsyncIterator[NodeView]):
         except IndexError:  # no task waits, or another thread wakes it already
             return
         event.set()
+
+    def _enter(self) -> None:
+        self._tree.read(self._begin)
+        self._is_entered = True
+
+    def _check_entered(self, statement: str) -> None:
+        if not self._is_entered:
+            raise ObserveError(f"enter the watch with `{statement}` before iterating over it")
+
+    def _take(self, now: float) -> NodeView:
+        view = self._tree.read(self._look)
+        self._due = now + self._min_interval
+        self._seen = view.version
+        self._is_over = self._is_over or view.is_ended
+        return view
 
     def _begin(self) -> None:
         if self._node.is_dropped:
@@ -108,14 +165,14 @@ class Watch(AsyncIterator[NodeView]):
     def _look(self) -> NodeView:
         return self._watched.view(self._seen, self._node.up_to_date_view)
 
-    def _find_event(self) -> LoopEvent | None:
+    def _find_event(self, make_event: Callable[[], Event]) -> Event | None:
         """Return the event to wait for; None when there is a new view, or none will come."""
         node = self._node
         if node.version <= self._seen and node.ended_at is not None:
             self._is_over = True
         if self._is_over or node.version > self._seen:
             return None
-        event = LoopEvent()
+        event = make_event()
         self._armed[:] = [event]
         self._watched.waiting[self] = None
         return event

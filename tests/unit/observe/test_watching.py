@@ -396,3 +396,70 @@ async def test_a_watch_of_what_was_dropped_before_it_was_entered_is_refused() ->
     with pytest.raises(observe.NodeNotFoundError):
         async with watch:
             pytest.fail("it is not there")
+
+
+class TestThreadsWithoutAnEventLoop:
+    async def test_a_thread_gets_the_newest_views_until_the_node_has_ended(self) -> None:
+        tree = TaskTree()
+        run = begin(tree)
+        node_id = tree.snapshot().children[0].id
+        seen: list[NodeView] = []
+        first = threading.Event()
+
+        def watch() -> None:
+            with tree.watch(node_id, min_interval=0) as views:
+                for view in views:
+                    seen.append(view)
+                    first.set()
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        await anyio.to_thread.run_sync(first.wait, 240)
+        step = run.begin_child("step", "s")
+        step.end("completed")
+        run.end("completed")
+        await anyio.to_thread.run_sync(thread.join, 240)
+        assert not thread.is_alive()
+        assert not seen[0].children
+        assert seen[-1].is_ended
+        assert seen[-1] is tree.snapshot(node_id)
+
+    async def test_another_thread_ends_it(self) -> None:
+        tree = TaskTree()
+        begin(tree)
+        changes = tree.watch(min_interval=60)
+        seen: list[NodeView] = []
+
+        def watch() -> None:
+            with changes as views:
+                seen.extend(views)
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        while not seen:
+            await checkpoint()
+        changes.close()
+        await anyio.to_thread.run_sync(thread.join, 240)
+        assert len(seen) == 1
+        assert tree._shared.state.root.watched is None  # pyright: ignore[reportPrivateUsage]
+
+    async def test_the_thread_of_an_event_loop_is_not_blocked(self) -> None:
+        with pytest.raises(ObserveError, match="async with"), TaskTree().watch():
+            raise AssertionError
+
+    def test_it_has_to_be_entered(self) -> None:
+        with pytest.raises(ObserveError, match="enter the watch with `with`"):
+            next(TaskTree().watch())
+
+    def test_one_thread_iterates_at_a_time(self) -> None:
+        tree = TaskTree()
+        with tree.watch(min_interval=0) as changes:
+            next(changes)
+            thread = threading.Thread(target=lambda: next(changes, None))
+            thread.start()
+            while not changes._armed:  # pyright: ignore[reportPrivateUsage]
+                pass
+            with pytest.raises(anyio.BusyResourceError):
+                next(changes)
+        thread.join(240)
+        assert not thread.is_alive()

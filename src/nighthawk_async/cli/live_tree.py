@@ -2,90 +2,18 @@
 
 The thread reads the tree a few times a second. So it continues when the program blocks its event loop, and
 the display does not slow the program down, however much happens.
-
-It shows the changes between two reads. An unchanged view is the same object, so only changed ones are walked
-through.
 """
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from operator import attrgetter
-from typing import Any, Protocol
+from typing import Protocol
 
 from ..observe import NodeView, TaskTree
+from ..observe.changes import Change, Changes
 from ..observe.node_words import cost_text, sent_and_received_text
 from ..types.usage import Usage
 from .live_tree_picture import Figures
 from .run_interrupts import EXIT_INTERRUPTED
-
-_MAX_KNOWN = 60_000  # above this number, they are searched for nodes that the tree has dropped
-
-_own_parts: Callable[[NodeView], tuple[Any, ...]] = attrgetter(
-    *("name", "state", "ended_at", "attributes", "controls", "usage", "retries", "error", "outputs")
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """A node that is new or that has changed itself.
-
-    Args:
-        before: The node at the last read; None when it is new.
-        view: The node now.
-        depth: The number of nodes above it, without the root.
-        is_text_only: Whether nothing but its transcript has changed.
-    """
-
-    before: NodeView | None
-    view: NodeView
-    depth: int
-    is_text_only: bool = False
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether it has ended since the last read."""
-        return self.view.is_ended and (self.before is None or not self.before.is_ended)
-
-
-class Changes:
-    """Keeps the state of the tree at the last read."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, NodeView] = {}
-
-    def until(self, root: NodeView) -> list[Change]:
-        """The nodes that have changed since the last call, each before those below it.
-
-        Args:
-            root: The current root.
-        """
-        changes = list(self._walk(root))
-        if len(self._known) > _MAX_KNOWN:
-            self._known = {view.id: view for view in root.walk()}
-        return changes
-
-    def _walk(self, root: NodeView) -> Iterator[Change]:
-        known = self._known
-        waiting: list[tuple[Iterator[NodeView], int]] = [(iter(root.children), 0)]
-        while waiting:
-            children, depth = waiting[-1]
-            for view in children:
-                before = known.get(view.id)
-                if before is view:
-                    continue
-                known[view.id] = view
-                if before is None:
-                    yield Change(before=None, view=view, depth=depth)
-                elif _own_parts(before) != _own_parts(view):
-                    yield Change(before=before, view=view, depth=depth)
-                elif before.transcript != view.transcript:
-                    yield Change(before=before, view=view, depth=depth, is_text_only=True)
-                waiting.append((iter(view.children), depth + 1))
-                break
-            else:
-                waiting.pop()
 
 
 class Tally:

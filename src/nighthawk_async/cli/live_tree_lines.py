@@ -5,18 +5,15 @@ Nothing is redrawn and nothing is coloured. The figures are repeated from time t
 Also the tree as lines of JSON, one for each change of a node, for other programs.
 """
 
-import json
 import os
-import time
 from typing import TextIO
 
 from ..observe import NodeView, view_as_json
+from ..observe.changes import Change, NodeLines
 from ..observe.node_words import cost_text, error_text, one_line, seconds_of, seconds_text, tokens_text
 from ..types.json import JsonableValue
-from .live_tree import ASKED_TO_END, Change, remark_on
+from .live_tree import ASKED_TO_END, remark_on
 from .live_tree_picture import Figures, figures_line
-
-_TEXT_INTERVAL = 1.0  # seconds between two lines for a node of which only the text grows
 
 
 class JsonTree:
@@ -28,54 +25,31 @@ class JsonTree:
 
     def __init__(self, output: TextIO) -> None:
         self._output = output
-        self._text_due: dict[str, float] = {}
-        self._late: dict[str, NodeView] = {}
+        self._lines = NodeLines(output)
         self.result: JsonableValue = None
 
     def show(self, root: NodeView, changes: list[Change], figures: Figures) -> None:
         """Write the changes."""
-        now = time.monotonic()
-        for change in changes:
-            view = change.view
-            if change.is_text_only and now < self._text_due.get(view.id, now):
-                self._late[view.id] = view
-                continue
-            self._print(view, now)
-        for view in [each for each in self._late.values() if self._text_due.get(each.id, now) <= now]:
-            self._print(view, now)
-        self._output.flush()
+        self._lines.write(changes)
 
     def interrupted(self) -> None:
         """Write nothing: the ends of the nodes show it."""
 
     def close(self, root: NodeView, figures: Figures, status: int) -> None:
         """Write the remaining changes and the summary."""
-        for view in list(self._late.values()):
-            self._print(view, 0.0)
-        usage = view_as_json(root, depth=0)["subtree_usage"]
-        self._write(
+        self._lines.finish()
+        self._lines.write_line(
             {
                 "kind": "summary",
                 "exit_status": status,
                 "seconds": round(figures.seconds, 3),
                 "steps": dict(figures.states),
                 "retries": figures.retries,
-                "usage": usage,
+                "usage": view_as_json(root, depth=0)["subtree_usage"],
                 "result": self.result,
             }
         )
         self._output.close()
-
-    def _print(self, view: NodeView, now: float) -> None:
-        self._late.pop(view.id, None)
-        if view.is_ended:
-            self._text_due.pop(view.id, None)
-        else:
-            self._text_due[view.id] = now + _TEXT_INTERVAL
-        self._write(view_as_json(view, depth=0))
-
-    def _write(self, value: dict[str, JsonableValue]) -> None:
-        self._output.write(f"{json.dumps(value)}\n")  # in ASCII: texts may hold lone surrogates
 
 
 _SHOWN = ("function", "step")

@@ -25,8 +25,9 @@ from rich.console import Console
 from rich.text import Text
 
 from ..observe import NodeView
+from ..observe.changes import Change
 from ..observe.tree_rows import Digests, Row, rows_that_fit
-from .live_tree import ASKED_TO_END, Change, remark_on
+from .live_tree import ASKED_TO_END, remark_on
 from .live_tree_picture import Figures, Picture, figures_line
 
 _BEGIN_FRAME = "\x1b[?2026h"  # terminals that support it show a frame at once

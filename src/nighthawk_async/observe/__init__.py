@@ -10,7 +10,9 @@ __getattr__, __dir__, __all__ = attach_exports(
             "NotControllableError",
             "NotRecordingError",
             "ObserveError",
+            "RecordingFileError",
         ),
+        "recording_reader": ("Recording", "read_recording"),
         "tree": (
             "TaskTree",
             "find_node_id",

@@ -1,6 +1,13 @@
 """What `nighthawk_async.observe` exports. Each name is loaded when it is first used."""
 
-from .errors import NodeNotFoundError, NotControllableError, NotRecordingError, ObserveError
+from .errors import (
+    NodeNotFoundError,
+    NotControllableError,
+    NotRecordingError,
+    ObserveError,
+    RecordingFileError,
+)
+from .recording_reader import Recording, read_recording
 from .tree import TaskTree, find_node_id, find_tree, get_tree, recording, snapshot, watch
 from .tree_text import view_as_text
 from .views import Children, ControlName, ErrorView, NodeView, TranscriptPart, ViewedKind, view_as_json
@@ -15,6 +22,8 @@ __all__ = [
     "NotControllableError",
     "NotRecordingError",
     "ObserveError",
+    "Recording",
+    "RecordingFileError",
     "TaskTree",
     "TranscriptPart",
     "ViewedKind",
@@ -22,6 +31,7 @@ __all__ = [
     "find_node_id",
     "find_tree",
     "get_tree",
+    "read_recording",
     "recording",
     "snapshot",
     "view_as_json",

@@ -4,7 +4,8 @@ NighthawkError
 └── ObserveError
     ├── NodeNotFoundError           the tree has no such node, or has it no longer; also a LookupError
     ├── NotControllableError        the node cannot be controlled in this way at present
-    └── NotRecordingError           nothing is recorded in the caller's context
+    ├── NotRecordingError           nothing is recorded in the caller's context
+    └── RecordingFileError          a file is no recording
 """
 
 from ..errors import NighthawkError
@@ -42,3 +43,7 @@ class NotControllableError(ObserveError):
 
 class NotRecordingError(ObserveError):
     """Nothing is recorded in the caller's context."""
+
+
+class RecordingFileError(ObserveError):
+    """A file is no recording, or a line of it is malformed."""

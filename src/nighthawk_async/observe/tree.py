@@ -4,6 +4,7 @@ Reports about a node reach the tree through its writer. Slow work, above all rea
 before the tree is locked.
 """
 
+import os
 import time
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -353,6 +354,7 @@ def find_tree() -> TaskTree | None:
 
 def recording(
     *,
+    to: str | os.PathLike[str] | None = None,
     max_nodes: int = 20_000,
     max_finished_trees: int = 1_000,
     max_preview_characters: int = 2_000,
@@ -361,7 +363,15 @@ def recording(
 ) -> AbstractContextManager[TaskTree]:
     """Record the body of the `with` statement, including the tasks and threads that it starts.
 
+        with observe.recording(to="triage.jsonl"):
+            ...
+
+    With `to`, a thread writes every change to the file, in lines of JSON: the command
+    `nighthawk-async view triage.jsonl` and `read_recording` show them later, also when the program was
+    killed. When the disk fails, an error is logged, the file ends there, and the program continues.
+
     Args:
+        to: The path of a file to write, which is replaced when it exists; None for no file.
         max_nodes: The maximum number of nodes that are kept, unless more than that have not ended.
         max_finished_trees: The maximum number of finished top-level trees that are kept.
         max_preview_characters: The number of characters of each input, output, attribute and error that are
@@ -374,14 +384,24 @@ def recording(
 
     Raises:
         ValueError: A limit is not a whole number, or too small.
+        OSError: On entering, the file cannot be written.
     """
-    return TaskTree(
+    tree = TaskTree(
         max_nodes=max_nodes,
         max_finished_trees=max_finished_trees,
         max_preview_characters=max_preview_characters,
         max_transcript_characters=max_transcript_characters,
         max_total_transcript_characters=max_total_transcript_characters,
-    ).recording()
+    )
+    return tree.recording() if to is None else _recording_to(tree, to)
+
+
+@contextmanager
+def _recording_to(tree: TaskTree, path: str | os.PathLike[str]) -> Generator[TaskTree, None, None]:
+    from .recording_file import writing_changes  # here, because few programs write a file
+
+    with writing_changes(tree.watch, path), tree.recording():
+        yield tree
 
 
 def get_tree() -> TaskTree:

@@ -81,6 +81,10 @@ class Watch(AsyncIterator[NodeView], Iterator[NodeView]):
     def __exit__(self, *exc_details: object) -> None:
         self.close()
 
+    def newest(self) -> NodeView:
+        """Return the newest view, whether or not it was seen."""
+        return self._tree.read(self._node.up_to_date_view)
+
     def close(self) -> None:
         """End the iteration. Any thread may call it."""
         self._is_over = True

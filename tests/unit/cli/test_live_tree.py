@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nighthawk_async.cli.live_tree import Changes, Tally
+from nighthawk_async.cli.live_tree import Tally
 from nighthawk_async.cli.live_tree_picture import Figures, Picture, figures_line
 from nighthawk_async.cli.live_tree_terminal import Screen
 from nighthawk_async.observe import TaskTree
+from nighthawk_async.observe.changes import Changes
 from nighthawk_async.observe.node_words import (
     cost_text,
     inputs_text,

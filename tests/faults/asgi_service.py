@@ -60,12 +60,14 @@ async def stream_route(request: Request) -> StreamingResponse:
 async def live_route(request: Request) -> StreamResponse:
     """Tells how a call goes on; its client may come back for so many seconds."""
     seconds = float(request.query_params.get("resume", "0"))
-    return stream_response(lambda: rate("***"), resume_seconds=seconds)
+    return stream_response(lambda: rate("***"), profile="full", resume_seconds=seconds)
 
 
 async def busy_route(request: Request) -> StreamResponse:
     """Tells how many calls go on, one after the other, so that many are between two turns at any time."""
-    return stream_response(rate_many, resume_seconds=float(request.query_params.get("resume", "0")))
+    return stream_response(
+        rate_many, profile="full", resume_seconds=float(request.query_params.get("resume", "0"))
+    )
 
 
 async def busy_socket(websocket: WebSocket) -> None:

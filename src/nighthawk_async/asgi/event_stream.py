@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, get_args
 
 import anyio
 
@@ -19,7 +19,7 @@ from ..observe import NodeView, TaskTree, Watch, find_tree
 from .event_stream_call import NOBODY_CAME_BACK, Call, StreamedCall, StreamSettings, problem_event
 from .event_stream_delivery import HEADERS, StreamClient
 from .event_stream_encoding import StreamEvent
-from .event_stream_live import LiveStream, parse_event_id
+from .event_stream_live import LiveStream, StreamProfile, parse_event_id
 from .problems import find_problem, is_cancellation, log_problem
 from .protocol import Receive, Send
 from .service import checked_count, checked_seconds
@@ -58,6 +58,7 @@ class CallStreams:
 
     async def _begin(self, client: StreamClient) -> None:
         stream = LiveStream(
+            profile=self._settings.profile,
             path=client.path,
             is_resumable=self._settings.resume_seconds > 0,
             reveals_internals=self._settings.reveals_internals,
@@ -157,6 +158,7 @@ class NodeStreams:
     Args:
         tree: The tree.
         node_id: The id of the node.
+        profile: The events that report progress.
         min_interval_seconds: The minimum time between two updates, in seconds.
         reveals_internals: Whether clients also receive internal data of the service.
 
@@ -165,8 +167,15 @@ class NodeStreams:
     """
 
     def __init__(
-        self, tree: TaskTree, node_id: str, *, min_interval_seconds: float, reveals_internals: bool
+        self,
+        tree: TaskTree,
+        node_id: str,
+        *,
+        profile: StreamProfile,
+        min_interval_seconds: float,
+        reveals_internals: bool,
     ) -> None:
+        self._profile: StreamProfile = profile
         self._tree = tree
         self._node_id = node_id
         self._min_interval_seconds = min_interval_seconds
@@ -186,7 +195,11 @@ class NodeStreams:
             await client.answer(HTTPStatus.NO_CONTENT)
             return
         stream = LiveStream(
-            path=client.path, is_resumable=False, reveals_internals=self._reveals_internals, end_number=_END
+            profile=self._profile,
+            path=client.path,
+            is_resumable=False,
+            reveals_internals=self._reveals_internals,
+            end_number=_END,
         )
         if client.seen:
             stream.send_anew()
@@ -285,6 +298,7 @@ class StreamResponse:
 def stream_response(
     call: Call,
     *,
+    profile: StreamProfile = "compact",
     heartbeat_seconds: float | None = 15.0,
     resume_seconds: float = 0.0,
     min_interval_seconds: float = 0.05,
@@ -302,12 +316,18 @@ def stream_response(
     endpoint; elsewhere, call it with the three arguments of ASGI. The call runs when the request is served,
     below its own node, and ends when the client leaves.
 
-    The data of an event is JSON. `step` reports a node of the task tree that has begun or changed; `partial`
-    reports the values of a step so far, while its model's answer streams; `text`, `reasoning`, `tool_call`,
+    The data of an event is JSON. In the profile `compact`, `progress` has the numbers of units of work:
+    `done`, `total` and `failed`. The units are the calls of `parallel.map` and the like, and the steps
+    outside of these.
+
+    In the profile `full`, `step` reports a node of the task tree that has begun or changed; `partial` reports
+    the values of a step so far, while its model's answer streams; `text`, `reasoning`, `tool_call`,
     `tool_result`, `message` and `note` append to its transcript; `usage` reports its usage; `dropped` and
-    `cut` report data that is no longer kept. The last event is `result`, whose `value` is the return value of
-    the call, or `error`, a problem as `find_problem` returns it. An error that is raised within a second,
-    before anything has begun, is raised here instead, so that it becomes a status as in any endpoint.
+    `cut` report data that is no longer kept.
+
+    The last event is `result`, whose `value` is the return value of the call, or `error`, a problem as
+    `find_problem` returns it. An error that is raised within a second, before anything has begun, is raised
+    here instead, so that it becomes a status as in any endpoint.
 
     A client that reads slowly misses nothing and blocks nothing: when it can take events, it receives the
     differences between the state that it knows and the newest one.
@@ -323,6 +343,7 @@ def stream_response(
 
     Args:
         call: The call: an async callable without arguments.
+        profile: `compact` for counts, `full` for every node below the call.
         heartbeat_seconds: The number of seconds without an event after which a comment is sent, so that no
             proxy takes the connection for dead; None for never.
         resume_seconds: The number of seconds for which a client that has left may resume; meanwhile the call
@@ -348,6 +369,7 @@ def stream_response(
         raise NighthawkError(f"stream_response takes an async callable without arguments, not {call!r}")
     settings = StreamSettings(
         name=name,
+        profile=_checked_profile(profile),
         resume_seconds=checked_seconds(resume_seconds, "resume_seconds"),
         min_interval_seconds=checked_seconds(min_interval_seconds, "min_interval_seconds"),
         max_result_bytes=checked_count(max_result_bytes, "max_result_bytes", least=1),
@@ -360,6 +382,7 @@ def stream_node(
     node_id: str,
     *,
     tree: TaskTree | None = None,
+    profile: StreamProfile = "compact",
     heartbeat_seconds: float | None = 15.0,
     min_interval_seconds: float = 0.05,
     tell_internals: bool = False,
@@ -382,7 +405,8 @@ def stream_node(
     Args:
         node_id: The id of the node, as `observe.find_node_id` returns it within the work.
         tree: The tree that has the node; None for the active one.
-        heartbeat_seconds: The same as for `stream_response`, like those that follow.
+        profile: The same as for `stream_response`, like those that follow.
+        heartbeat_seconds: The same.
         min_interval_seconds: The same.
         tell_internals: The same.
 
@@ -399,10 +423,17 @@ def stream_node(
     streams = NodeStreams(
         tree,
         node_id,
+        profile=_checked_profile(profile),
         min_interval_seconds=checked_seconds(min_interval_seconds, "min_interval_seconds"),
         reveals_internals=tell_internals,
     )
     return _make_response(streams, heartbeat_seconds)
+
+
+def _checked_profile(profile: StreamProfile) -> StreamProfile:
+    if profile not in get_args(StreamProfile):
+        raise NighthawkError(f"profile must be 'compact' or 'full', not {profile!r}")
+    return profile
 
 
 def _make_response(source: StreamSource, heartbeat_seconds: float | None) -> StreamResponse:

@@ -15,7 +15,7 @@ from ..errors import NighthawkError
 from ..observation import NodeWriter, observed
 from ..observe import NodeView, TaskTree, find_node_id, find_tree
 from .event_stream_encoding import StreamEvent
-from .event_stream_live import LiveStream
+from .event_stream_live import LiveStream, StreamProfile
 from .problems import CANCELLED, Problem, find_problem
 from .work import ActiveRequest
 
@@ -93,6 +93,7 @@ class StreamSettings(Struct, frozen=True, kw_only=True):
 
     Args:
         name: The name of the call.
+        profile: The events that report progress.
         resume_seconds: The number of seconds for which a client may resume.
         min_interval_seconds: The minimum time between two updates, in seconds.
         max_result_bytes: The maximum length of the result as JSON, in bytes.
@@ -100,6 +101,7 @@ class StreamSettings(Struct, frozen=True, kw_only=True):
     """
 
     name: str
+    profile: StreamProfile
     resume_seconds: float
     min_interval_seconds: float
     max_result_bytes: int

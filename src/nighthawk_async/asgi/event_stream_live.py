@@ -9,15 +9,20 @@ import secrets
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from typing import Literal, TypeAlias
 
 import anyio
 
 from ..observe.views import NodeView, view_as_json
 from ..types.json import JsonableValue
 from .event_stream_encoding import StreamEvent, encode_event, transcript_events
+from .event_stream_progress import progress_between
 from .protocol import AsgiScope, header_values
 
-_NOT_TOLD = ("transcript", "children", "child_count", "version", "subtree_usage_by_model")
+_NOT_TOLD = (
+    *("transcript", "children", "child_count", "version"),
+    *("usage_by_model", "subtree_usage_by_model"),
+)
 _USAGE = ("usage", "subtree_usage")
 _TOLD_APART = (*_USAGE, "outputs")
 _COMPARED = tuple(field.name for field in fields(NodeView) if field.name not in {*_NOT_TOLD, *_TOLD_APART})
@@ -142,10 +147,15 @@ _MAX_KEPT_BYTES = 256 * 1024
 """More bytes than lie between a server and a client that has just left."""
 
 
+StreamProfile: TypeAlias = Literal["compact", "full"]
+"""`compact` streams report counts of units of work, `full` ones every node below."""
+
+
 class LiveStream:
     """An event stream.
 
     Args:
+        profile: The events that report progress.
         path: The path of the request that began it.
         is_resumable: Whether a client may resume it.
         reveals_internals: Whether events are sent unchanged, or without internal data of the service.
@@ -153,8 +163,15 @@ class LiveStream:
     """
 
     def __init__(
-        self, *, path: str, is_resumable: bool, reveals_internals: bool, end_number: str | None = None
+        self,
+        *,
+        profile: StreamProfile,
+        path: str,
+        is_resumable: bool,
+        reveals_internals: bool,
+        end_number: str | None = None,
     ) -> None:
+        self._changes = progress_between if profile == "compact" else events_between
         self.id = secrets.token_urlsafe(16)
         """Secret: knowing it is enough to read the stream."""
         self.path = path
@@ -294,7 +311,7 @@ class LiveStream:
         if self._is_anew:
             self._is_anew = False
             yield StreamEvent(name="snapshot", data={"id": view.id})
-        yield from events_between(before, view)
+        yield from self._changes(before, view)
 
     def _number(self, event: StreamEvent, number: str | None) -> bytes:
         self._count += 1

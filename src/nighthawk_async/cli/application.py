@@ -16,6 +16,7 @@ from .demo_command import demo
 from .models_commands import models
 from .run_command import CONTEXT_SETTINGS, run
 from .top_command import top
+from .view_command import view
 
 EXIT_FAILURE = 1
 EXIT_CONFIGURATION = 2
@@ -51,6 +52,7 @@ application.command()(demo)
 application.command()(dashboard)
 application.command(context_settings=CONTEXT_SETTINGS)(run)
 application.command()(top)
+application.command()(view)
 
 
 def _print_version(is_asked: bool) -> None:

@@ -2,6 +2,7 @@
 
 import secrets
 import sys
+from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any
@@ -42,28 +43,47 @@ def dashboard(
 
     People who act there also answer the questions and approvals of runs without another handler.
     """
-    uvicorn = _load_server()
+    uvicorn = load_server()
     loaded = _load_application(app)
     made_up = secrets.token_urlsafe(24) if allow_actions and token is None else None
     page = nh.asgi.Dashboard(
         token=token or made_up,
         protect_reading=protect_reading,
-        allowed_hosts=_allowed_hosts(host),
+        allowed_hosts=allowed_hosts(host),
         title=app.rpartition(":")[0] or app,
     )
-    config = uvicorn.Config(
-        page.beside(loaded, path=path),
+    end = "" if made_up is None else f"#token={made_up}"
+    served = page.beside(loaded, path=path)
+    serve_page(
+        uvicorn,
+        served,
+        page,
         host=host,
         port=port,
-        log_level="warning",
-        timeout_graceful_shutdown=_GRACE_SECONDS,
+        announce=lambda address: f"Application: {address}/\nDashboard:   {address}{path}/{end}",
+    )
+
+
+def serve_page(
+    uvicorn: Any, app: Any, page: "nh.asgi.Dashboard", *, host: str, port: int, announce: Callable[[str], str]
+) -> None:
+    """Serve an application with a dashboard until Ctrl-C.
+
+    Args:
+        uvicorn: The server's package; see `load_server`.
+        app: The application.
+        page: The dashboard.
+        host: The address to serve on.
+        port: The port; 0 for any that is free.
+        announce: Returns the text to print for the address at which it is served.
+    """
+    config = uvicorn.Config(
+        app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=_GRACE_SECONDS
     )
     socket = config.bind_socket()
     socket.listen(config.backlog)  # a reader of the addresses may connect at once
     shown_host = f"[{host}]" if ":" in host else host
-    address = f"http://{shown_host}:{socket.getsockname()[1]}"
-    typer.echo(f"Application: {address}/")
-    typer.echo(f"Dashboard:   {address}{path}/{'' if made_up is None else f'#token={made_up}'}")
+    typer.echo(announce(f"http://{shown_host}:{socket.getsockname()[1]}"))
     sys.stdout.flush()  # a pipe would keep it until the end
     _make_server(uvicorn, config, page).run(sockets=[socket])
 
@@ -81,7 +101,7 @@ def _make_server(uvicorn: Any, config: Any, page: "nh.asgi.Dashboard") -> Any:
     return server
 
 
-def _load_server() -> Any:
+def load_server() -> Any:
     """Import Uvicorn, which is not a dependency of the library.
 
     Raises:
@@ -122,8 +142,12 @@ def _load_application(name: str) -> Any:
     return found
 
 
-def _allowed_hosts(host: str) -> list[str] | None:
-    """The allowed host names: on this machine its own, so that no page of another site leads here."""
+def allowed_hosts(host: str) -> list[str] | None:
+    """The allowed host names: on this machine its own, so that no page of another site leads here.
+
+    Args:
+        host: The address to serve on.
+    """
     try:
         is_local = ip_address(host).is_loopback
     except ValueError:

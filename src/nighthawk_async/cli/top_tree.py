@@ -166,6 +166,7 @@ def _view_of(summary: Mapping[str, Any]) -> NodeView:
         error=None if error is None else ErrorView(type=error["type"], message=error["message"]),
         usage=usage_of(summary.get("usage", _NOTHING)),
         subtree_usage=usage_of(summary.get("subtree_usage", _NOTHING)),
+        usage_by_model=_NOTHING,
         subtree_usage_by_model=_NOTHING,
         retries=summary.get("retries", 0),
         subtree_retries=summary.get("subtree_retries", 0),

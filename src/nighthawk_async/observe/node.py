@@ -305,9 +305,8 @@ class Node:
         return self.view
 
     def _make_view(self) -> NodeView:
-        by_model = usage_by_model(self.amounts) if self.amounts else NO_VALUES
-        subtree_usage = _sum(by_model)
-        is_alone = self.amounts == self.own_amounts
+        below = usage_by_model(self.amounts) if self.amounts else NO_VALUES
+        own = below if self.amounts == self.own_amounts else usage_by_model(self.own_amounts)
         return NodeView(
             id=self.id,
             parent_id=None if self.parent is None else self.parent.id,
@@ -320,9 +319,10 @@ class Node:
             inputs=self.inputs,
             outputs=self.outputs,
             error=self.error,
-            usage=subtree_usage if is_alone else _sum(usage_by_model(self.own_amounts)),
-            subtree_usage=subtree_usage,
-            subtree_usage_by_model=by_model,
+            usage=_sum(own),
+            usage_by_model=own,
+            subtree_usage=_sum(below),
+            subtree_usage_by_model=below,
             retries=self.retries,
             subtree_retries=self.subtree_retries,
             transcript=self._transcript_view(),

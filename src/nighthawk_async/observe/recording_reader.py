@@ -131,8 +131,7 @@ class _NodeLine(Struct, frozen=True):
     inputs: dict[str, str] = field(default_factory=dict[str, str])
     outputs: dict[str, str] = field(default_factory=dict[str, str])
     error: _ErrorLine | None = None
-    usage: _UsageLine = _UsageLine()
-    subtree_usage_by_model: dict[str, _UsageLine] = field(default_factory=dict[str, _UsageLine])
+    usage_by_model: dict[str, _UsageLine] = field(default_factory=dict[str, _UsageLine])
     retries: int = 0
     transcript: list[_PartLine] = field(default_factory=list[_PartLine])
     attributes: dict[str, str | int | float | bool] = field(
@@ -141,8 +140,6 @@ class _NodeLine(Struct, frozen=True):
 
     def recorded(self) -> _RecordedNode:
         """Return the node."""
-        models = list(self.subtree_usage_by_model)
-        usage = self.usage.usage()
         error = self.error
         return _RecordedNode(
             node=Node(
@@ -160,7 +157,7 @@ class _NodeLine(Struct, frozen=True):
             ended_at=self.ended_at if self.state in ENDS else None,
             outputs=self.outputs,
             error=None if error is None else ErrorView(type=error.type, message=error.message),
-            usage={models[0] if len(models) == 1 else self.name: usage} if usage != Usage() else {},
+            usage={model: line.usage() for model, line in self.usage_by_model.items()},
             retries=self.retries,
             transcript=[
                 TranscriptPart(kind=part.kind, text=part.text, key=part.key, is_cut=part.is_cut)

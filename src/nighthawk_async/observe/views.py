@@ -118,8 +118,9 @@ class NodeView:
         outputs: Its outputs, as short texts by name.
         error: The error that ended it; None for none.
         usage: Its own usage.
+        usage_by_model: Its own usage by model id, for models that it used.
         subtree_usage: Its usage and that of everything below it, including nodes that were dropped since.
-        subtree_usage_by_model: The same by model id, for models that were used.
+        subtree_usage_by_model: The usage of the subtree by model id.
         retries: The number of times that it was retried.
         subtree_retries: Its retries and those of everything below it.
         transcript: The parts of its transcript, in order.
@@ -143,6 +144,7 @@ class NodeView:
     outputs: Mapping[str, str]
     error: ErrorView | None
     usage: Usage
+    usage_by_model: Mapping[str, Usage]
     subtree_usage: Usage
     subtree_usage_by_model: Mapping[str, Usage]
     retries: int
@@ -186,7 +188,7 @@ class NodeView:
 _OWN_FORM = frozenset(
     {
         *("attributes", "children", "controls", "error", "inputs", "outputs", "transcript"),
-        *("usage", "subtree_usage", "subtree_usage_by_model"),
+        *("usage", "usage_by_model", "subtree_usage", "subtree_usage_by_model"),
     }
 )
 _PLAIN = tuple(field.name for field in fields(NodeView) if field.name not in _OWN_FORM)
@@ -223,9 +225,8 @@ def _node_as_json(view: NodeView) -> dict[str, JsonableValue]:
         "error": None if view.error is None else asdict(view.error),
         "usage": _usage_as_json(view.usage),
         "subtree_usage": _usage_as_json(view.subtree_usage),
-        "subtree_usage_by_model": {
-            model: _usage_as_json(usage) for model, usage in view.subtree_usage_by_model.items()
-        },
+        "usage_by_model": _usages_as_json(view.usage_by_model),
+        "subtree_usage_by_model": _usages_as_json(view.subtree_usage_by_model),
         "transcript": [asdict(part) for part in view.transcript],
         "attributes": _attributes_as_json(view.attributes),
         "controls": [*sorted(view.controls)],
@@ -235,6 +236,10 @@ def _node_as_json(view: NodeView) -> dict[str, JsonableValue]:
 
 def _usage_as_json(usage: Usage) -> dict[str, JsonableValue]:
     return {**asdict(usage), "cost": str(usage.cost)}
+
+
+def _usages_as_json(usages: Mapping[str, Usage]) -> dict[str, JsonableValue]:
+    return {model: _usage_as_json(usage) for model, usage in usages.items()}
 
 
 def _attributes_as_json(attributes: Mapping[str, str | int | float | bool]) -> dict[str, JsonableValue]:

@@ -121,10 +121,13 @@ class StreamReader:
         return "".join(data["text"] for each, data in zip(self.names, self.told, strict=True) if each == name)
 
 
+_NOT_TOLD = ("version", "child_count", "usage_by_model", "subtree_usage_by_model")
+
+
 def told_of(view: NodeView | dict[str, Any]) -> dict[str, Any]:
     """What events tell of a view: all but its versions and numbers of children."""
     shown = view_as_json(view) if isinstance(view, NodeView) else view
-    kept = {name: value for name, value in shown.items() if name not in ("version", "child_count")}
+    kept = {name: value for name, value in shown.items() if name not in _NOT_TOLD}
     return {**kept, "children": [told_of(child) for child in _children(shown)]}
 
 

@@ -68,7 +68,9 @@ def bare_app(call: Callable[[], Awaitable[object]], **options: Any) -> Any:
     """An application that answers every request with a stream of its own."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        await stream_response(call, **{"min_interval_seconds": 0.0, **options})(scope, receive, send)
+        await stream_response(call, **{"profile": "full", "min_interval_seconds": 0.0, **options})(
+            scope, receive, send
+        )
 
     return app
 

@@ -33,7 +33,7 @@ class Watched:
             root = find_node_writer()
         assert root is not None
         self.node: NodeWriter = root.begin_child("task", "investigation")
-        self._options = {"min_interval_seconds": 0.0, **options}
+        self._options: dict[str, Any] = {"profile": "full", "min_interval_seconds": 0.0, **options}
         self.app: Any = self._app
         if middleware is not None:
             self.app = NighthawkMiddleware(self._app, executor=Steps().executor, **middleware)
@@ -162,10 +162,10 @@ async def test_an_endpoint_streams_what_another_has_begun() -> None:
             is_begun.set()
             await steps.release.wait()
 
-        return nh.asgi.stream_response(call, min_interval_seconds=0.0)
+        return nh.asgi.stream_response(call, profile="full", min_interval_seconds=0.0)
 
     async def watch(request: Request) -> StreamResponse:
-        return stream_node(node_ids[0], min_interval_seconds=0.0)
+        return stream_node(node_ids[0], profile="full", min_interval_seconds=0.0)
 
     is_begun = anyio.Event()
     routes = [Route("/begin", begin), Route("/watch", watch)]

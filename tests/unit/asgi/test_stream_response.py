@@ -409,7 +409,7 @@ async def test_methods_that_ask_for_nothing_carry_nothing_out(method: str) -> No
 
 
 async def test_one_response_serves_many_requests() -> None:
-    app = stream_response(lambda: stars("***"))
+    app = stream_response(lambda: stars("***"), profile="full")
     async with nh.run(CallbackExecutor(lambda call: pass_response(count=3))):
         results = [read(await get(app)).told[-1] for _ in range(2)]
     assert results == [{"value": 3}, {"value": 3}]

@@ -27,7 +27,7 @@ from tests.unit.asgi.event_stream_scripts import Work, read, wait_for_text
 pytestmark = pytest.mark.anyio
 
 Make = Callable[[Any], Any]
-OPTIONS: dict[str, Any] = {"min_interval_seconds": 0.0, "resume_seconds": 60.0}
+OPTIONS: dict[str, Any] = {"profile": "full", "min_interval_seconds": 0.0, "resume_seconds": 60.0}
 
 
 def make_starlette(call: Any) -> Any:

@@ -341,7 +341,9 @@ async def test_coming_back_needs_a_middleware() -> None:
 @pytest.mark.virtual_time
 async def test_what_has_ended_is_kept_for_its_time_and_within_bounds() -> None:
     streams = KeptStreams()
-    made = [LiveStream(path="/", is_resumable=True, reveals_internals=False) for _ in range(150)]
+    made = [
+        LiveStream(profile="full", path="/", is_resumable=True, reveals_internals=False) for _ in range(150)
+    ]
     for number, stream in enumerate(made):
         stream.end(StreamEvent(name="result", data={"value": number}))
         with streams.keeping(stream, 10.0):

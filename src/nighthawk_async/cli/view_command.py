@@ -1,0 +1,65 @@
+"""`nighthawk-async view`: a recording that `observe.recording(to=…)` has written."""
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import nighthawk_async as nh
+
+from ..errors import ConfigurationError
+from ..observe import Recording, read_recording, view_as_text
+from .dashboard_command import allowed_hosts, load_server, serve_page
+
+
+def view(
+    file: Annotated[Path, typer.Argument(help="The file of the recording.", metavar="FILE")],
+    page: Annotated[bool, typer.Option("--page", help="Serve the page of the dashboard instead.")] = False,
+    host: Annotated[str, typer.Option(help="With --page: the address to serve on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="With --page: the port; 0 for any that is free.")
+    ] = 0,
+) -> None:
+    """Show a recording of a program: as a tree in the terminal, or as the page of the dashboard."""
+    try:
+        recording = read_recording(file)
+    except OSError as error:
+        raise ConfigurationError(f"{file}: {error.strerror or error}") from error
+    if not recording.is_complete:
+        typer.echo(
+            f"nighthawk-async: {file} ends before its program did, or the program still runs", err=True
+        )
+    if page:
+        _serve(recording, file, host, port)
+        return
+    _print_tree(recording)
+
+
+def _print_tree(recording: Recording) -> None:
+    root = recording.snapshot()
+    if not root.children:
+        typer.echo("nothing was recorded")
+        return
+    width = max(40, shutil.get_terminal_size((110, 0)).columns)
+    encoding = sys.stdout.encoding
+    is_ascii = not _can_show("└", encoding)
+    text = view_as_text(root, width=width, is_ascii=is_ascii, now=recording.until)
+    typer.echo(text.encode(encoding, "replace").decode(encoding))
+
+
+def _can_show(character: str, encoding: str) -> bool:
+    try:
+        character.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _serve(recording: Recording, file: Path, host: str, port: int) -> None:
+    uvicorn = load_server()
+    dashboard = nh.asgi.Dashboard(recording.tree, allowed_hosts=allowed_hosts(host), title=file.name)
+    serve_page(
+        uvicorn, dashboard, dashboard, host=host, port=port, announce=lambda address: f"Recording: {address}/"
+    )

@@ -18,7 +18,7 @@ from collections.abc import (
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 import anyio
 from anyio import CapacityLimiter
@@ -34,6 +34,9 @@ from .outcomes import Failed, Outcome, Succeeded, errors_in, raise_bare, without
 from .progress import ProgressReporter, ProgressTarget, check_progress_target
 from .task_current import enter_positions, find_positions
 from .task_node import Positions
+
+if TYPE_CHECKING:
+    from .progress_line import ProgressLine
 
 Item = TypeVar("Item")
 
@@ -133,6 +136,12 @@ class CallOptions:
         return nullcontext() if self.deadline is None else Deadline(float(self.deadline), self.title)
 
 
+def _make_line(title: str) -> "ProgressLine":
+    from .progress_line import ProgressLine  # here, because few programs show one
+
+    return ProgressLine(title)
+
+
 class Calls(Generic[Item, Result]):
     """The calls of one function for the items of one source.
 
@@ -175,6 +184,7 @@ class Calls(Generic[Item, Result]):
         self._is_decided = False
         self._path: str | None = None
         self._reporter: ProgressReporter
+        self._line: ProgressLine | None = None
         self._node: NodeWriter | None = None
 
     def begin(self) -> None:
@@ -183,15 +193,22 @@ class Calls(Generic[Item, Result]):
         `run` calls this itself. It is for code that runs in another task than the caller's.
         """
         self._path = find_positions().take(self._options.kind)
-        self._reporter = ProgressReporter(
-            self._options.progress, title=self._options.title, total=self._source.total
-        )
+        target, title = self._options.progress, self._options.title
+        if isinstance(target, bool):
+            target = self._line = _make_line(title) if target else None
+        self._reporter = ProgressReporter(target, title=title, total=self._source.total)
         self._node = begin_group(self._options.title, items=self._source.total)
 
     def end_unstarted(self) -> None:
         """End the node of the calls, if asyncio has cancelled `run` before its first step."""
+        self._end_line()
         if self._node is not None:
             self._node.end("cancelled")
+
+    def _end_line(self) -> None:
+        if self._line is not None:
+            self._line(self._reporter.now())
+            self._line.close()
 
     def free_room(self) -> None:
         """Make room for one more call."""
@@ -220,8 +237,11 @@ class Calls(Generic[Item, Result]):
         """
         if self._path is None:
             self.begin()
-        with ended_group(self._node):
-            await self._run()
+        try:
+            with ended_group(self._node):
+                await self._run()
+        finally:
+            self._end_line()
 
     async def _run(self) -> None:
         try:

@@ -142,7 +142,8 @@ async def map(
         max_concurrent: The greatest number of calls in flight at once; None for as many as there are items.
         deadline: The total time, in seconds; None for no limit. To limit each call, wrap the
             function: `nh.deadline(5)(function)`.
-        progress: A callback that gets a `Progress` when a call begins or ends, or a
+        progress: True for one line in the terminal or notebook, with what is done, the tokens, the cost and
+            the remaining time; a callback that gets a `Progress` when a call begins or ends; or a
             `rich.progress.Progress`. An exception from the callback ends everything. An async callback is
             awaited by the task of the call, so a slow one holds up the calls. For the call that ends
             everything, the callback has 10 seconds, and no longer than the deadline.

@@ -46,8 +46,14 @@ class ProgressBars(Protocol):
         ...
 
 
-ProgressTarget: TypeAlias = Callable[[Progress], Awaitable[object] | object] | ProgressBars
-"""A callback, async or not, or a `rich.progress.Progress`, which gets one more bar.
+ProgressCallback: TypeAlias = Callable[[Progress], Awaitable[object] | object]
+
+ProgressTarget: TypeAlias = bool | ProgressCallback | ProgressBars
+"""True for one line, a callback, async or not, or a `rich.progress.Progress`, which gets one more bar.
+
+The line shows calls that are done, have failed and are in flight, tokens, cost and the remaining time: on
+standard error of a terminal, or in the notebook cell. Elsewhere it is written once, at the end. While one
+line is shown, that of an inner or concurrent call is written once it has ended. False shows nothing.
 
 The columns of a bar find `{task.fields[failed]}` and, inside a run, `{task.fields[usage].output_tokens}` for
 instance, beside rich's own fields. Other tasks of the same bars have no such fields.
@@ -63,11 +69,13 @@ class ProgressReporter:
         total: The number of items; None when it is unknown.
     """
 
-    def __init__(self, target: ProgressTarget | None, *, title: str, total: int | None) -> None:
+    def __init__(
+        self, target: ProgressCallback | ProgressBars | None, *, title: str, total: int | None
+    ) -> None:
         self._total = total
         self._started = self._finished = self._failed = 0
         self._read_usage = _usage_since_now() if target is not None else None
-        self._report = _callback(target, title, self._progress())
+        self._report = _callback(target, title, self.now())
         self._lock = anyio.Lock()
 
     async def started(self) -> None:
@@ -90,7 +98,7 @@ class ProgressReporter:
     async def _report_progress(self) -> None:
         if self._report is None:
             return
-        result = self._report(self._progress())
+        result = self._report(self.now())
         if not isawaitable(result):
             return
         try:
@@ -100,7 +108,8 @@ class ProgressReporter:
             if isinstance(result, Coroutine):
                 result.close()  # cancelled before it started; avoids a "never awaited" warning
 
-    def _progress(self) -> Progress:
+    def now(self) -> Progress:
+        """Return the progress so far."""
         return Progress(
             total=self._total,
             started=self._started,
@@ -114,14 +123,16 @@ def check_progress_target(target: object) -> None:
     """Raise unless progress can be reported to the target.
 
     Raises:
-        TypeError: It is neither None, a callable, nor an object with `add_task` and `update`.
+        TypeError: It is neither None, a bool, a callable, nor an object with `add_task` and `update`.
     """
-    if target is not None and not callable(target) and not isinstance(target, ProgressBars):
-        raise TypeError(f"progress is a callable or a rich.progress.Progress, not {target!r}")
+    if target is None or isinstance(target, bool) or callable(target):
+        return
+    if not isinstance(target, ProgressBars):
+        raise TypeError(f"progress is True, a callable or a rich.progress.Progress, not {target!r}")
 
 
 def _callback(
-    target: ProgressTarget | None, title: str, begin: Progress
+    target: ProgressCallback | ProgressBars | None, title: str, begin: Progress
 ) -> Callable[[Progress], object] | None:
     if isinstance(target, ProgressBars):
         task_id = target.add_task(title, total=begin.total, failed=0, usage=begin.usage)

@@ -36,6 +36,13 @@ class Usage:
     unpriced_requests: int = 0
     is_complete: bool = True
 
+    def __str__(self) -> str:
+        """Tokens and cost for people, with a `~` when they are not complete: `1,234 tokens, $0.0123`."""
+        mark = "" if self.is_complete else "~"
+        tokens = f"{mark}{self.input_tokens + self.output_tokens:,} tokens"
+        more = "+" if self.unpriced_requests else ""
+        return f"{tokens}, {mark}${self.cost:,.4f}{more}" if self.cost else tokens
+
     def credible(self) -> "Usage":
         """The same usage without impossible numbers, which count as not reported.
 

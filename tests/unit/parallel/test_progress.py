@@ -2,10 +2,12 @@
 
 import gc
 import io
-from collections.abc import AsyncGenerator, Callable, Iterator
+import sys
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -17,6 +19,7 @@ from rich.progress import TextColumn
 
 from nighthawk_async import parallel
 from nighthawk_async.parallel import Progress, install_task_hooks
+from nighthawk_async.parallel.progress_line import describe
 from nighthawk_async.parallel.task_node import get_task_hooks
 
 pytestmark = pytest.mark.anyio
@@ -209,3 +212,103 @@ async def test_usage_that_cannot_be_subtracted_is_shown_whole() -> None:
 class Opaque:
     def __init__(self, amount: int) -> None:
         self.amount = amount
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class TestOneLine:
+    """`progress=True`."""
+
+    async def _map(self, items: Iterable[int], **options: Any) -> list[int]:
+        async def double(item: int) -> int:
+            await checkpoint()
+            if item == 13:
+                raise ValueError("unlucky")
+            return 2 * item
+
+        return await parallel.map(double, items, progress=True, **options)
+
+    async def test_on_a_terminal_it_is_one_line_that_is_written_over(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        terminal = _Terminal()
+        monkeypatch.setattr(sys, "stderr", terminal)
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setenv("COLUMNS", "100")
+        with usage_of(lambda: "17 tokens"):
+            assert await self._map([1, 2, 3], max_concurrent=1) == [2, 4, 6]
+        shown = terminal.getvalue().split("\r\x1b[K")
+        assert shown[1].startswith("parallel.map  0/3 done  1 in flight  17 tokens  ")
+        assert shown[-1].startswith("parallel.map  3/3 done  17 tokens  ")
+        assert shown[-1].endswith("s\n")
+        assert terminal.getvalue().count("\n") == 1
+
+    @pytest.mark.parametrize("terminal", ["dumb", "none"])
+    async def test_elsewhere_it_is_written_once(self, terminal: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        output = _Terminal() if terminal == "dumb" else io.StringIO()
+        monkeypatch.setattr(sys, "stderr", output)
+        monkeypatch.setenv("TERM", "dumb" if terminal == "dumb" else "xterm")
+        await self._map([1, 2])
+        assert output.getvalue().startswith("parallel.map  2/2 done  ")
+        assert output.getvalue().count("\n") == 1
+
+    async def test_a_failure_ends_the_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        output = io.StringIO()
+        monkeypatch.setattr(sys, "stderr", output)
+        with pytest.raises(ValueError, match="unlucky"):
+            await self._map([13])
+        assert "1/1 done  1 failed" in output.getvalue()
+        await self._map([1])
+        assert output.getvalue().count("\n") == 2
+
+    async def test_a_line_inside_another_waits_for_its_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        terminal = _Terminal()
+        monkeypatch.setattr(sys, "stderr", terminal)
+        monkeypatch.setenv("TERM", "xterm")
+
+        async def outer(item: int) -> list[int]:
+            return await self._map([item, item])
+
+        await parallel.map(outer, [1], progress=True)
+        lines = terminal.getvalue().split("\n")
+        assert len(lines) == 3
+        assert "parallel.map  2/2 done" in lines[0]
+        assert "parallel.map  1/1 done" in lines[1]
+
+    async def test_a_notebook_updates_one_output(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        shown: list[str] = []
+
+        def display(data: Any, **options: Any) -> Any:
+            assert options == {"raw": True, "display_id": True}
+            shown.append(data["text/plain"])
+            return SimpleNamespace(update=lambda data, raw: shown.append(data["text/plain"]))
+
+        shell = SimpleNamespace(kernel=object())
+        monkeypatch.setitem(
+            sys.modules, "IPython", SimpleNamespace(__name__="IPython", get_ipython=lambda: shell)
+        )
+        monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
+        await self._map([1, 2])
+        assert shown[0].startswith("parallel.map  0/2 done")
+        assert shown[-1].startswith("parallel.map  2/2 done")
+
+    async def test_a_program_without_standard_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, "stderr", None)
+        assert await self._map([1]) == [2]
+
+    async def test_false_shows_nothing(self, capsys: pytest.CaptureFixture[str]) -> None:
+        async def same(item: int) -> int:
+            return item
+
+        assert await parallel.map(same, [1], progress=False) == [1]
+        assert capsys.readouterr().err == ""
+
+    def test_the_remaining_time(self) -> None:
+        progress = Progress(total=1_000, started=260, finished=250, failed=2)
+        text = describe(progress, title="parallel.map", seconds=10)
+        assert text == "parallel.map  250/1,000 done  2 failed  10 in flight  about 30.0s left"
+        unknown = Progress(total=None, started=3, finished=2)
+        assert describe(unknown, title="x", seconds=1.25) == "x  2 done  1 in flight  1.2s"

@@ -221,21 +221,21 @@ def bench_peers(session: nox.Session) -> None:
 
 def run_benchmarks(session: nox.Session, *options: str) -> None:
     """Run the benchmarks with what they serve and draw with."""
-    prepare(session, "bench", extras="otel,tokenizers")
+    prepare(session, "bench", extras="cli,otel,tokenizers")
     session.run("python", "-m", "benchmarks", *options, *session.posargs)
 
 
 @nox.session
 def demo(session: nox.Session) -> None:
     """Run the demo on the embedded model; arguments after `--` go to `nighthawk-async demo`."""
-    prepare(session, extras="local")
+    prepare(session, extras="cli,local")
     session.run("nighthawk-async", "demo", *session.posargs)
 
 
 @nox.session
 def service(session: nox.Session) -> None:
     """Serve examples/triage_service, on the embedded model unless NIGHTHAWK_MODEL names another one."""
-    prepare(session, "services", extras="local,otel")
+    prepare(session, "services", extras="cli,local,otel")
     model = os.environ.get("NIGHTHAWK_MODEL") or "local:smollm2-135m"
     if model == "local:smollm2-135m":
         session.run("nighthawk-async", "models", "pull", "smollm2-135m")

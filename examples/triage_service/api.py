@@ -99,7 +99,7 @@ class Api:
         investigation = self._find(request)
         assert investigation.node_id is not None, "ids are given out when it has begun"
         try:
-            return stream_node(investigation.node_id, tree=self._tree)
+            return stream_node(investigation.node_id, tree=self._tree, profile="full")
         except NodeNotFoundError:
             raise HTTPException(
                 410, "The investigation is over, and how it went is no longer kept."

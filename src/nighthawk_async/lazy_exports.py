@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from types import ModuleType
 
-import lazy_loader
-
 
 def attach_exports(
     package: str, *, names: Mapping[str, Iterable[str]], submodules: Iterable[str] = ()
@@ -24,25 +22,25 @@ def attach_exports(
         package: Its `__name__`.
         names: The exported names by module, as in `from .module import names`. A module whose name begins
             with two dots stands in the package above, as in `from ..module import names`.
-        submodules: The modules that are exported themselves.
+        submodules: The modules that are exported themselves. No other module has the name of an export, which
+            Python would set to the module when that is imported.
     """
-    own = {module: exports for module, exports in names.items() if not module.startswith(".")}
-    above = {name: module for module in names.keys() - own.keys() for name in names[module]}
-    load, _, loaded = lazy_loader.attach(package, submodules, own)
-    exported = sorted([*loaded, *above])
-    sources = {module.partition(".")[0] for module in own}.difference(exported)
+    modules = {name: module for module, exports in names.items() for name in exports}
+    exported = sorted([*submodules, *modules])
+    own = {module.partition(".")[0] for module in names if not module.startswith(".")}
+    sources = own.difference(exported)
+    parts = sources.union(submodules)
 
     def load_attribute(name: str) -> object:
-        if name in sources:
+        if name in parts:
             return import_module(f"{package}.{name}")
-        if name in above:
-            return getattr(import_module(above[name], package), name)
-        if name not in exported:
-            from .suggestions import did_you_mean  # here, so that the import of the package loads little
+        if name in modules:
+            module = modules[name]
+            return getattr(import_module(module if module.startswith(".") else f".{module}", package), name)
+        from .suggestions import did_you_mean  # here, so that the import of the package loads little
 
-            hint = _right_place(name, package, submodules) or did_you_mean(name, [*exported, *sources])
-            raise AttributeError(f"module {package!r} has no attribute {name!r}.{hint}")
-        return load(name)
+        hint = _right_place(name, package, submodules) or did_you_mean(name, [*exported, *sources])
+        raise AttributeError(f"module {package!r} has no attribute {name!r}.{hint}")
 
     return load_attribute, lambda: exported.copy(), exported
 
@@ -59,7 +57,7 @@ def _right_place(name: str, package: str, submodules: Iterable[str]) -> str:
 class LazyModule(ModuleType):
     """A proxy for a module, which is imported on first attribute access.
 
-    Unlike `lazy_loader.load`, it leaves `sys.modules` alone, so that threads may use it at the same time.
+    It leaves `sys.modules` alone, so that threads may use it at the same time.
     """
 
     def __getattr__(self, name: str) -> object:

@@ -20,8 +20,11 @@ PYTEST_PLUGIN = f"{PACKAGE}.testing.pytest_plugin"
 HTTP_MODULES = re.compile(rf"{PACKAGE}\.models\.http_\w+|{PACKAGE}\.cli\.(?:top_client|server_facts)")
 """The transport of models, and what reads a dashboard from elsewhere."""
 
-TRACING_MODULES = re.compile(rf"{PACKAGE}\.(?:telemetry\..*|tracing|models\.http_attempt|asgi\.serving)")
+TRACING_MODULES = re.compile(rf"{PACKAGE}\.(?:telemetry\..*|tracing|models\.http_attempt|asgi\.client_trace)")
 """What makes spans and metrics, and what takes the context of a trace from one place to another."""
+
+COMMAND_LINE = re.compile(rf"{PACKAGE}\.cli\..*")
+"""What the extra `cli` is for."""
 
 TEXTUAL_MODULES = re.compile(rf"{PACKAGE}\.cli\.top_(app|tree)")
 """The classes of the terminal view, which are imported when it is opened."""
@@ -65,6 +68,8 @@ def test_optional_libraries_are_imported_on_first_use_only() -> None:
         if item.is_top_level
         and is_below(item.target, OPTIONAL)
         and not (TEXTUAL_MODULES.fullmatch(module.name) and is_below(item.target, {"textual"}))
+        and not (COMMAND_LINE.fullmatch(module.name) and is_below(item.target, {"rich", "typer"}))
+        and not (TRACING_MODULES.fullmatch(module.name) and is_below(item.target, {"opentelemetry"}))
     }
     assert eager == set()
 

@@ -199,7 +199,7 @@ def run_python(*arguments: str) -> None:
 
 @pytest.mark.parametrize("name", LAZY_PACKAGES)
 def test_a_lazy_package_gives_what_the_module_of_each_name_holds(name: str) -> None:
-    """Also where a module and what it defines have one name, whichever of the two is loaded first."""
+    """No export has the name of its module: it would be the module once that is imported."""
     stub = MODULES[name].stub
     assert stub is not None
     loaded = importlib.import_module(name)
@@ -207,6 +207,7 @@ def test_a_lazy_package_gives_what_the_module_of_each_name_holds(name: str) -> N
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 source = importlib.import_module(f"{'.' * node.level}{node.module or alias.name}", name)
+                assert alias.name != node.module
                 expected = getattr(source, alias.name) if node.module else source
                 assert getattr(loaded, alias.name) is expected
 

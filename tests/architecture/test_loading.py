@@ -73,7 +73,7 @@ UNUSED_MODULES = (
     *("nighthawk_async.hooks", "nighthawk_async.human", "nighthawk_async.oversight"),
     *("nighthawk_async.resilience", "nighthawk_async.testing", "nighthawk_async.cli"),
     *("nighthawk_async.asgi", "nighthawk_async.observe"),
-    *("nighthawk_async.actors.actor", "nighthawk_async.actors.pool", "nighthawk_async.actors.select"),
+    *("nighthawk_async.actors.actor", "nighthawk_async.actors.pool", "nighthawk_async.actors.selection"),
     *("nighthawk_async.actors.locks", "nighthawk_async.actors.shared_state"),
     "nighthawk_async.actors.supervisor",
     *("nighthawk_async.parallel.combinators", "nighthawk_async.parallel.streaming"),
@@ -138,7 +138,7 @@ def test_the_import_alone_loads_nothing_else_of_the_package(tmp_path: Path) -> N
     ours = {name for name in loaded if name.startswith("nighthawk_async")}
     others = {name.partition(".")[0] for name in loaded - ours} - sys.stdlib_module_names
     assert ours == {f"nighthawk_async{name}" for name in ("", ".lazy_exports", ".tracing")}
-    assert others == {"lazy_loader"}
+    assert others == set()
 
 
 @pytest.mark.parametrize("backend", ["trio", "asyncio"])

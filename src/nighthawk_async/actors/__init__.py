@@ -89,7 +89,7 @@ __getattr__, __dir__, __all__ = attach_exports(
             "Backpressure",
             "QueueOrder",
         ),
-        "select": (
+        "selection": (
             "Fired",
             "NothingReady",
             "Received",

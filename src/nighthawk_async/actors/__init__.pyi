@@ -37,7 +37,7 @@ from .pool import Pool, find_pool
 from .pool_job import JobHandle, JobStatus
 from .pool_jobs import PoolStatistics
 from .pool_queue import Backpressure, QueueOrder
-from .select import Fired, NothingReady, Received, Select, Sent, SourceClosed, TimedOut, select
+from .selection import Fired, NothingReady, Received, Select, Sent, SourceClosed, TimedOut, select
 from .shared_maps import SharedMap, shared_map
 from .shared_state import SharedCell, SharedStatistics, Snapshot, shared_cell
 from .supervisor import ActorChild, Child, Supervisor, SupervisorStatistics, SupervisorStatus

@@ -9,18 +9,14 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
 
 from anyio.abc import TaskGroup
-from opentelemetry import propagate, trace
-from opentelemetry.context import Context
-from opentelemetry.propagators.textmap import Getter
 
 from ..actors import BareTaskGroup
 from ..observation import NodeWriter, observed
 from ..parallel.task_current import find_node
 from ..scopes import scope
-from ..tracing import find_trace_context, using_trace_context
+from ..tracing import find_trace_context, find_tracing, using_trace_context
 from .admission import RefusedError
 from .exchange import Inbox, LastingFunction
 from .problems import is_cancellation
@@ -31,25 +27,10 @@ from .protocol import (
     Receive,
     Send,
     choose_request_id,
-    header_values,
     says_client_left,
 )
 from .service import Service
 from .work import Work
-
-
-class _Headers(Getter[Any]):
-    def get(self, carrier: Any, key: str) -> list[str] | None:
-        name = key.lower()
-        values = [] if name == "baggage" else header_values(carrier, name.encode("latin-1"))
-        is_refused = name == "traceparent" and len(values) > 1  # it is ambiguous
-        return None if is_refused else values or None
-
-    def keys(self, carrier: Any) -> list[str]:
-        return [name.decode("latin-1") for name, _ in carrier.get("headers") or ()]
-
-
-_HEADERS = _Headers()
 
 
 class continued_trace:  # noqa: N801  (a context manager that reads as a function at its call)
@@ -68,17 +49,16 @@ class continued_trace:  # noqa: N801  (a context manager that reads as a functio
         self._asgi_scope = asgi_scope
 
     def __enter__(self) -> None:
-        is_traced = find_trace_context() is not None
-        self._context = using_trace_context(None if is_traced else _named_by_client(self._asgi_scope))
+        context = None
+        if find_tracing() is not None and find_trace_context() is None:
+            from .client_trace import find_client_trace  # here, because many services have no traces
+
+            context = find_client_trace(self._asgi_scope)
+        self._context = using_trace_context(context)
         self._context.__enter__()
 
     def __exit__(self, *exc_details: object) -> None:
         self._context.__exit__(None, None, None)
-
-
-def _named_by_client(asgi_scope: AsgiScope) -> Context | None:
-    span = trace.get_current_span(propagate.extract(asgi_scope, Context(), getter=_HEADERS))
-    return trace.set_span_in_context(span) if span.get_span_context().is_valid else None
 
 
 _MAX_PATH_CHARACTERS = 200

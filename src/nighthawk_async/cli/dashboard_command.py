@@ -111,7 +111,7 @@ def load_server() -> Any:
         import uvicorn
     except ImportError:
         raise ConfigurationError(
-            "serving needs Uvicorn: install nighthawk-async[dashboard], or mount "
+            "serving needs Uvicorn: install nighthawk-async[cli,dashboard], or mount "
             "nighthawk_async.asgi.Dashboard in an application of your own"
         ) from None
     return uvicorn

@@ -164,3 +164,22 @@ def test_a_real_ctrl_c_ends_the_process_with_one_line() -> None:
             assert process.stderr.read().strip() == "interrupted"
         finally:
             process.kill()
+
+
+@pytest.mark.parametrize("missing", ["rich", "typer"])
+def test_without_the_extra_it_says_what_to_install(missing: str) -> None:
+    program = (
+        "import importlib.util\n"
+        "find = importlib.util.find_spec\n"
+        f"importlib.util.find_spec = lambda name, *more: None if name == {missing!r} else find(name, *more)\n"
+        "from nighthawk_async.cli import main\n"
+        "main()\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program, "demo"], capture_output=True, text=True, timeout=240
+    )
+    assert ended.returncode == 2
+    assert ended.stderr == (
+        f"nighthawk-async: the command line needs {missing}; install the extra 'cli': "
+        "pip install 'nighthawk-async[cli]'\n"
+    )

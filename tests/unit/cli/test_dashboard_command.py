@@ -153,4 +153,4 @@ def test_without_a_server_it_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert run_command_line(["dashboard", "json:dumps"]) == 2
-    assert "nighthawk-async[dashboard]" in capsys.readouterr().err
+    assert "nighthawk-async[cli,dashboard]" in capsys.readouterr().err

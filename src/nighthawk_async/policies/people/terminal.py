@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from anyio.abc import TaskStatus
 from anyio.lowlevel import RunVar, checkpoint_if_cancelled
 
 from ...actors import BareTaskGroup
-from ...errors import NoHumanError
+from ...errors import ConfigurationError, NoHumanError
 from ...lazy_exports import LazyModule
 from ...runtime.validation import type_name
 from ...types.json import JsonableValue
@@ -237,6 +238,10 @@ class TerminalHandler:
     @property
     def _console(self) -> "rich_console.Console":
         if self._given_console is None:
+            if find_spec("rich") is None:
+                raise ConfigurationError(
+                    "TerminalHandler needs the extra 'cli': pip install 'nighthawk-async[cli]'"
+                )
             self._given_console = rich_console.Console(stderr=True)
         return self._given_console
 

@@ -180,7 +180,7 @@ def types(session: nox.Session) -> None:
 def check_first_pages(session: nox.Session, folder: Path) -> None:
     """Check the pages that a user reads first with the default rules of ruff, mypy and pyright."""
     session.run("python", "-m", "tests.types.pages", str(folder), "--first")
-    session.run("ruff", "check", "--isolated", "--no-cache", str(folder))
+    session.run("ruff", "check", "--isolated", "--no-cache", str(folder), "examples")
     session.run("mypy", "--config-file=", str(folder))
     (folder / "pyrightconfig.json").write_text(json.dumps({"include": ["."]}))
     session.run("pyright", "--pythonpath", python_of(session), "--project", str(folder))

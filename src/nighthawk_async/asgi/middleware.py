@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import anyio
 
 from ..errors import NighthawkError
+from ..executors.choice import ExecutorChoice
 from ..observation import NodeWriter
 from ..observe.tree import TaskTree
 from ..parallel.outcomes import state_after
@@ -18,7 +19,6 @@ from ..runs import run
 from ..runtime.nesting import DEFAULT_MAX_DEPTH
 from ..runtime.run import Run
 from ..runtime.run_state import SyncBackend
-from ..runtime.step_executor import StepExecutor
 from .admission import Admission, RefusedError
 from .exchange import Outbox
 from .problems import (
@@ -227,7 +227,7 @@ class NighthawkMiddleware:
 
     Args:
         app: The application.
-        executor: The executor of the steps.
+        executor: The executor of the steps, or what makes one; see `nighthawk_async.run`.
         max_concurrent_requests: The maximum number of requests and WebSockets in progress at once; None for
             no limit. Further ones wait and are admitted in the order in which they came.
         max_queued_requests: The maximum number that waits. Beyond it the response is 503, before the
@@ -264,7 +264,7 @@ class NighthawkMiddleware:
         self,
         app: Application,
         *,
-        executor: StepExecutor,
+        executor: ExecutorChoice,
         max_concurrent_requests: int | None = None,
         max_queued_requests: int = 100,
         max_requests_per_client: int | None = None,

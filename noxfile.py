@@ -199,6 +199,7 @@ def docs(session: nox.Session) -> None:
         session.run("zensical", *session.posargs)
         return
     session.run("zensical", "build", "--clean", "--strict")
+    session.run("python", "-m", "tests.docs.build", "site")
 
 
 @nox.session

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 from .unset import UNSET
 
 OutcomeKind: TypeAlias = Literal["pass", "return", "break", "continue", "raise"]
+"""The ways in which a block may end (specification 8.4)."""
 
 OUTCOME_KINDS: tuple[OutcomeKind, ...] = ("pass", "return", "break", "continue", "raise")
 """Every outcome kind, in the order in which prompts and errors list them."""

@@ -25,6 +25,8 @@ from ...parallel.event_loop import EventLoop, OtherLoopError
 from .errors import RequestClosedError, UnknownApproverError
 
 ApprovalStatus: TypeAlias = Literal["pending", "approved", "denied", "expired", "cancelled"]
+"""The state of a request for approval."""
+
 EndStatus: TypeAlias = Literal["denied", "expired", "cancelled"]
 
 

@@ -1,0 +1,131 @@
+"""What the built site gets besides its pages: `python -m tests.docs.build SITE`.
+
+The pages as Markdown, `llms.txt` with links to them (https://llmstxt.org), and natural blocks that are highlighted
+as programs. Fails when a page is missing, or when an export of a public package is not in the reference.
+"""
+
+import ast
+import re
+import shutil
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[2]
+SETTINGS = tomllib.loads((PROJECT / "zensical.toml").read_text(encoding="utf-8"))["project"]
+DOCS = PROJECT / SETTINGS["docs_dir"]
+PACKAGE = PROJECT / "src" / "nighthawk_async"
+SPAN = re.compile(r'<span class="(sd|s2)">(.*?)</span>', re.DOTALL)
+BINDING = re.compile(r"(&lt;(:?)[\w.]+&gt;)")
+QUOTES = "&quot;&quot;&quot;"
+
+
+def main(site: Path) -> None:
+    """Complete a site."""
+    write_markdown(site)
+    (site / "llms.txt").write_text("".join(index_lines()), encoding="utf-8")
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        page.write_text(highlighted(text), encoding="utf-8")
+    missing = [*missing_exports(site)]
+    if missing:
+        raise SystemExit(f"not in the reference: {', '.join(missing)}")
+
+
+def write_markdown(site: Path) -> None:
+    """Copy the pages as Markdown."""
+    for _, _, file in navigation():
+        target = site / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(DOCS / file, target)
+
+
+def navigation() -> Iterator[tuple[str, str, str]]:
+    """The section, the title and the file of each page."""
+    for entry in SETTINGS["nav"]:
+        for title, content in entry.items():
+            if isinstance(content, str):
+                yield "", title, content
+                continue
+            for page in content:
+                for name, file in page.items():
+                    yield title, name, file
+
+
+def index_lines() -> Iterator[str]:
+    """The lines of `llms.txt`."""
+    yield f"# {SETTINGS['site_name']}\n\n> {SETTINGS['site_description']}\n"
+    last = ""
+    for section, title, file in navigation():
+        if section != last:
+            last = section
+            yield f"\n## {section}\n\n"
+        elif not last:
+            yield "\n"
+        yield f"- [{title}]({file}): {summary(DOCS / file)}\n"
+
+
+def summary(page: Path) -> str:
+    """The first sentence of a page; of the reference, that of the package."""
+    text = page.read_text(encoding="utf-8")
+    if package := re.search(r"^::: nighthawk_async\.?(\w*)$", text, re.MULTILINE):
+        name = package[1]
+        source = PACKAGE / f"{name}.py" if (PACKAGE / f"{name}.py").exists() else PACKAGE / name / "__init__.py"
+        text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
+    paragraphs = [each for each in re.split(r"\n\s*\n", text) if not each.startswith(("#", "-->", "<", "--8<"))]
+    sentence = " ".join((paragraphs or ["What changed."])[0].split())
+    return re.split(r"(?<=[.:])\s", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", sentence))[0].rstrip(":")
+
+
+def highlighted(page: str) -> str:
+    """A page whose natural blocks are marked as such, with their bindings."""
+    is_inside = False
+
+    def mark(match: re.Match[str]) -> str:
+        nonlocal is_inside
+        text = match[2]
+        if text.startswith((f"{QUOTES}natural", f"f{QUOTES}natural")):
+            is_inside = True
+        if not is_inside:
+            return match[0]
+        is_inside = not text.endswith(QUOTES) or text in (QUOTES, f"{QUOTES}natural")
+        if text == QUOTES:
+            is_inside = False
+        marked = BINDING.sub(lambda each: f'<b{" class=write" if each[2] else ""}>{each[1]}</b>', text)
+        return f'<span class="{match[1]} natural">{marked}</span>'
+
+    return SPAN.sub(mark, page)
+
+
+def missing_exports(site: Path) -> Iterator[str]:
+    """The exports of public packages that the reference does not describe."""
+    for _, title, file in navigation():
+        if not file.startswith("reference/"):
+            continue
+        html = (site / file.removesuffix(".md") / "index.html").read_text(encoding="utf-8")
+        for name in exports(title):
+            own = f'id="{title}.{name}.{name}"'  # of a function in a module of the same name
+            if f'id="{title}.{name}"' not in html and own not in html:
+                yield f"{title}.{name}"
+
+
+def exports(package: str) -> list[str]:
+    """The exported names of a package or module, other packages left out."""
+    name = package.partition(".")[2]
+    places = (PACKAGE / name / "__init__.pyi", PACKAGE / name / "__init__.py", PACKAGE / f"{name}.py")
+    source = next(place for place in places if name + ".py" == place.name or place.exists())
+    for node in ast.parse(source.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            names: list[str] = ast.literal_eval(node.value)
+            return [each for each in names if package != "nighthawk_async" or not is_package(each)]
+    raise SystemExit(f"{package} has no __all__")
+
+
+def is_package(name: str) -> bool:
+    """Whether a name is one of the packages of the library."""
+    return (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").exists()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

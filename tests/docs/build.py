@@ -1,7 +1,7 @@
 """What the built site gets besides its pages: `python -m tests.docs.build SITE`.
 
-The pages as Markdown, `llms.txt` with links to them (https://llmstxt.org), and natural blocks that are highlighted
-as programs. Fails when a page is missing, or when an export of a public package is not in the reference.
+The pages as Markdown, `llms.txt` with links to them (https://llmstxt.org), and natural blocks that are
+highlighted as programs. Fails when a page is missing, or an export of a public package in the reference.
 """
 
 import ast
@@ -18,7 +18,7 @@ DOCS = PROJECT / SETTINGS["docs_dir"]
 PACKAGE = PROJECT / "src" / "nighthawk_async"
 SPAN = re.compile(r'<span class="(sd|s2)">(.*?)</span>', re.DOTALL)
 BINDING = re.compile(r"(&lt;(:?)[\w.]+&gt;)")
-QUOTES = "&quot;&quot;&quot;"
+QUOTES = '"""'
 
 
 def main(site: Path) -> None:
@@ -71,9 +71,13 @@ def summary(page: Path) -> str:
     text = page.read_text(encoding="utf-8")
     if package := re.search(r"^::: nighthawk_async\.?(\w*)$", text, re.MULTILINE):
         name = package[1]
-        source = PACKAGE / f"{name}.py" if (PACKAGE / f"{name}.py").exists() else PACKAGE / name / "__init__.py"
+        source = (
+            PACKAGE / f"{name}.py" if (PACKAGE / f"{name}.py").exists() else PACKAGE / name / "__init__.py"
+        )
         text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
-    paragraphs = [each for each in re.split(r"\n\s*\n", text) if not each.startswith(("#", "-->", "<", "--8<"))]
+    paragraphs = [
+        each for each in re.split(r"\n\s*\n", text) if not each.startswith(("#", "-->", "<", "--8<"))
+    ]
     sentence = " ".join((paragraphs or ["What changed."])[0].split())
     return re.split(r"(?<=[.:])\s", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", sentence))[0].rstrip(":")
 
@@ -85,14 +89,11 @@ def highlighted(page: str) -> str:
     def mark(match: re.Match[str]) -> str:
         nonlocal is_inside
         text = match[2]
-        if text.startswith((f"{QUOTES}natural", f"f{QUOTES}natural")):
-            is_inside = True
-        if not is_inside:
+        is_begun = text.strip() == f"{QUOTES}natural"
+        if not is_inside and not is_begun:
             return match[0]
-        is_inside = not text.endswith(QUOTES) or text in (QUOTES, f"{QUOTES}natural")
-        if text == QUOTES:
-            is_inside = False
-        marked = BINDING.sub(lambda each: f'<b{" class=write" if each[2] else ""}>{each[1]}</b>', text)
+        is_inside = is_begun or not text.endswith(QUOTES)
+        marked = BINDING.sub(lambda each: f"<b{' class=write' if each[2] else ''}>{each[1]}</b>", text)
         return f'<span class="{match[1]} natural">{marked}</span>'
 
     return SPAN.sub(mark, page)

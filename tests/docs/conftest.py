@@ -6,6 +6,7 @@ environment variables that a reader would set, or put in the place of the embedd
 
 import gc
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -115,3 +116,11 @@ def _classify(request: RecordedRequest) -> ModelReply:
     review = request.body["messages"][-1]["content"]
     label = "positive" if "love" in review or "elegant" in review else "negative"
     return ModelReply(text=json.dumps(dict.fromkeys(schema["properties"], label)))
+
+
+@pytest.fixture
+def without_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No provider's key is set."""
+    for name in list(os.environ):
+        if name.endswith("_API_KEY"):
+            monkeypatch.delenv(name)

@@ -149,6 +149,10 @@ class TopApp(App[NoDashboardError]):
         Binding("s", "ask('steer')", "steer"),
         Binding("p", "act('suspend')", "suspend"),
         Binding("r", "act('resume')", "resume"),
+        Binding("f", "next_failure", "next failure"),
+        Binding("plus", "fold_all(False)", "unfold all", key_display="+", show=False),
+        Binding("minus", "fold_all(True)", "fold all", key_display="-", show=False),
+        Binding("y", "copy", "copy"),
         Binding("tab", "focus_next", "scroll", show=False),
         Binding("escape", "leave", "back", show=False),
         Binding("q", "quit", "quit"),
@@ -301,6 +305,34 @@ class TopApp(App[NoDashboardError]):
         self._folded[message.node_id] = message.is_folded
         self._is_changed = True
         self._draw()
+
+    def action_next_failure(self) -> None:
+        """Choose the next node that has failed by itself."""
+        node_id = self._service_nodes.next_failure(self._tree.chosen_id)
+        if node_id is None:
+            self.notify("Nothing has failed.")
+            return
+        above = self._service_nodes.parent_of(node_id)
+        while above is not None:
+            self._folded[above] = False
+            above = self._service_nodes.parent_of(above)
+        self._search_for("")
+        self._tree.choose(node_id)
+
+    def action_fold_all(self, is_folded: bool) -> None:
+        """Hide the nodes below every node, or show them."""
+        self._folded.update((node_id, is_folded) for node_id in self._service_nodes.with_children())
+        self._is_changed = True
+        self._draw()
+
+    def action_copy(self) -> None:
+        """Copy the details of the chosen node to the clipboard of the terminal."""
+        text = str(self._details.content)
+        if not text:
+            self.notify("Nothing is chosen.", severity="warning")
+            return
+        self.copy_to_clipboard(text)
+        self.notify("copied", timeout=2)
 
     def action_search(self) -> None:
         """Ask for words to search for."""

@@ -87,9 +87,38 @@ class Nodes:
         view = self.views.get(node_id)
         return None if view is None or view.parent_id == TOP else view.parent_id
 
+    def next_failure(self, node_id: str | None) -> str | None:
+        """Return the next node that has failed by itself, in the order of the tree; the first after the last.
+
+        Args:
+            node_id: The node after which to look; None for the top.
+        """
+        order = list(self._in_order())
+        failures = [each for each in order if self._has_failed_itself(each)]
+        if not failures:
+            return None
+        place = order.index(node_id) if node_id in self.views and node_id in order else -1
+        return next((each for each in failures if order.index(each) > place), failures[0])
+
+    def with_children(self) -> list[str]:
+        """Return the nodes that have children."""
+        return [node_id for node_id in self.views if node_id != TOP and self.has_children(node_id)]
+
     def has_children(self, node_id: str) -> bool:
         """Whether a node has children."""
         return bool(self._children.get(node_id))
+
+    def _in_order(self) -> Iterator[str]:
+        waiting = list(reversed(self._children.get(TOP, ())))
+        while waiting:
+            node_id = waiting.pop()
+            yield node_id
+            waiting.extend(reversed(self._children.get(node_id, ())))
+
+    def _has_failed_itself(self, node_id: str) -> bool:
+        below = self._children.get(node_id, ())
+        failed = self.views[node_id].state == "failed"
+        return failed and not any(self.views[child].state == "failed" for child in below)
 
     def _rows_below_top(self, folded: Mapping[str, bool], shown: set[str] | None) -> Iterator[Row]:
         waiting: list[tuple[Iterator[tuple[str, bool]], tuple[bool, ...]]] = [

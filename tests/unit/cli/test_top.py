@@ -503,3 +503,38 @@ def test_what_is_not_exact_is_so_in_the_rows_too() -> None:
     assert not nodes.views["0"].subtree_usage.is_complete
     (line,) = Picture(width=70, is_ascii=False).draw(nodes.rows(folded={}, search=""), time.time())
     assert line.plain.endswith("~15 tok   ~$0.5000")
+
+
+@pytest.mark.anyio
+async def test_keys_for_failures_folding_and_copying(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[str] = []
+    monkeypatch.setattr(TopApp, "copy_to_clipboard", lambda self, text: copied.append(text))
+    with fake_client() as client:
+        app = TopApp(client, "http://x")
+        async with app.run_test(size=(100, 24)) as pilot:
+            await until(pilot, lambda: len(shown(app)) > 3)
+            tree = app.query_one("#tree", TreeRows)
+            await pilot.press("minus")
+            await until(pilot, lambda: len(shown(app)) == 3)
+            await pilot.press("f")
+            await until(pilot, lambda: tree.chosen_id == "6")
+            assert any("app:6" in line for line in shown(app))
+            await pilot.press("plus")
+            await until(pilot, lambda: len(shown(app)) == 6)
+            await pilot.press("f")
+            await pilot.pause()
+            assert tree.chosen_id == "6"
+            await until(pilot, lambda: "details of 6" in details_of(app))
+            await pilot.press("y")
+            assert "details of 6" in copied[0]
+
+
+def test_the_next_failure_is_one_that_failed_by_itself() -> None:
+    nodes = Nodes()
+    assert nodes.next_failure(None) is None
+    more = [brief("7", "0", state="failed"), brief("8", "7", state="completed"), brief("9", "0")]
+    nodes.apply({"nodes": [*TREE, *more]})
+    assert nodes.next_failure(None) == "6"
+    assert nodes.next_failure("6") == "7"
+    assert nodes.next_failure("9") == "6"
+    assert nodes.next_failure("gone") == "6"

@@ -160,7 +160,7 @@ class Watch(AsyncIterator[NodeView], Iterator[NodeView]):
     def _end(self) -> None:
         self._watched.watchers.pop(self, None)
         self._watched.waiting.pop(self, None)
-        if not self._watched.watchers:
+        if self._node.watched is self._watched and not self._watched.watchers:
             self._node.watched = None
 
     def _seconds_left(self) -> float:

@@ -443,6 +443,15 @@ class TestThreadsWithoutAnEventLoop:
         assert len(seen) == 1
         assert tree._shared.state.root.watched is None  # pyright: ignore[reportPrivateUsage]
 
+    def test_one_that_was_never_entered_is_closed_without_an_effect_on_others(self) -> None:
+        tree = TaskTree()
+        run = begin(tree)
+        with tree.watch(min_interval=0) as views:
+            next(views)
+            tree.watch().close()
+            run.begin_child("step", "s")
+            assert next(views) is tree.snapshot()
+
     async def test_the_thread_of_an_event_loop_is_not_blocked(self) -> None:
         with pytest.raises(ObserveError, match="async with"), TaskTree().watch():
             raise AssertionError

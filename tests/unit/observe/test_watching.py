@@ -449,6 +449,9 @@ class TestThreadsWithoutAnEventLoop:
         with tree.watch(min_interval=0) as views:
             next(views)
             tree.watch().close()
+            watched = tree._shared.state.root.watched  # pyright: ignore[reportPrivateUsage]
+            assert watched is not None
+            assert views in watched.watchers
             run.begin_child("step", "s")
             assert next(views) is tree.snapshot()
 

@@ -7,12 +7,16 @@ that holds the event loop, which prints the line itself.
 """
 
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Literal
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
+from anyio.lowlevel import current_token
 
 import nighthawk_async as nh
 from nighthawk_async import parallel
@@ -20,6 +24,7 @@ from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest
 
 STEPS = 50
 BUSY_SECONDS = 0.4  # less than what is warned of
+WAKING_SECONDS = 0.2
 
 
 def dawdle() -> None:
@@ -98,6 +103,23 @@ async def never_answer(request: RecordedRequest) -> ModelReply:
     raise AssertionError
 
 
+async def woken(main: Callable[[], Awaitable[None]]) -> None:
+    """Run a function on an event loop that wakes now and then.
+
+    asyncio notices a signal that comes right before it begins to wait only when something else wakes it.
+    """
+    token = current_token()
+
+    def wake() -> None:
+        with suppress(anyio.RunFinishedError):
+            while True:
+                time.sleep(WAKING_SECONDS)
+                anyio.from_thread.run_sync(int, token=token)
+
+    threading.Thread(target=wake, daemon=True).start()
+    await main()
+
+
 backend: Literal["asyncio", "trio"] = "trio" if sys.argv[1] == "trio" else "asyncio"
 style = sys.argv[2]
 # Trio raises an interruption wherever a task happens to be, in its own `start_soon` for one, unless it is
@@ -121,4 +143,4 @@ with ModelServer.in_thread(never_answer) as server:
         with nh.run(executor, sync_backend=backend):
             work_in_thread(0)
     else:
-        anyio.run(STYLES[style], backend=backend, backend_options=options)
+        anyio.run(woken, STYLES[style], backend=backend, backend_options=options)

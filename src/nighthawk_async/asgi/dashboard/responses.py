@@ -102,6 +102,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     _STYLE: ("theme.css", "layout.css", "tree.css", "details.css"),
     _SCRIPT: (
         "actions.js",
+        "address.js",
         "app.js",
         "connection.js",
         "details.js",
@@ -109,6 +110,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
         "dom.js",
         "event_stream.js",
         "facts.js",
+        "failures.js",
         "filters.js",
         "format.js",
         "keyboard.js",

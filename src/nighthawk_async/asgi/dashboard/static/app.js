@@ -1,10 +1,12 @@
 // The page: brings together what is known, what is shown and what is done.
 
 import { Actions } from "./actions.js";
+import { nodeInAddress, showInAddress } from "./address.js";
 import { Connection } from "./connection.js";
 import { Details } from "./details.js";
 import { closeDialogsAboutNodes, showKeys } from "./dialogs.js";
 import { byId, element, setText } from "./dom.js";
+import { Failures } from "./failures.js";
 import { Filters } from "./filters.js";
 import { plural } from "./format.js";
 import { KEYS, isNowhere, isTyping, moveInTree } from "./keyboard.js";
@@ -32,6 +34,7 @@ const STATES_OF_CONNECTION = {
 const store = new Store();
 const filters = new Filters();
 const rows = new Rows(store, filters);
+const failures = new Failures(store);
 const main = byId("main");
 const treeElement = byId("tree");
 const panel = byId("details");
@@ -44,6 +47,7 @@ let detailsTimer = 0;
 let noticeTimer = 0;
 let needsToken = false;
 let isLocked = false;
+let linked = null;
 
 const now = () => Date.now() / 1000 + clockOffset;
 const actions = new Actions(store, { notify, onToken: tokenChanged, onParking: parkingChanged });
@@ -52,13 +56,15 @@ const search = new Search((nodes) => {
   filters.found = new Set(nodes);
   rowsChanged();
 });
-const tree = new TreeView(treeElement, store, rows, { onSelect: select, onToggle: toggle, onScroll: schedule });
+const tree = new TreeView(treeElement, store, rows, failures, { onSelect: select, onToggle: toggle, onScroll: schedule });
 const summary = new Summary({ totals: byId("totals"), states: byId("states"), asked: byId("asked"), onState: toggleState });
 
+linked = nodeInAddress();
 if (takeTokenFromAddress()) actions.checkToken();
 setUpTheme(byId("theme"));
 setUpFilters();
 setUpKeyboard();
+byId("failures").addEventListener("click", goToFailure);
 byId("help").addEventListener("click", () => showKeys(KEYS));
 byId("asked").addEventListener("click", () => summary.firstAsked && reveal(summary.firstAsked));
 byId("token").addEventListener("click", () => (getToken() ? forgetToken() : actions.enterToken()));
@@ -74,6 +80,7 @@ function take(name, data) {
     search.again();
     // Only the last of several events says who is gone, and so that all others are there.
     if (data.gone && tree.selected !== null && !store.get(tree.selected)) clearSelection();
+    if (data.gone) goToLinked();
   }
   schedule();
 }
@@ -99,6 +106,22 @@ function begin(data) {
   search.ask(filters.text, actions.stream);
 }
 
+// The node of a shared link, once the service has told of everything.
+function goToLinked() {
+  if (linked === null) return;
+  const { id, stream } = linked;
+  linked = null;
+  if (stream && stream !== actions.stream) notify("The link is to a node of an earlier start of the service.", true);
+  else if (!store.get(id)) notify(`There is no node #${id}, or no more.`, true);
+  else reveal(id);
+}
+
+function goToFailure() {
+  const next = failures.after(tree.selected);
+  if (next === null) notify("Nothing has failed.");
+  else reveal(next);
+}
+
 function schedule() {
   frame ||= requestAnimationFrame(draw);
 }
@@ -110,6 +133,7 @@ function draw() {
     knownVersion = store.version;
     rows.update();
     summary.update(store, filters);
+    showFailures();
     tree.rowsChanged();
     showEmptiness();
   }
@@ -140,6 +164,13 @@ function showEmptiness() {
   setText(byId("matches"), filters.isActive ? plural(rows.matches, "match", "matches") : "");
 }
 
+function showFailures() {
+  failures.update();
+  const button = byId("failures");
+  button.hidden = !failures.list.length;
+  setText(button, `${plural(failures.list.length, "failure", "failures")} ›`);
+}
+
 function showConnection(state) {
   const shown = byId("connection");
   shown.className = `connection ${state}`;
@@ -164,6 +195,7 @@ function showNothing() {
 function select(id) {
   if (tree.selected === id) return openDetails();
   tree.selected = id;
+  showInAddress(id, actions.stream);
   clearTimeout(detailsTimer);
   // Whoever runs through the rows opens only the one where they stay.
   detailsTimer = setTimeout(openDetails, main.classList.contains("open") ? DETAILS_DELAY : 0);
@@ -205,6 +237,7 @@ function closeDetails() {
 function clearSelection() {
   clearTimeout(detailsTimer);
   tree.selected = null;
+  showInAddress(null);
   if (!panel.hidden) closeDetails();
 }
 
@@ -267,7 +300,7 @@ function setUpKeyboard() {
       if (isNowhere(document.activeElement)) treeElement.focus();
       return;
     }
-    const keys = { "/": goToSearch, "?": () => showKeys(KEYS), c: act("cancel"), s: act("steer"), p: act("suspend", "resume"), a: answer };
+    const keys = { "/": goToSearch, f: goToFailure, "?": () => showKeys(KEYS), c: act("cancel"), s: act("steer"), p: act("suspend", "resume"), a: answer };
     if (!Object.hasOwn(keys, event.key)) return;
     event.preventDefault();
     keys[event.key]();

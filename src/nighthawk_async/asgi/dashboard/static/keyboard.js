@@ -8,6 +8,7 @@ export const KEYS = [
   ["Enter", "details"],
   ["Esc", "back to the tree, close the details"],
   ["/", "search"],
+  ["f", "next failure"],
   ["c", "cancel, after a confirmation"],
   ["s", "steer; Ctrl+Enter sends the message, Enter begins a new line"],
   ["p", "suspend or resume"],

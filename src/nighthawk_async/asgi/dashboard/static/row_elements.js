@@ -28,7 +28,7 @@ export function makeRow() {
   return { row, name, parts };
 }
 
-export function updateRow(made, { place, node, root, isSelected, isParking, now }) {
+export function updateRow(made, { place, node, root, isSelected, isParking, failures, now }) {
   const { row, name, parts } = made;
   setAttribute(row, "id", `row-${node.id}`);
   row.dataset.id = node.id;
@@ -44,7 +44,8 @@ export function updateRow(made, { place, node, root, isSelected, isParking, now 
   setText(parts.kind, kindLabel(node.kind));
   setText(parts.title, node.name);
   setText(parts.hint, errorOf(node) || (node.hint ?? ""));
-  setText(parts.badge, badgeOf(node, isParking));
+  setText(parts.badge, badgeOf(node, isParking, failures));
+  parts.badge.classList.toggle("bad", failures > 0);
   parts.badge.hidden = !parts.badge.textContent;
   setText(parts.state, node.state);
   const end = node.ended_at ?? (isActive(node) ? now : node.began_at);
@@ -65,9 +66,10 @@ function errorOf({ error, state }) {
   return error.message ? `${error.type}: ${error.message}` : error.type;
 }
 
-function badgeOf(node, isParking) {
+function badgeOf(node, isParking, failures) {
   if (isParking) return "to be suspended";
   if (node.controls?.includes("answer")) return "asks";
+  if (failures) return `${failures} failed below`;
   if (node.dropped_children) return `${node.dropped_children} dropped`;
   return node.subtree_retries ? `${node.subtree_retries}× retried` : "";
 }

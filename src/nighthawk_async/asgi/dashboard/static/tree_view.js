@@ -11,15 +11,17 @@ export class TreeView {
   #canvas = element("div", { className: "canvas", attributes: { role: "presentation" } });
   #store;
   #rows;
+  #failures;
   #made = new Map();
   #spare = [];
   #anchor = null;
   selected = null;
 
-  constructor(container, store, rows, { onSelect, onToggle, onScroll }) {
+  constructor(container, store, rows, failures, { onSelect, onToggle, onScroll }) {
     this.#container = container;
     this.#store = store;
     this.#rows = rows;
+    this.#failures = failures;
     container.append(this.#canvas);
     container.addEventListener("scroll", onScroll, { passive: true });
     this.#canvas.addEventListener("click", (event) => {
@@ -103,6 +105,7 @@ export class TreeView {
     if (made.row.style.top !== top) made.row.style.top = top;
     const isSelected = place.id === this.selected;
     const isParking = this.#store.isParking(node.id);
-    updateRow(made, { place, node, root: this.#store.rootOf(place.id), isSelected, isParking, now });
+    const failures = this.#failures.below(node.id);
+    updateRow(made, { place, node, root: this.#store.rootOf(place.id), isSelected, isParking, failures, now });
   }
 }

@@ -22,13 +22,13 @@ async def main(texts: list[str]) -> list[str]:
     resilience = Baseline(timeout=60, retries=retrying(attempts=2, wait=0.5), fallback_models=[FALLBACK])
     budget = nh.budget(tokens=20_000, max_output_tokens=1_000)
     summaries: list[str] = []
-    async with nh.run(MODEL, resilience=resilience, budget=budget) as run:
+    async with nh.run(MODEL, resilience=resilience, budget=budget):
         try:
             for text in texts:
                 summaries.append(await summarize(text))
         except nh.BudgetExceededError as error:
             print("stopped:", error)
-        print(nh.get_usage_meter().usage, "used by", type(run).__name__)
+        print("used:", nh.get_usage_meter().usage)
     return summaries
 
 

@@ -11,10 +11,13 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.observe import TaskTree
-from nighthawk_async.observe.node_words import cost_text, label_of, tokens_text
+from nighthawk_async.observe.node_words import (
+    label_of,
+    tokens_text,
+)
 from nighthawk_async.observe.tree_rows import Digests, Row, rows_that_fit
 from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response, tool_call
-from nighthawk_async.types.usage import Usage
+from nighthawk_async.types.usage import Usage, cost_text
 from tests.browser.pages import row
 from tests.browser.scenes import begin_triage
 from tests.browser.sites import OpenPage, OpenSite

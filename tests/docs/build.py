@@ -115,7 +115,7 @@ def exports(package: str) -> list[str]:
     """The exported names of a package or module, other packages left out."""
     name = package.partition(".")[2]
     places = (PACKAGE / name / "__init__.pyi", PACKAGE / name / "__init__.py", PACKAGE / f"{name}.py")
-    source = next(place for place in places if name + ".py" == place.name or place.exists())
+    source = next(place for place in places if place.exists())
     for node in ast.parse(source.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             names: list[str] = ast.literal_eval(node.value)

@@ -16,7 +16,7 @@ import anyio
 from ..observe.views import NodeView, view_as_json
 from ..types.json import JsonableValue
 from .event_stream_encoding import StreamEvent, encode_event, transcript_events
-from .event_stream_progress import progress_between
+from .event_stream_progress import ProgressEvents
 from .protocol import AsgiScope, header_values
 
 _NOT_TOLD = (
@@ -171,7 +171,7 @@ class LiveStream:
         reveals_internals: bool,
         end_number: str | None = None,
     ) -> None:
-        self._changes = progress_between if profile == "compact" else events_between
+        self._changes = ProgressEvents().between if profile == "compact" else events_between
         self.id = secrets.token_urlsafe(16)
         """Secret: knowing it is enough to read the stream."""
         self.path = path

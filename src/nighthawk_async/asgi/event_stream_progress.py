@@ -61,14 +61,21 @@ def _count_group(view: NodeView) -> Counts:
     return Counts(begun.done, max(begun.total, total), begun.failed)
 
 
-def progress_between(old: NodeView | None, new: NodeView) -> Iterator[StreamEvent]:
-    """Return the event of the progress of a node, if it is another one than before.
+class ProgressEvents:
+    """The events of one stream in the compact profile."""
 
-    Args:
-        old: The view that is known; None for none.
-        new: A later view of the same node.
-    """
-    counts = count_progress(new)
-    if old is None or count_progress(old) != counts:
-        data = {"id": new.id, "done": counts.done, "total": counts.total, "failed": counts.failed}
-        yield StreamEvent(name="progress", data={**data})
+    def __init__(self) -> None:
+        self._reported: Counts | None = None
+
+    def between(self, old: NodeView | None, new: NodeView) -> Iterator[StreamEvent]:
+        """Return the event of the progress of a node, if it is another one than was reported last.
+
+        Args:
+            old: The view that is known; None for none.
+            new: A later view of the same node.
+        """
+        counts = count_progress(new)
+        if old is None or counts != self._reported:
+            self._reported = counts
+            data = {"id": new.id, "done": counts.done, "total": counts.total, "failed": counts.failed}
+            yield StreamEvent(name="progress", data={**data})

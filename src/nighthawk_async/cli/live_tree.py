@@ -10,8 +10,10 @@ from typing import Protocol
 
 from ..observe import NodeView, TaskTree
 from ..observe.changes import Change, Changes
-from ..observe.node_words import cost_text, sent_and_received_text
-from ..types.usage import Usage
+from ..observe.node_words import (
+    sent_and_received_text,
+)
+from ..types.usage import Usage, cost_text
 from .live_tree_picture import Figures
 from .run_interrupts import EXIT_INTERRUPTED
 

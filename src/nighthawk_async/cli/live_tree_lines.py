@@ -10,8 +10,15 @@ from typing import TextIO
 
 from ..observe import NodeView, view_as_json
 from ..observe.changes import Change, NodeLines
-from ..observe.node_words import cost_text, error_text, one_line, seconds_of, seconds_text, tokens_text
+from ..observe.node_words import (
+    error_text,
+    one_line,
+    seconds_of,
+    seconds_text,
+    tokens_text,
+)
 from ..types.json import JsonableValue
+from ..types.usage import cost_text
 from .live_tree import ASKED_TO_END, remark_on
 from .live_tree_picture import Figures, figures_line
 

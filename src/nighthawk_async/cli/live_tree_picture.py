@@ -5,8 +5,15 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from ..observe.node_words import STYLES, cost_text, label_of, seconds_of, seconds_text, tokens_text
+from ..observe.node_words import (
+    STYLES,
+    label_of,
+    seconds_of,
+    seconds_text,
+    tokens_text,
+)
 from ..observe.tree_rows import ASCII, UNICODE, Row, guide_of
+from ..types.usage import cost_text
 
 _LEAST_WIDTH = 20
 _WIDTHS = (7, 12, 11)  # of the columns: seconds, tokens, cost

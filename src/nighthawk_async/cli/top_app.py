@@ -17,13 +17,13 @@ from textual.widgets import Footer, Input, Static
 from ..observe.node_words import (
     MARKS,
     STYLES,
-    cost_text,
     label_of,
     one_line,
     seconds_text,
     sent_and_received_text,
     visible,
 )
+from ..types.usage import cost_text
 from .live_tree_picture import Figures, figures_line
 from .top_client import DashboardError, NoDashboardError, TopClient
 from .top_tree import TOP, Nodes, TreeRows, usage_of

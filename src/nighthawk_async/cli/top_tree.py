@@ -94,11 +94,8 @@ class Nodes:
             node_id: The node after which to look; None for the top.
         """
         order = list(self._in_order())
-        failures = [each for each in order if self._has_failed_itself(each)]
-        if not failures:
-            return None
-        place = order.index(node_id) if node_id in self.views and node_id in order else -1
-        return next((each for each in failures if order.index(each) > place), failures[0])
+        following = order.index(node_id) + 1 if node_id in order else 0
+        return next(filter(self._has_failed_itself, order[following:] + order[:following]), None)
 
     def with_children(self) -> list[str]:
         """Return the nodes that have children."""

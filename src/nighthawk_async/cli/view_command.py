@@ -1,17 +1,19 @@
 """`nighthawk-async view`: a recording that `observe.recording(to=…)` has written."""
 
-import shutil
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 import nighthawk_async as nh
 
 from ..errors import ConfigurationError
 from ..observe import Recording, read_recording, view_as_text
 from .dashboard_command import allowed_hosts, load_server, serve_page
+
+_LEAST_WIDTH = 40  # of a line of text, in characters
+_WIDTH_OF_FILES = 110  # of a line in a file or pipe
 
 
 def view(
@@ -42,19 +44,9 @@ def _print_tree(recording: Recording) -> None:
     if not root.children:
         typer.echo("nothing was recorded")
         return
-    width = max(40, shutil.get_terminal_size((110, 0)).columns)
-    encoding = sys.stdout.encoding
-    is_ascii = not _can_show("└", encoding)
-    text = view_as_text(root, width=width, is_ascii=is_ascii, now=recording.until)
-    typer.echo(text.encode(encoding, "replace").decode(encoding))
-
-
-def _can_show(character: str, encoding: str) -> bool:
-    try:
-        character.encode(encoding)
-    except UnicodeEncodeError:
-        return False
-    return True
+    console = Console()
+    width = max(_LEAST_WIDTH, console.width) if console.is_terminal else _WIDTH_OF_FILES
+    typer.echo(view_as_text(root, width=width, is_ascii=console.options.ascii_only, now=recording.until))
 
 
 def _serve(recording: Recording, file: Path, host: str, port: int) -> None:

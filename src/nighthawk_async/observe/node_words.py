@@ -7,11 +7,10 @@ move the cursor or reverse the reading direction.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 
 from ..observation import NodeState
 from ..prompt.plain_text import single_line
-from ..types.usage import Usage
+from ..types.usage import Usage, inexact_mark
 from .views import NodeView
 
 MARKS: Mapping[NodeState, str] = {
@@ -62,8 +61,6 @@ _MAX_CHARACTERS = 1_000
 _DELIMITER = re.compile(r"<<<NH:\w+>>>(?:\\n)*")
 _FUNCTION = re.compile(r'"<(?:function|class) ([^"\\]+)>"')
 _SPOKEN = ("text", "reasoning")
-_LEAST_COST = Decimal("0.0001")
-"""The smallest cost that is shown; less would look like zero."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +186,7 @@ def tokens_text(usage: Usage) -> str:
         usage: The usage.
     """
     tokens = usage.input_tokens + usage.output_tokens
-    return f"{_inexact_mark(usage)}{tokens:,} tok" if tokens else ""
+    return f"{inexact_mark(usage)}{tokens:,} tok" if tokens else ""
 
 
 def sent_and_received_text(usage: Usage) -> str:
@@ -198,28 +195,5 @@ def sent_and_received_text(usage: Usage) -> str:
     Args:
         usage: The usage.
     """
-    mark, sent, received = _inexact_mark(usage), usage.input_tokens, usage.output_tokens
+    mark, sent, received = inexact_mark(usage), usage.input_tokens, usage.output_tokens
     return f"{mark}{sent:,} tokens in, {mark}{received:,} out" if sent or received else ""
-
-
-def cost_text(usage: Usage) -> str:
-    """Return the cost in US dollars; empty when it is unknown.
-
-    A `~` before it means that it is not exact, a `+` after it that there were requests without a price. The
-    page has the same rule, in `format.js`; guarded by
-    `test_the_page_and_the_terminal_write_costs_and_tokens_alike`.
-
-    Args:
-        usage: The usage.
-    """
-    if not usage.cost:
-        return ""
-    mark, more = _inexact_mark(usage), "+" if usage.unpriced_requests else ""
-    if usage.cost < _LEAST_COST:
-        return f"{mark}<${_LEAST_COST}{more}"
-    return f"{mark}${usage.cost:,.{4 if usage.cost < 100 else 2}f}{more}"
-
-
-def _inexact_mark(usage: Usage) -> str:
-    """Return a mark for usage that is incomplete or estimated."""
-    return "" if usage.is_complete else "~"

@@ -8,7 +8,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -17,31 +17,30 @@ from .watching import Watch
 
 FORMAT = "nighthawk-async recording"
 VERSION = 1
-_INTERVAL = 0.1  # seconds between two reads of the tree
+INTERVAL = 0.1  # seconds between two reads of the tree
 _END_SECONDS = 10.0  # for the last lines, so that a disk that hangs does not keep the program from ending
 
 _LOGGER = logging.getLogger("nighthawk")
 
 
 @contextmanager
-def writing_changes(watch: Callable[..., Watch], path: str | os.PathLike[str]) -> Generator[None, None, None]:
+def writing_changes(watch: Watch, path: str | os.PathLike[str]) -> Generator[None, None, None]:
     """Write the changes of a tree to a file, from a thread, until the body has ended.
 
     Args:
-        watch: Watches the tree.
+        watch: Watches the whole tree; `INTERVAL` is the time between two views.
         path: The path of the file.
 
     Raises:
         OSError: The file cannot be opened.
     """
     output = open(path, "w", encoding="utf-8", newline="\n")  # noqa: SIM115  (closing it may fail)
-    changes = watch(min_interval=_INTERVAL)
-    thread = threading.Thread(target=_write, args=(changes, output, path), name="recording", daemon=True)
+    thread = threading.Thread(target=_write, args=(watch, output, path), name="recording", daemon=True)
     thread.start()
     try:
         yield
     finally:
-        changes.close()
+        watch.close()
         thread.join(_END_SECONDS)
         if thread.is_alive():
             _LOGGER.error("the recording %s is not complete: its disk does not answer", os.fspath(path))

@@ -398,9 +398,9 @@ def recording(
 
 @contextmanager
 def _recording_to(tree: TaskTree, path: str | os.PathLike[str]) -> Generator[TaskTree, None, None]:
-    from .recording_file import writing_changes  # here, because few programs write a file
+    from .recording_file import INTERVAL, writing_changes  # here, because few programs write a file
 
-    with writing_changes(tree.watch, path), tree.recording():
+    with writing_changes(tree.watch(min_interval=INTERVAL), path), tree.recording():
         yield tree
 
 

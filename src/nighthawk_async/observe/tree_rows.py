@@ -216,7 +216,7 @@ class _Rows:
         inner, lowest = (*levels, not is_last), step or view
         if said := self._said(lowest):
             yield Row(kind="said", view=lowest, text=said, levels=inner)
-        if (error := error_text(lowest)) and not _is_told_below(lowest):
+        if (error := error_text(lowest)) and not _is_shown_below(lowest):
             yield Row(kind="error", view=lowest, text=error, levels=inner)
         if not is_folded:
             yield from self.below(lowest, inner)
@@ -236,7 +236,7 @@ def _only_step(view: NodeView) -> NodeView | None:
     return step if step.kind == "step" and view.error in (None, step.error) else None
 
 
-def _is_told_below(view: NodeView) -> bool:
+def _is_shown_below(view: NodeView) -> bool:
     """Whether a node below ended with the same error, so that it need not be shown twice."""
     return any(child.error == view.error for child in view.children)
 

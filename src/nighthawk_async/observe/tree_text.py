@@ -3,7 +3,13 @@
 import time
 from collections.abc import Iterator
 
-from .node_words import cost_text, label_of, seconds_of, seconds_text, tokens_text
+from ..types.usage import cost_text
+from .node_words import (
+    label_of,
+    seconds_of,
+    seconds_text,
+    tokens_text,
+)
 from .tree_rows import ASCII, UNICODE, Lines, Row, guide_of, rows_of
 from .views import NodeView
 

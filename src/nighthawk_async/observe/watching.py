@@ -21,7 +21,7 @@ from .views import NodeView
 from .watched import Watched
 
 _NOTICE_SECONDS = 0.5
-"""The interval at which a waiting thread looks for signals, which not every system does by itself."""
+"""A thread that waits without a limit notices Ctrl-C on some systems only."""
 
 
 class _Event(Protocol):

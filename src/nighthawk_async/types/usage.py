@@ -3,6 +3,9 @@
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
+_LEAST_COST = Decimal("0.0001")
+"""The smallest cost that is shown; less would look like zero."""
+
 MAX_COUNT = 2**53
 """The greatest count; no request consumes more, and floats represent it exactly."""
 
@@ -38,10 +41,8 @@ class Usage:
 
     def __str__(self) -> str:
         """Tokens and cost for people, with a `~` when they are not complete: `1,234 tokens, $0.0123`."""
-        mark = "" if self.is_complete else "~"
-        tokens = f"{mark}{self.input_tokens + self.output_tokens:,} tokens"
-        more = "+" if self.unpriced_requests else ""
-        return f"{tokens}, {mark}${self.cost:,.4f}{more}" if self.cost else tokens
+        tokens = f"{inexact_mark(self)}{self.input_tokens + self.output_tokens:,} tokens"
+        return ", ".join(filter(None, (tokens, cost_text(self))))
 
     def credible(self) -> "Usage":
         """The same usage without impossible numbers, which count as not reported.
@@ -145,3 +146,26 @@ def _amount(value: object) -> Decimal | None:
     except (InvalidOperation, ValueError):  # Python does not convert integers of thousands of digits to text
         return None
     return amount if amount.is_finite() and 0 <= amount <= MAX_COUNT else None
+
+
+def cost_text(usage: Usage) -> str:
+    """Return the cost in US dollars; empty when it is unknown.
+
+    A `~` before it means that it is not exact, a `+` after it that there were requests without a price. The
+    page has the same rule, in `format.js`; guarded by
+    `test_the_page_and_the_terminal_write_costs_and_tokens_alike`.
+
+    Args:
+        usage: The usage.
+    """
+    if not usage.cost:
+        return ""
+    mark, more = inexact_mark(usage), "+" if usage.unpriced_requests else ""
+    if usage.cost < _LEAST_COST:
+        return f"{mark}<${_LEAST_COST}{more}"
+    return f"{mark}${usage.cost:,.{4 if usage.cost < 100 else 2}f}{more}"
+
+
+def inexact_mark(usage: Usage) -> str:
+    """Return a mark for usage that is incomplete or estimated."""
+    return "" if usage.is_complete else "~"

@@ -19,7 +19,6 @@ from nighthawk_async.cli.live_tree_terminal import Screen
 from nighthawk_async.observe import TaskTree
 from nighthawk_async.observe.changes import Changes
 from nighthawk_async.observe.node_words import (
-    cost_text,
     inputs_text,
     last_line_said,
     seconds_text,
@@ -27,7 +26,7 @@ from nighthawk_async.observe.node_words import (
     tokens_text,
 )
 from nighthawk_async.observe.tree_rows import Digests, rows_that_fit
-from nighthawk_async.types.usage import Usage
+from nighthawk_async.types.usage import Usage, cost_text
 from tests.unit.observe.recorded import begin, top_writer
 
 

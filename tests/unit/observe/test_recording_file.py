@@ -114,6 +114,8 @@ def test_a_line_that_was_not_written_whole_is_left_out(tmp_path: Path) -> None:
         (b'{"format": "nighthawk-async recording", "version": 9, "began_at": 0}\n', "has version 9"),
         (b'HEADER\n{"id": 3}\n', "line 2: Expected `str`, got `int` - at `$.id`"),
         (b"HEADER\n{nothing}\n", "line 2: JSON is malformed"),
+        (b'HEADER\n{"ended_at": "soon"}\n', "line 2: Expected `float`, got `str` - at `$.ended_at`"),
+        (b"HEADER\n[]\n", "line 2: Expected `object`, got `array`"),
         (b"HEADER\n\xff\xfe\n", "line 2: "),
         (
             b'HEADER\n{"id": "2", "parent_id": "1", "kind": "step", "name": "s", "state": "running", '

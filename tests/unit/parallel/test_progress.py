@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +22,7 @@ from nighthawk_async import parallel
 from nighthawk_async.parallel import Progress, install_task_hooks
 from nighthawk_async.parallel.progress_line import describe
 from nighthawk_async.parallel.task_node import get_task_hooks
+from nighthawk_async.types.usage import Usage
 
 pytestmark = pytest.mark.anyio
 
@@ -312,3 +314,11 @@ class TestOneLine:
         assert text == "parallel.map  250/1,000 done  2 failed  10 in flight  about 30.0s left"
         unknown = Progress(total=None, started=3, finished=2)
         assert describe(unknown, title="x", seconds=1.25) == "x  2 done  1 in flight  1.2s"
+
+
+def test_usage_as_text() -> None:
+    usage = Usage(requests=2, input_tokens=1200, output_tokens=34)
+    assert str(usage) == "1,234 tokens"
+    assert str(replace(usage, cost=Decimal("0.01234"))) == "1,234 tokens, $0.0123"
+    assert str(replace(usage, cost=Decimal("0.00001"), is_complete=False)) == "~1,234 tokens, ~<$0.0001"
+    assert str(replace(usage, cost=Decimal(1), unpriced_requests=1)) == "1,234 tokens, $1.0000+"

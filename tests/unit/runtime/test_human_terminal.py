@@ -15,10 +15,11 @@ import pytest
 from pydantic import BaseModel
 from rich.console import Console
 
-from nighthawk_async.errors import ApprovalDeniedError, NoHumanError
+from nighthawk_async.errors import ApprovalDeniedError, ConfigurationError, NoHumanError
 from nighthawk_async.policies.people.approvals import request_approval
 from nighthawk_async.policies.people.errors import InvalidAnswerError
 from nighthawk_async.policies.people.questions import ask_user
+from nighthawk_async.policies.people.request import Question
 from nighthawk_async.policies.people.terminal import TerminalHandler
 
 from .human_handlers import run_asking
@@ -353,3 +354,10 @@ async def _type_after(keyboard: Keyboard, prompt: str, text: str) -> None:
     await keyboard.see(prompt)
     await keyboard.see("> ")
     keyboard.type(text)
+
+
+async def test_without_rich_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nighthawk_async.policies.people.terminal.find_spec", lambda name: None)
+    handler = TerminalHandler(input=lambda: "yes")
+    with pytest.raises(ConfigurationError, match=r"nighthawk-async\[cli\]"):
+        await handler.ask(Question(id="1", prompt="Really?"))

@@ -206,6 +206,7 @@ class TerminalHandler:
 
         Raises:
             NoHumanError: There is no terminal, or its input has ended.
+            ConfigurationError: The package rich is not installed, and no console was given.
         """
         line = await self._read(partial(self._show_question, question))
         return question.default if not line and question.has_default else typed_answer(line, question)
@@ -215,6 +216,7 @@ class TerminalHandler:
 
         Raises:
             NoHumanError: There is no terminal, its input has ended, or its person cannot give the approval.
+            ConfigurationError: The package rich is not installed, and no console was given.
         """
         if request.quorum > 1:
             raise NoHumanError(f"One person at a terminal cannot approve for {request.quorum}.")

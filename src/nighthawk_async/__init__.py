@@ -8,7 +8,7 @@ Packages by floor, lowest first; each imports only from lower floors (`tests/arc
     2  ports
     3  runtime
     4  policies, models, telemetry, observe, recording
-    5  executors
+    5  executors, journal
     6  functions, runs, scopes, steps, hooks, human, oversight, resilience, asgi, testing, cli,
        and this module
 
@@ -28,6 +28,7 @@ _load, __dir__, __all__ = attach_exports(
         "executors",
         "hooks",
         "human",
+        "journal",
         "models",
         "observe",
         "oversight",
@@ -54,6 +55,7 @@ _load, __dir__, __all__ = attach_exports(
         "functions": ("natural_function",),
         "hooks": ("Hooks",),
         "human": ("ask_user", "request_approval"),
+        "journal.effects": ("once", "repeatable"),
         "parallel": ("current_task", "deadline", "open_tasks"),
         "policies.budgets.budget": ("budget",),
         "policies.budgets.terms": ("BudgetLimits",),

@@ -4,7 +4,7 @@ The step executor protocols name `StepContext`, so they stand one floor up, in `
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from time import perf_counter
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -167,3 +167,110 @@ class ForwardedStream(ResponseStream):
     async def __anext__(self) -> ModelEvent:
         assert self.events is not None
         return await self.events.__anext__()
+
+
+class RunJournal(Protocol):
+    """The journal of one run, as the runtime needs it. A place is a path in the run; see `runtime.places`."""
+
+    def begin(self, root: str) -> None:
+        """Begin a life of the run.
+
+        Args:
+            root: The place of the run, which is left out of the places that are recorded.
+        """
+        ...
+
+    def begin_step(self, place: str, program: str, inputs: Mapping[str, object]) -> None:
+        """Record that a step begins, or compare it with the step that was recorded.
+
+        Args:
+            place: The place of the step.
+            program: Its program text.
+            inputs: The values of its read bindings.
+
+        Raises:
+            InterceptionError: The recorded step is another one, or the run was taken over.
+        """
+        ...
+
+    def find_answer(self, place: str, types: Mapping[str, object]) -> object | None:
+        """Return the answer of an executor that asked no model through the journal; None for none.
+
+        Args:
+            place: The place of the step.
+            types: The types of the write bindings.
+        """
+        ...
+
+    def keep_answer(self, place: str, answer: object, types: Mapping[str, object]) -> None:
+        """Record the answer of an executor that asked no model through the journal.
+
+        Args:
+            place: The place of the step.
+            answer: The outcome and the bindings.
+            types: The types of the write bindings.
+
+        Raises:
+            InterceptionError: A value cannot be stored.
+        """
+        ...
+
+    def respond(
+        self,
+        place: str,
+        model_name: str,
+        open_source: Callable[[], AbstractAsyncContextManager[AsyncIterator[ModelEvent]]],
+    ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+        """Return the recorded response of a place, or record the one that the source gives.
+
+        Args:
+            place: The place of the request.
+            model_name: The model.
+            open_source: Asks the model.
+        """
+        ...
+
+    def wrap_tool(self, place: str, function: Callable[..., object], call: Callable[[], object]) -> Any:
+        """Return the call of a tool that is answered from its record where there is one.
+
+        Args:
+            place: The place of the call.
+            function: The tool's function.
+            call: The call, with its arguments.
+        """
+        ...
+
+    def leave(self, place: str) -> None:
+        """Check, at the regular end of a function, that nothing recorded in it is left.
+
+        Raises:
+            InterceptionError: Something is left: the program has changed.
+        """
+        ...
+
+    def find(self, place: str) -> tuple[int, ...] | None:
+        """Return a kept decision; see `parallel.task_node.Decisions`."""
+        ...
+
+    def keep(self, place: str, decision: tuple[int, ...]) -> None:
+        """Keep a decision; see `parallel.task_node.Decisions`."""
+        ...
+
+
+class OpenedJournal(AbstractAsyncContextManager[RunJournal], AbstractContextManager[RunJournal]):
+    """The journal of a run, while the run is active: for `async with`, and for `with` in a thread."""
+
+
+class JournalStore(Protocol):
+    """A store of journals."""
+
+    def open_run(self, run_id: str) -> OpenedJournal:
+        """Open the journal of a run for one life of it.
+
+        Args:
+            run_id: The run.
+
+        Raises (on entering):
+            InterceptionError: Another process works on the run, or the store cannot be read.
+        """
+        ...

@@ -5,6 +5,7 @@ from typing import Unpack, cast, get_args
 from .errors import NighthawkError
 from .executors.choice import ExecutorChoice, chosen_executor
 from .policies.arguments import PolicyArguments, with_arguments
+from .ports import JournalStore
 from .policies.people.default_handler import find_default_handler
 from .runtime.admission import checked_max_concurrent_steps
 from .runtime.environment import find_environment
@@ -22,6 +23,7 @@ def run(
     sync_backend: SyncBackend = "trio",
     max_concurrent_steps: int | None = None,
     max_depth: int = DEFAULT_MAX_DEPTH,
+    journal: JournalStore | None = None,
     **policies: Unpack[PolicyArguments],
 ) -> Run:
     """Run the steps inside with a model.
@@ -45,6 +47,8 @@ def run(
             block calls another: 1 allows no nesting. A deeper one raises `NestedStepLimitError`, which a
             calling model sees as the error of its call. In a run inside a run, the parent's limit holds as
             well.
+        journal: The store in which the run is recorded, made by `nighthawk_async.journal.open`. A later run with
+            the same `run_id` continues where this one ended. A run inside a run uses the journal of that one.
         policies: `hooks`, `oversight`, `verify`, `human`, `permissions`, `budget`, `step_budget`,
             `resilience`, `concurrent_mutation` and `policies`; see `PolicyArguments`.
 
@@ -83,4 +87,11 @@ def run(
         max_concurrent_steps=checked_max_concurrent_steps(max_concurrent_steps),
         max_depth=max_depth,
         resolve_policies=resolve_policies,
+        journal=_checked_store(journal),
     )
+
+
+def _checked_store(store: JournalStore | None) -> JournalStore | None:
+    if store is not None and not callable(getattr(cast("object", store), "open_run", None)):
+        raise NighthawkError(f"journal must be a store, as nighthawk_async.journal.open makes one, not {store!r}")
+    return store

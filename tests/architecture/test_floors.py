@@ -35,6 +35,7 @@ FLOORS: Mapping[str, int] = {
     "observe": 4,
     "recording": 4,
     "executors": 5,
+    "journal": 5,
     "functions": 6,
     "runs": 6,
     "scopes": 6,

@@ -11,6 +11,7 @@ from ..observation import NodeState, find_node_writer
 from ..prompt.room import MULTIMODAL_ITEM_TOKENS
 from ..runtime.activities import ToolCallActivity, ToolCallFailed
 from ..runtime.environment import Environment
+from ..runtime.places import call_place, in_call_place
 from ..runtime.step_actor import Pending, StepActor
 from ..runtime.tool_calls import ToolOutcome, ToolResultRenderingPolicy, check_size, render_outcome
 from ..runtime.tool_function import ToolFunction
@@ -119,6 +120,7 @@ class Toolbox:
         self._guarded = guarded
         self._refusals = refusals
         self._agent = agent
+        self._journal = environment.journal
         self._policies = environment.policies
         self._is_governed = self._policies.govern_tool_calls
         self._last_posted: anyio.Event | None = None
@@ -147,6 +149,11 @@ class Toolbox:
             HookError: A hook or oversight failed, or rewrites to data that JSON cannot hold.
             BudgetExceededError: A budget of the step has no room for the call, or for work that it started.
         """
+        if self._journal is not None:
+            return in_call_place(partial(self._begin_observed, call))
+        return self._begin_observed(call)
+
+    def _begin_observed(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
         parent, agent = find_node_writer(), self._agent
         if parent is None and agent is None:
             return self._begin_checked(call)
@@ -218,6 +225,8 @@ class Toolbox:
                 guidance=f"Tools: {names}.",
             )
         bound = function.bind(call.arguments, context=self._actor.context, tool_call_id=call.id)
+        if self._journal is not None:
+            bound = self._journal.wrap_tool(call_place(), function.function, bound)
         return self._actor.post_call(call.name, bound)
 
     async def _finish(self, call: ToolCall, pending: Pending[object]) -> ToolResult:

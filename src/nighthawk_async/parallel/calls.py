@@ -28,6 +28,7 @@ from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 from ..observation import NodeWriter
 from .calling import call_any, checked_max_concurrent, checked_seconds
 from .deadlines import Deadline
+from .decided_order import DecidedOrder, find_decided_order
 from .errors import CallCancelledError, DeadlineExceededError
 from .nodes import begin_group, call_with_node, ended_group
 from .outcomes import Failed, Outcome, Succeeded, errors_in, raise_bare, without_cancellations
@@ -172,6 +173,7 @@ class Calls(Generic[Item, Result]):
         if not callable(function):
             raise TypeError(f"{options.title} needs a function, not {function!r}")
         self._function = function
+        self._items = items
         self._take = take
         self._options = options
         self._frees_room = frees_room
@@ -183,6 +185,7 @@ class Calls(Generic[Item, Result]):
         self._limit: Deadline | None = None
         self._is_decided = False
         self._path: str | None = None
+        self._order: DecidedOrder | None = None
         self._reporter: ProgressReporter
         self._line: ProgressLine | None = None
         self._node: NodeWriter | None = None
@@ -192,7 +195,8 @@ class Calls(Generic[Item, Result]):
 
         `run` calls this itself. It is for code that runs in another task than the caller's.
         """
-        self._path = find_positions().take(self._options.kind)
+        self._path = find_positions().take(self._options.kind, (self._function, self._items))
+        self._order = find_decided_order(self._path, keeps_each=not self._frees_room)
         target, title = self._options.progress, self._options.title
         if isinstance(target, bool):
             target = self._line = _make_line(title) if target else None
@@ -218,6 +222,8 @@ class Calls(Generic[Item, Result]):
     def decide(self) -> None:
         """Start no more calls, and cancel those in flight. If called in time, they may end late."""
         self._is_decided = self._limit is None or self._limit.remaining_seconds >= 0
+        if self._order is not None:
+            self._order.decide()
         self._scope.cancel()
 
     def fail(self, error: BaseException) -> None:
@@ -226,6 +232,8 @@ class Calls(Generic[Item, Result]):
         An exception from closing the source is then dropped, unless it is not an `Exception`.
         """
         self._failures.append(error)
+        if self._order is not None:
+            self._order.decide()
         self._scope.cancel()
 
     async def run(self) -> None:
@@ -274,6 +282,12 @@ class Calls(Generic[Item, Result]):
                 item = await self._source.next()
                 if item is END:
                     break
+                if self._order is not None and not self._order.begins(started):
+                    started += 1
+                    self.free_room()
+                    if not self._order.has_later(started - 1):
+                        break
+                    continue
                 name = f"{self._options.title}[{started}]"
                 task_group.start_soon(self._call, started, item, name=name)
                 started += 1
@@ -300,8 +314,10 @@ class Calls(Generic[Item, Result]):
     async def _call_and_report(self, index: int, item: Item) -> None:
         await self._reporter.started()
         outcome = await self._observed_outcome(index, item)
+        if self._order is not None:
+            await self._order.wait_turn(index)
         was_over = self._scope.cancel_called
-        self._take(index, outcome)
+        self._take_in_order(index, outcome)
         is_failure = isinstance(outcome, Failed)
         # The call that ends the others also cancels itself, and its report must not be lost.
         is_last = self._scope.cancel_called and not was_over
@@ -309,6 +325,14 @@ class Calls(Generic[Item, Result]):
             await self._reporter.finished(is_failure=is_failure)
         if is_failure:
             await checkpoint_if_cancelled()  # a failure during a cancellation does not end the cancellation
+
+    def _take_in_order(self, index: int, outcome: Outcome[Result]) -> None:
+        if self._order is None:
+            self._take(index, outcome)
+            return
+        self._order.begin_taking(index)
+        self._take(index, outcome)
+        self._order.end_taking(index)
 
     def _report_seconds(self) -> float:
         return _REPORT_SECONDS if self._limit is None else min(_REPORT_SECONDS, self._limit.remaining_seconds)

@@ -1,5 +1,7 @@
 """Handles and events of an event loop, for any thread."""
 
+import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVarTuple
@@ -108,3 +110,19 @@ def is_worker_thread() -> bool:
     except NoEventLoopError:
         return False
     return True
+
+
+def find_task() -> object:
+    """Return the event loop's own task that the caller runs in; its thread where there is no such task.
+
+    `anyio.get_current_task` describes the task as well, which takes longer than everything else here.
+    """
+    for name in ("trio.lowlevel", "asyncio"):  # not imported here: which of them is there depends on the loop
+        module: Any = sys.modules.get(name)
+        if module is None:
+            continue
+        with suppress(RuntimeError):  # no loop of this kind runs on this thread
+            task = module.current_task()
+            if task is not None:
+                return task
+    return threading.current_thread()

@@ -360,12 +360,34 @@ def open_task_root(name: str) -> Generator[None, None, None]:
 
 def enter_node(node: TaskNode) -> None:
     """Enter a task: called once, in the context of the task that begins."""
+    node.positions.share()
     _place.set(_Place(node))
 
 
 def enter_positions(positions: Positions) -> None:
     """Enter a part of the current task with its own positions: called once, in the context of that part."""
+    positions.share()
     _place.set(_place.get()._replace(positions=positions))
+
+
+class using_positions:  # noqa: N801  (a context manager that reads as a function at its call)
+    """Let the `with` statement take positions of its own in the current task.
+
+    Args:
+        positions: The positions.
+    """
+
+    __slots__ = ("_positions", "_token")
+
+    def __init__(self, positions: Positions) -> None:
+        self._positions = positions
+
+    def __enter__(self) -> None:
+        self._positions.share()
+        self._token = _place.set(_place.get()._replace(positions=self._positions))
+
+    def __exit__(self, *exc_details: object) -> None:
+        _place.reset(self._token)
 
 
 def find_positions() -> Positions:

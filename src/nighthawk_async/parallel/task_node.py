@@ -90,6 +90,18 @@ class TaskMailbox(Protocol):
         ...
 
 
+class Decisions(Protocol):
+    """Decisions by time, which a later life of the same run takes again."""
+
+    def find(self, place: str) -> tuple[int, ...] | None:
+        """Return the decision that was kept for a place; None for none."""
+        ...
+
+    def keep(self, place: str, decision: tuple[int, ...]) -> None:
+        """Keep a decision. It is durable before anything that follows from it."""
+        ...
+
+
 def _find_nothing() -> None:
     return None
 
@@ -106,12 +118,19 @@ class TaskHooks:
         find_execution: Returns the identity of the run, scope and step of the caller; None outside every run.
         find_usage: Returns the usage so far in the caller's context; None where nothing counts it. If values
             can be subtracted, progress shows the difference.
+        find_owner: Returns the event loop's task or the thread of the caller where places must be the same in
+            every life of a run; None elsewhere.
+        digest: Returns a text for values that is the same in every process.
+        find_decisions: Returns the kept decisions of the caller's run; None where none are kept.
     """
 
     make_mailbox: Callable[[str], TaskMailbox] | None = None
     open_scope: Callable[[], AbstractContextManager[object]] = nullcontext
     find_execution: Callable[[], ExecutionRef | None] = _find_nothing
     find_usage: Callable[[], Any] = _find_nothing
+    find_owner: Callable[[], object | None] = _find_nothing
+    digest: Callable[[object], str] = repr
+    find_decisions: Callable[[], "Decisions | None"] = _find_nothing
 
 
 class _Installed:
@@ -143,21 +162,43 @@ class CancelRequest:
 class Positions:
     """Assigns ids by position: the third `fetch` under `run` is `run/fetch[2]`, whatever the scheduling.
 
+    In a run with a journal, positions belong to the task that made or entered them. A task that was started by
+    hand inherits them with its context, and takes a position by its arguments instead, because the order of
+    such tasks depends on scheduling: `run/fetch~5f1d0c2a[0]`.
+
     Args:
         path: The id under which the positions are.
     """
 
-    __slots__ = ("_counts", "path")
+    __slots__ = ("_counts", "_owners", "path")
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._counts: dict[str, int] = {}
+        owner = get_task_hooks().find_owner()
+        self._owners: set[object] | None = None if owner is None else {owner}
 
-    def take(self, kind: str) -> str:
-        """Return the id of the next of a kind."""
+    def take(self, kind: str, arguments: object = None) -> str:
+        """Return the id of the next of a kind.
+
+        Args:
+            kind: The kind.
+            arguments: The arguments that identify it among those of tasks that were started by hand.
+        """
+        if self._owners is not None and not self._is_owned(self._owners):
+            kind = f"{kind}~{get_task_hooks().digest(arguments)}"
         index = self._counts.get(kind, 0)
         self._counts[kind] = index + 1
         return f"{self.path}/{kind}[{index}]"
+
+    def share(self) -> None:
+        """Let the caller's task take positions as their maker does."""
+        if self._owners is not None and (owner := get_task_hooks().find_owner()) is not None:
+            self._owners.add(owner)
+
+    def _is_owned(self, owners: set[object]) -> bool:
+        owner = get_task_hooks().find_owner()
+        return owner is None or owner in owners
 
 
 class TaskNode:

@@ -13,6 +13,7 @@ from ..parallel.outcomes import state_after
 from ..types.unset import unset
 from .annotations import ReturnCheck
 from .environment import find_environment, using_environment
+from .places import find_journal, using_function_place
 from .tool_function import ToolScope
 
 Result = TypeVar("Result")
@@ -47,9 +48,14 @@ class CallEntry:
         self.source = f"{function.__module__}:{code.co_firstlineno}"
 
     @property
+    def short_name(self) -> str:
+        """The name of the function alone."""
+        return self.name.rpartition(".")[2]
+
+    @property
     def is_watched(self) -> bool:
         """Whether the arguments are wanted."""
-        return find_node_writer() is not None
+        return find_node_writer() is not None or find_journal() is not None
 
     def __call__(self, arguments: Mapping[str, object] | None) -> "_CallScope | GeneratorScope":
         """Make the extent of one call.
@@ -145,7 +151,7 @@ class _ObservedCall(_CallScope):
         return_check: Validates what it returns; None for nothing.
     """
 
-    __slots__ = ("_node", "_observed", "_outputs")
+    __slots__ = ("_node", "_observed", "_outputs", "_place")
 
     def __init__(
         self, entry: CallEntry, arguments: Mapping[str, object], return_check: ReturnCheck | None
@@ -154,16 +160,21 @@ class _ObservedCall(_CallScope):
         self._outputs: Mapping[str, object] | None = None
         inputs = partial(entry.inputs, arguments)
         self._observed = observed("function", entry.name, source=entry.source, inputs=inputs)
+        self._place = using_function_place(entry.short_name, inputs)
 
     def __enter__(self) -> "_ObservedCall":
         self._node = self._observed.__enter__()
         super().__enter__()
+        self._place.__enter__()
         return self
 
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
-        super().__exit__(exc_type, exc, traceback)
-        _report_end(self._node, self._outputs, exc)
-        self._observed.__exit__(exc_type, exc, traceback)
+        try:
+            self._place.__exit__(exc_type, exc, traceback)
+        finally:
+            super().__exit__(exc_type, exc, traceback)
+            _report_end(self._node, self._outputs, exc)
+            self._observed.__exit__(exc_type, exc, traceback)
 
     def concluded(self, value: Result) -> Result:
         self._outputs = {"return": value}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from ..errors import NighthawkError
+from ..ports import RunJournal
 from ..types.execution import ExecutionRef, PartialSink
 from .nesting import DEFAULT_MAX_DEPTH
 from .policies import NO_POLICIES, Policies
@@ -36,6 +37,7 @@ class Environment:
         step: The step in progress; None between steps.
         step_path: The addresses of the blocks in progress in this run, outermost first.
         max_depth: The greatest depth of steps within steps, those around this extent included.
+        journal: The journal of the run; None for none.
     """
 
     execution_ref: ExecutionRef
@@ -51,6 +53,7 @@ class Environment:
     step: Step | None = None
     step_path: tuple[str, ...] = ()
     max_depth: int = DEFAULT_MAX_DEPTH
+    journal: RunJournal | None = None
 
 
 _environment: ContextVar[Environment | None] = ContextVar("nighthawk_async_environment", default=None)

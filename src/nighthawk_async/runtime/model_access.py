@@ -7,12 +7,14 @@ variable, so it flows into steps, threads and nested runs. Policies come before 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
+from functools import partial
 from typing import Protocol
 
 from ..errors import NighthawkError
 from ..ports import Model
 from ..types.model import ModelEvent, ModelRequest
 from .environment import find_environment
+from .places import journaled_response
 
 
 class InterceptionError(NighthawkError):
@@ -67,11 +69,18 @@ def ask_source(model: Model, request: ModelRequest) -> AbstractAsyncContextManag
         ConfigurationError: The request asks for what the model lacks.
         ModelError: The request failed.
     """
-    interceptor = _find_interceptor()
-    if interceptor is None:
-        return model.stream(request)
     environment = find_environment()
-    return interceptor.stream(model, request, () if environment is None else environment.step_path)
+    ask = partial(_ask, model, request, () if environment is None else environment.step_path)
+    if environment is None or environment.journal is None:
+        return ask()
+    return journaled_response(environment.journal, model, request, ask)
+
+
+def _ask(
+    model: Model, request: ModelRequest, step_path: tuple[str, ...]
+) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+    interceptor = _find_interceptor()
+    return model.stream(request) if interceptor is None else interceptor.stream(model, request, step_path)
 
 
 def needs_endpoint() -> bool:

@@ -17,6 +17,8 @@ from ..errors import NighthawkError
 from ..executions import find_execution
 from ..observation import observed
 from ..parallel import open_task_root
+from ..parallel.task_current import find_positions
+from ..ports import JournalStore, RunJournal
 from ..tracing import traced
 from ..types.execution import ExecutionRef
 from .activities import KernelActivity, identity_attributes
@@ -83,6 +85,7 @@ class Run:
         max_concurrent_steps: int | None,
         max_depth: int,
         resolve_policies: Callable[[], Policies],
+        journal: JournalStore | None = None,
     ) -> None:
         check_executor(step_executor)
         self._resolve_policies = resolve_policies
@@ -104,7 +107,9 @@ class Run:
             usage_meter=UsageMeter(None if outer is None else outer.usage_meter),
             max_depth=inner_max_depth(None if outer is None else outer.max_depth, max_depth),
             policies=resolve_policies(),  # at once, so that bad arguments are refused here
+            journal=None if outer is None else outer.journal,
         )
+        self._journal = journal
         self._stack = ExitStack()
         self._async_stack = AsyncExitStack()
         self._is_entered = False
@@ -157,6 +162,8 @@ class Run:
         self._claim()
         with ExitStack() as stack:
             stack.callback(self._state.portals.close)
+            if self._journal is not None:
+                self._use_journal(stack.enter_context(self._journal.open_run(self._run_id)))
             stack.enter_context(self._active())
             for events in scope_events(self._environment.policies, "run"):
                 stack.enter_context(events)
@@ -173,6 +180,8 @@ class Run:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._close_portals)
             await stack.enter_async_context(self._state.using_resources())
+            if self._journal is not None:
+                self._use_journal(await stack.enter_async_context(self._journal.open_run(self._run_id)))
             stack.enter_context(self._active())
             for events in scope_events(self._environment.policies, "run"):
                 await stack.enter_async_context(events)
@@ -200,6 +209,13 @@ class Run:
                 policies=self._resolve_policies(),
             )
 
+    @property
+    def _run_id(self) -> str:
+        return self.execution_ref.run_id
+
+    def _use_journal(self, journal: RunJournal) -> None:
+        self._environment = replace(self._environment, journal=journal)
+
     @contextmanager
     def _active(self) -> Generator[None, None, None]:
         activity = KernelActivity(name="run", execution_ref=self.execution_ref)
@@ -208,6 +224,8 @@ class Run:
             before = copy_context()
             with using_environment(self._environment), open_run_scope():
                 self._changed_context = ChangedContext(before)
+                if self._journal is not None and self._environment.journal is not None:
+                    self._environment.journal.begin(find_positions().path)
                 try:
                     yield
                 finally:

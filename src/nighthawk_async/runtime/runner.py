@@ -9,6 +9,7 @@ variable. Where a policy retries, all of this is one attempt of several.
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TypeAlias, cast
@@ -34,6 +35,7 @@ from .inspection import make_inspector
 from .nesting import begins_stretch, current_depth, in_own_task, too_deep
 from .partial_delivery import delivery_of
 from .policies import Policies
+from .places import below_place, take_step_place
 from .policy import Policy, Position
 from .prepare import NaturalSite, prepare_step, step_id_of
 from .step import Step, Verify
@@ -50,7 +52,9 @@ def run_step_from_sync(
     block: NaturalBlock, site: NaturalSite, python_locals: Mapping[str, object], literal: str | None
 ) -> StepResult:
     """Carry out a block of a synchronous natural function; see `run_step`."""
-    return run_from_sync(run_step, block, site, python_locals, literal)
+    # Taken here: on the loop's side of the bridge each step is in a task of its own.
+    place = take_step_place(block, python_locals)
+    return run_from_sync(_run_step_at, place, block, site, python_locals, literal)
 
 
 async def run_step(
@@ -79,9 +83,20 @@ async def run_step(
         BudgetExceededError: A budget has no room for it.
         NestedStepLimitError: It would be within too many steps.
     """
+    return await _run_step_at(take_step_place(block, python_locals), block, site, python_locals, literal)
+
+
+async def _run_step_at(
+    place: str | None,
+    block: NaturalBlock,
+    site: NaturalSite,
+    python_locals: Mapping[str, object],
+    literal: str | None,
+) -> StepResult:
+    """Carry out a block at its place in the run; None without a journal."""
     depth = current_depth()
     carry_out = partial(
-        _carry_out_attempts, block, partial(_carry_out_once, block, site, python_locals, literal, depth)
+        _carry_out_attempts, block, partial(_carry_out_once, block, site, python_locals, literal, depth, place)
     )
     return await in_own_task(carry_out) if begins_stretch(depth) else await carry_out()
 
@@ -98,7 +113,24 @@ async def _carry_out_once(
     python_locals: Mapping[str, object],
     literal: str | None,
     depth: int,
+    place: str | None,
     attempt: StepAttempt | None = None,
+) -> StepResult:
+    """Carry out a block at its place in the run; an attempt is one of several."""
+    if place is not None and attempt is not None:
+        place = f"{place}/attempt[{attempt.number}]"
+    with nullcontext() if place is None else below_place(place):
+        return await _carry_out_here(block, site, python_locals, literal, depth, place, attempt)
+
+
+async def _carry_out_here(
+    block: NaturalBlock,
+    site: NaturalSite,
+    python_locals: Mapping[str, object],
+    literal: str | None,
+    depth: int,
+    place: str | None,
+    attempt: StepAttempt | None,
 ) -> StepResult:
     """Carry out a block that has so many steps around it; an attempt is one of several."""
     outer = get_environment()
@@ -110,6 +142,9 @@ async def _carry_out_once(
             if depth >= outer.max_depth:
                 raise too_deep(depth, outer.max_depth, step_id=step_id_of(block))
             step = _prepare(outer, execution_ref, block, site, python_locals, literal)
+            if place is not None:
+                step.place = place
+                _begin_journaled(outer, step, place)
             observed.begin(step)
             if attempt is not None:
                 attempt.prepare(step.actor)
@@ -188,6 +223,20 @@ def _prepare(
         verify=_verifier(policies, site, step_id=context.step_id, program=program.text),
         execution=Execution(cast("str", execution_ref.execution_id)),
     )
+
+
+def _begin_journaled(outer: Environment, step: Step, place: str) -> None:
+    """Record the beginning of a step in the journal of the run, or compare it with its record."""
+    if outer.journal is None:
+        return
+    context = step.context
+    sources = (context.step_locals, context.referenced_globals)
+    inputs = {
+        name: next(source[name] for source in sources if name in source)
+        for name in context.read_names
+        if any(name in source for source in sources)
+    }
+    outer.journal.begin_step(place, step.program, inputs)
 
 
 def _verifier(policies: Policies, site: NaturalSite, *, step_id: str, program: str) -> Verify | None:
@@ -358,13 +407,25 @@ async def _carry_out_and_end(
 
 async def _carry_out(environment: Environment, step: Step, steerable: SteerableStep) -> _StepEnd:
     with traced(KernelActivity(name="step_executor", execution_ref=environment.execution_ref)):
-        answer = await _call_executor(environment.step_executor, step)
+        answer = await _find_or_make_answer(environment, step)
         await steerable.end()
     outcome, bindings = _checked_answer(answer, environment.step_executor, step.context.step_id)
     result = await step.conclude(outcome, bindings, is_last=True)
     if step.partial_listeners is not None:
         step.partial_listeners.end(result)
     return outcome, result
+
+
+async def _find_or_make_answer(environment: Environment, step: Step) -> object:
+    """Return the answer of the executor: the recorded one where the journal of the run has it."""
+    journal, place, types = environment.journal, step.place, step.context.binding_types
+    if journal is None or place is None:
+        return await _call_executor(environment.step_executor, step)
+    answer = journal.find_answer(place, types)
+    if answer is None:
+        answer = await _call_executor(environment.step_executor, step)
+        journal.keep_answer(place, answer, types)
+    return answer
 
 
 async def _call_executor(executor: StepExecutor, step: Step) -> object:

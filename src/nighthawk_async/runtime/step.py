@@ -115,6 +115,7 @@ class Step:
         rejections_left: The number of commits that may still be rejected before the step fails. An executor
             that can send a rejection back to its model sets it.
         partial_listeners: Those who want its values while the model's answer streams; None for nobody.
+        place: Its place in a run with a journal; None without one.
     """
 
     __slots__ = (
@@ -127,6 +128,7 @@ class Step:
         "inspect",
         "is_interpolated",
         "partial_listeners",
+        "place",
         "program",
         "rejections_left",
     )
@@ -151,6 +153,7 @@ class Step:
         self.inspect: Inspect | None = None
         self.rejections_left = 0
         self.partial_listeners: PartialListeners | None = None
+        self.place: str | None = None
 
     async def conclude(
         self, outcome: StepOutcome, bindings: Mapping[str, object], *, is_last: bool = False

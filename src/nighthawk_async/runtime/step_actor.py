@@ -8,7 +8,7 @@ wait.
 """
 
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import Context, copy_context
 from functools import cached_property
 from types import MappingProxyType
@@ -23,6 +23,8 @@ from ..actors import Mailbox
 from ..errors import ExecutionError, NighthawkError, StepEndedError, ToolEvaluationError
 from ..observation import NodeWriter, find_node_writer, using_node_writer
 from ..parallel import TaskEndedError
+from ..parallel.task_current import find_positions, using_positions
+from ..parallel.task_node import Positions, get_task_hooks
 from ..tracing import find_trace_context, using_trace_context
 from ..types.messages import UserContent
 from ..types.unset import UNSET
@@ -56,24 +58,28 @@ class Watchers(Struct, frozen=True, kw_only=True, eq=False):
     Args:
         node: The node in force; None when nobody watches the tree.
         trace_context: The trace context in force; None when there is no trace.
+        positions: The place of the caller; None without a journal.
     """
 
     node: NodeWriter | None
     trace_context: "TraceContext | None"
+    positions: Positions | None
 
     @contextmanager
     def active(self) -> Generator[None, None, None]:
         """Let them watch what happens in the `with` statement, which must not wait."""
-        with using_trace_context(self.trace_context), using_node_writer(self.node):
+        place = nullcontext() if self.positions is None else using_positions(self.positions)
+        with using_trace_context(self.trace_context), using_node_writer(self.node), place:
             yield
 
 
 def find_watchers() -> Watchers | None:
     """Return the observers of the caller; None for none."""
     node, trace_context = find_node_writer(), find_trace_context()
-    if node is None and trace_context is None:
+    positions = None if get_task_hooks().find_decisions() is None else find_positions()
+    if node is None and trace_context is None and positions is None:
         return None
-    return Watchers(node=node, trace_context=trace_context)
+    return Watchers(node=node, trace_context=trace_context, positions=positions)
 
 
 Result = TypeVar("Result")

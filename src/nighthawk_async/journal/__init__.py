@@ -1,0 +1,29 @@
+"""The journal: a run that outlives its process. Floor 5.
+
+A store keeps the records of runs: what models answered, which calls with effects were begun and what they
+returned, what time decided. A later process that enters a run with the same id continues where the earlier one
+ended. See the page "Durable runs".
+"""
+
+from ..lazy_exports import attach_exports
+
+__getattr__, __dir__, __all__ = attach_exports(
+    __name__,
+    names={
+        "clock": ("now", "patched", "random", "sleep"),
+        "effects": ("Happened", "every_life", "once", "repeatable"),
+        "errors": (
+            "CallInDoubtError",
+            "JournalDivergenceError",
+            "JournalError",
+            "JournalStoreError",
+            "JournalValueError",
+            "RunInProgressError",
+            "RunTakenOverError",
+        ),
+        "records": ("Record", "RecordKind"),
+        "sqlite": ("RunRow", "RunStatus"),
+        "store": ("JournalStore", "open"),
+        "values": ("register",),
+    },
+)

@@ -1,0 +1,42 @@
+"""Exports of `nighthawk_async.journal`. Each name is loaded when it is first used."""
+
+from .clock import now, patched, random, sleep
+from .effects import Happened, every_life, once, repeatable
+from .errors import (
+    CallInDoubtError,
+    JournalDivergenceError,
+    JournalError,
+    JournalStoreError,
+    JournalValueError,
+    RunInProgressError,
+    RunTakenOverError,
+)
+from .records import Record, RecordKind
+from .sqlite import RunRow, RunStatus
+from .store import JournalStore, open
+from .values import register
+
+__all__ = [
+    "CallInDoubtError",
+    "Happened",
+    "JournalDivergenceError",
+    "JournalError",
+    "JournalStoreError",
+    "JournalStore",
+    "JournalValueError",
+    "Record",
+    "RecordKind",
+    "RunInProgressError",
+    "RunRow",
+    "RunStatus",
+    "RunTakenOverError",
+    "every_life",
+    "now",
+    "once",
+    "open",
+    "patched",
+    "random",
+    "register",
+    "repeatable",
+    "sleep",
+]

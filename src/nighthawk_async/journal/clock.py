@@ -1,0 +1,108 @@
+"""What would be different in each life of a run: the time, random numbers, waiting, new code."""
+
+import random as random_module
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from ..errors import NighthawkError
+from ..runtime.places import find_journal, take_place
+from .run_journal import RunRecorder
+from .values import decode_value, encode_value
+
+Value = TypeVar("Value")
+
+
+def now() -> datetime:
+    """The present time, in UTC; in a run with a journal the same in every life of the run."""
+    return _recorded("now()", lambda: datetime.now(UTC))
+
+
+def random() -> float:
+    """A random number of at least 0 and less than 1; in a run with a journal the same in every life of it."""
+    return _recorded("random()", random_module.random)
+
+
+def patched(name: str) -> bool:
+    """Guard code that is newer than the runs in progress.
+
+        if nh.journal.patched("two-mails"):
+            await send_second_mail(order)
+
+    Args:
+        name: The name of the change.
+
+    Returns:
+        True in runs without a journal, in runs that come here for the first time, and in later lives of those;
+        False in a run that came past here before the code was changed.
+    """
+    recorder = _find_recorder()
+    if recorder is None:
+        return True
+    place = recorder.relative(take_place(f"patched({name})"))
+    if recorder.find_record(place, "value") is not None:
+        return True
+    if recorder.is_behind(place.rpartition("/")[0]):
+        return False
+    recorder.add(place, "value", encode_value(True, place=place))
+    return True
+
+
+async def sleep(
+    *, seconds: float = 0.0, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0
+) -> None:
+    """Wait, by the clock of the wall. In a run with a journal, the time counts on while no process works on it.
+
+    Args:
+        seconds: Seconds to wait.
+        minutes: Minutes to add.
+        hours: Hours to add.
+        days: Days to add.
+
+    Raises:
+        NighthawkError: The sum is negative, or no number.
+    """
+    try:
+        wait = timedelta(seconds=seconds, minutes=minutes, hours=hours, days=days).total_seconds()
+    except (TypeError, ValueError, OverflowError) as error:
+        raise NighthawkError(f"a time to sleep must be a number: {error}") from error
+    if wait < 0:
+        raise NighthawkError(f"a time to sleep cannot be negative: {wait:g} seconds")
+    recorder = _find_recorder()
+    if recorder is None:
+        await anyio.sleep(wait)
+        return
+    place = recorder.relative(take_place("sleep()"))
+    record = recorder.find_record(place, "value")
+    if record is None:
+        wakes_at = time.time() + wait
+        await recorder.add(place, "value", encode_value(wakes_at, place=place)).wait()
+    else:
+        wakes_at = decode_value(record.body, place=place)
+        await checkpoint()
+    while (left := wakes_at - time.time()) > 0:
+        await anyio.sleep(left)
+
+
+def _recorded(frame: str, make: Callable[[], Value]) -> Value:
+    """A value that is made once in all lives of a run."""
+    recorder = _find_recorder()
+    if recorder is None:
+        return make()
+    place = recorder.relative(take_place(frame))
+    record = recorder.find_record(place, "value")
+    if record is not None:
+        return decode_value(record.body, place=place)
+    value = make()
+    recorder.add(place, "value", encode_value(value, place=place))
+    return value
+
+
+def _find_recorder() -> RunRecorder | None:
+    journal = find_journal()
+    assert journal is None or isinstance(journal, RunRecorder)
+    return journal

@@ -1,0 +1,405 @@
+"""Calls that take effect outside of the program: at most once in all lives of a run, or with the same key.
+
+A call is recorded before it begins and when it has ended. A later life gets the recorded result. A call that
+had begun and is not known to have ended is in doubt: it is never repeated silently.
+"""
+
+import hashlib
+import inspect
+import sys
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cached_property, partial, wraps
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast, get_type_hints, overload
+
+import msgspec
+from anyio.lowlevel import checkpoint
+from msgspec import Struct
+
+from ..natural.tree import CLOSURE_NAMES
+from ..parallel import is_async_callable
+from ..runtime.places import find_journal, using_function_place
+from .acknowledgement import Acknowledgement
+from .errors import CallInDoubtError, JournalError, JournalValueError
+from .run_journal import RunRecorder
+from .values import decode_value, encode_value
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+Mode: TypeAlias = Literal["once", "repeatable", "every_life"]
+
+_MODE = "__nighthawk_effect__"
+_KEY = "idempotency_key"
+_KEY_CHARACTERS = 32
+
+
+class Happened(Struct, frozen=True):
+    """The answer of a `reconcile` function for a call that took effect.
+
+    Needed only where the result is None, which alone says that it did not.
+
+    Args:
+        result: The result of the call.
+    """
+
+    result: object = None
+
+
+class _Failure(Struct, frozen=True, kw_only=True):
+    """A recorded exception: its class, and its arguments and attributes; empty if they could not be stored."""
+
+    module: str
+    name: str
+    content: bytes
+
+
+class _Ended(Struct, frozen=True, kw_only=True):
+    """The body of the record of a result: a value, or an exception."""
+
+    value: bytes = b""
+    failure: _Failure | None = None
+
+
+class Effect:
+    """A function whose calls take effect.
+
+    Args:
+        function: The function.
+        mode: The way in which lives treat its calls.
+        reconcile: Returns the result of a call in doubt that took effect, and None otherwise.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], mode: Mode, reconcile: Callable[..., Any] | None = None
+    ) -> None:
+        self.function = function
+        self.mode: Mode = mode
+        self.reconcile = reconcile
+        self.name = getattr(function, "__name__", type(function).__name__)
+        self.is_async = is_async_callable(function)
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """The signature of the function."""
+        return inspect.signature(self.function)
+
+    @cached_property
+    def takes_key(self) -> bool:
+        """Whether the function takes the key of each call."""
+        return _KEY in self.signature.parameters
+
+    @cached_property
+    def result_type(self) -> object:
+        """The declared type of the results; None when there is none."""
+        try:
+            return get_type_hints(self.function, include_extras=True).get("return")
+        except Exception:  # names that exist for type checkers alone
+            return None
+
+    def call_of(self, args: tuple[Any, ...], keywords: Mapping[str, Any], key: str) -> Callable[[], Any]:
+        """The call with its arguments, and with its key where the function takes one."""
+        given = {**keywords, _KEY: key} if self.takes_key else keywords
+        return partial(self.function, *args, **given)
+
+    def reconciliation_of(
+        self, args: tuple[Any, ...], keywords: Mapping[str, Any], key: str
+    ) -> Callable[[], Any] | None:
+        """The question whether a call took effect; None where nobody can tell."""
+        if self.mode == "repeatable":
+            return lambda: None  # it may be made again
+        if self.reconcile is None:
+            return None
+        takes_key = _KEY in inspect.signature(self.reconcile).parameters
+        return partial(self.reconcile, *args, **({**keywords, _KEY: key} if takes_key else keywords))
+
+
+class EffectCall:
+    """One call of an effect in a run with a journal.
+
+    Args:
+        recorder: The journal of the run.
+        place: The place of the call.
+        effect: The function.
+        call: The call, with its arguments.
+        reconcile: Asks whether a call in doubt took effect; None where nobody can tell.
+    """
+
+    def __init__(
+        self,
+        recorder: RunRecorder,
+        place: str,
+        effect: Effect,
+        call: Callable[[], Any],
+        reconcile: Callable[[], Any] | None,
+    ) -> None:
+        self._recorder = recorder
+        self._place = place
+        self._effect = effect
+        self._call = call
+        self._reconcile = reconcile
+
+    def run(self) -> Any:
+        """Make the call in a thread, or get its recorded result; see `run_async`."""
+        if (ended := self._find_end()) is not None:
+            return self._replay(ended)
+        if self._is_in_doubt():
+            answer = self._reconciliation()()
+            if answer is not None:
+                return self._happened(answer)
+        else:
+            self._begin().wait_in_thread()
+        try:
+            result = self._call()
+        except Exception as error:
+            self._keep_failure(error)
+            raise
+        return self._wait(result) if inspect.isawaitable(result) else self._keep_result(result)
+
+    async def run_async(self) -> Any:
+        """Make the call, or get its recorded result.
+
+        Raises:
+            CallInDoubtError: The call had begun in an earlier life, and nobody can tell whether it took effect.
+            JournalError: The call cannot be recorded.
+            Exception: The error of the call, or the recorded one.
+        """
+        if (ended := self._find_end()) is not None:
+            await checkpoint()
+            return self._replay(ended)
+        if self._is_in_doubt():
+            answer = self._reconciliation()()
+            answer = await answer if inspect.isawaitable(answer) else answer
+            if answer is not None:
+                return self._happened(answer)
+        else:
+            await self._begin().wait()
+        return await self._wait(self._call())
+
+    async def _wait(self, call: Awaitable[Any]) -> Any:
+        try:
+            result = await call
+        except Exception as error:
+            self._keep_failure(error)
+            raise
+        return self._keep_result(result)
+
+    def _find_end(self) -> _Ended | None:
+        record = self._recorder.find_record(self._place, "result")
+        return None if record is None else msgspec.msgpack.decode(record.body, type=_Ended)
+
+    def _is_in_doubt(self) -> bool:
+        return self._recorder.find_record(self._place, "intent") is not None
+
+    def _begin(self) -> Acknowledgement[None]:
+        """Record that the call begins; it may when that is durable."""
+        return self._recorder.add(self._place, "intent", b"")
+
+    def _reconciliation(self) -> Callable[[], Any]:
+        if self._reconcile is None:
+            raise CallInDoubtError(
+                f"{self._place}: {self._effect.name} had begun when its process ended, and nobody knows whether "
+                "it took effect. It is not repeated. Give nighthawk_async.once a reconcile function that finds "
+                "out, or decorate the function with nighthawk_async.repeatable if it may be repeated.",
+                place=self._place,
+                idempotency_key=idempotency_key(self._recorder.run_id, self._place),
+            )
+        return self._reconcile
+
+    def _happened(self, answer: object) -> Any:
+        return self._keep_result(answer.result if isinstance(answer, Happened) else answer)
+
+    def _keep_result(self, result: Any) -> Any:
+        place, declared = f"{self._place}, result", self._effect.result_type
+        body = _Ended(value=encode_value(result, place=place, declared=declared))
+        self._recorder.add(self._place, "result", msgspec.msgpack.encode(body))
+        return result
+
+    def _keep_failure(self, error: Exception) -> None:
+        if isinstance(error, JournalError):
+            return  # the call did not end: it could not go on
+        kind = type(error)
+        try:
+            place = f"{self._place}, {kind.__qualname__}"
+            content = encode_value((error.args, dict(vars(error))), place=place)
+        except JournalValueError:
+            content = b""
+        failure = _Failure(module=kind.__module__, name=kind.__qualname__, content=content)
+        self._recorder.add(self._place, "result", msgspec.msgpack.encode(_Ended(failure=failure)))
+
+    def _replay(self, ended: _Ended) -> Any:
+        if ended.failure is not None:
+            raise _rebuilt(ended.failure, self._place)
+        return decode_value(
+            ended.value, place=f"{self._place}, result", declared=self._effect.result_type
+        )
+
+
+def _rebuilt(failure: _Failure, place: str) -> Exception:
+    """The exception that was recorded; its class is one that the program has loaded.
+
+    Raises:
+        JournalValueError: The program has no such class any more, or it takes other arguments.
+    """
+    found: object = sys.modules.get(failure.module)
+    for part in failure.name.split("."):
+        found = getattr(found, part, None)
+    problem = None
+    if not isinstance(found, type) or not issubclass(found, Exception):
+        problem = "which this program does not define at the level of a module"
+    elif not failure.content:
+        problem = "whose arguments or attributes could not be stored"
+    if problem is not None:
+        text = f"{place}: the call had raised {failure.module}.{failure.name}, {problem}."
+        raise JournalValueError(text, place=place)
+    kind = cast("type[Exception]", found)
+    arguments, attributes = decode_value(failure.content, place=place)
+    error = kind.__new__(kind, *arguments)
+    error.args = arguments
+    vars(error).update(attributes)
+    return error
+
+
+def idempotency_key(run_id: str, place: str) -> str:
+    """The key of a call: the same in every life of the run, and another one for each call."""
+    return hashlib.sha256(f"{run_id}\n{place}".encode()).hexdigest()[:_KEY_CHARACTERS]
+
+
+@overload
+def once(
+    function: Callable[Parameters, Result], /, *, reconcile: Callable[..., Any] | None = None
+) -> Callable[Parameters, Result]: ...
+@overload
+def once(
+    *, reconcile: Callable[..., Any] | None = None
+) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]: ...
+def once(
+    function: Callable[..., Any] | None = None, /, *, reconcile: Callable[..., Any] | None = None
+) -> Any:
+    """Decorate a function that takes effect outside of the program: a payment, a mail, a change in a database.
+
+        @nh.once(reconcile=find_receipt)
+        async def charge(order: Order, *, idempotency_key: str = "") -> Receipt: ...
+
+    In a run with a journal, each call is begun at most once in all lives of the run; later lives get the
+    recorded result, or the recorded exception. If a life ends while the call is in progress, the call is in
+    doubt, and the next life asks `reconcile`. Without a journal, calls are made as they are.
+
+    Args:
+        function: The function, async or not. If it has a parameter `idempotency_key`, it gets a key that is the
+            same in every life, for services that accept one. Its return annotation is the type by which
+            results are stored.
+        reconcile: Gets the arguments of a call in doubt, and `idempotency_key` if it takes that. It returns
+            None when the call took no effect, which lets the call begin; otherwise the result of the call, as
+            `nighthawk_async.journal.Happened(None)` if that is None. Async or not, as the function is. Without
+            it, a call in doubt raises `CallInDoubtError`.
+
+    Raises (a call):
+        CallInDoubtError: The call is in doubt, and there is no `reconcile`.
+        JournalValueError: The result cannot be stored. The call took effect, and is in doubt in the next life.
+        JournalError: The call cannot be recorded, so it was not begun.
+    """
+    return _decorator(function, "once", reconcile)
+
+
+def repeatable(function: Callable[Parameters, Result], /) -> Callable[Parameters, Result]:
+    """Decorate a function whose calls may be repeated: reading, or a service that honours the key.
+
+    As `once`, but a call that was in progress when a life ended is made again, with the same
+    `idempotency_key`. A call that has ended is not.
+
+    Args:
+        function: The function; see `once`.
+    """
+    return cast("Callable[Parameters, Result]", _decorator(function, "repeatable", None))
+
+
+def every_life(function: Callable[Parameters, Result], /) -> Callable[Parameters, Result]:
+    """Decorate a tool that changes objects of the program in memory: it is called again in every life.
+
+    Other tools are effects (see `once`): a later life gets their recorded results, and their changes of
+    objects in memory would be missing. Functions that are no tools are called in every life anyway.
+
+    Args:
+        function: The function.
+    """
+    setattr(function, _MODE, "every_life")
+    return function
+
+
+def _decorator(
+    function: Callable[..., Any] | None, mode: Mode, reconcile: Callable[..., Any] | None
+) -> Any:
+    if function is None:
+        return lambda decorated: _decorator(decorated, mode, reconcile)
+    if not callable(function):
+        raise TypeError(f"{mode} decorates a function, not {function!r}")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise TypeError(f"{mode} cannot record the values of a generator; decorate what consumes it")
+    effect = Effect(function, mode, reconcile)
+    if reconcile is not None and is_async_callable(reconcile) and not effect.is_async:
+        raise TypeError(f"{effect.name} is synchronous, so its reconcile function has to be, too")
+    wrapped = _async_effect(effect) if effect.is_async else _sync_effect(effect)
+    if effect.takes_key:
+        parameters = [each for name, each in effect.signature.parameters.items() if name != _KEY]
+        wrapped.__signature__ = effect.signature.replace(parameters=parameters)
+    setattr(wrapped, _MODE, mode)
+    return wrapped
+
+
+def _async_effect(effect: Effect) -> Any:
+    @wraps(effect.function)
+    async def call_effect(*args: Any, **keywords: Any) -> Any:
+        with using_function_place(effect.name, lambda: (args, keywords), checks_end=False) as place:
+            call = _find_call(effect, place, args, keywords)
+            return await (_unrecorded(effect, args, keywords)() if call is None else call.run_async())
+
+    return call_effect
+
+
+def _sync_effect(effect: Effect) -> Any:
+    @wraps(effect.function)
+    def call_effect(*args: Any, **keywords: Any) -> Any:
+        with using_function_place(effect.name, lambda: (args, keywords), checks_end=False) as place:
+            call = _find_call(effect, place, args, keywords)
+            return _unrecorded(effect, args, keywords)() if call is None else call.run()
+
+    return call_effect
+
+
+def _unrecorded(effect: Effect, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Callable[[], Any]:
+    """The call in a run without a journal."""
+    return effect.call_of(args, keywords, keywords.get(_KEY) or uuid.uuid4().hex)
+
+
+def _find_call(
+    effect: Effect, place: str, args: tuple[Any, ...], keywords: Mapping[str, Any]
+) -> EffectCall | None:
+    """The call in a run with a journal; None without one."""
+    recorder = find_journal()
+    if recorder is None:
+        return None
+    assert isinstance(recorder, RunRecorder)
+    place = recorder.relative(place)
+    key = idempotency_key(recorder.run_id, place)
+    reconcile = effect.reconciliation_of(args, keywords, key)
+    return EffectCall(recorder, place, effect, effect.call_of(args, keywords, key), reconcile)
+
+
+def tool_effect(
+    recorder: RunRecorder, place: str, function: Callable[..., object], call: Callable[[], Any]
+) -> Callable[[], Any]:
+    """The call of a tool: an effect, unless the function says otherwise or is natural, so that it is run again.
+
+    Args:
+        recorder: The journal of the run.
+        place: The place of the call.
+        function: The tool's function.
+        call: The call, with its arguments.
+    """
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    is_natural = CLOSURE_NAMES[0] in getattr(code, "co_freevars", ())
+    if is_natural or hasattr(function, _MODE):
+        return call
+    effect = Effect(function, "once")
+    effect_call = EffectCall(recorder, place, effect, call, None)
+    return effect_call.run_async if effect.is_async else effect_call.run

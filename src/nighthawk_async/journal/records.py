@@ -1,0 +1,142 @@
+"""Records of a run, and their index by place."""
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from .errors import JournalDivergenceError
+
+RecordKind: TypeAlias = Literal[
+    "life", "step", "answer", "response", "failure", "intent", "result", "decision", "value"
+]
+"""Kinds of records.
+
+- life: a life of the run begins.
+- step: a step begins, with digests of its inputs.
+- answer: the answer of an executor that asked no model through the journal.
+- response, failure: the response of a model, or the error of a request.
+- intent, result: a call that is an effect is about to begin, and has ended.
+- decision: what time has decided.
+- value: a value that would be another one in each life, or a wake-up time.
+"""
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """One record.
+
+    Args:
+        seq: Its number in the run, from 1.
+        place: Its place, relative to the run.
+        kind: Its kind.
+        epoch: The number of the life that recorded it.
+        at: The time, in seconds since 1970.
+        body: Its content.
+    """
+
+    seq: int
+    place: str
+    kind: RecordKind
+    epoch: int
+    at: float
+    body: bytes = b""
+
+
+class RecordIndex:
+    """The records of a run by place, and the places that this life has reached.
+
+    Args:
+        records: The records of earlier lives, in order.
+    """
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        self._records: dict[tuple[str, RecordKind], Record] = {}
+        self._last_seq: dict[str, dict[str, int]] = {}  # by place, for each frame directly below it
+        self._reached: set[str] = set()
+        for record in records:
+            if record.kind != "life":
+                self._add(record)
+
+    def _add(self, record: Record) -> None:
+        self._records[record.place, record.kind] = record
+        place = ""
+        for frame in record.place.split("/"):
+            frames = self._last_seq.setdefault(place, {})
+            frames[frame] = max(record.seq, frames.get(frame, 0))
+            place = f"{place}/{frame}" if place else frame
+
+    def find(self, place: str, kind: RecordKind) -> Record | None:
+        """Return the record of an earlier life; this life has reached the place."""
+        self.reach(place)
+        return self._records.get((place, kind))
+
+    def reach(self, place: str) -> None:
+        """Note that this life has reached a place."""
+        while place and place not in self._reached:
+            self._reached.add(place)
+            place = place.rpartition("/")[0]
+
+    def check_new(self, place: str) -> None:
+        """Check that a place without a record may be new: what came after it was not recorded.
+
+        Raises:
+            JournalDivergenceError: It was, so the program has changed.
+        """
+        parent, new = self._first_new(place)
+        if parent is None or not _is_sequential(new):
+            return
+        left = self.left_in(parent)
+        if left:
+            raise JournalDivergenceError(
+                f"{parent}/{new} is not in the journal, which has {left[0]} there: the program has changed "
+                "since. Guard new code with nighthawk_async.journal.patched(name), or open the journal with "
+                'changes="insert".',
+                place=f"{parent}/{new}",
+            )
+
+    def left_in(self, parent: str) -> list[str]:
+        """The frames of a place, in the order of its records, that this life has not reached."""
+        frames = self._last_seq.get(parent, {})
+        return [
+            frame for frame in frames if _is_sequential(frame) and f"{parent}/{frame}" not in self._reached
+        ]
+
+    def is_passed(self, record: Record) -> bool:
+        """Whether the program went on after what was recorded, in the same task or in one that waited for it.
+
+        An error that ended an earlier life is no reason to end the next one in the same way.
+        """
+        place = record.place
+        while "/" in place:
+            parent, _, frame = place.rpartition("/")
+            if _is_sequential(frame) or _is_container(frame):
+                frames = self._last_seq[parent]
+                later = (each for each, seq in frames.items() if each != frame and seq > record.seq)
+                if any(_is_sequential(each) or _is_container(each) for each in later):
+                    return True
+            place = parent
+        return False
+
+    def _first_new(self, place: str) -> tuple[str | None, str]:
+        """The first frame of a place that nothing was recorded in, and the place that it is in."""
+        parent = ""
+        for frame in place.split("/"):
+            frames = self._last_seq.get(parent)
+            if frames is None:
+                return None, ""
+            if frame not in frames:
+                return parent, frame
+            parent = f"{parent}/{frame}" if parent else frame
+        return None, ""
+
+
+def _is_sequential(frame: str) -> bool:
+    """Whether a frame is one of those that a task takes one after the other: functions, blocks, requests."""
+    name = frame.rpartition("[")[0]
+    return "~" not in name and (name.endswith("()") or "#" in name or name in ("turn", "attempt"))
+
+
+def _is_container(frame: str) -> bool:
+    """Whether a frame is that of a combinator or a block of tasks, which its task waits for."""
+    name = frame.rpartition("[")[0]
+    return "~" not in name and name not in ("item", "call", "run") and not _is_sequential(frame)

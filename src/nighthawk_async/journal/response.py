@@ -1,0 +1,143 @@
+"""Responses of models in a run with a journal: recorded as they arrive, or answered from their records.
+
+A tool call of a live response is handed on only when the response is complete and recorded: an effect never
+begins that no recorded response asks for.
+"""
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from ..errors import ConfigurationError, ModelError
+from ..ports import ForwardedStream
+from ..recording.exchange import (
+    RecordedError,
+    RecordedExchange,
+    record_consumed,
+    record_error,
+    record_events,
+    replay_error,
+)
+from ..recording.recorder import ReplayStream
+from ..types.model import ModelEvent, ResponseFinished, ToolCallCompleted
+from .run_journal import RunRecorder
+
+
+class JournaledResponse(ForwardedStream):
+    """The response to the request of one place.
+
+    Args:
+        recorder: The journal of the run.
+        place: The place of the request.
+        model_name: The model.
+        open_source: Asks the model.
+    """
+
+    def __init__(
+        self,
+        recorder: RunRecorder,
+        place: str,
+        model_name: str,
+        open_source: Callable[[], AbstractAsyncContextManager[AsyncIterator[ModelEvent]]],
+    ) -> None:
+        self._recorder = recorder
+        self._place = place
+        self._model_name = model_name
+        self._open_source = open_source
+        self._events: list[ModelEvent] = []
+        self._held: deque[ModelEvent] = deque()
+        self._is_replay = False
+        self._has_ended = False
+
+    @property
+    def is_replay(self) -> bool:
+        """Whether the response was recorded by an earlier life."""
+        return self._is_replay
+
+    async def __aenter__(self) -> Self:
+        exchange = self._find_exchange()
+        if exchange is not None:
+            self._is_replay = True
+            await self.enter_source(ReplayStream(exchange))
+            return self
+        self._recorder.check_new(self._place)
+        try:
+            await self.enter_source(self._open_source())
+        except (ModelError, ConfigurationError) as error:
+            self._keep_failure(error)
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        assert self.source is not None
+        return await self.source.__aexit__(exception_type, exception, traceback)
+
+    async def __anext__(self) -> ModelEvent:
+        if self._is_replay:
+            return await super().__anext__()
+        while not self._has_ended:
+            event = await self._next_event()
+            self._events.append(event)
+            if isinstance(event, ResponseFinished):
+                self._has_ended = True
+                self._held.append(event)
+                await self._keep_response()
+            elif isinstance(event, ToolCallCompleted):
+                self._held.append(event)
+            else:
+                return event
+        if self._held:
+            return self._held.popleft()
+        return await super().__anext__()  # the end of the source, as it gives it
+
+    async def _next_event(self) -> ModelEvent:
+        try:
+            return await super().__anext__()
+        except (ModelError, ConfigurationError) as error:
+            self._keep_failure(error)
+            raise
+
+    def _find_exchange(self) -> RecordedExchange | None:
+        """The recorded response; None where the model has to be asked.
+
+        A recorded error counts where the earlier life went on after it, with another model for example. One
+        that ended the life does not: the request is sent again.
+
+        Raises:
+            ModelError: The request had failed, and the run went on without it.
+        """
+        record = self._recorder.find_record(self._place, "response")
+        if record is not None:
+            return msgspec.msgpack.decode(record.body, type=RecordedExchange)
+        failure = self._recorder.find_record(self._place, "failure")
+        if failure is not None and self._recorder.is_passed(failure):
+            raise replay_error(msgspec.msgpack.decode(failure.body, type=RecordedError))
+        return None
+
+    async def _keep_response(self) -> None:
+        usage = self.usage
+        exchange = RecordedExchange(
+            step=(),
+            model=self._model_name,
+            digest="",
+            request={},
+            consumed=record_consumed(None if usage is None else usage.credible(), self._events),
+            **record_events(self._events),
+        )
+        written = self._recorder.add(self._place, "response", msgspec.msgpack.encode(exchange))
+        if self._recorder.waits_for_responses:
+            await written.wait()
+
+    def _keep_failure(self, error: ModelError | ConfigurationError) -> None:
+        """Record that the request failed; once, also when several lives ended with it."""
+        if self._recorder.find_record(self._place, "failure") is None:
+            self._recorder.add(self._place, "failure", msgspec.msgpack.encode(record_error(error)))

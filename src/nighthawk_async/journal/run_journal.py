@@ -1,0 +1,212 @@
+"""The journal of one run: what earlier lives recorded, and what this one adds."""
+
+import hashlib
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Literal, TypeAlias, cast
+
+import msgspec
+from msgspec import Struct
+
+from ..runtime.stable_digest import stable_digests
+from ..types.model import ModelEvent
+from ..types.outcomes import StepOutcome
+from .acknowledgement import Acknowledgement
+from .errors import JournalDivergenceError, JournalError
+from .records import Record, RecordIndex, RecordKind
+from .values import decode_value, encode_value
+
+Durability: TypeAlias = Literal["response", "effect"]
+NewCode: TypeAlias = Literal["error", "insert"]
+Append: TypeAlias = Callable[[Sequence[Record]], Acknowledgement[None]]
+
+ROOT = "run"
+"""The place of the run itself."""
+
+
+class _Step(Struct, frozen=True, kw_only=True):
+    """The body of the record of a step: its program's digest, and those of its inputs."""
+
+    program: str
+    inputs: dict[str, str]
+
+
+class RunRecorder:
+    """Answers from the records of earlier lives, and records what is new.
+
+    Args:
+        run_id: The run.
+        epoch: The number of this life.
+        records: The records of earlier lives, in order.
+        append: Hands records to the store.
+        durability: The time at which the run waits for its records.
+        new_code: The handling of code that the records do not have.
+    """
+
+    def __init__(
+        self,
+        *,
+        run_id: str,
+        epoch: int,
+        records: Sequence[Record],
+        append: Append,
+        durability: Durability,
+        new_code: NewCode,
+    ) -> None:
+        self.run_id = run_id
+        self.epoch = epoch
+        self.waits_for_responses = durability == "response"
+        self._append = append
+        self._new_code = new_code
+        self._index = RecordIndex(records)
+        self._seq = records[-1].seq if records else 0
+        self._written: set[tuple[str, RecordKind]] = set()
+        self._asked: set[str] = set()  # the places of steps that asked a model
+        self._root = ROOT
+
+    def begin(self, root: str) -> None:
+        """Begin a life; see `ports.RunJournal`."""
+        self._root = root
+        self._index.reach(ROOT)
+        self._append([self._record(ROOT, "life", b"")])
+
+    def relative(self, place: str) -> str:
+        """A place below the run, whatever the run is within."""
+        return ROOT + place.removeprefix(self._root)
+
+    def find(self, place: str) -> tuple[int, ...] | None:
+        """Return a kept decision; see `ports.RunJournal`."""
+        record = self._index.find(self.relative(place), "decision")
+        return None if record is None else msgspec.msgpack.decode(record.body, type=tuple[int, ...])
+
+    def keep(self, place: str, decision: tuple[int, ...]) -> None:
+        """Keep a decision; see `ports.RunJournal`."""
+        self.add(self.relative(place), "decision", msgspec.msgpack.encode(decision))
+
+    def begin_step(self, place: str, program: str, inputs: Mapping[str, object]) -> None:
+        """Record a step, or compare it with its record; see `ports.RunJournal`."""
+        place = self.relative(place)
+        digests = stable_digests(inputs)
+        record = self._index.find(place, "step")
+        if record is None:
+            digest = hashlib.sha256(program.encode(errors="surrogatepass")).hexdigest()[:16]
+            self.add(place, "step", msgspec.msgpack.encode(_Step(program=digest, inputs=digests)))
+            return
+        recorded = msgspec.msgpack.decode(record.body, type=_Step)
+        differing = [name for name, digest in digests.items() if recorded.inputs.get(name) != digest]
+        if differing:
+            names = ", ".join(f"<{name}>" for name in differing)
+            raise JournalDivergenceError(
+                f"{place}: the step has other inputs than the recorded one: {names}. Everything that a run "
+                "reads from outside (files, clocks, random numbers) has to be the same in each of its lives: "
+                "take it from nighthawk_async.journal, from a function decorated with nighthawk_async.once, or "
+                "pass it in.",
+                place=place,
+            )
+
+    def find_answer(self, place: str, types: Mapping[str, object]) -> object | None:
+        """Return the answer of an executor; see `ports.RunJournal`."""
+        place = self.relative(place)
+        record = self._index.find(place, "answer")
+        if record is None:
+            return None
+        outcome, bindings = msgspec.msgpack.decode(record.body, type=tuple[bytes, dict[str, bytes]])
+        values = {
+            name: decode_value(body, place=f"{place}, <:{name}>", declared=types.get(name))
+            for name, body in bindings.items()
+        }
+        return decode_value(outcome, place=place, declared=StepOutcome), values
+
+    def keep_answer(self, place: str, answer: object, types: Mapping[str, object]) -> None:
+        """Record the answer of an executor that asked no model here; see `ports.RunJournal`."""
+        place = self.relative(place)
+        if place in self._asked or self._index.find(place, "answer") is not None:
+            return
+        outcome, bindings = cast("tuple[object, Mapping[str, object]]", answer)
+        bodies = {
+            name: encode_value(value, place=f"{place}, <:{name}>", declared=types.get(name))
+            for name, value in bindings.items()
+        }
+        body = encode_value(outcome, place=place, declared=StepOutcome)
+        self.add(place, "answer", msgspec.msgpack.encode((body, bodies)))
+
+    def respond(
+        self,
+        place: str,
+        model_name: str,
+        open_source: Callable[[], AbstractAsyncContextManager[AsyncIterator[ModelEvent]]],
+    ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+        """Return the response of a place; see `ports.RunJournal`."""
+        from .response import JournaledResponse  # here, because it needs the recording of exchanges
+
+        place = self.relative(place)
+        self._asked.add(place.rpartition("/")[0])
+        return JournaledResponse(self, place, model_name, open_source)
+
+    def wrap_tool(self, place: str, function: Callable[..., object], call: Callable[[], object]) -> Any:
+        """Return the call of a tool; see `ports.RunJournal`."""
+        from .effects import tool_effect
+
+        return tool_effect(self, self.relative(place), function, call)
+
+    def leave(self, place: str) -> None:
+        """Check the regular end of a function; see `ports.RunJournal`."""
+        place = self.relative(place)
+        left = self._index.left_in(place)
+        if left and self._new_code == "error":
+            raise JournalDivergenceError(
+                f"{place} has ended, and the journal has {left[0]} there too: the program has changed since. "
+                'Open the journal with changes="insert" to go on without it.',
+                place=f"{place}/{left[0]}",
+            )
+
+    def check_end(self) -> None:
+        """Check the regular end of the run; see `leave`."""
+        self.leave(self._root)
+
+    def find_record(self, place: str, kind: RecordKind) -> Record | None:
+        """Return the record of an earlier life at a place; this life has reached the place."""
+        return self._index.find(place, kind)
+
+    def check_new(self, place: str) -> None:
+        """Check that a place without a record may be new.
+
+        Raises:
+            JournalDivergenceError: The program has changed: what came after it was recorded.
+        """
+        if self._new_code == "error":
+            self._index.check_new(place)
+
+    def is_behind(self, place: str) -> bool:
+        """Whether an earlier life recorded something in a place that this life has not reached."""
+        return bool(self._index.left_in(place))
+
+    def is_passed(self, record: Record) -> bool:
+        """Whether an earlier life went on after what was recorded."""
+        return self._index.is_passed(record)
+
+    def add(self, place: str, kind: RecordKind, body: bytes) -> Acknowledgement[None]:
+        """Record something new.
+
+        Args:
+            place: Its place, relative to the run.
+            kind: Its kind.
+            body: Its content.
+
+        Returns:
+            The acknowledgement that it is durable, as is everything that was recorded before.
+
+        Raises:
+            JournalDivergenceError: The program has changed: this place should not be new.
+            JournalError: The run was taken over, or the store failed.
+        """
+        if (place, kind) in self._written:
+            raise JournalError(f"{place} would be recorded twice in one life; please report this.")
+        self.check_new(place)
+        self._written.add((place, kind))
+        return self._append([self._record(place, kind, body)])
+
+    def _record(self, place: str, kind: RecordKind, body: bytes) -> Record:
+        self._seq += 1
+        return Record(seq=self._seq, place=place, kind=kind, epoch=self.epoch, at=time.time(), body=body)

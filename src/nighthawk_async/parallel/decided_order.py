@@ -1,0 +1,81 @@
+"""The order in which the results of calls count, kept so that a later life of the run repeats it.
+
+Calls end in an order that depends on time. Where that order decides (the winner of a race, the votes that
+count, the failure that ends the others, the order of a stream), a run with a journal keeps it. A later life
+begins only the calls that counted, and takes their results in the order that was kept.
+"""
+
+import anyio
+
+from .task_node import Decisions, get_task_hooks
+
+
+class DecidedOrder:
+    """The order of the results of one group of calls.
+
+    Args:
+        place: The place of the group.
+        keeps_each: Whether each result is a decision, as those of a stream are. Otherwise the decision is made
+            once, when the calls are decided.
+    """
+
+    __slots__ = ("_changed", "_current", "_decisions", "_keeps_each", "_kept", "_place", "_taken")
+
+    def __init__(self, decisions: Decisions, place: str, *, keeps_each: bool) -> None:
+        self._decisions = decisions
+        self._place = place
+        self._keeps_each = keeps_each
+        self._kept = self._find_each() if keeps_each else decisions.find(place)
+        self._taken: list[int] = []
+        self._current: int | None = None
+        self._changed = anyio.Event()
+
+    def _find_each(self) -> tuple[int, ...]:
+        kept: list[int] = []
+        while (found := self._decisions.find(self._place_of(len(kept)))) is not None:
+            kept.extend(found)
+        return tuple(kept)
+
+    def _place_of(self, number: int) -> str:
+        return f"{self._place}/taken[{number}]"
+
+    def begins(self, index: int) -> bool:
+        """Whether a call is begun: all of them, unless an earlier life has decided which ones count."""
+        return self._keeps_each or self._kept is None or index in self._kept
+
+    def has_later(self, index: int) -> bool:
+        """Whether a call after this one may be begun."""
+        return self._keeps_each or self._kept is None or index < max(self._kept, default=-1)
+
+    async def wait_turn(self, index: int) -> None:
+        """Wait until the result of a call is the next one that counts."""
+        while self._is_too_early(index):
+            await self._changed.wait()
+
+    def _is_too_early(self, index: int) -> bool:
+        kept, number = self._kept, len(self._taken)
+        return kept is not None and number < len(kept) and kept[number] != index
+
+    def begin_taking(self, index: int) -> None:
+        """Take the result of a call: `decide` is about this one until `end_taking`."""
+        self._current = index
+        if self._keeps_each and len(self._taken) >= len(self._kept or ()):
+            self._decisions.keep(self._place_of(len(self._taken)), (index,))
+
+    def end_taking(self, index: int) -> None:
+        """Let the next result count."""
+        self._current = None
+        self._taken.append(index)
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    def decide(self) -> None:
+        """Keep the results that counted, the present one last."""
+        if self._current is not None and self._kept is None:
+            self._decisions.keep(self._place, (*self._taken, self._current))
+
+
+def find_decided_order(place: str, *, keeps_each: bool) -> DecidedOrder | None:
+    """The order of a group of calls; None where no decisions are kept."""
+    decisions = get_task_hooks().find_decisions()
+    return None if decisions is None else DecidedOrder(decisions, place, keeps_each=keeps_each)

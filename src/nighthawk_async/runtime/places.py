@@ -1,0 +1,138 @@
+"""Places: paths of what happens in a run with a journal, the same in every life of the run.
+
+A place is made of frames, each with a number that counts equal frames in the enclosing place:
+
+    run/handle()[0]/map[0]/item[2]/remind()[0]/remind#1[0]/turn[1]
+
+- `name()`: a call of a natural function, or of a function that is an effect;
+- `name#1`: a block of it, and `attempt[2]` where a policy tries again;
+- `turn`: a request to a model; `call`: a call in a response, by its position there;
+- what `parallel` names: combinators and their items, tasks.
+
+A task that was started by hand takes its frames by their arguments: `remind~5f1d0c2a9b3e7f60()[0]`. Without a
+journal there are no places, and all of this costs one look at the environment.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import TypeVar
+
+from ..natural.blocks import NaturalBlock
+from ..parallel.task_current import find_positions, using_positions
+from ..parallel.task_node import Positions
+from ..ports import Model, RunJournal
+from ..types.model import ModelEvent, ModelRequest
+from .environment import find_environment
+
+Result = TypeVar("Result")
+
+
+def find_journal() -> RunJournal | None:
+    """The journal of the run; None without one, and outside of runs."""
+    environment = find_environment()
+    return None if environment is None else environment.journal
+
+
+def take_place(frame: str, arguments: object = None) -> str:
+    """Take the next place of a frame in the current place.
+
+    Args:
+        frame: The frame.
+        arguments: The arguments that identify it in tasks that were started by hand.
+    """
+    return find_positions().take(frame, arguments)
+
+
+def below_place(place: str) -> using_positions:
+    """Let the `with` statement take its places below another one."""
+    return using_positions(Positions(place))
+
+
+def take_step_place(block: NaturalBlock, python_locals: Mapping[str, object]) -> str | None:
+    """Take the place of a step; None without a journal.
+
+    Args:
+        block: The block.
+        python_locals: The `locals()` at the block.
+    """
+    if find_journal() is None:
+        return None
+    name = block.function_name.rpartition(".")[2]
+    read = {name: python_locals[name] for name in block.read_names if name in python_locals}
+    return take_place(f"{name}#{block.number}", read)
+
+
+class using_function_place:  # noqa: N801  (a context manager that reads as a statement)
+    """Give a call a place of its own during the `with` statement; nothing without a journal.
+
+    A call that ends regularly has left nothing behind that was recorded in it.
+
+    Args:
+        name: The name of the function.
+        arguments: Returns its arguments.
+        checks_end: Whether the check at its end is made.
+    """
+
+    __slots__ = ("_arguments", "_checks_end", "_journal", "_name", "_place", "_positions")
+
+    def __init__(self, name: str, arguments: Callable[[], object], *, checks_end: bool = True) -> None:
+        self._name = name
+        self._checks_end = checks_end
+        self._arguments = arguments
+        self._place = ""
+        self._journal: RunJournal | None = None
+        self._positions: using_positions | None = None
+
+    def __enter__(self) -> str:
+        self._journal = find_journal()
+        if self._journal is not None:
+            self._place = take_place(f"{self._name}()", self._arguments())
+            self._positions = below_place(self._place)
+            self._positions.__enter__()
+        return self._place
+
+    def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
+        if self._positions is not None:
+            self._positions.__exit__()
+        if self._journal is not None and self._checks_end and exc is None:
+            self._journal.leave(self._place)
+
+
+def journaled_response(
+    journal: RunJournal,
+    model: Model,
+    request: ModelRequest,
+    open_source: Callable[[], AbstractAsyncContextManager[AsyncIterator[ModelEvent]]],
+) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+    """Send a request through the journal of the run.
+
+    Args:
+        journal: The journal.
+        model: The model.
+        request: The request.
+        open_source: Asks the model, or its interceptor.
+    """
+    place = take_place("turn", (model.name, request.messages))
+    return journal.respond(place, model.name, open_source)
+
+
+def call_place() -> str:
+    """The place of the call that is being begun; see `in_call_place`."""
+    return find_positions().path
+
+
+def in_call_place(begin: Callable[[], Callable[[], Awaitable[Result]]]) -> Callable[[], Awaitable[Result]]:
+    """Begin a call of a response in a place of its own, and finish it there.
+
+    Args:
+        begin: Begins the call, and returns what waits for its result.
+    """
+    positions = Positions(take_place("call"))
+    with using_positions(positions):
+        finish = begin()
+
+    async def finish_in_place() -> Result:
+        with using_positions(positions):
+            return await finish()
+
+    return finish_in_place

@@ -252,7 +252,7 @@ class RunJournal(Protocol):
         """Return a kept decision; see `parallel.task_node.Decisions`."""
         ...
 
-    def keep(self, place: str, decision: tuple[int, ...]) -> None:
+    def keep(self, place: str, decision: tuple[int, ...], *, is_failure: bool = False) -> None:
         """Keep a decision; see `parallel.task_node.Decisions`."""
         ...
 

@@ -104,17 +104,17 @@ class RecordIndex:
     def is_passed(self, record: Record) -> bool:
         """Whether the program went on after what was recorded, in the same task or in one that waited for it.
 
-        An error that ended an earlier life is no reason to end the next one in the same way.
+        An error that ended an earlier life is no reason to end the next one in the same way. What other tasks
+        recorded afterwards says nothing, so only what one task does after the other counts.
         """
         place = record.place
         while "/" in place:
-            parent, _, frame = place.rpartition("/")
-            if _is_sequential(frame) or _is_container(frame):
-                frames = self._last_seq[parent]
-                later = (each for each, seq in frames.items() if each != frame and seq > record.seq)
-                if any(_is_sequential(each) or _is_container(each) for each in later):
-                    return True
-            place = parent
+            place, _, frame = place.rpartition("/")
+            if _is_awaited(frame) and any(
+                seq > record.seq and each != frame and _is_awaited(each)
+                for each, seq in self._last_seq[place].items()
+            ):
+                return True
         return False
 
     def _first_new(self, place: str) -> tuple[str | None, str]:
@@ -136,7 +136,9 @@ def _is_sequential(frame: str) -> bool:
     return "~" not in name and (name.endswith("()") or "#" in name or name in ("turn", "attempt"))
 
 
-def _is_container(frame: str) -> bool:
-    """Whether a frame is that of a combinator or a block of tasks, which its task waits for."""
-    name = frame.rpartition("[")[0]
-    return "~" not in name and name not in ("item", "call", "run") and not _is_sequential(frame)
+_COMBINATORS = frozenset({"ensemble", "gather", "map", "race", "settle", "vote"})
+
+
+def _is_awaited(frame: str) -> bool:
+    """Whether a task waits for the end of a frame before it takes the next one."""
+    return _is_sequential(frame) or frame.rpartition("[")[0] in _COMBINATORS

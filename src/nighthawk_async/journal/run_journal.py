@@ -4,6 +4,7 @@ import hashlib
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import fields
 from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
@@ -11,7 +12,14 @@ from msgspec import Struct
 
 from ..runtime.stable_digest import stable_digests
 from ..types.model import ModelEvent
-from ..types.outcomes import StepOutcome
+from ..types.outcomes import (
+    BreakStepOutcome,
+    ContinueStepOutcome,
+    PassStepOutcome,
+    RaiseStepOutcome,
+    ReturnStepOutcome,
+)
+from ..types.unset import UNSET
 from .acknowledgement import Acknowledgement
 from .errors import JournalDivergenceError, JournalError
 from .records import Record, RecordIndex, RecordKind
@@ -23,6 +31,15 @@ Append: TypeAlias = Callable[[Sequence[Record]], Acknowledgement[None]]
 
 ROOT = "run"
 """The place of the run itself."""
+
+
+_OUTCOMES: Mapping[str, type[Any]] = {
+    "pass": PassStepOutcome,
+    "return": ReturnStepOutcome,
+    "break": BreakStepOutcome,
+    "continue": ContinueStepOutcome,
+    "raise": RaiseStepOutcome,
+}
 
 
 class _Step(Struct, frozen=True, kw_only=True):
@@ -77,12 +94,23 @@ class RunRecorder:
 
     def find(self, place: str) -> tuple[int, ...] | None:
         """Return a kept decision; see `ports.RunJournal`."""
-        record = self._index.find(self.relative(place), "decision")
+        place = self.relative(place)
+        record = self._index.find(place, "decision") or self._find_passed_failure(place)
         return None if record is None else msgspec.msgpack.decode(record.body, type=tuple[int, ...])
 
-    def keep(self, place: str, decision: tuple[int, ...]) -> None:
+    def _find_passed_failure(self, place: str) -> Record | None:
+        """The decision of an earlier life that ended a group of calls with an error, and went on after it."""
+        for epoch in range(self.epoch - 1, 0, -1):
+            record = self._index.find(f"{place}/failed[{epoch}]", "decision")
+            if record is not None and self._index.is_passed(record):
+                return record
+        return None
+
+    def keep(self, place: str, decision: tuple[int, ...], *, is_failure: bool = False) -> None:
         """Keep a decision; see `ports.RunJournal`."""
-        self.add(self.relative(place), "decision", msgspec.msgpack.encode(decision))
+        place = self.relative(place)
+        place = f"{place}/failed[{self.epoch}]" if is_failure else place
+        self.add(place, "decision", msgspec.msgpack.encode(decision))
 
     def begin_step(self, place: str, program: str, inputs: Mapping[str, object]) -> None:
         """Record a step, or compare it with its record; see `ports.RunJournal`."""
@@ -112,11 +140,12 @@ class RunRecorder:
         if record is None:
             return None
         outcome, bindings = msgspec.msgpack.decode(record.body, type=tuple[bytes, dict[str, bytes]])
+        given = decode_value(outcome, place=place)
         values = {
             name: decode_value(body, place=f"{place}, <:{name}>", declared=types.get(name))
             for name, body in bindings.items()
         }
-        return decode_value(outcome, place=place, declared=StepOutcome), values
+        return _OUTCOMES[given["kind"]](**given), values
 
     def keep_answer(self, place: str, answer: object, types: Mapping[str, object]) -> None:
         """Record the answer of an executor that asked no model here; see `ports.RunJournal`."""
@@ -128,7 +157,9 @@ class RunRecorder:
             name: encode_value(value, place=f"{place}, <:{name}>", declared=types.get(name))
             for name, value in bindings.items()
         }
-        body = encode_value(outcome, place=place, declared=StepOutcome)
+        values = {field.name: getattr(outcome, field.name) for field in fields(cast("Any", outcome))}
+        given = {name: value for name, value in values.items() if value is not UNSET}
+        body = encode_value(given, place=f"{place}, outcome")
         self.add(place, "answer", msgspec.msgpack.encode((body, bodies)))
 
     def respond(

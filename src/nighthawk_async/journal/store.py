@@ -36,6 +36,12 @@ _MOST_BATCH = 1_000
 _RENEW_SECONDS = sqlite.LEASE_SECONDS / 3
 _CLOSE_SECONDS = 60.0
 
+CommitListener: TypeAlias = Callable[[Literal["before", "after"], Sequence[Record]], object]
+"""Called in the store's thread right before and right after records become durable."""
+
+commit_listeners: list[CommitListener] = []
+"""For tests that kill a process at a record; see `testing.killing`."""
+
 
 class _Append(Struct, frozen=True, kw_only=True, eq=False):
     """Records of a run to append."""
@@ -220,12 +226,17 @@ class JournalStore:
             return
         appends = cast("Sequence[_Append]", jobs)
         refused: dict[int, JournalError] = {}
+        records = [record for job in appends for record in job.records] if commit_listeners else []
+        for listener in commit_listeners:
+            listener("before", records)
         with sqlite.transaction(connection):
             for number, job in enumerate(appends):
                 try:
                     sqlite.append_records(connection, job.run_id, job.epoch, job.records)
                 except JournalError as error:  # of this run alone; nothing of it was written
                     refused[number] = error
+        for listener in commit_listeners:
+            listener("after", records)
         for number, job in enumerate(appends):
             if number in refused:
                 self._leases.pop(job.run_id, None)

@@ -223,7 +223,7 @@ class Calls(Generic[Item, Result]):
         """Start no more calls, and cancel those in flight. If called in time, they may end late."""
         self._is_decided = self._limit is None or self._limit.remaining_seconds >= 0
         if self._order is not None:
-            self._order.decide()
+            self._order.decide(is_failure=False)
         self._scope.cancel()
 
     def fail(self, error: BaseException) -> None:
@@ -232,8 +232,8 @@ class Calls(Generic[Item, Result]):
         An exception from closing the source is then dropped, unless it is not an `Exception`.
         """
         self._failures.append(error)
-        if self._order is not None:
-            self._order.decide()
+        if self._order is not None and isinstance(error, Exception):
+            self._order.decide(is_failure=True)
         self._scope.cancel()
 
     async def run(self) -> None:

@@ -69,10 +69,15 @@ class DecidedOrder:
         self._changed.set()
         self._changed = anyio.Event()
 
-    def decide(self) -> None:
-        """Keep the results that counted, the present one last."""
-        if self._current is not None and self._kept is None:
-            self._decisions.keep(self._place, (*self._taken, self._current))
+    def decide(self, *, is_failure: bool) -> None:
+        """Keep the results that counted, the present one last.
+
+        Args:
+            is_failure: Whether that one is an error, which ends the calls.
+        """
+        if self._current is not None and self._kept is None and not self._keeps_each:
+            decision = (*self._taken, self._current)
+            self._decisions.keep(self._place, decision, is_failure=is_failure)
 
 
 def find_decided_order(place: str, *, keeps_each: bool) -> DecidedOrder | None:

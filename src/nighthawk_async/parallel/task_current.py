@@ -370,6 +370,13 @@ def enter_positions(positions: Positions) -> None:
     _place.set(_place.get()._replace(positions=positions))
 
 
+def share_positions() -> None:
+    """Let the caller's task take positions as the task does that started it and waits for it."""
+    positions = _place.get().positions
+    if positions is not None:
+        positions.share()
+
+
 class using_positions:  # noqa: N801  (a context manager that reads as a function at its call)
     """Let the `with` statement take positions of its own in the current task.
 

@@ -97,8 +97,15 @@ class Decisions(Protocol):
         """Return the decision that was kept for a place; None for none."""
         ...
 
-    def keep(self, place: str, decision: tuple[int, ...]) -> None:
-        """Keep a decision. It is durable before anything that follows from it."""
+    def keep(self, place: str, decision: tuple[int, ...], *, is_failure: bool = False) -> None:
+        """Keep a decision. It is durable before anything that follows from it.
+
+        Args:
+            place: The place.
+            decision: The decision.
+            is_failure: Whether it ends everything with an error. A life that has not come further than that
+                decides anew.
+        """
         ...
 
 

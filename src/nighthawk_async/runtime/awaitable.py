@@ -6,6 +6,7 @@ from types import CoroutineType, GeneratorType
 from typing import TypeGuard
 
 from ..actors import BareTaskGroup
+from ..parallel.task_current import share_positions
 
 
 def is_awaitable(value: object) -> TypeGuard[Awaitable[object]]:
@@ -30,6 +31,7 @@ async def await_value(awaitable: Awaitable[object]) -> object:
     failures: list[Exception | SystemExit] = []
 
     async def run() -> None:
+        share_positions()
         try:
             values.append(await awaitable)
         except (Exception, SystemExit) as error:  # a stray `exit()` ends nothing

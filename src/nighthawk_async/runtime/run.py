@@ -207,6 +207,7 @@ class Run:
                 usage_meter=UsageMeter(None if outer is None else outer.usage_meter),
                 max_depth=inner_max_depth(None if outer is None else outer.max_depth, self._max_depth),
                 policies=self._resolve_policies(),
+                journal=None if outer is None else outer.journal,
             )
 
     @property

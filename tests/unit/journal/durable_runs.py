@@ -1,0 +1,72 @@
+"""What the tests of journals share: a model that answers by the program, and lives of one run."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+import nighthawk_async as nh
+from nighthawk_async.testing import ModelResponse, model_response, tool_call
+
+Answer = Callable[[str, int], ModelResponse]
+
+
+class AnsweringModel:
+    """Answers each request by its prompt and the number of the turn, and keeps the prompts.
+
+    Args:
+        answer: Returns the response.
+    """
+
+    name = "answering:model"
+    capabilities = nh.models.ModelCapabilities()
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self.prompts: list[str] = []
+
+    @asynccontextmanager
+    async def stream(
+        self, request: nh.models.ModelRequest
+    ) -> AsyncGenerator[AsyncIterator[nh.models.ModelEvent], None]:
+        """Stream the response to a request."""
+        prompt = str(request.messages[0])
+        self.prompts.append(prompt)
+        turn = sum(1 for message in request.messages if isinstance(message, nh.models.AssistantMessage))
+        yield _events(self._answer(prompt, turn))
+
+
+async def _events(response: ModelResponse) -> AsyncIterator[nh.models.ModelEvent]:
+    for event in response.events:
+        await anyio.lowlevel.checkpoint()
+        yield event
+
+
+def assigning(target: str, expression: str) -> ModelResponse:
+    """A response that assigns one value and ends the block."""
+    return model_response(
+        tool_call("nh_assign", target_path=target, expression=expression),
+        tool_call("nh_outcome", kind="pass"),
+    )
+
+
+@contextmanager
+def opened(folder: Path, **options: Any) -> Iterator[nh.journal.JournalStore]:
+    """The store in a folder."""
+    with nh.journal.open(f"sqlite:///{folder}/runs.db", **options) as store:
+        yield store
+
+
+async def live(
+    store: nh.journal.JournalStore, model: Any, program: Callable[[], Awaitable[Any]], run_id: str = "run-1"
+) -> Any:
+    """One life of a run."""
+    async with nh.run(nh.AgentStepExecutor.from_model(model), journal=store, run_id=run_id):
+        return await program()
+
+
+def places(store: nh.journal.JournalStore, *kinds: str, run_id: str = "run-1") -> list[str]:
+    """The places of the records of some kinds, in order."""
+    return [record.place for record in store.records(run_id) if record.kind in kinds]

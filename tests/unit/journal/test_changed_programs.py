@@ -1,0 +1,145 @@
+"""Programs that changed between two lives."""
+
+from pathlib import Path
+
+import pytest
+
+import nighthawk_async as nh
+from nighthawk_async.journal import JournalDivergenceError
+
+from .durable_runs import AnsweringModel, assigning, live, opened
+
+pytestmark = pytest.mark.anyio
+
+
+@nh.natural_function
+async def shout(word: str, volume: int = 1) -> str:
+    """Shout a word."""
+    loud: str
+    """natural
+    Set <:loud> to <word> in capitals, with <volume>.
+    """
+    return loud
+
+
+@nh.natural_function
+async def whisper(word: str) -> str:
+    """Whisper a word."""
+    quiet: str
+    """natural
+    Set <:quiet> to <word> in small letters.
+    """
+    return quiet
+
+
+def both() -> AnsweringModel:
+    return AnsweringModel(
+        lambda prompt, turn: assigning(
+            *(("quiet", "word.lower()") if "quiet" in prompt else ("loud", "word.upper()"))
+        )
+    )
+
+
+class CrashError(Exception):
+    """The end of a life."""
+
+
+async def test_another_input_is_named_with_its_place(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        await live(store, both(), lambda: shout("a", 1))
+        with pytest.raises(JournalDivergenceError, match="<volume>") as caught:
+            await live(store, both(), lambda: shout("a", 2))
+    assert caught.value.place == "run/shout()[0]/shout#1[0]"
+    assert "<word>" not in str(caught.value)
+
+
+async def test_a_call_that_is_new_before_recorded_ones_is_an_error(tmp_path: Path) -> None:
+    async def old() -> str:
+        return await shout("a")
+
+    async def new() -> str:
+        await whisper("b")
+        return await shout("a")
+
+    model = both()
+    with opened(tmp_path) as store:
+        await live(store, model, old)
+        with pytest.raises(JournalDivergenceError, match=r"whisper\(\)\[0\] is not in the journal") as caught:
+            await live(store, model, new)
+        assert caught.value.place == "run/whisper()[0]"
+    assert len(model.prompts) == 1
+    with opened(tmp_path, changes="insert") as store:
+        assert await live(store, model, new) == "A"
+    assert len(model.prompts) == 2
+
+
+async def test_a_call_that_is_gone_is_an_error_at_the_end_of_its_function(tmp_path: Path) -> None:
+    async def old() -> str:
+        await whisper("b")
+        return await shout("a")
+
+    async def new() -> str:
+        return await whisper("b")
+
+    with opened(tmp_path) as store:
+        await live(store, both(), old)
+        with pytest.raises(JournalDivergenceError, match=r"shout\(\)\[0\]"):
+            await live(store, both(), new)
+        assert store.runs()[0].status == "failed"
+    with opened(tmp_path, changes="insert") as store:
+        assert await live(store, both(), new) == "b"
+
+
+async def test_new_code_at_the_end_is_no_change(tmp_path: Path) -> None:
+    async def old() -> None:
+        await shout("a")
+        raise CrashError
+
+    async def new() -> list[str]:
+        return [await shout("a"), await whisper("B")]
+
+    with opened(tmp_path) as store:
+        with pytest.raises(CrashError):
+            await live(store, both(), old)
+        assert await live(store, both(), new) == ["A", "b"]
+
+
+async def test_patched_guards_code_that_is_newer_than_a_run(tmp_path: Path) -> None:
+    async def old() -> str:
+        return await shout("a")
+
+    async def new() -> list[str]:
+        words = [await whisper("B")] if nh.journal.patched("whisper") else []
+        return [*words, await shout("a")]
+
+    with opened(tmp_path) as store:
+        await live(store, both(), old, "old")
+        assert await live(store, both(), new, "old") == ["A"]
+        for _ in range(2):
+            assert await live(store, both(), new, "new") == ["b", "A"]
+
+
+async def test_a_function_that_is_new_shifts_no_other_one(tmp_path: Path) -> None:
+    async def old() -> list[str]:
+        return [await shout("a"), await shout("b")]
+
+    async def new() -> list[str]:
+        return [await shout("a"), await whisper("C"), await shout("b")]
+
+    model = both()
+    with opened(tmp_path, changes="insert") as store:
+        await live(store, model, old)
+        assert await live(store, model, new) == ["A", "c", "B"]
+    assert len(model.prompts) == 3
+
+
+def test_options_that_are_none_are_refused(tmp_path: Path) -> None:
+    for url in ("runs.db", "sqlite://", "mysql:///x", "sqlite:///"):
+        with pytest.raises(nh.ConfigurationError, match="address"):
+            nh.journal.open(url)
+    with pytest.raises(nh.ConfigurationError, match="changes"):
+        nh.journal.open("sqlite:///x.db", changes="ignore")  # type: ignore[arg-type]
+    with pytest.raises(nh.ConfigurationError, match="durability"):
+        nh.journal.open("sqlite:///x.db", durability="never")  # type: ignore[arg-type]
+    with pytest.raises(nh.NighthawkError, match="journal must be a store"):
+        nh.run(nh.AgentStepExecutor.from_model(both()), journal="runs.db")  # type: ignore[arg-type]

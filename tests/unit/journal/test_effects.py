@@ -1,0 +1,274 @@
+"""Calls that take effect: at most once, recorded, in doubt."""
+
+import inspect
+import sqlite3
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+
+import nighthawk_async as nh
+from nighthawk_async.journal import CallInDoubtError, Happened, JournalValueError
+from nighthawk_async.testing import model_response, tool_call
+
+from .durable_runs import AnsweringModel, live, opened, places
+
+pytestmark = pytest.mark.anyio
+
+
+class CrashError(Exception):
+    """The end of a life."""
+
+
+class DeclinedError(Exception):
+    """A call that took effect, and failed."""
+
+    def __init__(self, code: int, *, hint: str) -> None:
+        super().__init__(f"declined with {code}")
+        self.code = code
+        self.hint = hint
+
+
+@dataclass
+class Receipt:
+    """What a call returns."""
+
+    number: int
+    lines: tuple[str, ...]
+
+
+def no_model() -> AnsweringModel:
+    def answer(prompt: str, turn: int) -> nh.testing.ModelResponse:
+        raise AssertionError("no model is needed")
+
+    return AnsweringModel(answer)
+
+
+class Service:
+    """Counts the calls that it gets, with their keys."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, str]] = []
+
+    def take(self, value: Any, key: str) -> None:
+        self.calls.append((value, key))
+
+
+def forget_result(folder: Path, run_id: str = "run-1") -> None:
+    """Make the last call one whose process was killed before its result was durable."""
+    connection = sqlite3.connect(folder / "runs.db")
+    connection.execute("DELETE FROM records WHERE kind = 'result' AND run_id = ?", (run_id,))
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_call_is_made_once_in_all_lives(tmp_path: Path, is_async: bool) -> None:
+    service = Service()
+
+    @nh.once
+    async def pay(order: int, *, idempotency_key: str = "") -> Receipt:
+        service.take(order, idempotency_key)
+        return Receipt(order, ("a", "b"))
+
+    @nh.once
+    def pay_synchronously(order: int, *, idempotency_key: str = "") -> Receipt:
+        service.take(order, idempotency_key)
+        return Receipt(order, ("a", "b"))
+
+    async def program() -> list[Receipt]:
+        if is_async:
+            return [await pay(1), await pay(1)]
+        return [pay_synchronously(1), await anyio.to_thread.run_sync(pay_synchronously, 1)]
+
+    with opened(tmp_path) as store:
+        first = await live(store, no_model(), program)
+        assert await live(store, no_model(), program) == first == [Receipt(1, ("a", "b"))] * 2
+    assert len(service.calls) == 2
+    assert len({key for _, key in service.calls}) == 2
+
+
+async def test_keys_are_the_same_in_each_life_and_differ_between_runs(tmp_path: Path) -> None:
+    service = Service()
+
+    @nh.repeatable
+    async def pay(order: int, *, idempotency_key: str = "") -> None:
+        service.take(order, idempotency_key)
+
+    with opened(tmp_path) as store:
+        await live(store, no_model(), lambda: pay(1))
+        forget_result(tmp_path)
+        await live(store, no_model(), lambda: pay(1))
+        await live(store, no_model(), lambda: pay(1), "run-2")
+    keys = [key for _, key in service.calls]
+    assert keys[0] == keys[1] != keys[2]
+
+
+async def test_a_call_in_doubt_is_not_repeated(tmp_path: Path) -> None:
+    service = Service()
+
+    @nh.once
+    async def pay(order: int, *, idempotency_key: str = "") -> None:
+        service.take(order, idempotency_key)
+
+    with opened(tmp_path) as store:
+        await live(store, no_model(), lambda: pay(1))
+        forget_result(tmp_path)
+        with pytest.raises(CallInDoubtError, match="reconcile") as caught:
+            await live(store, no_model(), lambda: pay(1))
+        assert store.runs()[0].status == "failed"
+    assert caught.value.place == "run/pay()[0]"
+    assert caught.value.idempotency_key == service.calls[0][1]
+    assert len(service.calls) == 1
+
+
+@pytest.mark.parametrize("answer", ["receipt", None, Happened(None)])
+async def test_reconcile_decides_about_a_call_in_doubt(tmp_path: Path, answer: Any) -> None:
+    service = Service()
+    asked: list[tuple[int, str]] = []
+
+    async def find(order: int, *, idempotency_key: str) -> Any:
+        asked.append((order, idempotency_key))
+        return answer
+
+    @nh.once(reconcile=find)
+    async def pay(order: int, *, idempotency_key: str = "") -> str | None:
+        service.take(order, idempotency_key)
+        return "paid"
+
+    with opened(tmp_path) as store:
+        await live(store, no_model(), lambda: pay(1))
+        forget_result(tmp_path)
+        result = await live(store, no_model(), lambda: pay(1))
+        assert await live(store, no_model(), lambda: pay(1)) == result
+    assert asked == [service.calls[0]]
+    assert result == {"receipt": "receipt", "None": "paid"}.get(str(answer))
+    assert len(service.calls) == (2 if answer is None else 1)
+
+
+async def test_an_exception_of_a_call_is_raised_in_each_life(tmp_path: Path) -> None:
+    service = Service()
+
+    @nh.once
+    async def pay(order: int) -> None:
+        service.take(order, "")
+        raise DeclinedError(51, hint="ask the bank")
+
+    async def program() -> tuple[str, int, str]:
+        try:
+            await pay(1)
+        except DeclinedError as error:
+            return str(error), error.code, error.hint
+        raise AssertionError
+
+    with opened(tmp_path) as store:
+        first = await live(store, no_model(), program)
+        assert await live(store, no_model(), program) == first == ("declined with 51", 51, "ask the bank")
+    assert len(service.calls) == 1
+
+
+async def test_a_result_that_cannot_be_stored_is_refused_by_name(tmp_path: Path) -> None:
+    @nh.once
+    async def open_socket() -> object:
+        return object()
+
+    with opened(tmp_path) as store, pytest.raises(JournalValueError, match=r"open_socket.*type object"):
+        await live(store, no_model(), open_socket)
+
+
+async def test_tools_are_effects_unless_they_say_otherwise(tmp_path: Path) -> None:
+    service = Service()
+    kept: list[str] = []
+
+    @nh.tool(overwrite=True)
+    async def send(text: str) -> str:
+        """Send a text."""
+        service.take(text, "")
+        return f"sent {text}"
+
+    @nh.tool(overwrite=True)
+    @nh.journal.every_life
+    def keep(text: str) -> str:
+        """Keep a text."""
+        kept.append(text)
+        return "kept"
+
+    def answer(prompt: str, turn: int) -> nh.testing.ModelResponse:
+        if turn == 0:
+            return model_response(tool_call("send", text="x"), tool_call("keep", text="y"))
+        return model_response(tool_call("nh_outcome", kind="pass"))
+
+    @nh.natural_function
+    async def work() -> None:
+        """natural
+        Send x and keep y.
+        """
+
+    model = AnsweringModel(answer)
+    with opened(tmp_path) as store:
+        for _ in range(2):
+            with_tools = nh.AgentStepExecutor.from_model(model)
+            async with nh.run(with_tools, journal=store, run_id="run-1"):
+                await work()
+        assert [place.rpartition("/")[2] for place in places(store, "result")] == ["call[0]"]
+    assert [value for value, _ in service.calls] == ["x"]
+    assert kept == ["y", "y"]
+    assert len(model.prompts) == 2
+
+
+async def test_without_a_journal_calls_are_made_as_they_are() -> None:
+    service = Service()
+
+    @nh.once
+    async def pay(order: int, *, idempotency_key: str = "") -> object:
+        service.take(order, idempotency_key)
+        return service
+
+    assert await pay(1) is service
+    assert await pay(2, idempotency_key="mine") is service
+    assert service.calls[0][1] and service.calls[1] == (2, "mine")
+
+
+def test_the_key_is_no_parameter_for_those_who_call() -> None:
+    @nh.once
+    async def pay(order: int, *, idempotency_key: str) -> None:
+        """Pay."""
+
+    assert list(inspect.signature(pay).parameters) == ["order"]
+
+
+def test_what_cannot_be_an_effect_is_refused() -> None:
+    def numbers() -> Any:
+        yield 1
+
+    async def find() -> None: ...
+
+    with pytest.raises(TypeError, match="generator"):
+        nh.once(numbers)
+    with pytest.raises(TypeError, match="decorates a function"):
+        nh.once(3)  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match="synchronous"):
+        nh.once(reconcile=find)(lambda: None)
+
+
+async def test_a_call_that_was_cancelled_is_in_doubt(tmp_path: Path) -> None:
+    @nh.once
+    async def pay() -> None:
+        await anyio.sleep_forever()
+
+    async def crashing() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_cancel, group)
+            await pay()
+
+    async def _cancel(group: Any) -> None:
+        await anyio.wait_all_tasks_blocked()
+        group.cancel_scope.cancel()
+
+    with opened(tmp_path) as store:
+        await live(store, no_model(), crashing)
+        with pytest.raises(CallInDoubtError):
+            await live(store, no_model(), pay)

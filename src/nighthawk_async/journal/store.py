@@ -151,8 +151,8 @@ class JournalStore:
         """End a life of a run; see `sqlite.end_run`."""
 
         def end_run(connection: sqlite3.Connection) -> None:
-            self._leases.pop(run_id, None)
             sqlite.end_run(connection, run_id, epoch, status, error)
+            self._leases.pop(run_id, None)
 
         return self._perform(end_run)
 
@@ -196,6 +196,7 @@ class JournalStore:
                     self._failure.__cause__ = error
                     _fail(appends, self._failure)
         if connection is not None:
+            self._give_back(connection)
             connection.close()
 
     def _next_batch(self, renewed_at: float) -> list[_Job] | None:
@@ -243,6 +244,12 @@ class JournalStore:
                 job.written.fail(refused[number])
             else:
                 job.written.succeed(None)
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        """Give back the leases of runs that could not be ended, so that the next process need not wait."""
+        for run_id, epoch in self._leases.items():
+            with suppress(sqlite3.Error, JournalError):
+                sqlite.end_run(connection, run_id, epoch, "failed", str(self._failure or "the store was closed"))
 
     def _renew(self, connection: sqlite3.Connection | None) -> None:
         """Renew the leases of all runs in progress. A run that was taken over is told when it records next."""

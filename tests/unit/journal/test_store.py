@@ -1,0 +1,188 @@
+"""The store: leases, durability, files that are none, and the thread that writes."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import anyio
+import pytest
+
+import nighthawk_async as nh
+from nighthawk_async.journal import JournalStoreError, RunInProgressError, RunTakenOverError
+from nighthawk_async.journal import sqlite as tables
+
+from .durable_runs import AnsweringModel, assigning, live, opened
+
+pytestmark = pytest.mark.anyio
+
+
+@nh.natural_function
+async def shout(word: str) -> str:
+    """Shout a word."""
+    loud: str
+    """natural
+    Set <:loud> to <word> in capitals.
+    """
+    return loud
+
+
+@nh.natural_function
+def shout_synchronously(word: str) -> str:
+    """Shout a word."""
+    loud: str
+    """natural
+    Set <:loud> to <word> in capitals.
+    """
+    return loud
+
+
+def shouting() -> AnsweringModel:
+    return AnsweringModel(lambda prompt, turn: assigning("loud", "word.upper()"))
+
+
+async def test_a_run_is_open_once(tmp_path: Path) -> None:
+    async def program() -> None:
+        with opened(tmp_path) as other, pytest.raises(RunInProgressError, match=str(os.getpid())):
+            await live(other, shouting(), lambda: shout("a"))
+        await shout("b")
+
+    with opened(tmp_path) as store:
+        await live(store, shouting(), program)
+        await live(store, shouting(), lambda: shout("c"), "run-2")
+
+
+async def test_who_has_lost_a_run_records_nothing_more_and_begins_no_effect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paid: list[int] = []
+
+    @nh.once
+    async def pay() -> None:
+        paid.append(1)
+
+    async def program() -> None:
+        await shout("a")
+        monkeypatch.setattr(tables, "is_alive", lambda holder: False)  # as if its machine had stopped
+        with opened(tmp_path) as other:
+            await live(other, shouting(), lambda: shout("a"))
+            records = len(other.records("run-1"))
+            with pytest.raises(RunTakenOverError):
+                await pay()
+            assert len(other.records("run-1")) == records
+
+    with opened(tmp_path) as store, pytest.raises(RunTakenOverError):
+        await live(store, shouting(), program)
+    assert not paid
+
+
+async def test_a_killed_process_gives_its_run_to_the_next(tmp_path: Path) -> None:
+    holder = tables.process_name("x")
+    assert tables.is_alive(holder)
+    process = subprocess.Popen([sys.executable, "-c", "pass"])
+    process.wait()
+    assert not tables.is_alive(f"{process.pid}:1:x")
+    assert not tables.is_alive("")
+
+
+def test_synchronous_programs_continue_as_well(tmp_path: Path) -> None:
+    model = shouting()
+    with opened(tmp_path) as store:
+        for _ in range(2):
+            with nh.run(nh.AgentStepExecutor.from_model(model), journal=store, run_id="run-1"):
+                assert [shout_synchronously("a"), shout_synchronously("a")] == ["A", "A"]
+        assert {record.place for record in store.records("run-1") if record.kind == "step"} == {
+            f"run/shout_synchronously()[{number}]/shout_synchronously#1[0]" for number in (0, 1)
+        }
+    assert len(model.prompts) == 2
+
+
+async def test_many_runs_share_a_store(tmp_path: Path) -> None:
+    model = shouting()
+
+    async def one(number: int) -> None:
+        await live(store, model, lambda: shout("a"), f"run-{number}")
+
+    with opened(tmp_path) as store:
+        async with anyio.create_task_group() as group:
+            for number in range(20):
+                group.start_soon(one, number)
+        assert len(store.runs()) == 20
+        assert {row.status for row in store.runs()} == {"ended"}
+
+
+async def test_a_closed_store_is_refused(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        pass
+    store.close()
+    with pytest.raises(JournalStoreError, match="closed"):
+        await live(store, shouting(), lambda: shout("a"))
+
+
+async def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "runs.db").write_bytes(b"not a database" * 100)
+    with opened(tmp_path) as store, pytest.raises(JournalStoreError, match="cannot be opened"):
+        await live(store, shouting(), lambda: shout("a"))
+
+
+async def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with opened(tmp_path / "missing") as store, pytest.raises(JournalStoreError, match="cannot be opened"):
+        await live(store, shouting(), lambda: shout("a"))
+
+
+async def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "runs.db")
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with opened(tmp_path) as store, pytest.raises(JournalStoreError, match="newer version"):
+        await live(store, shouting(), lambda: shout("a"))
+
+
+async def test_a_store_that_cannot_write_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = shouting()
+
+    def fail(*arguments: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    async def program() -> None:
+        await shout("a")
+        monkeypatch.setattr(tables, "append_records", fail)
+        await shout("b")
+
+    with opened(tmp_path) as store, pytest.raises(JournalStoreError, match="disk is full"):
+        await live(store, model, program)
+    monkeypatch.undo()
+    with opened(tmp_path) as store:
+        assert await live(store, model, lambda: shout("a")) == "A"
+    assert len(model.prompts) == 2
+
+
+async def test_no_thread_is_left(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        await live(store, shouting(), lambda: shout("a"))
+        assert [thread for thread in threading.enumerate() if "journal" in thread.name]
+    assert not [thread for thread in threading.enumerate() if "journal" in thread.name]
+
+
+async def test_less_durable_runs_record_the_same(tmp_path: Path) -> None:
+    model = shouting()
+    with opened(tmp_path, durability="effect") as store:
+        for _ in range(2):
+            assert await live(store, model, lambda: shout("a")) == "A"
+    assert len(model.prompts) == 1
+
+
+async def test_a_cancelled_run_is_noted(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        with anyio.CancelScope() as scope:
+
+            async def program() -> None:
+                await shout("a")
+                scope.cancel()
+                await anyio.sleep_forever()
+
+            await live(store, shouting(), program)
+        assert store.runs()[0].status == "cancelled"
+        assert await live(store, shouting(), lambda: shout("a")) == "A"

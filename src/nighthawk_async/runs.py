@@ -5,8 +5,8 @@ from typing import Unpack, cast, get_args
 from .errors import NighthawkError
 from .executors.choice import ExecutorChoice, chosen_executor
 from .policies.arguments import PolicyArguments, with_arguments
-from .ports import JournalStore
 from .policies.people.default_handler import find_default_handler
+from .ports import JournalStore
 from .runtime.admission import checked_max_concurrent_steps
 from .runtime.environment import find_environment
 from .runtime.nesting import DEFAULT_MAX_DEPTH
@@ -47,8 +47,8 @@ def run(
             block calls another: 1 allows no nesting. A deeper one raises `NestedStepLimitError`, which a
             calling model sees as the error of its call. In a run inside a run, the parent's limit holds as
             well.
-        journal: The store in which the run is recorded, made by `nighthawk_async.journal.open`. A later run with
-            the same `run_id` continues where this one ended. A run inside a run uses the journal of that one.
+        journal: The store in which the run is recorded, made by `nighthawk_async.journal.open`. A later run
+            with the same `run_id` continues where this one ended. A run inside a run uses the parent's.
         policies: `hooks`, `oversight`, `verify`, `human`, `permissions`, `budget`, `step_budget`,
             `resilience`, `concurrent_mutation` and `policies`; see `PolicyArguments`.
 
@@ -93,5 +93,7 @@ def run(
 
 def _checked_store(store: JournalStore | None) -> JournalStore | None:
     if store is not None and not callable(getattr(cast("object", store), "open_run", None)):
-        raise NighthawkError(f"journal must be a store, as nighthawk_async.journal.open makes one, not {store!r}")
+        raise NighthawkError(
+            f"journal must be a store, as nighthawk_async.journal.open makes one, not {store!r}"
+        )
     return store

@@ -21,7 +21,20 @@ from nighthawk_async.testing import ModelResponse, model_response, tool_call
 
 SERVICE = "bookings.txt"
 ASKED = "asked.txt"
-ITEMS = ("map0", "map1", "map2", "hand0", "hand1", "hand2", "task0", "task1", "stream0", "stream1", "stream2", "last")
+ITEMS = (
+    "map0",
+    "map1",
+    "map2",
+    "hand0",
+    "hand1",
+    "hand2",
+    "task0",
+    "task1",
+    "stream0",
+    "stream1",
+    "stream2",
+    "last",
+)
 """What is booked exactly once, whatever happens."""
 
 _folder = Path()
@@ -130,7 +143,9 @@ async def by_hand() -> dict[str, str]:
 
 async def work() -> dict[str, Any]:
     """Everything that a run does."""
-    result: dict[str, Any] = {"map": await nh.parallel.map(booked, ["map0", "map1", "map2"], max_concurrent=2)}
+    result: dict[str, Any] = {
+        "map": await nh.parallel.map(booked, ["map0", "map1", "map2"], max_concurrent=2)
+    }
     result["race"] = await nh.parallel.race(booked, ["race0", "race1", "race2"])
     result["hand"] = await by_hand()
     async with nh.open_tasks() as tasks:

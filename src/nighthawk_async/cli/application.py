@@ -13,6 +13,7 @@ from ..errors import ConfigurationError, NighthawkError
 from .check_command import check
 from .dashboard_command import dashboard
 from .demo_command import demo
+from .journal_commands import journal
 from .models_commands import models
 from .run_command import CONTEXT_SETTINGS, run
 from .top_command import top
@@ -46,6 +47,7 @@ application = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
+application.add_typer(journal, name="journal")
 application.add_typer(models, name="models")
 application.command()(check)
 application.command()(demo)

@@ -1,8 +1,8 @@
 """The journal: a run that outlives its process. Floor 5.
 
 A store keeps the records of runs: what models answered, which calls with effects were begun and what they
-returned, what time decided. A later process that enters a run with the same id continues where the earlier one
-ended. See the page "Durable runs".
+returned, what time decided. A later process that enters a run with the same id continues where the earlier
+one ended. See the page "Durable runs".
 """
 
 from ..lazy_exports import attach_exports

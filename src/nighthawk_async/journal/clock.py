@@ -37,8 +37,8 @@ def patched(name: str) -> bool:
         name: The name of the change.
 
     Returns:
-        True in runs without a journal, in runs that come here for the first time, and in later lives of those;
-        False in a run that came past here before the code was changed.
+        True in runs without a journal, in runs that come here for the first time, and in later lives of
+        those; False in a run that came past here before the code was changed.
     """
     recorder = _find_recorder()
     if recorder is None:
@@ -52,10 +52,8 @@ def patched(name: str) -> bool:
     return True
 
 
-async def sleep(
-    *, seconds: float = 0.0, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0
-) -> None:
-    """Wait, by the clock of the wall. In a run with a journal, the time counts on while no process works on it.
+async def sleep(*, seconds: float = 0.0, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0) -> None:
+    """Wait, by the clock of the wall. In a run with a journal, time passes also while no process works on it.
 
     Args:
         seconds: Seconds to wait.
@@ -84,8 +82,7 @@ async def sleep(
     else:
         wakes_at = decode_value(record.body, place=place)
         await checkpoint()
-    while (left := wakes_at - time.time()) > 0:
-        await anyio.sleep(left)
+    await anyio.sleep(max(0.0, wakes_at - time.time()))
 
 
 def _recorded(frame: str, make: Callable[[], Value]) -> Value:

@@ -45,19 +45,19 @@ class Happened(Struct, frozen=True):
     result: object = None
 
 
-class _Failure(Struct, frozen=True, kw_only=True):
-    """A recorded exception: its class, and its arguments and attributes; empty if they could not be stored."""
+class CallFailure(Struct, frozen=True, kw_only=True):
+    """A recorded exception: its class, its arguments and attributes; empty if these could not be stored."""
 
     module: str
     name: str
     content: bytes
 
 
-class _Ended(Struct, frozen=True, kw_only=True):
+class EndedCall(Struct, frozen=True, kw_only=True):
     """The body of the record of a result: a value, or an exception."""
 
     value: bytes = b""
-    failure: _Failure | None = None
+    failure: CallFailure | None = None
 
 
 class Effect:
@@ -159,7 +159,7 @@ class EffectCall:
         """Make the call, or get its recorded result.
 
         Raises:
-            CallInDoubtError: The call had begun in an earlier life, and nobody can tell whether it took effect.
+            CallInDoubtError: The call had begun in an earlier life, and nobody knows whether it took effect.
             JournalError: The call cannot be recorded.
             Exception: The error of the call, or the recorded one.
         """
@@ -183,9 +183,9 @@ class EffectCall:
             raise
         return self._keep_result(result)
 
-    def _find_end(self) -> _Ended | None:
+    def _find_end(self) -> EndedCall | None:
         record = self._recorder.find_record(self._place, "result")
-        return None if record is None else msgspec.msgpack.decode(record.body, type=_Ended)
+        return None if record is None else msgspec.msgpack.decode(record.body, type=EndedCall)
 
     def _is_in_doubt(self) -> bool:
         return self._recorder.find_record(self._place, "intent") is not None
@@ -197,9 +197,10 @@ class EffectCall:
     def _reconciliation(self) -> Callable[[], Any]:
         if self._reconcile is None:
             raise CallInDoubtError(
-                f"{self._place}: {self._effect.name} had begun when its process ended, and nobody knows whether "
-                "it took effect. It is not repeated. Give nighthawk_async.once a reconcile function that finds "
-                "out, or decorate the function with nighthawk_async.repeatable if it may be repeated.",
+                f"{self._place}: {self._effect.name} had begun when its process ended, and nobody knows "
+                "whether it took effect. It is not repeated. Give nighthawk_async.once a reconcile function "
+                "that finds out, or decorate the function with nighthawk_async.repeatable if it may be "
+                "repeated.",
                 place=self._place,
                 idempotency_key=idempotency_key(self._recorder.run_id, self._place),
             )
@@ -210,7 +211,7 @@ class EffectCall:
 
     def _keep_result(self, result: Any) -> Any:
         place, declared = f"{self._place}, result", self._effect.result_type
-        body = _Ended(value=encode_value(result, place=place, declared=declared))
+        body = EndedCall(value=encode_value(result, place=place, declared=declared))
         self._recorder.add(self._place, "result", msgspec.msgpack.encode(body))
         return result
 
@@ -223,18 +224,16 @@ class EffectCall:
             content = encode_value((error.args, dict(vars(error))), place=place)
         except JournalValueError:
             content = b""
-        failure = _Failure(module=kind.__module__, name=kind.__qualname__, content=content)
-        self._recorder.add(self._place, "result", msgspec.msgpack.encode(_Ended(failure=failure)))
+        failure = CallFailure(module=kind.__module__, name=kind.__qualname__, content=content)
+        self._recorder.add(self._place, "result", msgspec.msgpack.encode(EndedCall(failure=failure)))
 
-    def _replay(self, ended: _Ended) -> Any:
+    def _replay(self, ended: EndedCall) -> Any:
         if ended.failure is not None:
             raise _rebuilt(ended.failure, self._place)
-        return decode_value(
-            ended.value, place=f"{self._place}, result", declared=self._effect.result_type
-        )
+        return decode_value(ended.value, place=f"{self._place}, result", declared=self._effect.result_type)
 
 
-def _rebuilt(failure: _Failure, place: str) -> Exception:
+def _rebuilt(failure: CallFailure, place: str) -> Exception:
     """The exception that was recorded; its class is one that the program has loaded.
 
     Raises:
@@ -275,7 +274,7 @@ def once(
 def once(
     function: Callable[..., Any] | None = None, /, *, reconcile: Callable[..., Any] | None = None
 ) -> Any:
-    """Decorate a function that takes effect outside of the program: a payment, a mail, a change in a database.
+    """Decorate a function that takes effect outside of the program: a payment, a mail, a database change.
 
         @nh.once(reconcile=find_receipt)
         async def charge(order: Order, *, idempotency_key: str = "") -> Receipt: ...
@@ -285,17 +284,17 @@ def once(
     doubt, and the next life asks `reconcile`. Without a journal, calls are made as they are.
 
     Args:
-        function: The function, async or not. If it has a parameter `idempotency_key`, it gets a key that is the
-            same in every life, for services that accept one. Its return annotation is the type by which
+        function: The function, async or not. If it has a parameter `idempotency_key`, it gets a key that is
+            the same in every life, for services that accept one. Its return annotation is the type by which
             results are stored.
         reconcile: Gets the arguments of a call in doubt, and `idempotency_key` if it takes that. It returns
-            None when the call took no effect, which lets the call begin; otherwise the result of the call, as
-            `nighthawk_async.journal.Happened(None)` if that is None. Async or not, as the function is. Without
-            it, a call in doubt raises `CallInDoubtError`.
+            None when the call took no effect, which lets the call begin; otherwise the result of the call,
+            as `nighthawk_async.journal.Happened(None)` if that is None. Async or not, as the function is.
+            Without it, a call in doubt raises `CallInDoubtError`.
 
     Raises (a call):
         CallInDoubtError: The call is in doubt, and there is no `reconcile`.
-        JournalValueError: The result cannot be stored. The call took effect, and is in doubt in the next life.
+        JournalValueError: The result cannot be stored. The call took effect; the next life is in doubt.
         JournalError: The call cannot be recorded, so it was not begun.
     """
     return _decorator(function, "once", reconcile)
@@ -326,11 +325,9 @@ def every_life(function: Callable[Parameters, Result], /) -> Callable[Parameters
     return function
 
 
-def _decorator(
-    function: Callable[..., Any] | None, mode: Mode, reconcile: Callable[..., Any] | None
-) -> Any:
+def _decorator(function: Callable[..., Any] | None, mode: Mode, reconcile: Callable[..., Any] | None) -> Any:
     if function is None:
-        return lambda decorated: _decorator(decorated, mode, reconcile)
+        return partial(_decorator, mode=mode, reconcile=reconcile)
     if not callable(function):
         raise TypeError(f"{mode} decorates a function, not {function!r}")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
@@ -388,7 +385,7 @@ def _find_call(
 def tool_effect(
     recorder: RunRecorder, place: str, function: Callable[..., object], call: Callable[[], Any]
 ) -> Callable[[], Any]:
-    """The call of a tool: an effect, unless the function says otherwise or is natural, so that it is run again.
+    """The call of a tool: an effect, unless the function is natural or says otherwise.
 
     Args:
         recorder: The journal of the run.

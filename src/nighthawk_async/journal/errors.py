@@ -1,13 +1,13 @@
-"""Errors of journals. They leave natural functions bare: no model is told of them, and nothing is asked again.
+"""Errors of journals. They leave natural functions bare: no model sees them, and nothing is asked again.
 
-    InterceptionError
-    └── JournalError
-        ├── JournalStoreError           the store cannot be opened, read or written
-        ├── JournalDivergenceError      the program does something else than what was recorded
-        ├── JournalValueError           a value cannot be stored faithfully, or read back
-        ├── CallInDoubtError            a call had begun, and nobody knows whether it took effect
-        ├── RunInProgressError          another process works on the run
-        └── RunTakenOverError           another process has taken the run over
+InterceptionError
+└── JournalError
+├── JournalStoreError           the store cannot be opened, read or written
+├── JournalDivergenceError      the program does something else than what was recorded
+├── JournalValueError           a value cannot be stored faithfully, or read back
+├── CallInDoubtError            a call had begun, and nobody knows whether it took effect
+├── RunInProgressError          another process works on the run
+└── RunTakenOverError           another process has taken the run over
 """
 
 from ..runtime.model_access import InterceptionError

@@ -42,7 +42,7 @@ _OUTCOMES: Mapping[str, type[Any]] = {
 }
 
 
-class _Step(Struct, frozen=True, kw_only=True):
+class StepRecord(Struct, frozen=True, kw_only=True):
     """The body of the record of a step: its program's digest, and those of its inputs."""
 
     program: str
@@ -119,17 +119,17 @@ class RunRecorder:
         record = self._index.find(place, "step")
         if record is None:
             digest = hashlib.sha256(program.encode(errors="surrogatepass")).hexdigest()[:16]
-            self.add(place, "step", msgspec.msgpack.encode(_Step(program=digest, inputs=digests)))
+            self.add(place, "step", msgspec.msgpack.encode(StepRecord(program=digest, inputs=digests)))
             return
-        recorded = msgspec.msgpack.decode(record.body, type=_Step)
+        recorded = msgspec.msgpack.decode(record.body, type=StepRecord)
         differing = [name for name, digest in digests.items() if recorded.inputs.get(name) != digest]
         if differing:
             names = ", ".join(f"<{name}>" for name in differing)
             raise JournalDivergenceError(
                 f"{place}: the step has other inputs than the recorded one: {names}. Everything that a run "
                 "reads from outside (files, clocks, random numbers) has to be the same in each of its lives: "
-                "take it from nighthawk_async.journal, from a function decorated with nighthawk_async.once, or "
-                "pass it in.",
+                "take it from nighthawk_async.journal, or from a function decorated with "
+                "nighthawk_async.once or repeatable.",
                 place=place,
             )
 

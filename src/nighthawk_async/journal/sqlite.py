@@ -98,8 +98,8 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > _SCHEMA_VERSION:
             raise JournalStoreError(
-                f"{path} was written by a newer version of nighthawk-async (its schema is {version}, and this "
-                f"version knows {_SCHEMA_VERSION}); update the package."
+                f"{path} was written by a newer version of nighthawk-async (schema {version}; this version "
+                f"knows {_SCHEMA_VERSION}); update the package."
             )
         if version < 1:
             for statement in _SCHEMA.strip().removesuffix(";").split(";\n"):
@@ -149,8 +149,8 @@ def claim_run(connection: sqlite3.Connection, run_id: str, holder: str) -> tuple
                     f"ended, or has not renewed its lease for {LEASE_SECONDS:g} seconds."
                 )
             connection.execute(
-                "UPDATE runs SET status = 'running', epoch = ?, holder = ?, leased_until = ?, updated_at = ?, "
-                "error = '' WHERE run_id = ?",
+                "UPDATE runs SET status = 'running', epoch = ?, holder = ?, leased_until = ?, "
+                "updated_at = ?, error = '' WHERE run_id = ?",
                 (epoch, holder, now + LEASE_SECONDS, now, run_id),
             )
         return epoch, read_records(connection, run_id)
@@ -251,7 +251,7 @@ def is_alive(holder: str) -> bool:
 
 
 def _started_at(pid: int) -> str:
-    """The start time of a process, so that a new one with the same number is not taken for it; empty if unknown."""
+    """The start time of a process, which distinguishes it from later ones of its number; empty if unknown."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

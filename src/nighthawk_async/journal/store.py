@@ -249,10 +249,12 @@ class JournalStore:
         """Give back the leases of runs that could not be ended, so that the next process need not wait."""
         for run_id, epoch in self._leases.items():
             with suppress(sqlite3.Error, JournalError):
-                sqlite.end_run(connection, run_id, epoch, "failed", str(self._failure or "the store was closed"))
+                sqlite.end_run(
+                    connection, run_id, epoch, "failed", str(self._failure or "the store was closed")
+                )
 
     def _renew(self, connection: sqlite3.Connection | None) -> None:
-        """Renew the leases of all runs in progress. A run that was taken over is told when it records next."""
+        """Renew the leases of all runs in progress; a run that was taken over fails when it records next."""
         if connection is None:
             return
         with suppress(sqlite3.Error), sqlite.transaction(connection):
@@ -305,9 +307,10 @@ class _OpenedRun(OpenedJournal):
         return self._begin(self._store.claim(self._run_id).wait_in_thread())
 
     async def __aenter__(self) -> RunRecorder:
+        claim = self._store.claim(self._run_id)
         with anyio.CancelScope(shield=True):  # a claim that was made has to be given back
-            claimed = await self._store.claim(self._run_id).wait()
-        return self._begin(claimed)
+            return self._begin(await claim.wait())
+        raise AssertionError("a shielded scope is not cancelled")
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
@@ -381,8 +384,8 @@ def open(
     scheme, separator, path = url.partition(":///")
     if not separator or scheme != "sqlite" or not path:
         raise ConfigurationError(
-            f"{url!r} is no address of a journal; write sqlite:///runs.db, or sqlite:////var/lib/app/runs.db for an "
-            "absolute path."
+            f"{url!r} is no address of a journal; write sqlite:///runs.db, or sqlite:////var/lib/app/runs.db "
+            "for an absolute path."
         )
     if durability not in ("response", "effect"):
         raise ConfigurationError(f"durability must be 'response' or 'effect', not {durability!r}")

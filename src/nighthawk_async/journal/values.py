@@ -1,9 +1,9 @@
 """Values of a program as bytes, and back: faithfully, or with an error.
 
 Plain data is written with tags for what JSON has no form for. Other values are written by the type that is
-declared for them (a return annotation, the type of a binding), with pydantic, or by functions that the program
-has registered. What does not come back equal and of the same type is refused. Nothing is ever imported or
-called by a name that is found in a journal.
+declared for them (a return annotation, the type of a binding), with pydantic, or by functions that the
+program has registered. A value that does not come back equal and of the same type is refused. Nothing is ever
+imported or called by a name that is found in a journal.
 """
 
 from collections.abc import Callable, Mapping
@@ -118,7 +118,7 @@ def decode_value(body: bytes, *, place: str, declared: object = None) -> Any:
         if isinstance(form, dict) and cast("dict[str, object]", form).get(_TAG) == "declared":
             data = cast("dict[str, Any]", form)["of"]
             return adapter_of(declared).validate_python(_value_of(data, place))
-        return _value_of(form, place)
+        return _value_of(cast("object", form), place)
     except JournalValueError:
         raise
     except Exception as error:  # code of the user's types may raise anything
@@ -185,7 +185,7 @@ def _value_of(form: object, place: str) -> Any:
     if tag == "int":
         return int(data)
     if tag == "dict":
-        return {key: each for key, each in data}
+        return dict(data)
     if tag == "registered":
         name = cast("str", fields["name"])
         if name not in _registered_names:
@@ -196,7 +196,7 @@ def _value_of(form: object, place: str) -> Any:
             )
         return _registered_names[name].load(data)
     _, load = _LOADED[cast("str", tag)]
-    return load(data)
+    return cast("Any", load(data))
 
 
 def _is_same(value: object, other: object, body: bytes, place: str, declared: object) -> bool:

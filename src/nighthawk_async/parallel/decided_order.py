@@ -15,8 +15,8 @@ class DecidedOrder:
 
     Args:
         place: The place of the group.
-        keeps_each: Whether each result is a decision, as those of a stream are. Otherwise the decision is made
-            once, when the calls are decided.
+        keeps_each: Whether each result is a decision, as those of a stream are. Otherwise the decision is
+            made once, when the calls are decided.
     """
 
     __slots__ = ("_changed", "_current", "_decisions", "_keeps_each", "_kept", "_place", "_taken")

@@ -169,9 +169,9 @@ class CancelRequest:
 class Positions:
     """Assigns ids by position: the third `fetch` under `run` is `run/fetch[2]`, whatever the scheduling.
 
-    In a run with a journal, positions belong to the task that made or entered them. A task that was started by
-    hand inherits them with its context, and takes a position by its arguments instead, because the order of
-    such tasks depends on scheduling: `run/fetch~5f1d0c2a[0]`.
+    In a run with a journal, positions belong to the task that made or entered them. A task that was started
+    by hand inherits them with its context, and takes a position by its arguments instead, because the order
+    of such tasks depends on scheduling: `run/fetch~5f1d0c2a[0]`.
 
     Args:
         path: The id under which the positions are.

@@ -34,8 +34,8 @@ from .execution_marks import hide_frames_from_pytest, mark_with_execution
 from .inspection import make_inspector
 from .nesting import begins_stretch, current_depth, in_own_task, too_deep
 from .partial_delivery import delivery_of
-from .policies import Policies
 from .places import below_place, take_step_place
+from .policies import Policies
 from .policy import Policy, Position
 from .prepare import NaturalSite, prepare_step, step_id_of
 from .step import Step, Verify
@@ -96,7 +96,9 @@ async def _run_step_at(
     """Carry out a block at its place in the run; None without a journal."""
     depth = current_depth()
     carry_out = partial(
-        _carry_out_attempts, block, partial(_carry_out_once, block, site, python_locals, literal, depth, place)
+        _carry_out_attempts,
+        block,
+        partial(_carry_out_once, block, site, python_locals, literal, depth, place),
     )
     return await in_own_task(carry_out) if begins_stretch(depth) else await carry_out()
 

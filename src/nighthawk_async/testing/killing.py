@@ -147,7 +147,7 @@ class ProgramKiller:
 def serve(program: str) -> None:
     """Fork a process for each job on standard input; the body of the killer's own process."""
     module, _, name = program.partition(":")
-    function: Callable[..., Any] = importlib.import_module(module)
+    function: Any = importlib.import_module(module)
     for part in name.split("."):
         function = getattr(function, part)
     for line in sys.stdin:

@@ -229,7 +229,8 @@ async def test_without_a_journal_calls_are_made_as_they_are() -> None:
 
     assert await pay(1) is service
     assert await pay(2, idempotency_key="mine") is service
-    assert service.calls[0][1] and service.calls[1] == (2, "mine")
+    assert service.calls[0][1]
+    assert service.calls[1] == (2, "mine")
 
 
 def test_the_key_is_no_parameter_for_those_who_call() -> None:

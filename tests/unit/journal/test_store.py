@@ -78,7 +78,7 @@ async def test_who_has_lost_a_run_records_nothing_more_and_begins_no_effect(
     assert not paid
 
 
-async def test_a_killed_process_gives_its_run_to_the_next(tmp_path: Path) -> None:
+def test_the_holder_of_a_lease_is_known_by_its_process() -> None:
     holder = tables.process_name("x")
     assert tables.is_alive(holder)
     process = subprocess.Popen([sys.executable, "-c", "pass"])
@@ -140,7 +140,9 @@ async def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         await live(store, shouting(), lambda: shout("a"))
 
 
-async def test_a_store_that_cannot_write_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_store_that_cannot_write_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = shouting()
 
     def fail(*arguments: object) -> None:

@@ -1,0 +1,62 @@
+"""Records in words, one line each."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from ..prompt.plain_text import single_line
+from ..recording.exchange import RecordedError, RecordedExchange
+from .effects import EndedCall
+from .errors import JournalValueError
+from .records import Record
+from .run_journal import StepRecord
+from .values import decode_value
+
+_MOST_CHARACTERS = 100
+
+
+def describe_record(record: Record) -> str:
+    """The content of a record, in at most 100 characters; empty for none.
+
+    Args:
+        record: The record.
+    """
+    return single_line(", ".join(_parts(record)), _MOST_CHARACTERS)
+
+
+def _parts(record: Record) -> Iterator[str]:
+    match record.kind:
+        case "step":
+            step = msgspec.msgpack.decode(record.body, type=StepRecord)
+            yield f"inputs {', '.join(step.inputs)}" if step.inputs else "no inputs"
+        case "response":
+            yield from _response_parts(msgspec.msgpack.decode(record.body, type=RecordedExchange))
+        case "failure":
+            error = msgspec.msgpack.decode(record.body, type=RecordedError)
+            yield f"{error.type}: {error.message}"
+        case "result":
+            ended = msgspec.msgpack.decode(record.body, type=EndedCall)
+            yield _shown(ended.value) if ended.failure is None else f"raised {ended.failure.name}"
+        case "decision":
+            yield str(list(msgspec.msgpack.decode(record.body, type=tuple[int, ...])))
+        case "value":
+            yield _shown(record.body)
+        case "life" | "intent" | "answer":
+            return
+
+
+def _response_parts(exchange: RecordedExchange) -> Iterator[str]:
+    yield exchange.model
+    for part in exchange.response:
+        if part.tool_call is not None:
+            yield f"{part.tool_call.name}({part.tool_call.arguments})"
+        elif part.text is not None:
+            yield repr(part.text)
+
+
+def _shown(body: bytes) -> str:
+    """A stored value; the fields alone where its declared type is not known here."""
+    try:
+        return repr(decode_value(body, place="", declared=object))
+    except JournalValueError:
+        return "a value of a type of the program"

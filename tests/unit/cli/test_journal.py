@@ -1,0 +1,65 @@
+"""`nighthawk-async journal`: runs and records in the terminal."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+import nighthawk_async as nh
+from nighthawk_async.cli.application import run_command_line
+from tests.unit.journal.durable_runs import AnsweringModel, assigning, live, opened
+
+
+@nh.natural_function
+async def shout(word: str) -> str:
+    """Shout a word."""
+    loud: str
+    """natural
+    Set <:loud> to <word> in capitals.
+    """
+    return loud
+
+
+@nh.once
+async def send(text: str) -> str:
+    """Send a text."""
+    return f"sent {text}"
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    async def program() -> None:
+        await send(await shout("a"))
+        raise ValueError("[no]\nsecond line")
+
+    model = AnsweringModel(lambda prompt, turn: assigning("loud", "word.upper()"))
+    with opened(tmp_path) as store, pytest.raises(ValueError, match="no"):
+        anyio.run(live, store, model, program, "order-17")
+    return tmp_path / "runs.db"
+
+
+def test_the_runs_of_a_journal(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["journal", "list", str(journal)]) == 0
+    shown = capsys.readouterr().out
+    assert "order-17" in shown
+    assert "failed" in shown
+    assert "ValueError: [no]" in shown
+    assert "second line" not in shown
+
+
+def test_the_records_of_a_run(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["journal", "show", str(journal), "order-17"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[3] for line in lines] == ["life", "step", "response", "intent", "result"]
+    assert "inputs word" in lines[1]
+    assert "answering:model, nh_assign" in lines[2]
+    assert lines[4].endswith("run/send()[0]  'sent A'")
+
+
+def test_what_is_not_there(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["journal", "show", str(journal), "order-18"]) == 2
+    assert "order-17" in capsys.readouterr().err
+    missing = journal.with_name("missing.db")
+    assert run_command_line(["journal", "list", str(missing)]) == 2
+    assert "No such file" in capsys.readouterr().err
+    assert not missing.exists()

@@ -7,6 +7,7 @@ from . import (
     executors,
     hooks,
     human,
+    journal,
     models,
     observe,
     oversight,
@@ -32,6 +33,7 @@ from .executors.agent import AgentStepExecutor
 from .functions import natural_function
 from .hooks import Hooks
 from .human import ask_user, request_approval
+from .journal.effects import once, repeatable
 from .parallel import current_task, deadline, open_tasks
 from .policies.budgets.budget import budget
 from .policies.budgets.terms import BudgetLimits
@@ -101,15 +103,18 @@ __all__ = [
     "get_usage_meter",
     "hooks",
     "human",
+    "journal",
     "models",
     "natural_function",
     "observe",
+    "once",
     "open_tasks",
     "oversight",
     "parallel",
     "partial_values",
     "permissions",
     "policies",
+    "repeatable",
     "request_approval",
     "resilience",
     "rule",
@@ -123,5 +128,3 @@ __all__ = [
     "tool",
     "unset",
 ]
-
-__version__: str

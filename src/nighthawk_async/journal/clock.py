@@ -10,8 +10,9 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from ..errors import NighthawkError
-from ..runtime.places import find_journal, take_place
-from .run_journal import RunRecorder
+from ..runtime.environment import find_journal
+from ..runtime.places import take_place
+from .recorder import RunRecorder
 from .values import decode_value, encode_value
 
 Value = TypeVar("Value")

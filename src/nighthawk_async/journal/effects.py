@@ -18,10 +18,11 @@ from msgspec import Struct
 
 from ..natural.tree import CLOSURE_NAMES
 from ..parallel import is_async_callable
-from ..runtime.places import find_journal, using_function_place
+from ..runtime.environment import find_journal
+from ..runtime.places import using_function_place
 from .acknowledgement import Acknowledgement
 from .errors import CallInDoubtError, JournalError, JournalValueError
-from .run_journal import RunRecorder
+from .recorder import RunRecorder
 from .values import decode_value, encode_value
 
 Parameters = ParamSpec("Parameters")

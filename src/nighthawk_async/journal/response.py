@@ -24,7 +24,7 @@ from ..recording.exchange import (
 )
 from ..recording.recorder import ReplayStream
 from ..types.model import ModelEvent, ResponseFinished, ToolCallCompleted
-from .run_journal import RunRecorder
+from .recorder import RunRecorder
 
 
 class JournaledResponse(ForwardedStream):

@@ -1,11 +1,10 @@
-"""The journal of one run: what earlier lives recorded, and what this one adds."""
+"""The journal of one run, as the runtime uses it: steps, responses, tools and decisions at their places."""
 
 import hashlib
-import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import fields
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -20,18 +19,12 @@ from ..types.outcomes import (
     ReturnStepOutcome,
 )
 from ..types.unset import UNSET
-from .acknowledgement import Acknowledgement
-from .errors import JournalDivergenceError, JournalError
-from .records import Record, RecordIndex, RecordKind
+from .effects import tool_effect
+from .errors import JournalDivergenceError
+from .recorder import ROOT, RunRecorder
+from .records import Record
+from .response import JournaledResponse
 from .values import decode_value, encode_value
-
-Durability: TypeAlias = Literal["response", "effect"]
-NewCode: TypeAlias = Literal["error", "insert"]
-Append: TypeAlias = Callable[[Sequence[Record]], Acknowledgement[None]]
-
-ROOT = "run"
-"""The place of the run itself."""
-
 
 _OUTCOMES: Mapping[str, type[Any]] = {
     "pass": PassStepOutcome,
@@ -49,48 +42,14 @@ class StepRecord(Struct, frozen=True, kw_only=True):
     inputs: dict[str, str]
 
 
-class RunRecorder:
-    """Answers from the records of earlier lives, and records what is new.
-
-    Args:
-        run_id: The run.
-        epoch: The number of this life.
-        records: The records of earlier lives, in order.
-        append: Hands records to the store.
-        durability: The time at which the run waits for its records.
-        new_code: The handling of code that the records do not have.
-    """
-
-    def __init__(
-        self,
-        *,
-        run_id: str,
-        epoch: int,
-        records: Sequence[Record],
-        append: Append,
-        durability: Durability,
-        new_code: NewCode,
-    ) -> None:
-        self.run_id = run_id
-        self.epoch = epoch
-        self.waits_for_responses = durability == "response"
-        self._append = append
-        self._new_code = new_code
-        self._index = RecordIndex(records)
-        self._seq = records[-1].seq if records else 0
-        self._written: set[tuple[str, RecordKind]] = set()
-        self._asked: set[str] = set()  # the places of steps that asked a model
-        self._root = ROOT
+class RunJournal(RunRecorder):
+    """The journal of one run, as the runtime needs it; see `ports.RunJournal`."""
 
     def begin(self, root: str) -> None:
         """Begin a life; see `ports.RunJournal`."""
         self._root = root
         self._index.reach(ROOT)
         self._append([self._record(ROOT, "life", b"")])
-
-    def relative(self, place: str) -> str:
-        """A place below the run, whatever the run is within."""
-        return ROOT + place.removeprefix(self._root)
 
     def find(self, place: str) -> tuple[int, ...] | None:
         """Return a kept decision; see `ports.RunJournal`."""
@@ -169,16 +128,12 @@ class RunRecorder:
         open_source: Callable[[], AbstractAsyncContextManager[AsyncIterator[ModelEvent]]],
     ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
         """Return the response of a place; see `ports.RunJournal`."""
-        from .response import JournaledResponse  # here, because it needs the recording of exchanges
-
         place = self.relative(place)
         self._asked.add(place.rpartition("/")[0])
         return JournaledResponse(self, place, model_name, open_source)
 
     def wrap_tool(self, place: str, function: Callable[..., object], call: Callable[[], object]) -> Any:
         """Return the call of a tool; see `ports.RunJournal`."""
-        from .effects import tool_effect
-
         return tool_effect(self, self.relative(place), function, call)
 
     def leave(self, place: str) -> None:
@@ -195,49 +150,3 @@ class RunRecorder:
     def check_end(self) -> None:
         """Check the regular end of the run; see `leave`."""
         self.leave(self._root)
-
-    def find_record(self, place: str, kind: RecordKind) -> Record | None:
-        """Return the record of an earlier life at a place; this life has reached the place."""
-        return self._index.find(place, kind)
-
-    def check_new(self, place: str) -> None:
-        """Check that a place without a record may be new.
-
-        Raises:
-            JournalDivergenceError: The program has changed: what came after it was recorded.
-        """
-        if self._new_code == "error":
-            self._index.check_new(place)
-
-    def is_behind(self, place: str) -> bool:
-        """Whether an earlier life recorded something in a place that this life has not reached."""
-        return bool(self._index.left_in(place))
-
-    def is_passed(self, record: Record) -> bool:
-        """Whether an earlier life went on after what was recorded."""
-        return self._index.is_passed(record)
-
-    def add(self, place: str, kind: RecordKind, body: bytes) -> Acknowledgement[None]:
-        """Record something new.
-
-        Args:
-            place: Its place, relative to the run.
-            kind: Its kind.
-            body: Its content.
-
-        Returns:
-            The acknowledgement that it is durable, as is everything that was recorded before.
-
-        Raises:
-            JournalDivergenceError: The program has changed: this place should not be new.
-            JournalError: The run was taken over, or the store failed.
-        """
-        if (place, kind) in self._written:
-            raise JournalError(f"{place} would be recorded twice in one life; please report this.")
-        self.check_new(place)
-        self._written.add((place, kind))
-        return self._append([self._record(place, kind, body)])
-
-    def _record(self, place: str, kind: RecordKind, body: bytes) -> Record:
-        self._seq += 1
-        return Record(seq=self._seq, place=place, kind=kind, epoch=self.epoch, at=time.time(), body=body)

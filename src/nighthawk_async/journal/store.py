@@ -26,8 +26,9 @@ from ..ports import OpenedJournal
 from . import sqlite
 from .acknowledgement import Acknowledgement
 from .errors import JournalError, JournalStoreError
+from .recorder import Durability, NewCode
 from .records import Record
-from .run_journal import Durability, NewCode, RunRecorder
+from .run_journal import RunJournal
 from .sqlite import RunRow, RunStatus
 
 Result = TypeVar("Result")
@@ -288,12 +289,12 @@ class _OpenedRun(OpenedJournal):
     def __init__(self, store: JournalStore, run_id: str) -> None:
         self._store = store
         self._run_id = run_id
-        self._recorder: RunRecorder | None = None
+        self._recorder: RunJournal | None = None
 
-    def _begin(self, claimed: tuple[int, list[Record]]) -> RunRecorder:
+    def _begin(self, claimed: tuple[int, list[Record]]) -> RunJournal:
         epoch, records = claimed
         store = self._store
-        self._recorder = RunRecorder(
+        self._recorder = RunJournal(
             run_id=self._run_id,
             epoch=epoch,
             records=records,
@@ -303,10 +304,10 @@ class _OpenedRun(OpenedJournal):
         )
         return self._recorder
 
-    def __enter__(self) -> RunRecorder:
+    def __enter__(self) -> RunJournal:
         return self._begin(self._store.claim(self._run_id).wait_in_thread())
 
-    async def __aenter__(self) -> RunRecorder:
+    async def __aenter__(self) -> RunJournal:
         claim = self._store.claim(self._run_id)
         with anyio.CancelScope(shield=True):  # a claim that was made has to be given back
             return self._begin(await claim.wait())

@@ -12,8 +12,8 @@ from ..observation import NodeWriter, find_node_writer, observed, using_node_wri
 from ..parallel.outcomes import state_after
 from ..types.unset import unset
 from .annotations import ReturnCheck
-from .environment import find_environment, using_environment
-from .places import find_journal, using_function_place
+from .environment import find_environment, find_journal, using_environment
+from .places import using_function_place
 from .tool_function import ToolScope
 
 Result = TypeVar("Result")

@@ -64,6 +64,12 @@ def find_environment() -> Environment | None:
     return _environment.get()
 
 
+def find_journal() -> RunJournal | None:
+    """The journal of the run; None without one, and outside every run."""
+    environment = _environment.get()
+    return None if environment is None else environment.journal
+
+
 def get_environment() -> Environment:
     """The environment in force.
 

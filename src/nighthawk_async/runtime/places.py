@@ -22,15 +22,9 @@ from ..parallel.task_current import find_positions, using_positions
 from ..parallel.task_node import Positions
 from ..ports import Model, RunJournal
 from ..types.model import ModelEvent, ModelRequest
-from .environment import find_environment
+from .environment import find_journal
 
 Result = TypeVar("Result")
-
-
-def find_journal() -> RunJournal | None:
-    """The journal of the run; None without one, and outside of runs."""
-    environment = find_environment()
-    return None if environment is None else environment.journal
 
 
 def take_place(frame: str, arguments: object = None) -> str:
@@ -48,15 +42,13 @@ def below_place(place: str) -> using_positions:
     return using_positions(Positions(place))
 
 
-def take_step_place(block: NaturalBlock, python_locals: Mapping[str, object]) -> str | None:
-    """Take the place of a step; None without a journal.
+def take_step_place(block: NaturalBlock, python_locals: Mapping[str, object]) -> str:
+    """Take the place of a step.
 
     Args:
         block: The block.
         python_locals: The `locals()` at the block.
     """
-    if find_journal() is None:
-        return None
     name = block.function_name.rpartition(".")[2]
     read = {name: python_locals[name] for name in block.read_names if name in python_locals}
     return take_place(f"{name}#{block.number}", read)

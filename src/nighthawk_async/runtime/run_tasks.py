@@ -8,10 +8,9 @@ from typing import Any
 from ..actors import Mailbox, open_namespace
 from ..parallel import TaskHooks, install_task_hooks, open_task_root
 from ..parallel.event_loop import find_task
-from ..ports import RunJournal
 from ..types.execution import ExecutionRef
 from ..types.usage import Usage
-from .environment import find_environment
+from .environment import find_environment, find_journal
 from .stable_digest import stable_digest
 
 
@@ -33,14 +32,9 @@ def _find_execution() -> ExecutionRef | None:
     return None if environment is None else environment.execution_ref
 
 
-def _find_journal() -> RunJournal | None:
-    environment = find_environment()
-    return None if environment is None else environment.journal
-
-
 def _find_owner() -> object | None:
     """Return the task of the caller where the run has a journal."""
-    return None if _find_journal() is None else find_task()
+    return None if find_journal() is None else find_task()
 
 
 def _make_mailbox(task_id: str) -> Mailbox[Any]:
@@ -55,6 +49,6 @@ install_task_hooks(
         find_usage=_find_usage,
         find_owner=_find_owner,
         digest=stable_digest,
-        find_decisions=_find_journal,
+        find_decisions=find_journal,
     )
 )

@@ -29,7 +29,7 @@ from .activities import KernelActivity
 from .awaitable import is_awaitable
 from .bridge import run_from_sync
 from .conclude import StepResult
-from .environment import Environment, get_environment, using_environment
+from .environment import Environment, find_journal, get_environment, using_environment
 from .execution_marks import hide_frames_from_pytest, mark_with_execution
 from .inspection import make_inspector
 from .nesting import begins_stretch, current_depth, in_own_task, too_deep
@@ -53,7 +53,7 @@ def run_step_from_sync(
 ) -> StepResult:
     """Carry out a block of a synchronous natural function; see `run_step`."""
     # Taken here: on the loop's side of the bridge each step is in a task of its own.
-    place = take_step_place(block, python_locals)
+    place = None if find_journal() is None else take_step_place(block, python_locals)
     return run_from_sync(_run_step_at, place, block, site, python_locals, literal)
 
 
@@ -83,7 +83,8 @@ async def run_step(
         BudgetExceededError: A budget has no room for it.
         NestedStepLimitError: It would be within too many steps.
     """
-    return await _run_step_at(take_step_place(block, python_locals), block, site, python_locals, literal)
+    place = None if find_journal() is None else take_step_place(block, python_locals)
+    return await _run_step_at(place, block, site, python_locals, literal)
 
 
 async def _run_step_at(

@@ -312,7 +312,7 @@ def _answered_by(hooks: Hooks, function: HookFunction[Any], event_type: type) ->
         yield
     except Exception as error:
         if isinstance(error, TaskCancelledError) and cancel_requested():
-            raise  # the task was asked to end, and a step of the hook ended for it
+            raise  # the task was asked to end, so a step of the hook was cancelled
         if wants_value():
             raise  # the hook is called again with the value
         name = callable_name(function)

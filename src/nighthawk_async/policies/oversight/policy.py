@@ -264,11 +264,11 @@ class VerificationPolicy(Policy):
             self.checks, VerificationPolicy(is_verifying=True), step_id=step_id, program=program
         ).verify
 
-    def within(self, outer: "VerificationPolicy") -> "VerificationPolicy":
+    def within(self, parent: "VerificationPolicy") -> "VerificationPolicy":
         """Return the checks of a function or nested scope, followed by those of the parent."""
-        if outer.is_verifying:
-            return outer
-        return VerificationPolicy(tuple(dict.fromkeys((*self.checks, *outer.checks))))
+        if parent.is_verifying:
+            return parent
+        return VerificationPolicy(tuple(dict.fromkeys((*self.checks, *parent.checks))))
 
 
 def _unseen() -> Environment:
@@ -310,9 +310,9 @@ def with_verify(policies: Policies, verify: Verify | None, inner: InnerScope) ->
     if verify is None:
         return policies
     checking = _checking(reversed(checked_verifications(verify)))
-    outer = policies.find(VerificationPolicy)
-    if outer is not None and inner.is_added:
-        checking = checking.within(outer)
+    parent = policies.find(VerificationPolicy)
+    if parent is not None and inner.is_added:
+        checking = checking.within(parent)
     return policies.with_policy(checking)
 
 

@@ -17,7 +17,7 @@ def rows() -> dict[str, str]:
 
 def in_words(rule: EventRule) -> str:
     """What a hook may answer, as the page says it."""
-    words = ["veto"] if rule.deed is not None else []
+    words = ["veto"] if rule.action is not None else []
     words += [f"modify `{rule.modified_field}`"] if rule.modified_field else []
     return (", or ".join(words) or "look on") + ", `def` only" * rule.is_synchronous
 

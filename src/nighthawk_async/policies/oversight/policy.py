@@ -264,11 +264,11 @@ class VerificationPolicy(Policy):
             self.checks, VerificationPolicy(is_verifying=True), step_id=step_id, program=program
         ).verify
 
-    def within(self, parent: "VerificationPolicy") -> "VerificationPolicy":
+    def within(self, outer: "VerificationPolicy") -> "VerificationPolicy":
         """Return the checks of a function or nested scope, followed by those of the parent."""
-        if parent.is_verifying:
-            return parent
-        return VerificationPolicy(tuple(dict.fromkeys((*self.checks, *parent.checks))))
+        if outer.is_verifying:
+            return outer
+        return VerificationPolicy(tuple(dict.fromkeys((*self.checks, *outer.checks))))
 
 
 def _unseen() -> Environment:

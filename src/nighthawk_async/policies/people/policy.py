@@ -18,7 +18,7 @@ class PeoplePolicy(Policy):
     """Holds the handler that asks people.
 
     Args:
-        handler: The handler that asks them.
+        handler: The handler.
     """
 
     handler: HumanHandler

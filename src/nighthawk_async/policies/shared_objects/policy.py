@@ -65,7 +65,7 @@ class MutationGuard(CommandGuard):
         try:
             if watch is None:
                 return command.carry_out(state)
-            return self._carry_out_watched(watch, command, state)
+            return self._run_watched(watch, command, state)
         finally:
             self._bound.refresh()
 
@@ -121,7 +121,7 @@ class MutationGuard(CommandGuard):
             roots.extend(self._owners(command.target))
         return MutationWatch(self._bound, roots) if roots else None
 
-    def _carry_out_watched(self, watch: MutationWatch, command: Command, state: StepState) -> object:
+    def _run_watched(self, watch: MutationWatch, command: Command, state: StepState) -> object:
         context = state.context
         names, assigned_names = dict(context.step_locals), set(context.assigned_names)
         reply: object = None

@@ -31,7 +31,14 @@ class CallEntry:
         return_check: Validates what it returns; None for what needs no check.
     """
 
-    __slots__ = ("_argument_names", "_is_generator", "_return_check", "_untold_generator", "name", "source")
+    __slots__ = (
+        "_argument_names",
+        "_is_generator",
+        "_return_check",
+        "_unobserved_generator",
+        "name",
+        "source",
+    )
 
     def __init__(
         self, function: FunctionType, *, is_generator: bool, return_check: ReturnCheck | None
@@ -42,7 +49,7 @@ class CallEntry:
         self._argument_names = tuple(name for name in code.co_varnames[:count] if name not in _OWNERS)
         self._is_generator = is_generator
         self._return_check = return_check
-        self._untold_generator = GeneratorScope(None, return_check)
+        self._unobserved_generator = GeneratorScope(None, return_check)
         self.name = function.__qualname__
         self.source = f"{function.__module__}:{code.co_firstlineno}"
 
@@ -58,7 +65,7 @@ class CallEntry:
             arguments: The local variables with which the function begins; None when they are not wanted.
         """
         if self._is_generator:
-            return self._untold_generator if arguments is None else self._observed_generator(arguments)
+            return self._unobserved_generator if arguments is None else self._observed_generator(arguments)
         check = self._return_check
         return _CallScope(check) if arguments is None else _ObservedCall(self, arguments, check)
 
@@ -73,7 +80,7 @@ class CallEntry:
     def _observed_generator(self, arguments: Mapping[str, object]) -> "GeneratorScope":
         parent = find_node_writer()
         if parent is None:  # nobody any more: other threads begin and end to watch as they like
-            return self._untold_generator
+            return self._unobserved_generator
         inputs = self.inputs(arguments)
         node = parent.begin_child("function", self.name, source=self.source, inputs=inputs)
         return GeneratorScope(node, self._return_check)

@@ -141,7 +141,7 @@ class Evaluate(Struct, frozen=True, kw_only=True):
         """Names whose value is unknown until the command has finished: none."""
         return frozenset()
 
-    def carry_out(self, state: StepState) -> object:
+    def execute(self, state: StepState) -> object:
         """Evaluate.
 
         Raises:
@@ -154,7 +154,7 @@ class Evaluate(Struct, frozen=True, kw_only=True):
         return self.evaluate(state, describe)
 
     def evaluate(self, state: StepState, describe: Callable[[BaseException], str]) -> object:
-        """Evaluate; raises what `carry_out` raises.
+        """Evaluate; raises what `execute` raises.
 
         Args:
             state: The state of the step.
@@ -195,7 +195,7 @@ class Assign(Struct, frozen=True, kw_only=True):
         """Names whose value is unknown until the command has finished."""
         return self._bound_names() | {self.target.root}
 
-    def carry_out(self, state: StepState) -> object:
+    def execute(self, state: StepState) -> object:
         """Evaluate and store; raises what `Evaluate` and `assign` raise, and then no name is bound.
 
         Returns:
@@ -254,7 +254,7 @@ class Execute(Struct, frozen=True, kw_only=True):
             return frozenset()
         return _claims_of(code, state.context)
 
-    def carry_out(self, state: StepState) -> object:
+    def execute(self, state: StepState) -> object:
         """Execute.
 
         Returns:
@@ -309,7 +309,7 @@ class Call:
         """Names whose value is unknown until the command has finished: none."""
         return frozenset()
 
-    def carry_out(self, state: StepState) -> object:
+    def execute(self, state: StepState) -> object:
         """Call the function.
 
         Raises:
@@ -335,7 +335,7 @@ class Resume:
         """Names whose value is unknown until the command has finished: none beside those claimed already."""
         return frozenset()
 
-    def carry_out(self, state: StepState) -> object:
+    def execute(self, state: StepState) -> object:
         """Go on; raises what the command raises."""
         return self.continuation(state, self.value)
 
@@ -445,9 +445,9 @@ class CommandGuard:
         """The extent of the step."""
         return nullcontext()
 
-    def carry_out(self, command: Command, state: StepState) -> object:
-        """Carry a command out; see `Command.carry_out`."""
-        return command.carry_out(state)
+    def execute(self, command: Command, state: StepState) -> object:
+        """Carry a command out; see `Command.execute`."""
+        return command.execute(state)
 
     async def await_value(self, awaitable: Awaitable[object]) -> object:
         """Await what a command gave, for this step alone; see `awaitable.await_value`."""

@@ -130,7 +130,7 @@ def _struct_field(field: msgspec.structs.FieldInfo) -> RecordField:
     return RecordField(
         name=field.name,
         key=field.encode_name,
-        annotation=_in_pydantics_words(field.type),
+        annotation=_as_pydantic_type(field.type),
         is_required=field.required,
         default=field.default if has_value else NO_DEFAULT,
     )
@@ -139,17 +139,17 @@ def _struct_field(field: msgspec.structs.FieldInfo) -> RecordField:
 _CONSTRAINTS = ("description", "ge", "gt", "le", "lt", "max_length", "min_length", "multiple_of", "pattern")
 
 
-def _in_pydantics_words(annotation: Any) -> Any:
+def _as_pydantic_type(annotation: Any) -> Any:
     """A type with `msgspec.Meta` as pydantic's constraints, and without `msgspec.UnsetType`."""
     arguments = get_args(annotation)
     origin = get_origin(annotation)
     if origin is Annotated:
         base, *metadata = arguments
-        return Annotated[(_in_pydantics_words(base), *map(_constraint, metadata))]
+        return Annotated[(_as_pydantic_type(base), *map(_constraint, metadata))]
     if origin in (Union, UnionType):
-        left = tuple(_in_pydantics_words(each) for each in arguments if each is not msgspec.UnsetType)
+        left = tuple(_as_pydantic_type(each) for each in arguments if each is not msgspec.UnsetType)
         return Union[left]  # noqa: UP007 - of members that are known at run time only
-    changed = tuple(map(_in_pydantics_words, arguments))
+    changed = tuple(map(_as_pydantic_type, arguments))
     if all(one is other for one, other in zip(changed, arguments, strict=True)):
         return annotation
     return annotation.copy_with(changed) if hasattr(annotation, "copy_with") else origin[changed]
@@ -276,9 +276,9 @@ class _Adaptation:
     def _adapted(self, schema: dict[str, Any]) -> dict[str, Any]:
         match schema["type"]:
             case "enum":
-                return _by_name_too(schema)
+                return _accepting_names(schema)
             case "literal":
-                return _by_value_too(schema)
+                return _accepting_data(schema)
             case "tagged-union":
                 return schema | {"choices": self._tagged(schema["choices"])}
             case "is-instance":
@@ -348,12 +348,12 @@ def _record_of(kind: object) -> Record | None:
         return None
 
 
-def _by_name_too(schema: dict[str, Any]) -> dict[str, Any]:
+def _accepting_names(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema of an enumeration that takes the names of its members where they are not its values."""
     return _wrapped(schema, _NamedMember(schema["cls"]))
 
 
-def _by_value_too(schema: dict[str, Any]) -> dict[str, Any]:
+def _accepting_data(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema of a literal type that takes what stands in JSON for the members of enumerations in it."""
     members = {_data_of(each): each for each in schema["expected"] if isinstance(each, enum.Enum)}
     return _wrapped(schema, _GivenMember(members)) if members else schema

@@ -54,7 +54,7 @@ class _Inspection:
         self._reviews = [_begin_review(policy, step, outcome, self._shown) for policy in policies]
 
     async def ask(self, result: StepResult) -> StepResult:
-        with self._hiding_nothing_afterwards():
+        with self._revealing_none_on_failure():
             if result.return_value is not UNSET:
                 reveal(self._shown, result.return_value)
             try:
@@ -70,14 +70,14 @@ class _Inspection:
             return result
 
     async def evaluate(self, result: StepResult, evaluate: Evaluate) -> StepResult:
-        with self._hiding_nothing_afterwards():
+        with self._revealing_none_on_failure():
             if result.rewriter is None:
                 return await evaluate(result)
             with failing_as_rewriter(result.rewriter):
                 return await evaluate(result)
 
     @contextmanager
-    def _hiding_nothing_afterwards(self) -> Generator[None, None, None]:
+    def _revealing_none_on_failure(self) -> Generator[None, None, None]:
         """Give the events of a commit that fails None for a value that never came to be."""
         try:
             yield

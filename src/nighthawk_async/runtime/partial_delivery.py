@@ -116,19 +116,19 @@ class PartialDelivery:
         for sink in sinks:
             sink.step_ended(self._step.execution.id)
 
-    async def calling_while(self, carry_out: Callable[[], Awaitable[Result]]) -> Result:
+    async def notifying_during(self, execute: Callable[[], Awaitable[Result]]) -> Result:
         """Tell listeners while something is carried out; returns after the last call.
 
         Args:
-            carry_out: Carries the step out, up to `end`.
+            execute: Carries the step out, up to `end`.
 
         Raises:
             HookError: One of them failed. What is carried out is cancelled.
         """
         if not self._listeners:
-            return await carry_out()
+            return await execute()
         async with BareTaskGroup() as self._task_group:
-            return await carry_out()
+            return await execute()
 
     def _deliver(self, values: Mapping[str, object], attempt: int, *, is_final: bool) -> None:
         partial = PartialValues(

@@ -32,16 +32,16 @@ class Policies:
 
     Attributes:
         active: The policies, outermost first.
-        that: The policies that override a method, outermost first, by method.
+        overriding: The policies that override a method, outermost first, by method.
         outer_listeners: As given.
     """
 
-    __slots__ = ("active", "outer_listeners", "that")
+    __slots__ = ("active", "outer_listeners", "overriding")
 
     def __init__(self, policies: Iterable[Policy] = (), *, outer_listeners: Sequence[Listener] = ()) -> None:
         self.active: tuple[Policy, ...] = tuple(sorted(policies, key=_position_of))
         self.outer_listeners: tuple[Listener, ...] = tuple(outer_listeners)
-        self.that: Mapping[PolicyMethod, tuple[Policy, ...]] = _ByMethod(self.active)
+        self.overriding: Mapping[PolicyMethod, tuple[Policy, ...]] = _ByMethod(self.active)
 
     def has(self, position: Position) -> bool:
         """Whether a policy is active at a position."""
@@ -85,7 +85,7 @@ class Policies:
 
     def of_step(self) -> "Policies":
         """The same for one step."""
-        if not self.that["for_step"]:
+        if not self.overriding["for_step"]:
             return self
         return self._replaced(policy.for_step() for policy in self.active)
 
@@ -99,17 +99,17 @@ class Policies:
     @property
     def govern_tool_calls(self) -> bool:
         """Whether any of them looks at tool calls."""
-        return bool(self.that["guard_tool_call"] or self.that["after_tool_call"])
+        return bool(self.overriding["guard_tool_call"] or self.overriding["after_tool_call"])
 
     @property
     def govern_requests(self) -> bool:
         """Whether any of them looks at model requests."""
-        return bool(self.that["before_request"] or self.that["after_request"])
+        return bool(self.overriding["before_request"] or self.overriding["after_request"])
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
         """Those who are told of events."""
-        return tuple(listener for policy in self.that["listeners"] for listener in policy.listeners())
+        return tuple(listener for policy in self.overriding["listeners"] for listener in policy.listeners())
 
     async def report(self, event: object) -> None:
         """Tell of an event; see `Policy.report`.
@@ -118,17 +118,17 @@ class Policies:
             StepAbortedError: Somebody who was told ends the step.
             HookError: Somebody who was told failed.
         """
-        for policy in self.that["report"]:
+        for policy in self.overriding["report"]:
             await policy.report(event)
 
     def report_at_once(self, event: object) -> None:
         """Tell of an event where nothing can be awaited; see `Policy.report_at_once`."""
-        for policy in self.that["report"]:
+        for policy in self.overriding["report"]:
             policy.report_at_once(event)
 
     def report_end(self, event: object, error: BaseException | None) -> None:
         """Tell of an end where nothing can be awaited; see `Policy.report_end`."""
-        for policy in self.that["report"]:
+        for policy in self.overriding["report"]:
             policy.report_end(event, error)
 
     def _others(self, kind: type[Policy]) -> list[Policy]:
@@ -161,7 +161,7 @@ async def notify_all(listeners: Iterable[Listener], event: object) -> None:
 def active_policies(policies: Policies) -> Generator[None, None, None]:
     """The extent of a run or scope, as policies have it; see `Policy.active`."""
     with ExitStack() as stack:
-        for policy in policies.that["active"]:
+        for policy in policies.overriding["active"]:
             active = policy.active()
             if active is not None:
                 stack.enter_context(active)
@@ -170,7 +170,7 @@ def active_policies(policies: Policies) -> Generator[None, None, None]:
 
 def scope_events(policies: Policies, kind: Literal["run", "scope"]) -> Iterator[ScopeEvents]:
     """The events of policies at the beginning and the end of a run or scope; see `Policy.scope_events`."""
-    for policy in policies.that["scope_events"]:
+    for policy in policies.overriding["scope_events"]:
         events = policy.scope_events(kind)
         if events is not None:
             yield events

@@ -28,7 +28,7 @@ from .conclude import StepResult
 from .late_value import described, raise_unknown, with_changes
 from .step import Step, Verify
 from .step_context import StepContext
-from .step_control import CarryOutAttempt
+from .step_control import ExecuteAttempt
 from .step_executor import StepExecutor
 from .tool_function import ToolFunction
 
@@ -357,14 +357,14 @@ class Policy:
         check_answer(passed.arguments, str, method)
         return passed
 
-    def around_attempts(self, step_id: str, carry_out: CarryOutAttempt) -> Awaitable[StepResult]:
+    def around_attempts(self, step_id: str, execute: ExecuteAttempt) -> Awaitable[StepResult]:
         """Carry a block out, in several steps if need be.
 
         Args:
             step_id: The block.
-            carry_out: Carries one step out.
+            execute: Carries one step out.
         """
-        return carry_out()
+        return execute()
 
     def prepare(self, context: StepContext, block: NaturalBlock) -> None:
         """Change what a step sees, before it begins."""

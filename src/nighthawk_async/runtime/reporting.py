@@ -85,7 +85,7 @@ def report_retry(retry: RetryScheduled) -> None:
     note_event(event)
     if environment is None:
         return
-    for policy in environment.policies.that["report"]:
+    for policy in environment.policies.overriding["report"]:
         if policy.awaits(Retry):
             run_from_sync(policy.report, event)
         else:

@@ -165,8 +165,8 @@ def reasons(settings: Mapping[str, Any], capabilities: ModelCapabilities) -> boo
         capabilities: The capabilities of the model.
     """
     thinking = _object(settings, "thinking").get("type")
-    is_told_not_to = settings.get("reasoning_effort") == "none" or thinking == "disabled"
-    return capabilities.reasoning and not is_told_not_to
+    is_disabled = settings.get("reasoning_effort") == "none" or thinking == "disabled"
+    return capabilities.reasoning and not is_disabled
 
 
 def _numbers(parts: Iterable[Mapping[str, Any]], names: Iterable[str]) -> list[int]:

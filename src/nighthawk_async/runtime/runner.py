@@ -38,7 +38,7 @@ from .policy import Policy, Position
 from .prepare import NaturalSite, prepare_step, step_id_of
 from .step import Step, Verify
 from .step_actor import StepActor
-from .step_control import CarryOutAttempt, SteerableStep, StepAttempt, admitted
+from .step_control import ExecuteAttempt, SteerableStep, StepAttempt, admitted
 from .step_executor import StepExecutor, is_async_executor
 from .step_node import ObservedStep
 
@@ -80,19 +80,19 @@ async def run_step(
         NestedStepLimitError: It would be within too many steps.
     """
     depth = current_depth()
-    carry_out = partial(
-        _carry_out_attempts, block, partial(_carry_out_once, block, site, python_locals, literal, depth)
+    execute = partial(
+        _execute_attempts, block, partial(_execute_once, block, site, python_locals, literal, depth)
     )
-    return await in_own_task(carry_out) if begins_stretch(depth) else await carry_out()
+    return await in_own_task(execute) if begins_stretch(depth) else await execute()
 
 
-def _carry_out_attempts(block: NaturalBlock, carry_out: CarryOutAttempt) -> Awaitable[StepResult]:
-    for policy in get_environment().policies.that["around_attempts"]:  # one at most
-        return policy.around_attempts(step_id_of(block), carry_out)
-    return carry_out()
+def _execute_attempts(block: NaturalBlock, execute: ExecuteAttempt) -> Awaitable[StepResult]:
+    for policy in get_environment().policies.overriding["around_attempts"]:  # one at most
+        return policy.around_attempts(step_id_of(block), execute)
+    return execute()
 
 
-async def _carry_out_once(
+async def _execute_once(
     block: NaturalBlock,
     site: NaturalSite,
     python_locals: Mapping[str, object],
@@ -114,7 +114,7 @@ async def _carry_out_once(
             if attempt is not None:
                 attempt.prepare(step.actor)
             work = partial(_run_in_task_group, outer, step, block.address, attempt, site)
-            outcome, result = await observed.carry_out(_around_waiting(outer.policies, work))
+            outcome, result = await observed.execute(_around_waiting(outer.policies, work))
         except Exception as error:
             mark_with_execution(error, execution_ref)
             hide_frames_from_pytest()
@@ -127,12 +127,12 @@ async def _carry_out_once(
 def _around_waiting(
     policies: Policies, work: Callable[[Callable[[], None]], Awaitable[_StepEnd]]
 ) -> Awaitable[_StepEnd]:
-    for policy in reversed(policies.that["around_waiting"]):
+    for policy in reversed(policies.overriding["around_waiting"]):
         work = partial(policy.around_waiting, work)
-    return work(_note_nothing)
+    return work(_ignore_begin)
 
 
-def _note_nothing() -> None:
+def _ignore_begin() -> None:
     """Do nothing: nobody wants to know that it begins."""
 
 
@@ -168,20 +168,22 @@ def _prepare(
         execution_ref=execution_ref,
     )
     policies = outer.policies
-    for policy in policies.that["prepare"]:
+    for policy in policies.overriding["prepare"]:
         policy.prepare(context, block)
     guards = [
         guard
-        for policy in policies.that["guard_commands"]
+        for policy in policies.overriding["guard_commands"]
         if (guard := policy.guard_commands(context, block))
     ]
-    call_guards = [guard for policy in policies.that["guard_calls"] if (guard := policy.guard_calls(context))]
+    call_guards = [
+        guard for policy in policies.overriding["guard_calls"] if (guard := policy.guard_calls(context))
+    ]
     return Step(
         actor=StepActor(
             context,
             guard=guards[0] if guards else None,
             call_guard=call_guards[0] if call_guards else None,
-            outer=None if outer.step is None else outer.step.actor,
+            parent=None if outer.step is None else outer.step.actor,
         ),
         program=program.text,
         is_interpolated=block.program is None,
@@ -193,7 +195,7 @@ def _prepare(
 def _verifier(policies: Policies, site: NaturalSite, *, step_id: str, program: str) -> Verify | None:
     if site.policies:
         policies = policies.of_function(site.policies)
-    for policy in policies.that["verifier"]:
+    for policy in policies.overriding["verifier"]:
         return policy.verifier(step_id=step_id, program=program)
     return None
 
@@ -217,7 +219,7 @@ async def _run_in_task_group(
 ) -> _StepEnd:
     """Once the step is admitted, and so begins, serve the actor while the executor works."""
     run_state, actor = outer.run_state, step.actor
-    around = None if outer.step is None else outer.step.actor.slot
+    parent_slot = None if outer.step is None else outer.step.actor.slot
     environment = replace(
         outer,
         execution_ref=step.context.execution_ref,
@@ -231,16 +233,16 @@ async def _run_in_task_group(
         with SteerableStep(actor) as steerable:
             if attempt is not None:
                 await attempt.wait(actor)
-            async with admitted(actor, run_state.admission, around), run_state.using_resources():
+            async with admitted(actor, run_state.admission, parent_slot), run_state.using_resources():
                 environment.usage_meter.count_step()
                 actor.note_admitted()
                 with using_environment(environment), step.execution, actor.in_flight():
                     try:
-                        carry_out = partial(_carry_out, environment, step, steerable)
+                        execute = partial(_execute, environment, step, steerable)
                         if delivery is not None:
-                            carry_out = partial(delivery.calling_while, carry_out)
+                            execute = partial(delivery.notifying_during, execute)
                         serve = partial(_begin_serving, begin, actor, task_group)
-                        return await _carry_out_governed(environment.policies, serve, carry_out)
+                        return await _execute_governed(environment.policies, serve, execute)
                     finally:
                         actor.close()
                         if step.partial_listeners is not None:
@@ -252,22 +254,22 @@ def _begin_serving(begin: Callable[[], None], actor: StepActor, task_group: Task
     actor.serve_in(task_group)
 
 
-async def _carry_out_governed(
-    policies: Policies, serve: Callable[[], None], carry_out: Callable[[], Awaitable[_StepEnd]]
+async def _execute_governed(
+    policies: Policies, serve: Callable[[], None], execute: Callable[[], Awaitable[_StepEnd]]
 ) -> _StepEnd:
     """Carry out an admitted step: each active policy before, around and after it.
 
     Args:
         policies: The active policies.
         serve: Begins the step: its actor serves in the present context.
-        carry_out: Carries the step out.
+        execute: Carries the step out.
     """
-    proceed = _Proceed(policies.that["before_step"], serve, carry_out)
+    proceed = _Proceed(policies.overriding["before_step"], serve, execute)
     work: Callable[[], Awaitable[_StepEnd]] = proceed
-    if around := policies.that["around_step"]:
-        work = partial(_carry_out_around, around, proceed)
-    after = policies.that["after_step"]
-    return await (_carry_out_and_end(after, proceed, work) if after else work())
+    if around := policies.overriding["around_step"]:
+        work = partial(_execute_wrapped, around, proceed)
+    after = policies.overriding["after_step"]
+    return await (_execute_with_after_steps(after, proceed, work) if after else work())
 
 
 class _Proceed:
@@ -276,7 +278,7 @@ class _Proceed:
     Args:
         before: The policies that are called before it.
         serve: Begins the step: its actor serves.
-        carry_out: Carries the step out.
+        execute: Carries the step out.
 
     Attributes:
         begun: The policies that were called before it.
@@ -284,19 +286,19 @@ class _Proceed:
         may_begin: Whether it can be called.
     """
 
-    __slots__ = ("_carry_out", "_serve", "before", "begun", "end", "may_begin")
+    __slots__ = ("_execute", "_serve", "before", "begun", "end", "may_begin")
 
     def __init__(
         self,
         before: Sequence[Policy],
         serve: Callable[[], None],
-        carry_out: Callable[[], Awaitable[_StepEnd]],
+        execute: Callable[[], Awaitable[_StepEnd]],
     ) -> None:
         self.before = before
         self.begun: list[Policy] = []
         self.end: _StepEnd | None = None
         self._serve = serve
-        self._carry_out = carry_out
+        self._execute = execute
         self.may_begin = True
 
     async def __call__(self) -> _StepEnd:
@@ -310,11 +312,11 @@ class _Proceed:
         for policy in self.before:
             self.begun.append(policy)
             await policy.before_step()
-        self.end = await self._carry_out()
+        self.end = await self._execute()
         return self.end
 
 
-async def _carry_out_around(around: Sequence[Policy], proceed: _Proceed) -> _StepEnd:
+async def _execute_wrapped(around: Sequence[Policy], proceed: _Proceed) -> _StepEnd:
     """Carry a step out within the policies around it, which must not change how it ends."""
     work: Callable[[], Awaitable[_StepEnd]] = proceed
     for policy in reversed(around):
@@ -331,7 +333,7 @@ async def _carry_out_around(around: Sequence[Policy], proceed: _Proceed) -> _Ste
     return end
 
 
-async def _carry_out_and_end(
+async def _execute_with_after_steps(
     after: Sequence[Policy], proceed: _Proceed, work: Callable[[], Awaitable[_StepEnd]]
 ) -> _StepEnd:
     """Carry out, and tell each policy of the end whose beginning was told, innermost first."""
@@ -356,7 +358,7 @@ async def _carry_out_and_end(
         del ending  # so that the error and this frame do not hold each other
 
 
-async def _carry_out(environment: Environment, step: Step, steerable: SteerableStep) -> _StepEnd:
+async def _execute(environment: Environment, step: Step, steerable: SteerableStep) -> _StepEnd:
     with traced(KernelActivity(name="step_executor", execution_ref=environment.execution_ref)):
         answer = await _call_executor(environment.step_executor, step)
         await steerable.end()

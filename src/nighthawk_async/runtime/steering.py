@@ -64,8 +64,8 @@ class Steering:
         "_cancel_request",
         "_interruptible",
         "_is_closed",
+        "_parking",
         "_parking_observer",
-        "_place",
         "_stands",
         "_step_id",
         "_taken",
@@ -80,7 +80,7 @@ class Steering:
         self._accepted: list[UserContent] = []
         self._taken = 0
         self._was_to_park = False
-        self._place = Parking("step")
+        self._parking = Parking("step")
         self._cancel_request: tuple[str | None] | None = None
         self._interruptible: anyio.CancelScope | None = None
         self._is_closed = False
@@ -98,12 +98,12 @@ class Steering:
     @property
     def is_to_park(self) -> bool:
         """Whether somebody wants it to be parked; of a step that has ended, whether somebody did then."""
-        return self._was_to_park or self._place.state in ("suspending", "suspended")
+        return self._was_to_park or self._parking.state in ("suspending", "suspended")
 
     @property
     def is_suspended(self) -> bool:
         """Whether the step is parked and waits to be resumed."""
-        return self._place.is_suspended
+        return self._parking.is_suspended
 
     def steer(self, *content: UserContent) -> None:
         """Deliver a message to the model at its next turn, in the order of the messages, exactly once.
@@ -126,7 +126,7 @@ class Steering:
         """
         self._refuse_ended()
         self.stop_reason = self.stop_reason or reason
-        self._place.release()
+        self._parking.release()
         self._interrupt()
 
     def suspend(self) -> None:
@@ -135,7 +135,7 @@ class Steering:
         Raises:
             TaskEndedError: The step has ended.
         """
-        self._place.suspend()
+        self._parking.suspend()
         self._interrupt()
 
     async def wait_suspended(self) -> None:
@@ -144,7 +144,7 @@ class Steering:
         Raises:
             TaskEndedError: The step ended before.
         """
-        await self._place.wait_suspended()
+        await self._parking.wait_suspended()
 
     def resume(self, input: UserContent | Sequence[UserContent] | None = None) -> None:
         """Let the step go on, or take back that it was asked to park.
@@ -160,7 +160,7 @@ class Steering:
         """
         items = tuple(cast("Sequence[Any]", input)) if isinstance(input, list | tuple) else (input,)
         message = [] if input is None else _checked_content(items)
-        self._place.resume()
+        self._parking.resume()
         self._accepted += message
 
     def request_cancel(self, reason: str | None) -> None:
@@ -169,7 +169,7 @@ class Steering:
         An outcome that is there counts.
         """
         self._cancel_request = self._cancel_request or (reason,)
-        self._place.release()
+        self._parking.release()
         self._interrupt()
 
     def observe_parking(self, observer: Callable[[ParkingMoment], Awaitable[None]]) -> None:
@@ -241,7 +241,7 @@ class Steering:
             return ()
         self._is_closed = True
         self._was_to_park = self.is_to_park
-        self._place.close()
+        self._parking.close()
         return self._take()
 
     def _take(self) -> tuple[UserContent, ...]:
@@ -250,16 +250,16 @@ class Steering:
         return messages
 
     async def _park(self) -> None:
-        if self._place.state == "running":  # nobody wants it to park
+        if self._parking.state == "running":  # nobody wants it to park
             return
-        observer = self._parking_observer if self._place.state == "suspending" else None
+        observer = self._parking_observer if self._parking.state == "suspending" else None
         if observer is not None:
             await observer("suspended")
-        if self.node is None or self._place.state != "suspending":
-            await self._place.park()
+        if self.node is None or self._parking.state != "suspending":
+            await self._parking.park()
         else:
             with self._shown_parked(self.node):
-                await self._place.park()
+                await self._parking.park()
         if observer is not None:
             await observer("resumed")
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ..tracing import TraceContext
 
 
-class Watchers(Struct, frozen=True, kw_only=True, eq=False):
+class Observers(Struct, frozen=True, kw_only=True, eq=False):
     """The observers at one place.
 
     Args:
@@ -68,12 +68,12 @@ class Watchers(Struct, frozen=True, kw_only=True, eq=False):
             yield
 
 
-def find_watchers() -> Watchers | None:
+def find_observers() -> Observers | None:
     """Return the observers of the caller; None for none."""
     node, trace_context = find_node_writer(), find_trace_context()
     if node is None and trace_context is None:
         return None
-    return Watchers(node=node, trace_context=trace_context)
+    return Observers(node=node, trace_context=trace_context)
 
 
 Result = TypeVar("Result")
@@ -124,7 +124,7 @@ class Pending(Generic[Result]):
 class _Envelope(Struct, frozen=True, kw_only=True, eq=False):
     command: Command
     reply: Pending[object]
-    watchers: Watchers | None
+    observers: Observers | None
 
 
 class StepActor(Steering):
@@ -140,7 +140,7 @@ class StepActor(Steering):
         context: The state to own.
         guard: The guard that carries the commands out; None for none in particular.
         call_guard: The guard of the calls of the step's code; None for none.
-        outer: The actor of the step around it; None for none.
+        parent: The actor of the step around it; None for none.
 
     Attributes:
         context: The state. Read it between messages only.
@@ -154,16 +154,16 @@ class StepActor(Steering):
         *,
         guard: CommandGuard | None = None,
         call_guard: CallGuard | None = None,
-        outer: "StepActor | None" = None,
+        parent: "StepActor | None" = None,
     ) -> None:
         super().__init__(context.step_id)
         self._guard = guard or _PLAIN
         self.context = context
         self._call_guard = call_guard
-        self._is_over = False
+        self._is_closed = False
         self._claimed: dict[Pending[object], frozenset[str]] = {}
         self._deferred: list[_Envelope] = []
-        self.progress: StepProgress = StepProgress(None if outer is None else outer.progress)
+        self.progress: StepProgress = StepProgress(None if parent is None else parent.progress)
         self.slot: Slot | None = None
         self._has_begun = False
         self._start: tuple[TaskGroup, Context] | None = None
@@ -217,7 +217,7 @@ class StepActor(Steering):
     def close(self) -> None:
         """Take no more messages and fail those that were not carried out."""
         self.end_steering()
-        self._is_over = True
+        self._is_closed = True
         if "call_nodes" in vars(self):
             for node in self.call_nodes.values():
                 node.end("cancelled")
@@ -341,13 +341,13 @@ class StepActor(Steering):
             raise ToolEvaluationError(message).without_content(type(error).__name__) from error
 
     def _post(self, command: Command) -> Pending[object]:
-        envelope = _Envelope(command=command, reply=Pending(command), watchers=find_watchers())
+        envelope = _Envelope(command=command, reply=Pending(command), observers=find_observers())
         if not self._send(envelope):
             envelope.reply.fail(self._ended())
         return envelope.reply
 
     def _send(self, message: _Envelope | Callable[[], object]) -> bool:
-        if self._is_over:
+        if self._is_closed:
             return False
         self._mailbox.send_nowait(message)
         self._begin_to_serve()
@@ -361,17 +361,17 @@ class StepActor(Steering):
         if claimed and claimed & (envelope.command.reads() | envelope.command.claims(self._state)):
             self._deferred.append(envelope)
         else:
-            self._carry_out(envelope)
+            self._execute(envelope)
 
-    def _carry_out(self, envelope: _Envelope) -> None:
+    def _execute(self, envelope: _Envelope) -> None:
         if envelope.reply.is_abandoned:
             return
         try:
-            if envelope.watchers is None:
-                reply = self._guard.carry_out(envelope.command, self._state)
+            if envelope.observers is None:
+                reply = self._guard.execute(envelope.command, self._state)
             else:
-                with envelope.watchers.active():
-                    reply = self._guard.carry_out(envelope.command, self._state)
+                with envelope.observers.active():
+                    reply = self._guard.execute(envelope.command, self._state)
         except Exception as error:  # whatever it is belongs to whoever asked
             envelope.reply.fail(error)
             return

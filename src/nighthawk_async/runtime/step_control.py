@@ -69,7 +69,7 @@ class StepAttempt:
             await actor.begin()
 
 
-class CarryOutAttempt(Protocol):
+class ExecuteAttempt(Protocol):
     """Carries a block out once, in the environment that is active when it is called."""
 
     def __call__(self, attempt: StepAttempt | None = None, /) -> Awaitable[StepResult]:

@@ -152,7 +152,7 @@ class ObservedStep:
         self._active_node = using_node_writer(self._node)
         self._active_node.__enter__()
 
-    def carry_out(self, work: Awaitable[Result]) -> Awaitable[Result]:
+    def execute(self, work: Awaitable[Result]) -> Awaitable[Result]:
         """Carry it out, unless an observer cancels it.
 
         Args:
@@ -161,7 +161,7 @@ class ObservedStep:
         Raises:
             TaskCancelledError: An observer has cancelled it.
         """
-        return work if self._control is None else self._control.carry_out(work)
+        return work if self._control is None else self._control.execute(work)
 
     def end(self, outcome: StepOutcome, result: StepResult) -> None:
         """It has come to its end.
@@ -199,7 +199,7 @@ class _ControlledStep:
         self._scope = anyio.CancelScope()
         self._reason: str | None = None
 
-    async def carry_out(self, work: Awaitable[Result]) -> Result:
+    async def execute(self, work: Awaitable[Result]) -> Result:
         with self._scope:
             return await work
         raise TaskCancelledError(task_id=current_task().id, reason=self._reason, forced=False)

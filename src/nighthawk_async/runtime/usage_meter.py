@@ -108,7 +108,7 @@ class StepProgress:
     """Counts what a step does.
 
     Args:
-        outer: The progress of the step around it, whose usage contains the usage of this one; None for none.
+        parent: The progress of the step around it, whose usage contains the usage of this one; None for none.
 
     Attributes:
         turns: The number of turns that have begun.
@@ -118,10 +118,10 @@ class StepProgress:
 
     __slots__ = ("_calls", "corrections", "turns", "usage_meter")
 
-    def __init__(self, outer: "StepProgress | None" = None) -> None:
+    def __init__(self, parent: "StepProgress | None" = None) -> None:
         self.turns = 0
         self.corrections: Counter[CorrectionCause] = Counter()
-        self.usage_meter: UsageMeter = UsageMeter(None if outer is None else outer.usage_meter)
+        self.usage_meter: UsageMeter = UsageMeter(None if parent is None else parent.usage_meter)
         self._calls: dict[object, ToolCall] = {}
 
     @property

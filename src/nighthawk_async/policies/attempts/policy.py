@@ -16,7 +16,7 @@ from ...runtime.error_text import describe_error
 from ...runtime.policies import Policies
 from ...runtime.policy import InnerScope, Policy, Position
 from ...runtime.reporting import RetryScheduled, report_retry_async
-from ...runtime.step_control import CarryOutAttempt, StepAttempt
+from ...runtime.step_control import ExecuteAttempt, StepAttempt
 from ...tracing import note_named_event
 from ...types.unset import Unset
 from .resilience import (
@@ -35,15 +35,15 @@ Adapt: TypeAlias = Callable[[Environment, StepResilience], Environment]
 """Returns an environment in which another baseline is active, with its executor."""
 
 
-async def run_attempts(
-    step_id: str, resilience: StepResilience, run_attempt: CarryOutAttempt, adapt: Adapt
+async def execute_attempts(
+    step_id: str, resilience: StepResilience, execute: ExecuteAttempt, adapt: Adapt
 ) -> StepResult:
     """Run a step until it succeeds or is not retried any more.
 
     Args:
         step_id: The step.
         resilience: The number of attempts, and their models.
-        run_attempt: Runs one attempt.
+        execute: Runs one attempt.
         adapt: Returns the environment for attempts with another model.
 
     Raises:
@@ -56,7 +56,7 @@ async def run_attempts(
         while True:
             try:
                 with using_environment(attempts.environment):
-                    return await run_attempt(attempts.attempt)
+                    return await execute(attempts.attempt)
             except Exception as error:
                 if not await attempts.prepare_retry(error):
                     raise
@@ -196,9 +196,9 @@ class AttemptsPolicy(Policy):
 
     position: ClassVar[Position] = Position.ATTEMPTS
 
-    async def around_attempts(self, step_id: str, carry_out: CarryOutAttempt) -> StepResult:
+    async def around_attempts(self, step_id: str, execute: ExecuteAttempt) -> StepResult:
         """Run a block until a step succeeds or is not retried any more."""
-        return await run_attempts(step_id, self.resilience, carry_out, _adapted)
+        return await execute_attempts(step_id, self.resilience, execute, _adapted)
 
     async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
         """Run one step within its time limit."""

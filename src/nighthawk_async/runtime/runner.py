@@ -1,10 +1,10 @@
 """One step from its block to its result (specification 8).
 
     prepare -> be admitted -> step task group [ step actor | executor ]
-        -> conclude [ validate -> hooks -> oversight -> evaluate what is returned -> checks ] -> result
+        -> conclude [ validate -> hooks -> oversight -> evaluate the return expression -> checks ] -> result
 
-The generated code of the natural function commits the result. Until then nothing has reached a Python
-variable. Where a policy retries, all of this is one attempt of several.
+The generated code of the natural function commits the result. Until then no Python
+variable has changed. If a policy retries, all of this is one attempt of several.
 """
 
 import os
@@ -43,41 +43,41 @@ from .step_executor import StepExecutor, is_async_executor
 from .step_node import ObservedStep
 
 _StepEnd: TypeAlias = tuple[StepOutcome, StepResult]
-"""The outcome of a step, and what it comes to."""
+"""The outcome of a step, and its result."""
 
 
 def run_step_from_sync(
     block: NaturalBlock, site: NaturalSite, python_locals: Mapping[str, object], literal: str | None
 ) -> StepResult:
-    """Carry out a block of a synchronous natural function; see `run_step`."""
+    """Execute a block of a synchronous natural function; see `run_step`."""
     return run_from_sync(run_step, block, site, python_locals, literal)
 
 
 async def run_step(
     block: NaturalBlock, site: NaturalSite, python_locals: Mapping[str, object], literal: str | None
 ) -> StepResult:
-    """Carry out a block once.
+    """Execute a block once.
 
     Args:
         block: The block.
-        site: The place where it stands.
+        site: Its site at run time.
         python_locals: The `locals()` at the block.
         literal: The rendered literal of an f-string block; None for a plain literal.
 
     Returns:
-        What the generated code commits and acts on.
+        The result that the generated code commits and acts on.
 
     Raises:
         NighthawkError: No run is active, or the run has ended.
-        NaturalParseError: The rendered literal is no natural program.
+        NaturalParseError: The rendered literal is not a natural program.
         NameError: A read binding has no value.
         ExecutionError: The step failed.
-        StepAbortedError: Oversight, or a hook, ended the step.
-        StepRejectedError: Oversight, or a hook, refused the step or its commit.
+        StepAbortedError: Oversight or a hook ended the step.
+        StepRejectedError: Oversight or a hook refused the step or its commit.
         HookError: A hook, a check or oversight failed.
         ModelError: A model request failed.
         BudgetExceededError: A budget has no room for it.
-        NestedStepLimitError: It would be within too many steps.
+        NestedStepLimitError: It would be nested in too many steps.
     """
     depth = current_depth()
     execute = partial(
@@ -100,7 +100,7 @@ async def _execute_once(
     depth: int,
     attempt: StepAttempt | None = None,
 ) -> StepResult:
-    """Carry out a block that has so many steps around it; an attempt is one of several."""
+    """Execute a block at a nesting depth; an attempt is one of several."""
     outer = get_environment()
     execution_ref = _identity(outer, block)
     number = None if attempt is None else attempt.number
@@ -133,7 +133,7 @@ def _around_waiting(
 
 
 def _ignore_begin() -> None:
-    """Do nothing: nobody wants to know that it begins."""
+    """Do nothing: no policy waits for the beginning."""
 
 
 def _identity(outer: Environment, block: NaturalBlock) -> ExecutionRef:
@@ -201,7 +201,7 @@ def _verifier(policies: Policies, site: NaturalSite, *, step_id: str, program: s
 
 
 def _parse_rendered(block: NaturalBlock, literal: str) -> NaturalProgram:
-    """The program of an f-string block, which holds values; so does the text of an error about it."""
+    """The program of an f-string block. It holds values, so an error about it gets a text without content."""
     try:
         return parse_program(literal, filename=block.filename, line=block.line)
     except NaturalParseError as error:
@@ -217,7 +217,7 @@ async def _run_in_task_group(
     site: NaturalSite,
     begin: Callable[[], None],
 ) -> _StepEnd:
-    """Once the step is admitted, and so begins, serve the actor while the executor works."""
+    """Wait for admission; then serve the actor while the executor works."""
     run_state, actor = outer.run_state, step.actor
     parent_slot = None if outer.step is None else outer.step.actor.slot
     environment = replace(
@@ -257,12 +257,12 @@ def _begin_serving(begin: Callable[[], None], actor: StepActor, task_group: Task
 async def _execute_governed(
     policies: Policies, serve: Callable[[], None], execute: Callable[[], Awaitable[_StepEnd]]
 ) -> _StepEnd:
-    """Carry out an admitted step: each active policy before, around and after it.
+    """Execute an admitted step, with each active policy before, around and after it.
 
     Args:
         policies: The active policies.
-        serve: Begins the step: its actor serves in the present context.
-        execute: Carries the step out.
+        serve: Begins the step: its actor serves in the current context.
+        execute: Executes the step.
     """
     proceed = _Proceed(policies.overriding["before_step"], serve, execute)
     work: Callable[[], Awaitable[_StepEnd]] = proceed
@@ -273,16 +273,16 @@ async def _execute_governed(
 
 
 class _Proceed:
-    """Carries a step out, once.
+    """Executes a step, once.
 
     Args:
-        before: The policies that are called before it.
+        before: The policies to call before the step.
         serve: Begins the step: its actor serves.
-        execute: Carries the step out.
+        execute: Executes the step.
 
     Attributes:
-        begun: The policies that were called before it.
-        end: The end of the step; None when it did not end.
+        begun: The policies that were called before the step.
+        end: The end of the step; None if it has not ended.
         may_begin: Whether it can be called.
     """
 
@@ -304,7 +304,7 @@ class _Proceed:
     async def __call__(self) -> _StepEnd:
         if not self.may_begin:
             raise HookError(
-                "A policy can call `proceed` once, inside `around_step`: it carries out one step.",
+                "A policy can call `proceed` once, inside `around_step`: it executes one step.",
                 hook="proceed",
             )
         self.may_begin = False
@@ -317,7 +317,7 @@ class _Proceed:
 
 
 async def _execute_wrapped(around: Sequence[Policy], proceed: _Proceed) -> _StepEnd:
-    """Carry a step out within the policies around it, which must not change how it ends."""
+    """Execute a step inside `around_step` of each policy; they must return its end unchanged."""
     work: Callable[[], Awaitable[_StepEnd]] = proceed
     for policy in reversed(around):
         work = partial(policy.around_step, work)
@@ -328,7 +328,7 @@ async def _execute_wrapped(around: Sequence[Policy], proceed: _Proceed) -> _Step
     if proceed.end is None or end is not proceed.end:
         own = [each for each in around if each.position is Position.OWN]
         names = ", ".join(f"{type(each).__qualname__}.around_step" for each in own)
-        what = f"{names} must return what `proceed()` gave"
+        what = f"{names} must return the result of `proceed()`"
         raise HookError(f"{what}, not {end!r}", hook=names).without_content(what)
     return end
 
@@ -336,7 +336,7 @@ async def _execute_wrapped(around: Sequence[Policy], proceed: _Proceed) -> _Step
 async def _execute_with_after_steps(
     after: Sequence[Policy], proceed: _Proceed, work: Callable[[], Awaitable[_StepEnd]]
 ) -> _StepEnd:
-    """Carry out, and tell each policy of the end whose beginning was told, innermost first."""
+    """Execute, then call `after_step` of each policy whose `before_step` was called, innermost first."""
     end: _StepEnd | None = None
     ending: BaseException | None = None
     try:

@@ -312,8 +312,8 @@ class Policy:
             The commit to make instead, which is validated; None for no change. Anything else fails the step.
 
         Raises:
-            StepRejectedError: Nothing is committed. The model sees the reason if it can answer again; else the
-                step fails.
+            StepRejectedError: Nothing is committed. The model sees the reason if it can answer again; else
+                the step fails.
         """
 
     # Further methods, for the library's own policies.

@@ -86,9 +86,7 @@ def names_in_texts(annotation: object) -> Iterator[str]:
     match annotation:
         case str(text) | ForwardRef(__forward_arg__=text):
             try:
-                expression = (
-                    f"({text},)" if text.lstrip().startswith("*") else text
-                )  # of `*args`
+                expression = f"({text},)" if text.lstrip().startswith("*") else text  # of `*args`
                 yield from mentioned_names(compile_expression(expression))
             except SyntaxError:
                 return
@@ -270,9 +268,7 @@ def _is_never(annotation: object) -> bool:
 def _is_checkable(annotation: object) -> bool:
     """Whether pydantic can validate values of a type."""
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # pydantic warns of types that only type checkers use
+        warnings.simplefilter("ignore")  # pydantic warns of types that only type checkers use
         return _is_never(annotation) or can_validate(annotation)
 
 

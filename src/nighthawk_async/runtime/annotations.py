@@ -240,7 +240,7 @@ class ReturnCheck:
         Raises:
             ExecutionError: The annotation excludes None.
         """
-        return self._validated(None, lambda: "came to its end without a return, so it returned None")
+        return self._validated(None, lambda: "ended without a return statement, so it returned None")
 
     def _validated(self, value: object, what_happened: Callable[[], str]) -> object:
         annotation = self.annotation

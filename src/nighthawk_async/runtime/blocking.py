@@ -29,10 +29,10 @@ _ADVICE: Mapping[Kind, str] = types.MappingProxyType(
         "natural function": "make it `async def`, or wrap it with nighthawk_async.blocking",
         "tool": "make it `async def`, or register nighthawk_async.blocking(function) as the tool",
         "code before an await": (
-            "what it awaits needs nothing; move slow computing beside that into a synchronous function that "
-            "is wrapped with nighthawk_async.blocking (on a busy machine it may have waited for a processor)"
+            "its awaits are fine; move slow computation into a synchronous function that is wrapped with "
+            "nighthawk_async.blocking (on a busy machine it may only have waited for a processor)"
         ),
-        "code": "move what is slow into a synchronous function that is wrapped with nighthawk_async.blocking",
+        "code": "move slow parts into a synchronous function that is wrapped with nighthawk_async.blocking",
     }
 )
 

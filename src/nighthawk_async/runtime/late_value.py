@@ -70,7 +70,7 @@ def _begin_copy(member: object, depth: int, to_fill: list[_Unfilled]) -> object:
 
 def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
     raise TypeError(
-        "what hooks and oversight are told is read-only: answer Modify(…), or Rewrite(…), with a changed copy"
+        "data shown to hooks and oversight is read-only: answer Modify(…), or Rewrite(…), with a changed copy"
     )
 
 

@@ -195,7 +195,7 @@ class PartialValuesStream(AsyncIterator[PartialValues]):
 
     async def __aenter__(self) -> "PartialValuesStream":
         if self._is_entered:
-            raise NighthawkError("The values of steps are listened to once; call partial_values again.")
+            raise NighthawkError("A stream of partial values can be entered once; call partial_values again.")
         self._is_entered = True
         if self._environment.step is None:
             self._listen_below()
@@ -215,7 +215,7 @@ class PartialValuesStream(AsyncIterator[PartialValues]):
 
     async def __anext__(self) -> PartialValues:
         if not self._is_entered:
-            raise NighthawkError("The values of steps are listened to inside `async with`.")
+            raise NighthawkError("Iterate over partial values inside `async with`.")
         with self._guard:
             await checkpoint()
             while True:

@@ -86,8 +86,8 @@ class PortalPool:
     def _find_portal(self, depth: int) -> "_Portal":
         if depth >= _MOST_PORTALS:
             raise NestedStepLimitError(
-                f"{depth} synchronous natural functions wait within each other, each on an event loop of its "
-                "own, and no more may; make them `async def`"
+                f"{depth} synchronous natural functions wait for each other, each on an event loop of its "
+                "own, which is the limit; make them `async def`"
             )
         if len(self._portals) <= depth:
             with _helper_thread() as helper:

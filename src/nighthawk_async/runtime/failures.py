@@ -25,16 +25,16 @@ _CHANGED: Mapping[Rewriter, str] = {
 
 
 @contextmanager
-def failing_as_hook(who: str, *, hook: str) -> Generator[None, None, None]:
+def failing_as_hook(subject: str, *, hook: str) -> Generator[None, None, None]:
     """Turn errors of deciding code into `HookError`, so that no model sees them.
 
     Args:
-        who: The name of the deciding code, for the message.
+        subject: The name of the deciding code, for the message.
         hook: The name of the function that is called.
 
     Raises:
         HookError: The block raised.
-        BudgetExceededError: The block raised it: the budget ends the step, no matter who exceeded it.
+        BudgetExceededError: The block raised it: the budget ends the step, no matter whose spending exceeded it.
         TaskCancelledError: The block raised it, and the task was asked to end.
         InterceptionError: The interception of a model request in it failed.
     """
@@ -49,8 +49,8 @@ def failing_as_hook(who: str, *, hook: str) -> Generator[None, None, None]:
             raise
         if (interception := find_interception_error(error)) is not None:
             raise interception from interception.__cause__
-        failed = HookError(f"{who} failed: {describe_error(error)}", hook=hook)
-        raise failed.without_content(f"{who} failed: {type(error).__name__}") from error
+        failed = HookError(f"{subject} failed: {describe_error(error)}", hook=hook)
+        raise failed.without_content(f"{subject} failed: {type(error).__name__}") from error
 
 
 def failing_as_rewriter(rewriter: Rewriter) -> AbstractContextManager[None]:

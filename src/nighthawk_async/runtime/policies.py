@@ -33,7 +33,7 @@ class Policies:
     Attributes:
         active: The policies, outermost first.
         overriding: The policies that override a method, outermost first, by method.
-        outer_listeners: As given.
+        outer_listeners: The listeners of the enclosing runs.
     """
 
     __slots__ = ("active", "outer_listeners", "overriding")

@@ -115,7 +115,7 @@ class Pending(Generic[Result]):
                 self._value.close()
             raise
         if self._error is not None:
-            await checkpoint_if_cancelled()  # what ended the step may have cancelled the caller too
+            await checkpoint_if_cancelled()  # the end of the step may have cancelled the caller too
             raise self._error
         return cast("Result", self._value)
 

@@ -34,7 +34,7 @@ def failing_as_hook(subject: str, *, hook: str) -> Generator[None, None, None]:
 
     Raises:
         HookError: The block raised.
-        BudgetExceededError: The block raised it: the budget ends the step, no matter whose spending exceeded it.
+        BudgetExceededError: The block raised it: the budget ends the step, whoever exceeded it.
         TaskCancelledError: The block raised it, and the task was asked to end.
         InterceptionError: The interception of a model request in it failed.
     """

@@ -159,7 +159,7 @@ class StepActor(Steering):
         self._guard = guard or _PLAIN
         self.context = context
         self._call_guard = call_guard
-        self._is_closed = False
+        self._has_stopped_serving = False
         self._claimed: dict[Pending[object], frozenset[str]] = {}
         self._deferred: list[_Envelope] = []
         self.progress: StepProgress = StepProgress(None if parent is None else parent.progress)
@@ -216,7 +216,7 @@ class StepActor(Steering):
     def close(self) -> None:
         """Accept no more messages, and fail those that were not executed."""
         self.end_steering()
-        self._is_closed = True
+        self._has_stopped_serving = True
         if "call_nodes" in vars(self):
             for node in self.call_nodes.values():
                 node.end("cancelled")
@@ -346,7 +346,7 @@ class StepActor(Steering):
         return envelope.reply
 
     def _send(self, message: _Envelope | Callable[[], object]) -> bool:
-        if self._is_closed:
+        if self._has_stopped_serving:
             return False
         self._mailbox.send_nowait(message)
         self._begin_to_serve()

@@ -328,7 +328,7 @@ async def _execute_wrapped(around: Sequence[Policy], proceed: _Proceed) -> _Step
     if proceed.end is None or end is not proceed.end:
         own = [each for each in around if each.position is Position.OWN]
         names = ", ".join(f"{type(each).__qualname__}.around_step" for each in own)
-        what = f"{names} must return the result of `proceed()`"
+        what = f"{names} must return what `proceed()` gave"
         raise HookError(f"{what}, not {end!r}", hook=names).without_content(what)
     return end
 

@@ -30,7 +30,7 @@ class FoundBenchmark:
 
 
 def suite_modules() -> list[str]:
-    """The modules that hold the suite: each of `benchmarks.cases`, then the workloads, the peers and the ratios."""
+    """The modules that hold the suite: `benchmarks.cases`, then workloads, peers and ratios."""
     topics = sorted(module.name for module in pkgutil.iter_modules(cases.__path__))
     return [
         *(f"{cases.__name__}.{topic}" for topic in topics),

@@ -116,9 +116,7 @@ def _running(workload: Workload, *subjects: Subject) -> Iterator[list[RunningSub
     """The programs of subjects, warm, at one server."""
     raise_file_limit()
     with running_server() as server, ExitStack() as programs:
-        running = [
-            programs.enter_context(RunningSubject(workload, subject, server)) for subject in subjects
-        ]
+        running = [programs.enter_context(RunningSubject(workload, subject, server)) for subject in subjects]
         for each in running:
             each.wait_until_warm()
         yield running
@@ -128,7 +126,7 @@ def _benchmarks_of(backend: str) -> Iterator[Benchmark]:
     suite = "quick" if backend == "trio" else "default"
     yield Benchmark(
         name=f"ratio-sequential-{backend}",
-        what=f"a window of {STEPS_OF_WINDOW} steps on {backend} beside one of the floor {STREAMED_FLOOR.name}",
+        what=f"{STEPS_OF_WINDOW} steps on {backend} beside as many of the floor {STREAMED_FLOOR.name}",
         run=partial(sequential_ratios, backend),
         operations=16,
         quick_operations=2,

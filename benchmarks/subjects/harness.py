@@ -20,9 +20,9 @@ The tool of a subject calls `tool_body` (`tool_body_in_thread`) for the kinds "o
 and `tool_started(sent_at)` for "tool-start".
 
 A job is a JSON object: see `Job`. The line that is printed is
-`{"figures": {metric: value}, "messages": [...]}`; the messages are those of the most frequent errors. A job in
-windows prints an empty line once it is warm; then each line on standard input asks for a window of so many
-steps, and is answered with a line of figures, until standard input ends.
+`{"figures": {metric: value}, "messages": [...]}`; the messages are those of the most frequent errors.
+A job in windows prints an empty line once it is warm; then each line on standard input asks for a window of
+so many steps, and is answered with a line of figures, until standard input ends.
 """
 
 import json
@@ -186,7 +186,7 @@ class _Round:
         self._own_seconds = own_seconds
 
     def windows(self) -> Iterator[int]:
-        """The number of steps of each window; its figures are taken and printed when the next is asked for."""
+        """The number of steps of each window, whose figures are printed once it is over."""
         if not self.job.in_windows:
             yield from self._window(self.job.steps)
             return

@@ -21,6 +21,9 @@ Suite: TypeAlias = Literal["quick", "default", "full"]
 STEADY_SHARE = 0.03
 """Rounds whose spread is more than this share of their median disagree."""
 
+LONG_SECONDS = 30.0
+"""After this time, rounds that disagree are left at that."""
+
 
 class CannotMeasureHereError(Exception):
     """A benchmark cannot be measured on this machine, say because a peer is not to be had; it says why."""
@@ -43,7 +46,8 @@ class Benchmark:
         smallest_suite: The smallest suite that holds it. The quick suite takes half a minute for all
             benchmarks together that are not exact, and looks for crashes only with them.
         is_peer: Whether it measures something else than this project: then it is measured on request only.
-        most_rounds: Rounds are added, up to this many, while they disagree; None for none.
+        most_rounds: Rounds are added, up to this many, while they disagree and the benchmark has not taken
+            long; None for none.
         is_exact: Whether the quick suite measures it as the other suites do, with nothing beside it.
         is_warmed_up: Whether a round that does not count comes first.
         collects_garbage: Whether the garbage collector of the measuring process is at work; it is at rest for
@@ -139,10 +143,15 @@ def measure(benchmark: Benchmark, *, is_quick: bool = False) -> list[Result]:
     """
     operations = benchmark.quick_operations if is_quick else benchmark.operations
     rounds = min(benchmark.rounds, 2) if is_quick else benchmark.rounds
+    began = time.monotonic()
     if benchmark.is_warmed_up:
         _figures_of(benchmark, min(operations, benchmark.quick_operations))
     figures = [_figures_of(benchmark, operations) for _ in range(rounds)]
-    while len(figures) < (benchmark.most_rounds or 0) and not _is_steady(figures):
+    while (
+        len(figures) < (benchmark.most_rounds or 0)
+        and time.monotonic() - began < LONG_SECONDS
+        and not _is_steady(figures)
+    ):
         figures.append(_figures_of(benchmark, operations))
     # A short run does not bring as many steps into flight as the benchmark's name says.
     at_once = None if benchmark.concurrency is None else min(benchmark.concurrency, operations)

@@ -80,22 +80,22 @@ def _ratios() -> Iterator[Goal]:
     yield Goal(
         title=f"Sequential step, processor time, {floor}",
         checks=(
-            *_ratio("sequential", "two_trips_cpu_ratio", 1.25, "two trips", trio=1.95, asyncio=2.1),
-            *_ratio("sequential", "one_trip_cpu_ratio", 1.0, "one trip", trio=1.35, asyncio=1.4),
+            *_ratio("sequential", "two_trips_cpu_ratio", 1.25, "two trips", trio=1.95, asyncio=1.95),
+            *_ratio("sequential", "one_trip_cpu_ratio", 1.0, "one trip", trio=1.35, asyncio=1.35),
         ),
     )
     yield Goal(
         title=f"Burst of 1,000, time, {floor}",
         checks=(
-            *_ratio("burst-1000", "two_trips_wall_ratio", 1.2, "two trips", trio=1.75, asyncio=1.9),
-            *_ratio("burst-1000", "one_trip_wall_ratio", 0.65, "one trip", trio=1.25, asyncio=1.3),
+            *_ratio("burst-1000", "two_trips_wall_ratio", 1.2, "two trips", trio=1.8, asyncio=1.8),
+            *_ratio("burst-1000", "one_trip_wall_ratio", 0.65, "one trip", trio=1.3, asyncio=1.3),
         ),
     )
     yield Goal(
         title=f"Burst of 1,000, processor time, {floor}",
         checks=(
-            *_ratio("burst-1000", "two_trips_cpu_ratio", 1.2, "two trips", trio=1.9, asyncio=2.0),
-            *_ratio("burst-1000", "one_trip_cpu_ratio", 0.65, "one trip", trio=1.4, asyncio=1.45),
+            *_ratio("burst-1000", "two_trips_cpu_ratio", 1.2, "two trips", trio=1.9, asyncio=1.9),
+            *_ratio("burst-1000", "one_trip_cpu_ratio", 0.65, "one trip", trio=1.4, asyncio=1.4),
         ),
     )
     yield Goal(

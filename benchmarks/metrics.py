@@ -72,6 +72,13 @@ _ALL = (
         noise=0.05,
     ),
     Metric(
+        name="cpu_ratio",
+        unit="ratio",
+        better="lower",
+        what="Processor time by that of what is measured beside it.",
+        noise=0.05,
+    ),
+    Metric(
         name="wall_ratio",
         unit="ratio",
         better="lower",

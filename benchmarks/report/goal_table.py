@@ -103,8 +103,11 @@ def _ratios() -> Iterator[Goal]:
         checks=tuple(_ratio("ready", "wall_ratio", 0.4, "http", trio=0.85, asyncio=0.7)),
     )
     yield Goal(
-        title="10,000 steps in flight, time, as a multiple of ten bursts of 1,000",
-        checks=tuple(_ratio("burst-10000", "wall_ratio", 1.3, "two trips", trio=2.0, asyncio=2.0)),
+        title="10,000 steps in flight, as a multiple of ten bursts of 1,000",
+        checks=(
+            *_ratio("burst-10000", "wall_ratio", 1.3, "time", trio=2.0, asyncio=2.0),
+            *_ratio("burst-10000", "cpu_ratio", 1.3, "processor time", trio=2.0, asyncio=2.0),
+        ),
     )
 
 

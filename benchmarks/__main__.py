@@ -2,14 +2,15 @@
 
 python -m benchmarks                       the suite of a few minutes
 python -m benchmarks mailbox burst         the benchmarks whose name contains "mailbox" or "burst"
-python -m benchmarks --quick               few operations: does everything still work?
+python -m benchmarks --quick               few operations, and the speed ratios: did it break or become slow?
 python -m benchmarks --full                everything, the largest bursts included
 python -m benchmarks --peers               what others offer for the same work, side by side
 python -m benchmarks --against FILE        flag what is slower than in an earlier run's results.json
 python -m benchmarks --list                the names
 python -m benchmarks prompts               what a model is shown of blocks that users write (prompts --help)
 
-The exit status is 1 when a benchmark failed or became worse, and 2 when the arguments make no sense.
+The exit status is 1 when a benchmark failed, became worse or is above its bound by more than noise explains,
+and 2 when the arguments make no sense.
 """
 
 import argparse
@@ -25,9 +26,11 @@ from .discovery import FoundBenchmark, choose, find_benchmarks
 from .machine import load_average, this_machine
 from .measure import Suite
 from .report.compare import Comparison, compare
-from .report.console import tell_comparison, tell_outcome, tell_report
+from .report.console import tell_bounds, tell_comparison, tell_outcome, tell_report
 from .report.document import BadReportError, Report, read_report, write_report
 from .report.files import write_results
+from .report.goal_table import GOALS
+from .report.goals import judge
 from .running import Outcome, run_all
 
 __all__ = ["main"]
@@ -42,8 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: The arguments; None for the command line's.
 
     Returns:
-        The exit status: 0 when all is well, 1 when a benchmark failed or became worse, 2 for arguments that
-        make no sense.
+        The exit status: 0 when all is well, 1 when a benchmark failed, became worse or is above its bound, 2
+        for arguments that make no sense.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments[:1] == ["prompts"]:
@@ -77,12 +80,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     report = run(found, suite=options.suite, console=console)
     tell_report(console, report)
+    is_within_bounds = tell_bounds(console, judge(report, GOALS))
     names = {each.benchmark.name for each in found}
     comparison = compare(before, report, chosen=names) if before is not None else None
     if comparison is not None:
         tell_comparison(console, comparison)
     keep(report, comparison, options, console)
-    return 1 if report.failures or (comparison is not None and not comparison.is_good) else 0
+    is_good = is_within_bounds and not report.failures and (comparison is None or comparison.is_good)
+    return 0 if is_good else 1
 
 
 def run(found: Sequence[FoundBenchmark], *, suite: Suite, console: Console) -> Report:
@@ -142,7 +147,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("names", nargs="*", help="measure only benchmarks whose name contains one of these")
     suite = parser.add_mutually_exclusive_group()
     suite.add_argument(
-        "--quick", dest="suite", action="store_const", const="quick", help="few operations, to see crashes"
+        "--quick",
+        dest="suite",
+        action="store_const",
+        const="quick",
+        help="few operations, to see crashes, and the speed ratios, which fail the run above their bounds",
     )
     suite.add_argument("--full", dest="suite", action="store_const", const="full", help="everything")
     parser.set_defaults(suite="default")

@@ -13,7 +13,7 @@ from .measure import Benchmark, Suite
 __all__ = ["FoundBenchmark", "choose", "find_benchmarks", "find_in_module", "suite_modules"]
 
 SUITES: tuple[Suite, ...] = ("quick", "default", "full")
-WORKLOAD_MODULES = ("benchmarks.workloads", "benchmarks.peers")
+WORKLOAD_MODULES = ("benchmarks.workloads", "benchmarks.peers", "benchmarks.ratios")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class FoundBenchmark:
 
 
 def suite_modules() -> list[str]:
-    """The modules that hold the suite: each of `benchmarks.cases`, then the workloads and the peers."""
+    """The modules that hold the suite: `benchmarks.cases`, then workloads, peers and ratios."""
     topics = sorted(module.name for module in pkgutil.iter_modules(cases.__path__))
     return [
         *(f"{cases.__name__}.{topic}" for topic in topics),

@@ -3,7 +3,7 @@
 import gc
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -16,6 +16,13 @@ Figures: TypeAlias = Mapping[str, float]
 
 Suite: TypeAlias = Literal["quick", "default", "full"]
 """How much is measured. Each suite holds the benchmarks of those before it."""
+
+
+STEADY_SHARE = 0.03
+"""Rounds whose spread is more than this share of their median disagree."""
+
+LONG_SECONDS = 30.0
+"""After this time, rounds that disagree are left at that."""
 
 
 class CannotMeasureHereError(Exception):
@@ -37,8 +44,11 @@ class Benchmark:
         quick_operations: The same, for the quick suite, and for the round that warms up.
         rounds: How many rounds are measured.
         smallest_suite: The smallest suite that holds it. The quick suite takes half a minute for all
-            benchmarks together, and looks for crashes only.
+            benchmarks together that are not exact, and looks for crashes only with them.
         is_peer: Whether it measures something else than this project: then it is measured on request only.
+        most_rounds: Rounds are added, up to this many, while they disagree and the benchmark has not taken
+            long; None for none.
+        is_exact: Whether the quick suite measures it as the other suites do, with nothing beside it.
         is_warmed_up: Whether a round that does not count comes first.
         collects_garbage: Whether the garbage collector of the measuring process is at work; it is at rest for
             others, so that it does not strike one round by chance.
@@ -56,6 +66,8 @@ class Benchmark:
     rounds: int = 5
     smallest_suite: Suite = "quick"
     is_peer: bool = False
+    most_rounds: int | None = None
+    is_exact: bool = False
     is_warmed_up: bool = True
     collects_garbage: bool = False
     workload: str | None = None
@@ -111,8 +123,7 @@ class Result:
     @property
     def spread(self) -> float:
         """The median distance of the rounds from their median (the median absolute deviation)."""
-        middle = self.median
-        return statistics.median(abs(value - middle) for value in self.rounds)
+        return _spread_of(self.rounds)
 
 
 def measure(benchmark: Benchmark, *, is_quick: bool = False) -> list[Result]:
@@ -132,9 +143,16 @@ def measure(benchmark: Benchmark, *, is_quick: bool = False) -> list[Result]:
     """
     operations = benchmark.quick_operations if is_quick else benchmark.operations
     rounds = min(benchmark.rounds, 2) if is_quick else benchmark.rounds
+    began = time.monotonic()
     if benchmark.is_warmed_up:
         _figures_of(benchmark, min(operations, benchmark.quick_operations))
     figures = [_figures_of(benchmark, operations) for _ in range(rounds)]
+    while (
+        len(figures) < (benchmark.most_rounds or 0)
+        and time.monotonic() - began < LONG_SECONDS
+        and not _is_steady(figures)
+    ):
+        figures.append(_figures_of(benchmark, operations))
     # A short run does not bring as many steps into flight as the benchmark's name says.
     at_once = None if benchmark.concurrency is None else min(benchmark.concurrency, operations)
     names = list(figures[0])
@@ -153,6 +171,18 @@ def measure(benchmark: Benchmark, *, is_quick: bool = False) -> list[Result]:
         )
         for name in names
     ]
+
+
+def _spread_of(values: Sequence[float]) -> float:
+    """The median distance of values from their median."""
+    middle = statistics.median(values)
+    return statistics.median(abs(value - middle) for value in values)
+
+
+def _is_steady(rounds: Sequence[Figures]) -> bool:
+    """Whether the rounds agree in each of their figures."""
+    columns = [[each[name] for each in rounds if name in each] for name in rounds[0]]
+    return all(_spread_of(column) <= STEADY_SHARE * statistics.median(column) for column in columns)
 
 
 def _figures_of(benchmark: Benchmark, operations: int) -> Figures:

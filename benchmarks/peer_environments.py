@@ -15,7 +15,7 @@ from filelock import FileLock
 
 from .measure import CannotMeasureHereError
 
-__all__ = ["OLDEST_PYTHON", "PINS", "find_python", "interpreter_of"]
+__all__ = ["OLDEST_PYTHON", "PINS", "find_python", "interpreter_of", "prepared_interpreter_of"]
 
 PINS = Path(__file__).parent / "peer_pins"
 """For each peer a file of requirements with all that it was measured with, itself among them."""
@@ -42,11 +42,9 @@ def interpreter_of(peer: str) -> Path:
     Raises:
         CannotMeasureHereError: There is no Python for it, or it could not be installed; says why.
     """
-    pins, folder = PINS / f"{peer}.txt", ENVIRONMENTS / f"peer-{peer}"
-    python = find_python()
-    digest = hashlib.sha256(b"\0".join([pins.read_bytes(), python.encode(), bytes(folder)])).hexdigest()
-    interpreter = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    stamp = folder / "prepared.sha256"
+    pins, folder, python = _pins_of(peer), _folder_of(peer), find_python()
+    digest, stamp = _digest_of(peer, python), _stamp_of(peer)
+    interpreter = _interpreter_in(folder)
     ENVIRONMENTS.mkdir(exist_ok=True)
     # Benchmarks that run side by side may ask for the same environment.
     with FileLock(ENVIRONMENTS / f"peer-{peer}.lock"):
@@ -55,6 +53,44 @@ def interpreter_of(peer: str) -> Path:
             _make(peer, folder, interpreter, python, pins)
             stamp.write_text(digest)
     return interpreter
+
+
+def prepared_interpreter_of(peer: str) -> Path:
+    """The interpreter of a peer's environment that is there already.
+
+    Args:
+        peer: The name of the peer's file in `PINS`, without its ending.
+
+    Raises:
+        CannotMeasureHereError: It is not there; says how to make it.
+    """
+    stamp = _stamp_of(peer)
+    if not stamp.exists() or stamp.read_text() != _digest_of(peer, find_python()):
+        raise CannotMeasureHereError(f"{peer} is not installed; a run with --peers installs it")
+    return _interpreter_in(_folder_of(peer))
+
+
+def _pins_of(peer: str) -> Path:
+    return PINS / f"{peer}.txt"
+
+
+def _folder_of(peer: str) -> Path:
+    return ENVIRONMENTS / f"peer-{peer}"
+
+
+def _interpreter_in(folder: Path) -> Path:
+    return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+
+def _stamp_of(peer: str) -> Path:
+    """The file that says with what an environment was made."""
+    return _folder_of(peer) / "prepared.sha256"
+
+
+def _digest_of(peer: str, python: str) -> str:
+    """The text of the stamp of an environment that is as it should be."""
+    parts = (_pins_of(peer).read_bytes(), python.encode(), bytes(_folder_of(peer)))
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
 def find_python() -> str:

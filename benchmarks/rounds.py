@@ -1,4 +1,7 @@
-"""One round of a workload: a server and a subject's program, each in a process. It knows no subject."""
+"""One round of a workload: a server and a subject's program, each in a process. It knows no subject.
+
+Several subjects can also be kept running side by side, to measure them alternately: see `RunningSubject`.
+"""
 
 import json
 import subprocess
@@ -7,12 +10,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from .measure import Figures
 from .server.running import ROOT, running_server
 
-__all__ = ["Subject", "SubjectFailedError", "Workload", "carry_out"]
+__all__ = ["RunningSubject", "Subject", "SubjectFailedError", "Workload", "carry_out"]
 
 GRACE_SECONDS = 60.0
 """How long a subject's program may take besides the steps that count, before it is killed."""
@@ -95,33 +98,117 @@ def carry_out(workload: Workload, subject: Subject, steps: int) -> Figures:
     """
     interpreter = subject.interpreter()
     with running_server() as server:
-        job = {
-            "server": server,
-            "script": subject.name,
-            "kind": workload.kind,
-            "steps": steps,
-            "at_once": workload.at_once,
-            "warm_up": workload.warm_up,
-            "backend": subject.backend,
-            "first_byte_seconds": workload.first_byte_seconds,
-            "after_calls_seconds": workload.after_calls_seconds,
-            "limit_seconds": workload.limit_seconds,
-            "options": dict(subject.options),
-        }
-        told = _run_program(interpreter, subject, job)
+        told = _run_program(interpreter, subject, _job_of(workload, subject, server, steps=steps))
+    _say_messages(workload, subject, told)
+    return {name: told["figures"][name] for name in workload.metrics if name in told["figures"]}
+
+
+class RunningSubject:
+    """A subject's program that is warm and waits; it carries out steps in windows, when they are asked for.
+
+    Args:
+        workload: The workload.
+        subject: What carries it out.
+        server: The server's URL.
+
+    Raises:
+        CannotMeasureHereError: The subject is not to be had on this machine.
+    """
+
+    def __init__(self, workload: Workload, subject: Subject, server: str) -> None:
+        self._workload = workload
+        self._subject = subject
+        job = {**_job_of(workload, subject, server, steps=0), "in_windows": True}
+        self._process = subprocess.Popen(
+            _command_of(subject.interpreter(), subject, job),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the program."""
+        self._process.kill()
+        self._process.communicate()
+
+    def wait_until_warm(self) -> None:
+        """Wait until the program has carried out the steps that do not count.
+
+        Raises:
+            SubjectFailedError: It crashed.
+        """
+        self._read()
+
+    def window(self, steps: int) -> Figures:
+        """Carry out steps, while the programs of other subjects wait.
+
+        Args:
+            steps: How many.
+
+        Returns:
+            All that the harness tells of them.
+
+        Raises:
+            SubjectFailedError: The program crashed, or a step failed.
+        """
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{steps}\n")
+        self._process.stdin.flush()
+        told = json.loads(self._read())
+        _say_messages(self._workload, self._subject, told)
+        if failed := told["figures"]["errors"]:
+            raise SubjectFailedError(f"{failed:g} of {steps} steps of {self._subject.name} failed")
+        return told["figures"]
+
+    def _read(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            status = self._process.wait()
+            raise SubjectFailedError(f"{self._subject.name} ended with status {status}")
+        return line
+
+
+def _job_of(workload: Workload, subject: Subject, server: str, *, steps: int) -> dict[str, Any]:
+    """The job of a subject's program; see `benchmarks.subjects.harness.Job`."""
+    return {
+        "server": server,
+        "script": subject.name,
+        "kind": workload.kind,
+        "steps": steps,
+        "at_once": workload.at_once,
+        "warm_up": workload.warm_up,
+        "backend": subject.backend,
+        "first_byte_seconds": workload.first_byte_seconds,
+        "after_calls_seconds": workload.after_calls_seconds,
+        "limit_seconds": workload.limit_seconds,
+        "options": dict(subject.options),
+    }
+
+
+def _command_of(interpreter: Path, subject: Subject, job: Mapping[str, Any]) -> list[str]:
+    """The command line of a subject's program that is started now."""
+    told = json.dumps({**job, "started_at": time.monotonic()})
+    return [str(interpreter), "-m", f"benchmarks.subjects.{subject.program}", told]
+
+
+def _say_messages(workload: Workload, subject: Subject, told: Mapping[str, Any]) -> None:
+    """Say on standard error why steps failed."""
     for message in told["messages"]:
         print(f"{workload.name}, {subject.name}: {message}", file=sys.stderr)
-    return {name: told["figures"][name] for name in workload.metrics if name in told["figures"]}
 
 
 def _run_program(interpreter: Path, subject: Subject, job: Mapping[str, Any]) -> dict[str, Any]:
     """Run a subject's program, and read the line that it prints."""
-    command = [str(interpreter), "-m", f"benchmarks.subjects.{subject.program}"]
     # Warming up, the steps that count and what is around them.
     seconds = 2 * job["limit_seconds"] + GRACE_SECONDS
     try:
         process = subprocess.run(
-            [*command, json.dumps({**job, "started_at": time.monotonic()})],
+            _command_of(interpreter, subject, job),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             cwd=ROOT,

@@ -168,10 +168,13 @@ FEW_COLLECTIONS = tuple(
 
 HTTPX_LOOP = Subject(name="httpx-loop", program="httpx_loop")
 SINGLE_CONNECTIONS = Subject(name="single-connections", program="single_connections")
+STREAMED_FLOOR = replace(
+    SINGLE_CONNECTIONS, name="single-connections-streamed", options={"is_streamed": True}
+)
 OTHER_FLOORS = (
     replace(HTTPX_LOOP, name="httpx-loop-streamed", options={"is_streamed": True}),
     replace(SINGLE_CONNECTIONS, name="single-connections-trio", backend="trio"),
-    replace(SINGLE_CONNECTIONS, name="single-connections-streamed", options={"is_streamed": True}),
+    STREAMED_FLOOR,
 )
 LOAD = Subject(name="load-generator", program="load_generator", options={"is_streamed": True})
 BUSY_LOAD = replace(LOAD, options={"is_streamed": True, "repeated": 100})

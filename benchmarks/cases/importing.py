@@ -6,14 +6,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from ..measure import Benchmark
 
-__all__ = ["BENCHMARKS"]
+__all__ = ["BENCHMARKS", "program_of", "seconds_to_first_request"]
 
 PROGRAM = """
 import anyio
@@ -57,7 +57,8 @@ def import_the_package(names: Sequence[str], operations: int) -> float:
 
 def send_first_request(scheme: str, backend: str, operations: int) -> Mapping[str, float]:
     """Start programs whose first request is awaited here; with TLS, its first bytes are a handshake's."""
-    seconds = [_seconds_to_first_request(scheme, backend) for _ in range(operations)]
+    program = partial(program_of, scheme, backend)
+    seconds = [seconds_to_first_request(program) for _ in range(operations)]
     return {"ready": sum(seconds) / operations}
 
 
@@ -70,14 +71,33 @@ def _run_interpreters(program: str, operations: int) -> float:
     return time.perf_counter() - began
 
 
-def _seconds_to_first_request(scheme: str, backend: str) -> float:
+def program_of(scheme: str, backend: str, port: int) -> str:
+    """A program of this project that sends its first request to a port of this machine."""
+    return PROGRAM.format(scheme=scheme, port=port, backend=backend)
+
+
+def seconds_to_first_request(
+    program_at: Callable[[int], str], interpreter: Path = Path(sys.executable)
+) -> float:
+    """Start a program and wait for the first bytes that it sends.
+
+    Args:
+        program_at: Gives the program for a port of this machine.
+        interpreter: Runs it.
+
+    Returns:
+        Seconds from its start.
+
+    Raises:
+        RuntimeError: It ended before, or sends nothing.
+    """
     environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     with socket.create_server(("127.0.0.1", 0)) as server, tempfile.TemporaryDirectory() as folder:
         server.settimeout(0.5)
         file = Path(folder) / "program.py"
-        file.write_text(PROGRAM.format(scheme=scheme, port=server.getsockname()[1], backend=backend))
+        file.write_text(program_at(server.getsockname()[1]))
         began = time.perf_counter()
-        with subprocess.Popen([sys.executable, str(file)], env=environment) as process:
+        with subprocess.Popen([str(interpreter), str(file)], env=environment) as process:
             try:
                 with _accept(server, process) as connection:
                     connection.settimeout(LIMIT_SECONDS)

@@ -1,15 +1,18 @@
 """A run as it is told on a terminal. It measures and writes nothing else."""
 
+from collections.abc import Iterable
+
 from rich.console import Console
 from rich.table import Table
 
 from ..running import Outcome
 from .compare import Comparison
 from .document import Report
-from .markdown import busy_warning, difference_in_words
+from .goals import Judgement
+from .markdown import bound_in_words, busy_warning, difference_in_words
 from .side_by_side import Grid, brief_grid, grids_of_workloads
 
-__all__ = ["tell_comparison", "tell_outcome", "tell_report"]
+__all__ = ["tell_bounds", "tell_comparison", "tell_outcome", "tell_report"]
 
 
 def tell_outcome(console: Console, outcome: Outcome, place: str) -> None:
@@ -40,6 +43,22 @@ def tell_report(console: Console, report: Report) -> None:
         _say(console, f"WARNING: {warning}")
     for outcome in report.failures:
         _say(console, f"FAILED: {outcome.benchmark}")
+
+
+def tell_bounds(console: Console, judgements: Iterable[Judgement]) -> bool:
+    """Say how the figures that have a bound stand to it.
+
+    Args:
+        console: Where to.
+        judgements: How the figures of a run stand to their limits and bounds.
+
+    Returns:
+        Whether none is above its bound by more than noise explains.
+    """
+    bounded = [each for each in judgements if each.check.bound is not None and each.value is not None]
+    for each in bounded:
+        _say(console, f"{'ABOVE ITS BOUND' if each.exceeds_bound else 'ratio'}: {bound_in_words(each)}")
+    return not any(each.exceeds_bound for each in bounded)
 
 
 def tell_comparison(console: Console, comparison: Comparison) -> None:

@@ -1,4 +1,4 @@
-"""The goals of the project, as data: which figure may be at most what."""
+"""The goals of the project, as data: which figure may be at most what, and what fails a run."""
 
 from collections.abc import Iterator
 
@@ -64,10 +64,58 @@ def _in_scripts() -> Iterator[Check]:
     yield Check(line=failed, limit=NO_ERROR, name="errors")
 
 
+def _ratio(benchmark: str, metric: str, goal: float, name: str, **bounds: float) -> Iterator[Check]:
+    """A speed ratio, with a bound for each event loop."""
+    for backend, bound in bounds.items():
+        yield Check(
+            line=Line(metric=metric, benchmark=f"ratio-{benchmark}-{backend}"),
+            limit=Limit(amount=goal, words=f"{goal:g} times"),
+            name=f"{name}, {backend}",
+            bound=bound,
+        )
+
+
+def _ratios() -> Iterator[Goal]:
+    floor = "as a multiple of the streamed floor of single connections"
+    yield Goal(
+        title=f"Sequential step, processor time, {floor}",
+        checks=(
+            *_ratio("sequential", "two_trips_cpu_ratio", 1.25, "two trips", trio=1.95, asyncio=1.95),
+            *_ratio("sequential", "one_trip_cpu_ratio", 1.0, "one trip", trio=1.35, asyncio=1.35),
+        ),
+    )
+    yield Goal(
+        title=f"Burst of 1,000, time, {floor}",
+        checks=(
+            *_ratio("burst-1000", "two_trips_wall_ratio", 1.2, "two trips", trio=1.8, asyncio=1.8),
+            *_ratio("burst-1000", "one_trip_wall_ratio", 0.65, "one trip", trio=1.3, asyncio=1.3),
+        ),
+    )
+    yield Goal(
+        title=f"Burst of 1,000, processor time, {floor}",
+        checks=(
+            *_ratio("burst-1000", "two_trips_cpu_ratio", 1.2, "two trips", trio=1.9, asyncio=1.9),
+            *_ratio("burst-1000", "one_trip_cpu_ratio", 0.65, "one trip", trio=1.4, asyncio=1.4),
+        ),
+    )
+    yield Goal(
+        title="Ready for the first request, as a multiple of the openai SDK's time",
+        checks=tuple(_ratio("ready", "wall_ratio", 0.4, "http", trio=0.85, asyncio=0.7)),
+    )
+    yield Goal(
+        title="10,000 steps in flight, as a multiple of ten bursts of 1,000",
+        checks=(
+            *_ratio("burst-10000", "wall_ratio", 1.3, "time", trio=2.0, asyncio=2.0),
+            *_ratio("burst-10000", "cpu_ratio", 1.3, "processor time", trio=2.0, asyncio=2.0),
+        ),
+    )
+
+
 NO_ERROR = Limit(words="none")
 MEMORY = Limit(amount=60e3, words="60 KB")
 
 GOALS: tuple[Goal, ...] = (
+    *_ratios(),
     Goal(
         title="Sequential step in two round trips, processor time",
         checks=tuple(

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from ..measure import Result
 from ..metrics import Metric, metric_called
+from .compare import SPREADS
 from .document import Report
 
 __all__ = ["Check", "Goal", "Judgement", "Limit", "Line", "Verdict", "judge"]
@@ -81,11 +82,14 @@ class Check:
         line: The figure.
         limit: Its limit.
         name: What distinguishes the figure from the others of its goal.
+        bound: A run fails when the figure is above this by more than noise explains; None for a figure that
+            fails no run.
     """
 
     line: Line
     limit: Limit
     name: str
+    bound: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +136,19 @@ class Judgement:
         if self.value is None or self.limit is None:
             return "not measured"
         return "met" if self.value <= self.limit and not self.errors else "missed"
+
+    @property
+    def noise(self) -> float:
+        """The distance from the bound that noise explains."""
+        spread = 0.0 if self.result is None else self.result.spread
+        return max(self.check.line.kind.noise, SPREADS * spread)
+
+    @property
+    def exceeds_bound(self) -> bool:
+        """Whether the figure is above its bound by more than noise explains."""
+        if self.value is None or self.check.bound is None:
+            return False
+        return self.value - self.check.bound > self.noise
 
 
 def judge(report: Report, goals: Iterable[Goal]) -> list[Judgement]:

@@ -12,7 +12,7 @@ from .goals import Judgement, judge
 from .plots import Plot
 from .side_by_side import Grid, full_grid, grids_of_workloads
 
-__all__ = ["as_markdown", "busy_warning", "difference_in_words"]
+__all__ = ["as_markdown", "bound_in_words", "busy_warning", "difference_in_words"]
 
 
 def as_markdown(report: Report, *, plots: Sequence[Plot] = (), comparison: Comparison | None = None) -> str:
@@ -79,6 +79,24 @@ def difference_in_words(difference: Difference) -> str:
     )
 
 
+def bound_in_words(judgement: Judgement) -> str:
+    """One line that says how a figure stands to the bound above which it fails a run."""
+    assert judgement.result is not None
+    assert judgement.value is not None
+    assert judgement.check.bound is not None
+    unit = judgement.check.line.kind.unit
+    figures = {
+        "bound": judgement.check.bound,
+        "spread": judgement.result.spread,
+        "noise": judgement.noise,
+    }
+    told = ", ".join(f"{name} {as_figure(value, unit)}" for name, value in figures.items())
+    return (
+        f"{judgement.goal.title}, {judgement.check.name}: {as_figure(judgement.value, unit)} ({told}; goal "
+        f"{judgement.check.limit.words}, {judgement.verdict})"
+    )
+
+
 def _circumstances(report: Report) -> Iterator[str]:
     machine = report.machine
     commit = f", revision {machine.commit}" if machine.commit else ""
@@ -91,7 +109,7 @@ def _circumstances(report: Report) -> Iterator[str]:
     )
     yield f"{versions}.\n"
     if report.suite == "quick":
-        yield "**A quick run looks for crashes: its figures say nothing.**\n"
+        yield "**A quick run looks for crashes: but for the speed ratios, its figures say nothing.**\n"
     warning = busy_warning(report)
     if warning is not None:
         yield f"**{warning}**\n"
@@ -109,16 +127,17 @@ def _troubles(report: Report) -> Iterator[str]:
 
 def _goals(report: Report) -> Iterator[str]:
     """The table of goals, a row for each figure that has a limit."""
+    judgements = judge(report, GOALS)
     if report.suite == "quick":
-        yield "A quick run judges no goal.\n"
-        return
+        yield "A quick run judges no goal but those of the speed ratios.\n"
+        judgements = [each for each in judgements if each.check.bound is not None]
     rows: list[tuple[str, ...]] = []
-    for _, group in groupby(judge(report, GOALS), key=lambda each: each.goal.title):
+    for _, group in groupby(judgements, key=lambda each: each.goal.title):
         for place, each in enumerate(group):
             title = each.goal.title if place == 0 else ""
-            rows.append((title, each.check.name, _limit(each), _measured(each), each.verdict))
-    headings = ("goal", "of", "at most", "measured", "verdict")
-    yield _table(Grid(title="goals", headings=headings, rows=tuple(rows), words=5))
+            rows.append((title, each.check.name, _limit(each), _measured(each), each.verdict, _bound(each)))
+    headings = ("goal", "of", "at most", "measured", "verdict", "fails above")
+    yield _table(Grid(title="goals", headings=headings, rows=tuple(rows), words=6))
 
 
 def _limit(judgement: Judgement) -> str:
@@ -126,6 +145,13 @@ def _limit(judgement: Judgement) -> str:
     if limit.of is None or judgement.limit is None:
         return limit.words
     return f"{limit.words} = {as_figure(judgement.limit, judgement.check.line.kind.unit)}"
+
+
+def _bound(judgement: Judgement) -> str:
+    bound = judgement.check.bound
+    if bound is None:
+        return ""
+    return as_figure(bound, judgement.check.line.kind.unit) + (": failed" if judgement.exceeds_bound else "")
 
 
 def _measured(judgement: Judgement) -> str:

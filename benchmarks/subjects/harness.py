@@ -21,6 +21,8 @@ and `tool_started(sent_at)` for "tool-start".
 
 A job is a JSON object: see `Job`. The line that is printed is
 `{"figures": {metric: value}, "messages": [...]}`; the messages are those of the most frequent errors.
+A job in windows prints an empty line once it is warm; then each line on standard input asks for a window of
+so many steps, and is answered with a line of figures, until standard input ends.
 """
 
 import json
@@ -28,7 +30,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -84,7 +86,8 @@ class Job:
         server: The server's URL, `http://127.0.0.1:PORT`.
         script: The name to put the subject's script under.
         kind: The kind of the steps.
-        steps: How many steps.
+        steps: How many steps; of no account for a job in windows.
+        in_windows: Whether steps are carried out in windows, as they are asked for.
         at_once: Whether they are all in flight at once, or one after the other.
         warm_up: Steps before those that count, one after the other.
         backend: The event loop: "asyncio" or "trio".
@@ -99,6 +102,7 @@ class Job:
     script: str
     kind: str
     steps: int
+    in_windows: bool = False
     at_once: bool = False
     warm_up: int = 0
     backend: str = "asyncio"
@@ -147,10 +151,8 @@ def main(open_steps: Callable[..., Opening], scripts: Mapping[str, Mapping[str, 
     opening = open_steps(base_url, job.kind, **job.options)
     if isinstance(opening, AbstractAsyncContextManager):
         anyio.run(_carry_out, round_, opening, backend=job.backend)
-        round_.tell()
         return
     _carry_out_plainly(round_, opening)
-    round_.tell()
     # A step that hangs in its thread must not keep the process.
     os._exit(0)
 
@@ -159,21 +161,19 @@ async def _carry_out(round_: "_Round", opening: AbstractAsyncContextManager[Step
     job = round_.job
     async with opening as step:
         await run_steps(step, job.warm_up, Failures(), at_once=False, limit_seconds=job.limit_seconds)
-        round_.begin()
-        await run_steps(
-            step, job.steps, round_.failures, at_once=job.at_once, limit_seconds=job.limit_seconds
-        )
-        round_.end()
+        for steps in round_.windows():
+            await run_steps(
+                step, steps, round_.failures, at_once=job.at_once, limit_seconds=job.limit_seconds
+            )
 
 
 def _carry_out_plainly(round_: "_Round", opening: AbstractContextManager[PlainStep]) -> None:
     job = round_.job
     with opening as step:
         run_plain_steps(step, job.warm_up, Failures(), limit_seconds=job.limit_seconds)
-        round_.begin()
         run = run_in_threads if job.at_once else run_plain_steps
-        run(step, job.steps, round_.failures, limit_seconds=job.limit_seconds)
-        round_.end()
+        for steps in round_.windows():
+            run(step, steps, round_.failures, limit_seconds=job.limit_seconds)
 
 
 class _Round:
@@ -184,6 +184,23 @@ class _Round:
         self.failures = Failures()
         self.figures: dict[str, float] = {}
         self._own_seconds = own_seconds
+
+    def windows(self) -> Iterator[int]:
+        """The number of steps of each window, whose figures are printed once it is over."""
+        if not self.job.in_windows:
+            yield from self._window(self.job.steps)
+            return
+        print(flush=True)
+        # Nothing is in flight between windows, so waiting here holds up no event loop that has work.
+        for line in sys.stdin:
+            yield from self._window(int(line))
+
+    def _window(self, steps: int) -> Iterator[int]:
+        self.failures = Failures()
+        self.begin()
+        yield steps
+        self.end(steps)
+        self.tell()
 
     def begin(self) -> None:
         """The steps that count come next."""
@@ -196,12 +213,12 @@ class _Round:
         self._memory = PeakMemory()
         self._cpu, self._wall = time.process_time(), time.perf_counter()
 
-    def end(self) -> None:
+    def end(self, steps: int) -> None:
         """The steps that count are over."""
         wall, cpu = time.perf_counter() - self._wall, time.process_time() - self._cpu
         memory = self._memory.taken()
         counted = server_client.counts(self.job.server)
-        steps, requests = self.job.steps, counted["requests"]
+        requests = counted["requests"]
         self.figures |= {
             "wall": wall / steps,
             "burst_wall": wall,

@@ -128,3 +128,5 @@ __all__ = [
     "tool",
     "unset",
 ]
+
+__version__: str

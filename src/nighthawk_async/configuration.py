@@ -171,7 +171,7 @@ class StepContextLimits(BaseModel):
     types_max_tokens: _Count = 2_000
 
     def tokens_of_tool_result(self, context_window: int | None) -> int:
-        """The most tokens that a tool result may have.
+        """Return the maximum number of tokens of a tool result.
 
         Args:
             context_window: The size of the model's context in tokens, when known.
@@ -271,7 +271,7 @@ class StepExecutorConfiguration(BaseModel):
     def _refuse_masked_settings(cls, value: Mapping[str, Any]) -> Mapping[str, Any]:
         if is_masked(value):
             raise ValueError(
-                "they come from a dump, which holds ********** in the place of secrets such as api_key; put "
+                "they come from a dump, which holds ********** in place of secrets such as api_key; put "
                 "the secrets back, or leave them out so that the environment's are used (model_copy keeps "
                 "them)"
             )
@@ -283,7 +283,7 @@ class StepExecutorConfiguration(BaseModel):
 
 
 def _defaults_of_none(settings: BaseModel) -> dict[str, Any]:
-    """The fields that are None by default, in nested models too: they do not set anything."""
+    """Return the fields that are None only by default, in nested models too, for `model_dump(exclude=…)`."""
     left_out: dict[str, Any] = {}
     for name in type(settings).model_fields:
         value = getattr(settings, name)

@@ -54,18 +54,18 @@ _innermost: ContextVar[Execution | None] = ContextVar("nighthawk_async_innermost
 
 
 def find_execution_in_progress() -> Execution | None:
-    """The innermost execution around the caller that has not ended; None outside of all."""
+    """Return the innermost execution of the caller that has not ended; None outside of all."""
     execution = _innermost.get()
     return execution.parent if execution is not None and execution.has_ended else execution
 
 
 def find_execution() -> Execution | None:
-    """The execution that started the caller, even if it has ended meanwhile; None for none."""
+    """Return the execution that started the caller, even if it has ended meanwhile; None for none."""
     return _innermost.get()
 
 
 class using_execution:  # noqa: N801  (a context manager that reads as a function at its call)
-    """Make an execution the parent of everything that begins in the `with` statement.
+    """Make an execution the parent of steps that begin in the `with` statement.
 
     Args:
         execution: The execution; None changes nothing.

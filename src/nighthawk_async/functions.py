@@ -136,7 +136,7 @@ def natural_function(
 
 
 def _checked_policies(verify: "Verify") -> tuple[Policy, ...]:
-    """The policies of the function, which apply only to its own steps."""
+    """Return the policies of the function, which apply only to its own steps."""
     if verify == ():
         return ()
     from .policies.oversight.policy import policies_of_function  # here, because few functions have one
@@ -145,7 +145,7 @@ def _checked_policies(verify: "Verify") -> tuple[Policy, ...]:
 
 
 def _checked_listener(on_partial: OnPartial | None) -> Listener | None:
-    """The callback as a hook, which applies only to its function's steps."""
+    """Return the callback as a hook, which applies only to its function's steps."""
     if on_partial is None:
         return None
     from .policies.hooks.policy import listener_of  # here, because few functions have one
@@ -240,7 +240,7 @@ def _refuse_inert(function: FunctionType, nested: Sequence[NestedBlock]) -> None
     """Raise for a nested block that nothing would ever run.
 
     Raises:
-        NaturalParseError: A nested function or class has a block, and is no natural function for certain.
+        NaturalParseError: A nested function or class has a block, and is certainly no natural function.
     """
     for each in nested:
         if not each.is_class and any(_may_be_natural(name, function) for name in each.decorators):
@@ -269,9 +269,9 @@ def _may_be_natural(name: str | None, function: FunctionType) -> bool:
         value = getattr(value, field, UNSET)
     if not isinstance(value, FunctionType | BuiltinFunctionType | type):
         return True  # unknown, or an object of any kind
-    room = value.__module__ or ""
-    is_known = room.partition(".")[0] in ("nighthawk_async", *sys.stdlib_module_names)
-    return room == __name__ or not is_known
+    module = value.__module__ or ""
+    is_known = module.partition(".")[0] in ("nighthawk_async", *sys.stdlib_module_names)
+    return module == __name__ or not is_known
 
 
 def _promises_a_type(function: FunctionType) -> bool:
@@ -280,7 +280,7 @@ def _promises_a_type(function: FunctionType) -> bool:
         return False
     try:
         annotations = function.__annotations__
-    except NameError:  # Python 3.14 evaluates them now, and they name what comes later
+    except NameError:  # Python 3.14 evaluates them now, and they may use names defined later
         return True
     return annotations.get("return", object) not in (object, Any, Self)
 
@@ -320,21 +320,19 @@ def step_runners(make_scope: "Callable[[], Scope] | None") -> tuple[RunBlock, Ru
 def _run_generator_step(
     blocks: tuple[NaturalBlock, ...], site: NaturalSite, run: RunBlock, run_sync: RunBlockFromSync
 ) -> RunStep:
-    def carry_out(index: int, python_locals: Mapping[str, Any], literal: str | None) -> StepResult:
+    def run_here_sync(index: int, python_locals: Mapping[str, Any], literal: str | None) -> StepResult:
         with python_locals[SCOPE_NAME].active():
             return run_sync(blocks[index], site, python_locals, literal)
 
-    async def carry_out_async(
-        index: int, python_locals: Mapping[str, Any], literal: str | None
-    ) -> StepResult:
+    async def run_here(index: int, python_locals: Mapping[str, Any], literal: str | None) -> StepResult:
         with python_locals[SCOPE_NAME].active():
             return await run(blocks[index], site, python_locals, literal)
 
-    return carry_out_async if blocks[0].is_async else carry_out
+    return run_here if blocks[0].is_async else run_here_sync
 
 
 def _annotations(function: FunctionType) -> Mapping[str, object]:
-    """The annotations of a function; those of `*args` and `**kwargs` are marked as being of their items."""
+    """Return the annotations of a function; those of `*args` and `**kwargs` are marked as those of items."""
     annotations: dict[str, object] = dict(function.__annotations__)
     code = function.__code__
     position = code.co_argcount + code.co_kwonlyargcount
@@ -351,7 +349,7 @@ def _annotations(function: FunctionType) -> Mapping[str, object]:
 def _capture(
     function: FunctionType, transformed: TransformedFunction, frame: FrameType | None
 ) -> dict[str, object]:
-    """The values, at decoration, of names in the enclosing functions that only the block texts mention."""
+    """Return the present values of names in enclosing functions that only the texts of blocks mention."""
     captured: dict[str, object] = {
         parameter.__name__: parameter for parameter in getattr(function, "__type_params__", ())
     }
@@ -367,16 +365,16 @@ def _capture(
 
 
 def _names_in_annotations(function: FunctionType) -> set[str]:
-    """The names in the texts among the annotations of a function's signature."""
+    """Return the names in the string annotations of a function's signature."""
     try:
         annotations = function.__annotations__
-    except NameError:  # Python 3.14 evaluates them now, and they name what comes later
+    except NameError:  # Python 3.14 evaluates them now, and they may use names defined later
         return set()
     return {name for annotation in annotations.values() for name in names_in_texts(annotation)}
 
 
 def _enclosing_function_frames(function: FunctionType, frame: FrameType | None) -> Iterator[FrameType]:
-    """The frames whose code contains the function, innermost first, without those of class bodies."""
+    """Yield the frames whose code contains the function, innermost first, without those of class bodies."""
     code = function.__code__
     while frame is not None:
         if code in frame.f_code.co_consts:

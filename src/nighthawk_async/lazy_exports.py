@@ -21,7 +21,7 @@ def attach_exports(
     Args:
         package: Its `__name__`.
         names: The exported names by module, as in `from .module import names`. A module whose name begins
-            with two dots stands in the package above, as in `from ..module import names`.
+            with two dots is in the parent package, as in `from ..module import names`.
         submodules: The modules that are exported themselves. No other module has the name of an export, which
             Python would set to the module when that is imported.
     """
@@ -46,7 +46,7 @@ def attach_exports(
 
 
 def _right_place(name: str, package: str, submodules: Iterable[str]) -> str:
-    """A sentence that says which submodule exports a name; empty when none does."""
+    """Return a sentence naming the submodule that exports a name; empty when none does."""
     if name.startswith("_"):  # asked for by tools that look at modules
         return ""
     modules = (import_module(f"{package}.{each}") for each in submodules)

@@ -1,8 +1,8 @@
 """Reports of a program's work to the live tree, node by node.
 
 A node is one activity: a run, a step, a tool call, a task. An observer makes a node the current one, and
-whatever begins below it reports to it. There are no observers by default, and then a report costs one read of
-a context variable. This module does not know the observers or how they display reports (`observe`).
+activities that begin below it report to it. There are no observers by default, and then a report costs one
+read of a context variable. This module does not know the observers or how they display reports (`observe`).
 """
 
 from collections.abc import Callable, Generator, Mapping
@@ -156,7 +156,7 @@ _everywhere: NodeWriter | None = None
 
 
 def find_node_writer() -> NodeWriter | None:
-    """The current node, the parent of what begins; None when nothing observes."""
+    """Return the current node, the parent of new nodes; None without observers."""
     return _node_writer.get(_everywhere)
 
 
@@ -199,8 +199,8 @@ class using_node_writer:  # noqa: N801  (a context manager that reads as a funct
 class observed:  # noqa: N801  (a context manager that reads as a function at its call)
     """Report the `with` statement as a node to observers; yields the node, None without observers.
 
-    Whatever begins inside is below it. It ends with the statement: `completed`, `failed` by an exception or
-    `cancelled` by another `BaseException`, unless another end was reported before.
+    Activities inside become its children. It ends with the statement: `completed`, `failed` by an exception
+    or `cancelled` by another `BaseException`, unless another end was reported before.
 
     Args:
         kind: The kind of the node.

@@ -44,10 +44,10 @@ class PicklableError(Exception):
         return error
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "PicklableError":
-        """Copy it and its contents; what cannot be copied is shared."""
+        """Copy it and its contents; contents that cannot be copied are shared."""
         error_type, args, state = _parts(self)
         error = _recreated(error_type, tuple(_deep_copy(part, memo) for part in args))
-        memo[id(self)] = error  # which it may hold itself
+        memo[id(self)] = error  # the error may contain itself
         error.__setstate__({name: _deep_copy(part, memo) for name, part in state.items()})
         return error
 
@@ -99,7 +99,7 @@ def _remade(kind: type[Value], fields: Mapping[str, Any], read_only: Sequence[st
 
 
 def _parts(error: PicklableError) -> tuple[type[PicklableError], tuple[object, ...], dict[str, object]]:
-    """The type, the arguments and the attributes of an error, as its built-in base class reports them."""
+    """Return the type, arguments and attributes of an error, as its built-in base class reports them."""
     _, args, *rest = cast("tuple[Any, ...]", super(PicklableError, error).__reduce__())
     return type(error), args, dict(rest[0]) if rest and rest[0] else {}
 
@@ -120,7 +120,7 @@ def _deep_copy(part: object, memo: dict[int, Any]) -> object:
 
 
 def _sendable(part: object, depth: int = 0) -> object:
-    """A part of an error, with descriptions of what in it cannot be pickled."""
+    """Return a part of an error, with descriptions in place of contents that cannot be pickled."""
     if type(part) in _PLAIN:
         return part
     problem = _find_problem(part)

@@ -1,6 +1,6 @@
 """Protocols of models and their responses, which the runtime needs and other packages implement.
 
-The step executor protocols name `StepContext`, so they stand one floor up, in `runtime.step_executor`.
+The step executor protocols use `StepContext`, so they are one floor up, in `runtime.step_executor`.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -42,7 +42,7 @@ class Model(Protocol):
             request: The request.
 
         Raises:
-            ConfigurationError: The request asks for what the model lacks; nothing was sent.
+            ConfigurationError: The request needs a capability that the model lacks; nothing was sent.
             ModelError: The request failed, on entering or while iterating. A stream that ends without
                 `ResponseFinished` raises `ModelProtocolError`.
         """
@@ -54,7 +54,7 @@ class HasSettings(Protocol):
     """A model with settings, beside the protocol `Model`."""
 
     def settings_of(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the settings that a request with these is sent with, those of the model included.
+        """Return the settings to send with a request: the given ones and those of the model.
 
         Raises:
             ConfigurationError: A setting is bad.
@@ -80,7 +80,7 @@ AttemptsSource: TypeAlias = Callable[[], Sequence[AttemptUsage]]
 ResendCheck: TypeAlias = Callable[[AttemptsSource], bool]
 """Called before a request is sent again, with the attempts so far; returns whether there is room for that.
 
-It raises `BudgetExceededError` when there will be none, whatever the requests in progress release.
+It raises `BudgetExceededError` when there will be no room even after all requests in progress have ended.
 """
 
 

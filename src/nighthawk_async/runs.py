@@ -35,7 +35,7 @@ def run(
     parent run; all other policies are those that it is given.
 
     Args:
-        step_executor: The executor of the steps, or what makes one: a model id, a
+        step_executor: The executor of the steps, or a value to make one from: a model id, a
             `StepExecutorConfiguration`, or a `Model` object.
         run_id: The id of the run; None makes a new one.
         sync_backend: The AnyIO backend of the thread that runs synchronous natural functions.
@@ -45,7 +45,7 @@ def run(
             step in it has ended. A run inside a run counts its own steps.
         max_depth: The greatest depth of steps within steps, as when a block calls a natural function whose
             block calls another: 1 allows no nesting. A deeper one raises `NestedStepLimitError`, which a
-            calling model sees as the error of its call. In a run inside a run, the parent's limit holds as
+            calling model sees as the error of its call. In a run inside a run, the parent's limit applies as
             well.
         journal: The store in which the run is recorded, made by `nighthawk_async.journal.open`. A later run
             with the same `run_id` continues where this one ended. A run inside a run uses the parent's.
@@ -56,10 +56,11 @@ def run(
         A context manager, for `async with` and for `with`.
 
     Raises:
-        NighthawkError: The object is no step executor and makes none, or another argument has a bad value.
+        NighthawkError: The value is no step executor and none can be made from it, or another argument has a
+            bad value.
         UnknownModelError: There is no such provider or model.
         MissingCredentialError: The provider's API key is not set.
-        ConfigurationError: Another setting is wrong, or a model to fall back to cannot be had.
+        ConfigurationError: Another setting is wrong, or a fallback model is not available.
     """
     executor = chosen_executor(step_executor)
     if sync_backend not in get_args(SyncBackend):
@@ -71,13 +72,13 @@ def run(
 
     def resolve_policies() -> Policies:
         arguments: PolicyArguments = {"concurrent_mutation": "warn", **policies}
-        outer = find_environment()
+        parent = find_environment()
         if arguments.get("human") is None:
             arguments.pop("human", None)  # no handler
-            default_handler = find_default_handler() if outer is None else None
+            default_handler = find_default_handler() if parent is None else None
             if default_handler is not None:
                 arguments["human"] = default_handler
-        enclosing = NO_POLICIES if outer is None else outer.policies.of_inner_run()
+        enclosing = NO_POLICIES if parent is None else parent.policies.of_inner_run()
         return with_arguments(enclosing, arguments, InnerScope(executor, is_added=True))
 
     return Run(

@@ -38,8 +38,8 @@ class Scope:
 
     def __init__(self, resolve: Callable[[Environment], Environment]) -> None:
         self._resolve = resolve
-        self._outer = outer = find_environment()
-        self._environment = None if outer is None else resolve(outer)  # at once, to refuse bad arguments here
+        self._parent = parent = find_environment()
+        self._environment = None if parent is None else resolve(parent)  # now, to refuse bad arguments here
         self._stack = ExitStack()
         self._async_stack = AsyncExitStack()
         self._is_entered = False
@@ -90,9 +90,9 @@ class Scope:
                 "A scope can be entered once; call nighthawk_async.scope again for another scope."
             )
         self._is_entered = True
-        outer, environment = get_environment(), self._environment
-        if environment is None or outer is not self._outer:  # the environment at entry counts
-            environment = self._resolve(outer)
+        parent, environment = get_environment(), self._environment
+        if environment is None or parent is not self._parent:  # the environment at entry counts
+            environment = self._resolve(parent)
         stack.enter_context(traced(KernelActivity(name="scope", execution_ref=environment.execution_ref)))
         stack.enter_context(using_environment(environment))
         stack.enter_context(active_policies(environment.policies))
@@ -119,11 +119,11 @@ def scope(
             replaces what is given. None means no change in both modes; in `replace` mode an empty list or
             mapping clears.
         step_executor_configuration: Another configuration for the executor.
-        step_executor: Another executor, or what makes one: a model id, a `StepExecutorConfiguration`, or a
-            `Model` object. A model id or a configuration changes that of the active executor, which keeps a
-            model or agent object that it was made from.
+        step_executor: Another executor, or a value to make one from: a model id, a
+            `StepExecutorConfiguration`, or a `Model` object. A model id or a configuration changes that of
+            the active executor, which keeps a model or agent object that it was made from.
         max_depth: The greatest depth of steps within steps inside; see `nighthawk_async.run`. Parent limits
-            hold as well, in both modes. None for no change.
+            apply as well, in both modes. None for no change.
         system_prompt_suffix_fragments: Texts appended to system prompts.
         user_prompt_suffix_fragments: Texts appended to user prompts.
         implicit_references: Names and values that every block inside can use without mentioning them.
@@ -138,19 +138,19 @@ def scope(
         NighthawkError: No run is active (a decorator raises it when its function is called), the mode or an
             argument is not one of those above, the executor takes no configuration, or a reference is already
             bound to something else.
-        ConfigurationError: The model of the configuration cannot be had.
+        ConfigurationError: The model of the configuration is not available.
     """
     if mode not in ("inherit", "replace"):
         raise NighthawkError(f"mode must be 'inherit' or 'replace', not {mode!r}")
     is_added = mode == "inherit"
 
-    def resolve(outer: Environment) -> Environment:
-        executor = _inner_executor(outer.step_executor, step_executor, step_executor_configuration)
+    def resolve(parent: Environment) -> Environment:
+        executor = _inner_executor(parent.step_executor, step_executor, step_executor_configuration)
         return _inner_environment(
-            outer,
+            parent,
             scope_id=scope_id,
             executor=executor,
-            policies=with_arguments(outer.policies, policies, InnerScope(executor, is_added=is_added)),
+            policies=with_arguments(parent.policies, policies, InnerScope(executor, is_added=is_added)),
             max_depth=max_depth,
             system_prompt_suffix_fragments=system_prompt_suffix_fragments,
             user_prompt_suffix_fragments=user_prompt_suffix_fragments,
@@ -162,7 +162,7 @@ def scope(
 
 
 def _inner_environment(
-    outer: Environment,
+    parent: Environment,
     *,
     scope_id: str | None,
     executor: StepExecutor,
@@ -176,7 +176,7 @@ def _inner_environment(
     """Return the environment of a scope.
 
     Args:
-        outer: The parent environment.
+        parent: The parent environment.
         scope_id: The id of the scope; None makes a new one.
         executor: The executor inside.
         policies: The policies inside.
@@ -190,20 +190,20 @@ def _inner_environment(
         NighthawkError: An argument has a bad value, or a reference is already bound to something else.
     """
     return replace(
-        outer,
-        execution_ref=replace(outer.execution_ref, scope_id=_checked_scope_id(scope_id)),
+        parent,
+        execution_ref=replace(parent.execution_ref, scope_id=_checked_scope_id(scope_id)),
         step_executor=executor,
-        tool_scope=ToolScope(outer.tool_scope),
-        usage_meter=UsageMeter(outer.usage_meter),
-        max_depth=outer.max_depth if max_depth is None else inner_max_depth(outer.max_depth, max_depth),
+        tool_scope=ToolScope(parent.tool_scope),
+        usage_meter=UsageMeter(parent.usage_meter),
+        max_depth=parent.max_depth if max_depth is None else inner_max_depth(parent.max_depth, max_depth),
         policies=policies,
         system_prompt_suffix_fragments=_fragments(
-            outer.system_prompt_suffix_fragments, system_prompt_suffix_fragments, is_added=is_added
+            parent.system_prompt_suffix_fragments, system_prompt_suffix_fragments, is_added=is_added
         ),
         user_prompt_suffix_fragments=_fragments(
-            outer.user_prompt_suffix_fragments, user_prompt_suffix_fragments, is_added=is_added
+            parent.user_prompt_suffix_fragments, user_prompt_suffix_fragments, is_added=is_added
         ),
-        implicit_references=_references(outer.implicit_references, implicit_references, is_added=is_added),
+        implicit_references=_references(parent.implicit_references, implicit_references, is_added=is_added),
     )
 
 
@@ -225,7 +225,7 @@ def _inner_executor(
 
     Raises:
         NighthawkError: It is no executor, or takes no configuration.
-        ConfigurationError: The model of the configuration cannot be had.
+        ConfigurationError: The model of the configuration is not available.
     """
     executor = current if given is None else chosen_inner_executor(given, current)
     if configuration is None:

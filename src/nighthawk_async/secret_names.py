@@ -87,7 +87,7 @@ _ABOUT_SECRETS = frozenset(
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether the name of a header, a setting or a field says that its value is a secret.
+    """Whether the name of a header, a setting or a field marks its value as a secret.
 
     Args:
         name: The name, in any style: `api_key`, `apiKey`, `X-Api-Key`.
@@ -142,10 +142,10 @@ def _names_secret_value(name: str) -> bool:
 
 
 def masked(value: object, *, is_secret: bool = False) -> object:
-    """The same settings with `MASK` in place of secrets at any depth, credentials in URLs included.
+    """Return settings with `MASK` in place of secrets at any depth, credentials in URLs included.
 
     Args:
-        value: Texts, numbers, lists, mappings, and anything else that settings hold.
+        value: Texts, numbers, lists, mappings, and any other values of settings.
         is_secret: Whether the value itself has a secret name.
     """
     if isinstance(value, Mapping):
@@ -162,7 +162,7 @@ def masked(value: object, *, is_secret: bool = False) -> object:
 
 
 def is_masked(value: object) -> bool:
-    """Whether settings hold `MASK` somewhere.
+    """Whether settings contain `MASK`, at any depth.
 
     Args:
         value: The settings.

@@ -29,8 +29,8 @@ else:
 Value = TypeVar("Value")
 
 _MAXIMUM_PROGRAMS = 512
-_PLUMBING = ("nighthawk_async", "anyio", "trio", "asyncio", "functools", "concurrent")
-"""Packages whose frames are no place in the user's program."""
+_INFRASTRUCTURE = ("nighthawk_async", "anyio", "trio", "asyncio", "functools", "concurrent")
+"""Packages whose frames do not belong to the user's program."""
 
 
 class StepOutputs(Mapping[str, Any]):
@@ -89,7 +89,7 @@ class _ChosenStep(Struct, frozen=True, kw_only=True, eq=False):
     has_return_value: bool
 
     def result(self, result: StepResult) -> Any:
-        """Return what the caller gets; raise what the block raises."""
+        """Return the result for the caller, or raise the exception of the block."""
         if result.exception is not None:
             try:
                 raise result.exception
@@ -324,7 +324,8 @@ def _check_names(
     """Check that the arguments fit the program.
 
     Raises:
-        NaturalParseError: The program does not write what `outputs` names, or writes beside `returns`.
+        NaturalParseError: The program does not write a name in `outputs`, or has write bindings although
+            `returns` is given.
         NighthawkError: A value has a name that no block can use.
     """
     written = ", ".join(f"<:{name}>" for name in block.write_names)
@@ -347,7 +348,7 @@ def _check_names(
 def _calling_place(caller: FrameType) -> _Place:
     """Return the innermost line outside of this library and the event loop."""
     frame: FrameType | None = caller
-    while frame is not None and _module(frame).partition(".")[0] in _PLUMBING:
+    while frame is not None and _module(frame).partition(".")[0] in _INFRASTRUCTURE:
         frame = frame.f_back
     found = frame or caller
     code = found.f_code

@@ -33,7 +33,7 @@ _limiters: RunVar[dict[int, CapacityLimiter]] = RunVar("nighthawk_async_threads_
 
 
 def thread_limiter() -> CapacityLimiter | None:
-    """The limiter of the caller's worker threads; None for AnyIO's default of 40 for the event loop.
+    """Return the limiter of the caller's worker threads; None for AnyIO's default of 40 per event loop.
 
     Threads that wait for steps which need threads themselves could exhaust the limiter and deadlock. So each
     level of nested steps has a limiter of its own, and threads of one level wait only for deeper ones.

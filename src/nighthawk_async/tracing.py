@@ -3,7 +3,7 @@
 This module does not know the code that makes spans of them (`telemetry`). If the program has not loaded
 OpenTelemetry, a report costs one read of a variable.
 
-OpenTelemetry's own context is also carried from here to the place of execution.
+It also carries OpenTelemetry's own context to the task or thread that executes.
 """
 
 import sys
@@ -158,7 +158,7 @@ class traced:  # noqa: N801  (a context manager that reads as a function at its 
 
 
 def find_trace_context() -> "TraceContext | None":
-    """The active trace context; None where there is no trace, recorded or not."""
+    """Return the active trace context; None without a trace, recorded or not."""
     if "opentelemetry.trace" not in sys.modules:  # without it there is no trace
         return None
     from opentelemetry import context as otel_context
@@ -172,7 +172,7 @@ class using_trace_context:  # noqa: N801  (a context manager that reads as a fun
     """Activate a trace context during the `with` statement.
 
     It must not surround a `yield`: a generator may be closed in a different context from the one in which it
-    began. So may an unfinished coroutine. That other context then stays as it is, and nothing is reported.
+    began. An unfinished coroutine may be closed so as well; then the other context is left unchanged.
 
     Args:
         context: The context; None changes nothing.

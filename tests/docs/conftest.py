@@ -96,6 +96,33 @@ def model_that_gives_three_stars(serve: Serve) -> None:
 
 
 @pytest.fixture
+def model_that_counts_stars(serve: Serve) -> None:
+    """Sets `count` to the number of asterisks in `review` and ends the step, in one response, always."""
+    assign = {"target_path": "count", "expression": "review.count('*')"}
+    serve(lambda _: tool_calls(("nh_assign", assign), ("nh_outcome", {"kind": "pass"})))
+
+
+@pytest.fixture
+def model_that_offers_a_discount(serve: Serve) -> None:
+    """Sets `price` to what a function for discounts says, and then, corrected, to 98."""
+    done = ("nh_outcome", {"kind": "pass"})
+    prices = [{"target_path": "price", "expression": expression} for expression in ("discount(98)", "98")]
+    serve([tool_calls(("nh_assign", price), done) for price in prices])
+
+
+@pytest.fixture
+def model_that_sends_a_mail(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sets `result` to what `send` returns, once; a person at the terminal approves."""
+
+    async def approve(_: nh.human.TerminalHandler, request: nh.human.ApprovalRequest) -> None:
+        request.approve("ada", digest=request.digest)
+
+    monkeypatch.setattr(nh.human.TerminalHandler, "approve", approve)
+    assign = {"target_path": "result", "expression": "send(to=customer, body='Please pay.')"}
+    serve([tool_calls(("nh_assign", assign), ("nh_outcome", {"kind": "pass"}))])
+
+
+@pytest.fixture
 def embedded_model_that_classifies(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

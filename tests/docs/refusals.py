@@ -284,7 +284,7 @@ def too_rude(proposal: nh.oversight.Proposal) -> nh.oversight.Continue:
 
 ANSWER = "Answers"
 CALLS = "Tool calls"
-POLICY = "What policies refuse"
+POLICY = "Policies"
 SMALL = "Small models"
 RIGHT = {"number": "7", "lines": []}
 WRONG = {"number": "7", "lines": [{"product": "pear", "quantity": 1}, {"product": "fig", "quantity": "two"}]}

@@ -17,9 +17,9 @@ def rows() -> dict[str, str]:
 
 def in_words(rule: EventRule) -> str:
     """What a hook may answer, as the page says it."""
-    words = ["veto"] if rule.deed is not None else []
+    words = ["veto"] if rule.action is not None else []
     words += [f"modify `{rule.modified_field}`"] if rule.modified_field else []
-    return (", or ".join(words) or "look on") + ", `def` only" * rule.is_synchronous
+    return (", or ".join(words) or "observe") + ", `def` only" * rule.is_synchronous
 
 
 def test_every_event_is_in_the_table_with_what_a_hook_may_do() -> None:

@@ -502,10 +502,10 @@ class Doubler:
         (Doubler().double, "value(1)", "value", "wrap it with nighthawk_async.blocking"),
         (Doubler, "value()", "value", "make it in a synchronous function that is wrapped with"),
         (now, "value(1)", "value", "make it `async def`, or wrap it with nighthawk_async.blocking"),
-        (later, "await value(1)", "await value(1)", "what it awaits needs nothing; move slow computing"),
-        (soon, "await value(1)", "await value(1)", "what it awaits needs nothing; move slow computing"),
-        (nh.blocking(plain), "value(1)", "value(1)", "what it awaits needs nothing; move slow computing"),
-        (7, "value + 1", "value + 1", "move what is slow into a synchronous function"),
+        (later, "await value(1)", "await value(1)", "its awaits are fine; move slow computation"),
+        (soon, "await value(1)", "await value(1)", "its awaits are fine; move slow computation"),
+        (nh.blocking(plain), "value(1)", "value(1)", "its awaits are fine; move slow computation"),
+        (7, "value + 1", "value + 1", "move slow parts into a synchronous function"),
     ],
 )
 async def test_8_3_what_is_said_of_a_held_loop_fits_what_was_called(

@@ -197,7 +197,7 @@ async def test_falling_off_the_end_returns_none_which_is_validated_too() -> None
     async with nh.run(passing()):
         assert (await look(1), await look_calmly(1), await look_calmly(0)) == (1, 1, None)
         with pytest.raises(
-            nh.ExecutionError, match=r"look\(\) came to its end without a return, so it returned None, which"
+            nh.ExecutionError, match=r"look\(\) ended without a return statement, so it returned None, which"
         ):
             await look(0)
 
@@ -520,7 +520,7 @@ def test_what_a_generator_returns_is_of_the_type_that_its_annotation_names_for_t
     with nh.run(passing()):
         assert value_returned_by(counting("7")) == 7
         assert value_returned_by(iterating("anything")) == "anything"
-        for value, named in (("x", "returned 'x'"), (0, "came to its end")):
+        for value, named in (("x", "returned 'x'"), (0, "ended without a return")):
             generator = counting(value)
             next(generator)
             with pytest.raises(nh.ExecutionError, match=named):
@@ -736,7 +736,7 @@ async def test_pass_is_offered_where_the_function_may_go_on_or_return_none(
 @pytest.mark.anyio
 async def test_after_a_loop_it_is_the_end_that_fails() -> None:
     async with nh.run(ScriptedExecutor([break_response()])):
-        with pytest.raises(nh.ExecutionError, match=r"loops\(\) came to its end"):
+        with pytest.raises(nh.ExecutionError, match=r"loops\(\) ended without a return"):
             await loops("Shall I?")
 
 

@@ -91,7 +91,7 @@ class AnswerBindings:
             outcome, stub = await self._outcome(PROVIDED_TOOLS[_ASSIGN].post(self._actor, passed.arguments))
         except ToolBoundaryError as error:
             outcome = outcome_of_failure(error)
-        if policies.that["after_tool_call"]:
+        if policies.overriding["after_tool_call"]:
             content = render_outcome(outcome, self._policy)
             is_error = outcome.error is not None
             result = ToolResult(call_id=call.id, name=call.name, content=content, is_error=is_error)

@@ -54,8 +54,8 @@ class GovernedStream(ForwardedStream):
         parent: NodeWriter | None,
     ) -> None:
         self._call = ModelCall(model, request)
-        self._before = policies.that["before_request"]
-        self._after = policies.that["after_request"]
+        self._before = policies.overriding["before_request"]
+        self._after = policies.overriding["after_request"]
         self._parent = parent
         self._node: RequestNode | None = None
         self._span: Span | None = None

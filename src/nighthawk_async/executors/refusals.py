@@ -49,7 +49,7 @@ def find_host_error(error: BaseException) -> NighthawkError | None:
     if interception is not None:
         return interception
     environment = find_environment()
-    for policy in () if environment is None else environment.policies.that["find_host_error"]:
+    for policy in () if environment is None else environment.policies.overriding["find_host_error"]:
         found = policy.find_host_error(error)
         if found is not None:
             return found
@@ -76,7 +76,7 @@ async def admitted_call(
     Raises:
         ToolBoundaryError: It is not executed; the model gets the reason.
     """
-    for policy in policies.that["guard_tool_call"]:
+    for policy in policies.overriding["guard_tool_call"]:
         function = None if call.name in PROVIDED_TOOLS else functions.get(call.name)
         call = await policy.guard_tool_call(call, function, is_counted=is_counted)
     return call
@@ -92,7 +92,7 @@ async def shown_result(policies: Policies, result: ToolResult) -> ToolResult:
     Raises:
         HookError: A hook failed, or a policy returned something else.
     """
-    for policy in reversed(policies.that["after_tool_call"]):
+    for policy in reversed(policies.overriding["after_tool_call"]):
         result = await policy.after_tool_call(result)
         method = f"{type(policy).__qualname__}.after_tool_call"
         check_answer(result, ToolResult, method)

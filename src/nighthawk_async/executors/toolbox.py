@@ -11,7 +11,7 @@ from ..observation import NodeState, find_node_writer
 from ..prompt.room import MULTIMODAL_ITEM_TOKENS
 from ..runtime.activities import ToolCallActivity, ToolCallFailed
 from ..runtime.environment import Environment
-from ..runtime.places import call_place, in_call_place
+from ..runtime.places import current_place, in_call_place
 from ..runtime.step_actor import Pending, StepActor
 from ..runtime.tool_calls import ToolOutcome, ToolResultRenderingPolicy, check_size, render_outcome
 from ..runtime.tool_function import ToolFunction
@@ -226,7 +226,7 @@ class Toolbox:
             )
         bound = function.bind(call.arguments, context=self._actor.context, tool_call_id=call.id)
         if self._journal is not None:
-            bound = self._journal.wrap_tool(call_place(), function.function, bound)
+            bound = self._journal.wrap_tool(current_place(), function.function, bound)
         return self._actor.post_call(call.name, bound)
 
     async def _finish(self, call: ToolCall, pending: Pending[object]) -> ToolResult:

@@ -301,7 +301,7 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
     async def _report_to_hooks(self, error: ModelError, delay: float) -> None:
         """Report a failed attempt that will be retried to hooks."""
         environment = find_environment()
-        if environment is None or not environment.policies.that["report"]:
+        if environment is None or not environment.policies.overriding["report"]:
             return
         from ..runtime.reporting import RetryScheduled, report_retry_to_hooks
 

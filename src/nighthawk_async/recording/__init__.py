@@ -1,1 +1,1 @@
-"""Recorded exchanges with models, and their replay. Cassettes of tests are made of it."""
+"""Recording and replay of exchanges with models, for the cassettes of tests."""

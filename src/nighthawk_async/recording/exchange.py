@@ -1,7 +1,7 @@
-"""One recorded exchange with a model, and the events it stands for.
+"""One recorded exchange with a model, and its events.
 
-How a text was cut into deltas is not kept: a replay gives each run of deltas as one. A tool call is kept
-whole, at the place where it was complete.
+The division of a text into deltas is not kept: a replay joins consecutive deltas into one. A tool call is
+kept whole, at the position where it was complete.
 """
 
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class ResponsePart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One thing that a response brought. One field is set; an unfinished call was never complete."""
+    """One part of a response. One field is set; an unfinished call was never complete."""
 
     text: str | None = None
     reasoning: str | None = None
@@ -62,7 +62,7 @@ class RecordedError(
 class RecordedExchange(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """A request and what came of it.
+    """A request and its response or error.
 
     Args:
         step: The addresses of the blocks in progress, outermost first, as `python_module:function:number`.
@@ -70,12 +70,12 @@ class RecordedExchange(
         digest: The digest of the model and the request.
         request: The request in its canonical form.
         response: The events of the response, in order.
-        usage: The fields of the last usage the response reported, unless they have their defaults.
-        finish: The fields of the final event, unless they are None.
-        consumed: The fields of what the request consumed, where the model told it beside its events, as of a
-            request that failed.
+        usage: The fields of the last reported usage, without those that have their defaults.
+        finish: The fields of the final event, without those that are None.
+        consumed: The fields of the usage of the request, when the model reported it outside its events, for
+            example for a failed request; likewise without defaults.
         error: The error of the request.
-        cancelled_after_seconds: Seconds after which the program cancelled the request.
+        cancelled_after_seconds: The seconds after which the program cancelled the request.
         left_early: Whether the program left the response before its end.
     """
 
@@ -140,10 +140,10 @@ class _Parts:
 
 
 def record_events(events: Iterable[ModelEvent]) -> dict[str, Any]:
-    """The fields `response`, `usage` and `finish` of an exchange.
+    """Return the fields `response`, `usage` and `finish` of an exchange.
 
     Args:
-        events: The events of the response, as far as it came.
+        events: The events of the response that arrived.
     """
     parts = _Parts()
     found: dict[str, Any] = {}
@@ -167,11 +167,11 @@ def record_events(events: Iterable[ModelEvent]) -> dict[str, Any]:
 
 
 def record_consumed(usage: Usage | None, events: Iterable[ModelEvent]) -> dict[str, Any] | None:
-    """The field `consumed` of an exchange; None when the events told it.
+    """Return the field `consumed` of an exchange; None when the events report that usage.
 
     Args:
-        usage: The usage that the model told beside its events.
-        events: The events of the response, as far as it came.
+        usage: The usage that the model reported outside its events.
+        events: The events of the response that arrived.
     """
     reported = [event.usage for event in events if isinstance(event, UsageReported)]
     is_known = usage is None or (bool(reported) and reported[-1] == usage)
@@ -191,13 +191,13 @@ def replay_consumed(exchange: RecordedExchange) -> Usage | None:
 
 
 def replay_events(exchange: RecordedExchange) -> list[ModelEvent]:
-    """The events of an exchange.
+    """Return the events of an exchange.
 
     Args:
         exchange: The exchange.
 
     Raises:
-        msgspec.ValidationError: Its usage or its finish is malformed.
+        msgspec.ValidationError: Its usage or finish is malformed.
     """
     events: list[ModelEvent] = []
     for part in exchange.response:
@@ -231,7 +231,7 @@ def _differing(values: dict[str, Any], defaults: dict[str, Any]) -> dict[str, An
 
 
 def record_error(error: ModelError | ConfigurationError) -> RecordedError:
-    """Record an error. One of a class of the user's own becomes the library's.
+    """Return an error in its recorded form, as the nearest class of the library.
 
     Args:
         error: The error of a request.
@@ -251,13 +251,13 @@ def record_error(error: ModelError | ConfigurationError) -> RecordedError:
 
 
 def replay_error(recorded: RecordedError) -> ModelError | ConfigurationError:
-    """The error to raise again.
+    """Return a recorded error as an exception.
 
     Args:
-        recorded: The part of it that the cassette keeps.
+        recorded: The recorded error.
 
     Raises:
-        ValueError: It is no error of a model request, or lacks its status.
+        ValueError: It is not an error of a model request, or its status is missing.
     """
     kind = _find_class(recorded.type)
     if kind is None or (kind is ModelStatusError) is (recorded.status is None):
@@ -275,7 +275,7 @@ def replay_error(recorded: RecordedError) -> ModelError | ConfigurationError:
 
 
 def _find_class(name: str) -> type[ModelError] | type[ConfigurationError] | None:
-    """The class of that name that a request may raise."""
+    """Return the class of this name, if a request may raise it; otherwise None."""
     kind: object = getattr(errors, name, None) if name in errors.__all__ else None
     if isinstance(kind, type) and issubclass(kind, ModelError | ConfigurationError):
         return kind

@@ -1,10 +1,10 @@
 """The file of a cassette: YAML that people can read and compare.
 
-Texts of several lines stand as blocks. What several exchanges share (prompts, tools, earlier messages) stands
-once, where it comes first, and is referred to by a YAML alias whose name is its digest, so that a change in
-one place leaves the rest of the file as it is.
+Texts of several lines are written as blocks. Contents that several exchanges share (prompts, tools, earlier
+messages) are written once, at the first use, and referenced by a YAML alias named by their digest, so that a
+change in one place leaves the rest of the file unchanged.
 
-Its errors leave natural functions bare: no model is told of them, and nothing is asked again.
+Errors of cassettes are raised out of natural functions: no model sees them, and no request is retried.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from .requests import digest_of
 
 
 class CassetteError(InterceptionError):
-    """A cassette cannot be used as it is: its file is bad, taken or would be overwritten."""
+    """A cassette cannot be used: its file is malformed, in use, or would be overwritten."""
 
 
 class CassetteMissError(CassetteError):
@@ -37,7 +37,7 @@ _VERSION = 1
 _HEADING = "# Exchanges with models, recorded by nighthawk_async.testing.cassette.\n"
 _MIN_SHARED_CHARACTERS = 80
 _SHARED_FIELDS = ("system_prompt", "tools", "response_format")
-# YAML takes these for line breaks and reads them back as something else.
+# YAML treats these as line breaks and reads them back as other characters.
 _ODD_BREAKS = re.compile("[\r\x85\u2028\u2029]")
 
 
@@ -47,7 +47,7 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks, and names anchors after what they mark."""
+    """Writes texts of several lines as blocks, and names anchors by the digest of their content."""
 
     def ignore_aliases(self, data: Any) -> bool:
         if isinstance(data, str):
@@ -71,7 +71,7 @@ _Dumper.add_representer(str, _represent_text)  # pyright: ignore[reportUnknownMe
 
 
 def dump_value(value: object) -> str:
-    """Anything that JSON can hold, as YAML.
+    """Return JSON data as YAML.
 
     Args:
         value: The value to write.
@@ -80,7 +80,7 @@ def dump_value(value: object) -> str:
 
 
 def dump_exchanges(exchanges: Sequence[RecordedExchange]) -> str:
-    """The text of a cassette's file.
+    """Return the text of a cassette's file.
 
     Args:
         exchanges: Its exchanges, in order.
@@ -100,7 +100,7 @@ def load_exchanges(text: str, *, path: Path) -> tuple[RecordedExchange, ...]:
         path: The file, for errors.
 
     Raises:
-        CassetteError: It is no cassette, or one of another version, or was changed by hand.
+        CassetteError: It is not a cassette, has another version, or was changed by hand.
     """
     try:
         content: object = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
@@ -125,7 +125,7 @@ def load_exchanges(text: str, *, path: Path) -> tuple[RecordedExchange, ...]:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that it is never seen half written; its folder is made when it is not there.
+    """Write a file so that no reader sees it half written; create its folder if it is missing.
 
     Args:
         path: The file.
@@ -142,7 +142,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def _share(request: dict[str, Any], shared: dict[bytes, Any]) -> None:
-    """Make equal parts of requests one object each, which YAML then writes once."""
+    """Replace equal parts of requests by one object each, which YAML then writes once."""
     for name in _SHARED_FIELDS:
         if name in request:
             request[name] = _one_of(request[name], shared)
@@ -155,7 +155,7 @@ def _one_of(value: Any, shared: dict[bytes, Any]) -> Any:
 
 
 def _outline(node: yaml.Node) -> str:
-    """The content of a node as one text."""
+    """Return the content of a node as one text."""
     if isinstance(node, yaml.ScalarNode):
         return repr(cast("object", node.value))
     if isinstance(node, yaml.MappingNode):

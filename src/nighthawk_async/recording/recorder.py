@@ -1,6 +1,6 @@
-"""Answers requests from recordings, and records what is missing. Knows no files.
+"""Replays requests from recordings, and records missing ones. No I/O with files.
 
-Steps on several event loops and threads may ask at the same time.
+Steps on several event loops and threads may send requests at the same time.
 """
 
 import difflib
@@ -44,9 +44,9 @@ class ResponseRecord:
 
     Args:
         events: The events so far.
-        consumed: The usage of the request, when the model told it beside its events.
+        consumed: The usage of the request, when the model reported it outside its events.
         error: The error of the request.
-        cancelled_after_seconds: Seconds after which it was cancelled.
+        cancelled_after_seconds: The seconds after which it was cancelled.
         has_ended: Whether the program read it to its end.
         is_broken: Whether it ended in a way that cannot be replayed.
     """
@@ -60,17 +60,17 @@ class ResponseRecord:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing more could have come."""
+        """Whether the response is complete: no event could have followed."""
         is_finished = bool(self.events) and isinstance(self.events[-1], ResponseFinished)
         return is_finished or self.has_ended or self.error is not None or self.is_broken
 
 
 class RecordingStream(ForwardedStream):
-    """Hands a response on and keeps what it was.
+    """Forwards a response and records it.
 
     Args:
         open_stream: Opens the response.
-        keep: Takes the record when the response is over.
+        keep: Called with the record when the response has ended.
     """
 
     def __init__(
@@ -136,10 +136,10 @@ class RecordingStream(ForwardedStream):
 
 
 class ReplayStream(ResponseStream):
-    """Gives a recorded response again.
+    """Replays a recorded response.
 
-    A request that was cancelled while it was recorded waits for the same, as long as it took then and half a
-    minute more.
+    A request that was cancelled during the recording waits to be cancelled again, for the recorded time and
+    half a minute more.
 
     Args:
         exchange: The recording.
@@ -213,13 +213,13 @@ _HOW_TO_RECORD = (
 class Recorder:
     """The interceptor of a cassette.
 
-    A recording fits a request of the same step path, the same model and the same canonical request. Where
-    several fit, they are used in the order in which they were recorded, each once.
+    A recording fits a request with the same step path, model and canonical request. Several that fit are used
+    in the order of recording, each once.
 
     Args:
         recordings: The recordings to replay, in the order of recording.
-        records: Whether requests without a recording go to their model and are recorded.
-        redactor: Keeps secrets out.
+        records: Whether requests without a recording are sent to their model and recorded.
+        redactor: Replaces secrets in recordings.
         label: The name of the cassette in errors.
     """
 
@@ -243,7 +243,7 @@ class Recorder:
 
     @property
     def is_offline(self) -> bool:
-        """Whether no request goes to its model."""
+        """Whether no request is sent to its model."""
         return not self._records
 
     @property
@@ -265,7 +265,7 @@ class Recorder:
         return len(self._in_progress)
 
     def without_late_secrets(self) -> list[RecordedExchange]:
-        """Return the recorded exchanges, without secrets that became known only later."""
+        """Return the recorded exchanges, without secrets that became known only after a request."""
         with self._lock:
             return [
                 self._without_late_secrets(exchange, messages)
@@ -306,7 +306,7 @@ class Recorder:
         return RecordingStream(partial(model.stream, request), partial(self._keep, position, asked))
 
     def _keep(self, position: int, asked: RecordedExchange, record: ResponseRecord) -> None:
-        """Take a response that is over."""
+        """Keep the record of a response that has ended."""
         with self._lock:
             self._in_progress.discard(position)
             if self._is_closed or record.is_broken:
@@ -325,7 +325,7 @@ class Recorder:
         self, exchange: RecordedExchange, messages: tuple[Message, ...]
     ) -> RecordedExchange:
         request: dict[str, Any] = self._redactor.redact_secrets(exchange.request)
-        if messages:  # made anew, because digests of what went into them cannot be redacted
+        if messages:  # computed again, because a digest of unredacted content cannot be redacted
             request["messages"] = canonical_messages(messages, redact=self._redactor.redact)
         digest = digest_of(exchange.model, request)
         asked = msgspec.structs.replace(exchange, request=request, digest=digest)
@@ -401,7 +401,7 @@ def _known_steps(recordings: Sequence[RecordedExchange]) -> str:
 
 
 def _lines(model_name: str, request: Mapping[str, Any]) -> list[str]:
-    """A request as lines; long ones are cut in pieces, so that a difference inside them can be seen."""
+    """Return a request as lines; long lines are split, so that differences inside them can be seen."""
     text = dump_value({"model": model_name, **request})
     return [piece for line in text.splitlines() for piece in _pieces(line)]
 

@@ -1,7 +1,7 @@
-"""Keeping secrets out of cassettes.
+"""Redaction of secrets in cassettes.
 
-Which names say that their value is a secret, `wire.redaction` knows, as for errors and logs. A cassette takes
-for secrets only what such a name says: whatever else it replaced would change what a replay does.
+The names of secrets are those of `wire.redaction`, as for errors and logs. A cassette treats only values with
+such names as secrets: any other replacement would change the behaviour of a replay.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from ..wire.redaction import credential_forms, find_secrets, is_secret_name, red
 
 
 def encoded(value: object) -> bytes:
-    """The one JSON text of what JSON can hold.
+    """Return the canonical JSON of a value.
 
     Args:
         value: Texts, numbers, lists and dictionaries.
@@ -30,10 +30,10 @@ def encoded(value: object) -> bytes:
 
 
 def plain(value: object) -> Any:
-    """The value as text, numbers, lists and dictionaries.
+    """Return a value as texts, numbers, lists and dictionaries.
 
     Args:
-        value: Anything that a request or a response may hold.
+        value: Any value in a request or response.
     """
     if isinstance(value, Enum):
         return plain(value.value)
@@ -53,7 +53,7 @@ def plain(value: object) -> Any:
 
 
 def short_hash(content: bytes) -> str:
-    """A digest that is long enough to tell contents apart, and short enough to be read.
+    """Return a digest that distinguishes contents and is short enough to read.
 
     Args:
         content: Any bytes.
@@ -62,24 +62,24 @@ def short_hash(content: bytes) -> str:
 
 
 Redaction: TypeAlias = str | Callable[[str], str]
-"""A text that must not be written, or a function from a text to the text without what must not be."""
+"""A text to remove, or a function that returns a text without its secrets."""
 
 REDACTED = "[redacted]"
 
-_MIN_SECRET_CHARACTERS = 8  # a key is never shorter, and a shorter word may stand in any prompt
+_MIN_SECRET_CHARACTERS = 8  # keys are never shorter, and a shorter word may occur in any prompt
 _MIN_UNNAMED_SECRET_CHARACTERS = 16  # longer than dates and words, shorter than signatures
 _QUERY_FIELD = re.compile(r"(?P<name>[?&][^=&#\s]+)=(?P<value>[^&#\s]+)")
 _PASSWORD = re.compile(r"(?P<before>://[^/?#\s:@]*):[^/?#\s@]+(?=@)")
 
 
 class Redactor:
-    """Replaces secrets in whatever JSON can hold.
+    """Replaces secrets in JSON data.
 
-    Secrets are what the settings it has met hold under names of secrets, what the environment variables of
-    all providers bring to their endpoints, what looks like a key, and what the user names.
+    Secrets are the values with secret names in the settings that it has learned, the credentials in the
+    environment variables of all providers, texts that look like a key, and those of the user's redactions.
 
     Args:
-        redactions: The names that the user gives.
+        redactions: The user's redactions.
     """
 
     def __init__(self, redactions: Iterable[Redaction] = ()) -> None:
@@ -90,7 +90,7 @@ class Redactor:
         self._add(_secrets_of_environment())
 
     def learn(self, settings: Mapping[str, Any]) -> None:
-        """Take the secrets of a request's settings, and of its environment, for secrets from now on.
+        """Add the secrets in a request's settings, and in the present environment variables.
 
         Args:
             settings: All settings of the request.
@@ -100,18 +100,18 @@ class Redactor:
         self._add(_secrets_of_environment())
 
     def redact(self, value: Any) -> Any:
-        """The value with every text in it redacted, names of fields included.
+        """Return a value with every text in it redacted, names of fields included.
 
         Args:
-            value: A text, a list, a dictionary, or what stands in them.
+            value: JSON data.
         """
         return _change_texts(value, self._redact_text)
 
     def redact_secrets(self, value: Any) -> Any:
-        """The same without the user's functions, for what went through them before.
+        """Return a value without known secrets, for data that the user's redactions have already processed.
 
         Args:
-            value: A text, a list, a dictionary, or what stands in them.
+            value: JSON data.
         """
         return _change_texts(value, self._redact_secrets)
 
@@ -131,11 +131,11 @@ class Redactor:
 
 
 def hide_secrets(value: Any, *, is_secret: bool = False) -> Any:
-    """The value with `[redacted]` in place of the secrets that its names, and the URLs in it, tell of.
+    """Return a value with `[redacted]` in place of values with secret names and credentials in URLs.
 
     Args:
-        value: A value that JSON can hold.
-        is_secret: Whether the value itself stands under a secret name.
+        value: JSON data.
+        is_secret: Whether the value itself has a secret name.
     """
     if isinstance(value, dict):
         items = cast("dict[str, Any]", value).items()
@@ -150,7 +150,7 @@ def hide_secrets(value: Any, *, is_secret: bool = False) -> Any:
 
 
 def _names_secret(name: str, is_inside_secret: bool) -> bool:
-    """Whether `find_secrets` takes a text of that name for a secret."""
+    """Whether `find_secrets` treats a text of this name as a secret."""
     return any(find_secrets({name: "text"}, is_secret=is_inside_secret))
 
 
@@ -163,14 +163,14 @@ def _without_credentials(url: str) -> str:
 
 
 def _parts(secret: str) -> Iterator[str]:
-    """A secret, and the values in it when it is a list of cookies."""
+    """Yield a secret, and the values in it if it is a list of cookies."""
     yield secret.strip()
     for cookie in secret.split(";"):
         yield cookie.partition("=")[2].strip()
 
 
 def _secrets_of_environment() -> Iterator[str]:
-    """The secrets that environment variables bring to the endpoints of all providers."""
+    """Yield the secrets in the environment variables of all providers."""
     for facts in PROVIDERS.values():
         for variable in facts.key_variables:
             yield os.environ.get(variable, "")
@@ -180,7 +180,7 @@ def _secrets_of_environment() -> Iterator[str]:
 
 
 def _secrets_of_base_url(url: object) -> Iterator[str]:
-    """The secrets of a base URL: what its names tell of, and long values of any name, such as `sig`."""
+    """Yield the secrets in a base URL: values with secret names, and long values of any name, as `sig`."""
     if not isinstance(url, str):
         return
     yield from find_secrets(url)
@@ -191,7 +191,7 @@ def _secrets_of_base_url(url: object) -> Iterator[str]:
 
 
 def _spelled_out(value: object) -> Any:
-    """A setting as JSON, texts that hide themselves included."""
+    """Return a setting as JSON data, with secrets in plain text."""
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     if isinstance(value, Mapping):
@@ -213,7 +213,7 @@ def _change_texts(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def _encodable(text: str) -> str:
-    """The text without halves of characters, which no file can hold."""
+    """Return the text without lone surrogates, which cannot be written to a file."""
     try:
         text.encode()
     except UnicodeEncodeError:

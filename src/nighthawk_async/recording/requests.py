@@ -1,8 +1,8 @@
-"""Model requests as a cassette shows and compares them.
+"""Model requests in the canonical form that a cassette writes and compares.
 
-The canonical form holds what reaches the model and nothing else: no key, no time limit. Tool calls are
-numbered in the order in which they appear, because their identifiers may be others at every run; bytes and
-what only the provider can read are represented by their digests.
+It holds only the data that reaches the model: no keys or time limits. Tool calls are numbered in order of
+appearance, because their ids may change from run to run; bytes, and content that only the provider can read,
+are represented by digests.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -39,11 +39,11 @@ _URL_NAMES: Mapping[type[FileUrl], str] = {
 def canonical_request(
     request: ModelRequest, *, redact: Callable[[Any], Any] = lambda value: value
 ) -> dict[str, Any]:
-    """The request as text, numbers, lists and dictionaries; what is empty is left out.
+    """Return a request as texts, numbers, lists and dictionaries, without empty parts.
 
     Args:
         request: The request.
-        redact: Gives what JSON can hold without what must not be written.
+        redact: Returns JSON data without secrets.
     """
     form = {
         "system_prompt": request.system_prompt,
@@ -69,18 +69,18 @@ def canonical_request(
 def canonical_messages(
     messages: Iterable[Message], *, redact: Callable[[Any], Any] = lambda value: value
 ) -> list[dict[str, Any]]:
-    """A conversation in its canonical form, without secrets.
+    """Return a conversation in its canonical form, without secrets.
 
     Args:
         messages: The messages.
-        redact: As for `canonical_request`.
+        redact: Returns JSON data without secrets.
     """
     numbering = _Messages(redact)
     return [redact(numbering.canonical(message)) for message in messages]
 
 
 def digest_of(model_name: str, request: Mapping[str, Any]) -> str:
-    """Return the identity of a model and a canonical request.
+    """Return the digest of a model id and a canonical request.
 
     Args:
         model_name: The model id.
@@ -98,7 +98,7 @@ class _Messages:
         self._names: dict[str, str] = {}
 
     def canonical(self, message: Message) -> dict[str, Any]:
-        """One message under its role."""
+        """Return one message, by its role."""
         match message:
             case UserMessage():
                 return {"user": _content(message.content)}
@@ -129,7 +129,7 @@ class _Messages:
         ]
 
     def _provider_content(self, content: ProviderContent) -> dict[str, Any]:
-        # Redacted before it is hashed, because a replay hands out redacted items: tests/unit/testing/
+        # Redacted before it is hashed, because a replay returns redacted items: tests/unit/testing/
         # test_cassette_provider_content.py.
         items = self._redact(self._renamed(plain(content.items)))
         digest = short_hash(encoded(items))
@@ -151,7 +151,7 @@ class _Messages:
 
 
 def _content(content: tuple[UserContent, ...]) -> Any:
-    """The items of a message; a single text stands by itself."""
+    """Return the items of a message as a list; a single item without the list."""
     items = [_item(item) for item in content]
     return items[0] if len(items) == 1 else items
 

@@ -36,7 +36,7 @@ class Baseline(StepBaseline):
         retries: The number of further attempts with the same model, or an object made by `retrying` for full
             control: `retrying(attempts=5, on=OSError, wait=1, on_retry=log)`. None for no change, 0 for
             never.
-        fallback_models: The models to go on with, in order, each with attempts of its own, after a step that
+        fallback_models: The models to try next, in order, each with attempts of its own, after a step that
             failed (`ExecutionError`) or any `ModelError`: model ids, or a `StepExecutorConfiguration` for a
             model with its own settings, keys and limits. The configured model's id is left out. The
             executors of all models are made together with the run or scope; for ids, everything else is as

@@ -184,16 +184,16 @@ def _transform(function: Callable[..., Any], transformer: Transformer) -> Callab
     if is_async_callable(function):
 
         @functools.wraps(function)
-        async def carry_out(*args: Any, **kwargs: Any) -> Any:
+        async def run_async(*args: Any, **kwargs: Any) -> Any:
             return await transformer.run_async(Call(function=function, args=args, kwargs=kwargs))
 
-        return carry_out
+        return run_async
 
     @functools.wraps(function)
-    def carry_out_here(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: Any, **kwargs: Any) -> Any:
         return transformer.run(Call(function=function, args=args, kwargs=kwargs))
 
-    return carry_out_here
+    return run
 
 
 Errors: TypeAlias = type[Exception] | tuple[type[Exception], ...]

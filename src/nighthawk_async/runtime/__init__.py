@@ -1,4 +1,4 @@
-"""One step and its surroundings. Floor 3.
+"""The kernel: runs, steps, step actors and policies. Floor 3.
 
 Public are the names exported here, and the modules `runtime.step_context` and `runtime.step_executor`
 (specification 14.3). All other modules are private.

@@ -1,6 +1,6 @@
-"""Activities and events of the kernel and the executors, as they are reported to `tracing`.
+"""Activities and events of the kernel and the executors, for `tracing`.
 
-Events of hooks are in `events`, events of a response in `types.model`.
+Events for hooks are in `events`, events of a response in `types.model`.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class KernelActivity(Struct, frozen=True, kw_only=True, eq=False):
     Args:
         name: The name of its span, without `nighthawk.`.
         execution_ref: The identity of what is running.
-        attempt: The number of the attempt at a step, from 1; None for the only one.
+        attempt: The number of the attempt at a step, from 1; None without retries.
     """
 
     name: Literal["run", "scope", "step", "step_executor"]
@@ -31,11 +31,11 @@ class KernelActivity(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class AgentActivity(Struct, frozen=True, kw_only=True, eq=False):
-    """The work of an agent on one step. Notes `UsageReported` for each request, and `ToolCallFailed`.
+    """The work of an agent on one step. Records `UsageReported` for each request, and `ToolCallFailed`.
 
     Args:
         address: The address of the block, `python_module:function:number`.
-        model: The model; None for an agent of the user's own.
+        model: The model; None for the user's own agent.
         settings: The settings of its requests.
     """
 
@@ -45,7 +45,7 @@ class AgentActivity(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class ToolCallActivity(Struct, frozen=True, kw_only=True, eq=False):
-    """A tool call. Notes its result.
+    """A tool call. Records its result.
 
     Args:
         call: The call.
@@ -59,12 +59,12 @@ class ToolCallActivity(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class RequestActivity(Struct, frozen=True, kw_only=True, eq=False):
-    """A model request, over all attempts. Notes each `EventArrived`, and its usage in the end.
+    """A model request, over all attempts. Records each `EventArrived`, and its usage at the end.
 
     Args:
         model: The model.
         request: The request as it is sent.
-        is_replay: Whether nothing is asked, because the response is a recorded one.
+        is_replay: Whether the response is a recorded one, so that no model is asked.
     """
 
     model: Model
@@ -77,8 +77,8 @@ class EventArrived(Struct, frozen=True, kw_only=True, eq=False):
 
     Args:
         event: The event.
-        waited_since: The beginning of the wait for it, by `time.perf_counter`.
-        arrived_at: The arrival of the piece of the response that it was in.
+        waited_since: The beginning of the wait for it, in seconds of `time.perf_counter`.
+        arrived_at: The arrival of the chunk of the response that contained it, on the same clock.
     """
 
     event: ModelEvent

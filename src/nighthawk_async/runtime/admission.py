@@ -1,10 +1,10 @@
 """Admission of a run's steps: the number in flight at once, and their order.
 
-Steps are admitted in the order in which they ask, whichever event loop of the run they are on. A step that a
-step in flight brings about is not asked to wait: it joins the slot of that one, which would otherwise wait
-for it while holding what it waits for. So what is limited is the number of slots: any number of steps may be
-in one, and it becomes free when the last of them has ended. A task that a step leaves behind asks like
-everybody else once its slot is free.
+Steps are admitted in the order in which they ask, on whichever event loop of the run they are. A child of a
+step in flight joins its parent's slot without waiting; otherwise the parent would wait for the child while
+holding the slot that the child needs. So the limit is on slots: a slot holds any number of steps, and becomes
+free when the last of them has ended. Steps of a task that outlives its step need a slot of their own once the
+step's slot is free.
 """
 
 import threading
@@ -27,17 +27,17 @@ def checked_max_concurrent_steps(value: object) -> int | None:
 
 
 class Slot:
-    """The slot of a step in flight and of the steps that it causes. `StepAdmission` gives it."""
+    """The slot of a step in flight and of the steps that it causes; made by `StepAdmission`."""
 
     __slots__ = ("steps",)
 
     def __init__(self) -> None:
         self.steps = 1
-        """How many steps are in flight in it."""
+        """The number of steps in flight in it."""
 
 
 class StepAdmission:
-    """Admits steps in the order of their asking.
+    """Admits steps in the order in which they ask.
 
     Args:
         max_concurrent_steps: The number of slots.
@@ -52,18 +52,17 @@ class StepAdmission:
         """Take a slot for a step, waiting until one is free.
 
         Args:
-            parent: The slot of the step around this one, which is joined while a step is in flight in it;
-                None for none.
+            parent: The slot of the parent step, joined while a step is in flight in it; None for none.
         """
         with self._lock:
-            if parent is not None and parent.steps:  # otherwise it has another owner by now, or none
+            if parent is not None and parent.steps:  # otherwise it is free, or belongs to another step by now
                 parent.steps += 1
                 return parent
             turn = self._queue.join(self._take)
         return await self._queue.wait(turn, self.leave)
 
     def leave(self, slot: Slot) -> None:
-        """A step in a slot has ended; the last one lets the next step in."""
+        """Report that a step in a slot has ended; the last one frees the slot for the next step."""
         with self._lock:
             slot.steps -= 1
             self._free += not slot.steps

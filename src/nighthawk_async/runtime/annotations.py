@@ -1,7 +1,7 @@
-"""Resolving annotations when they are needed, and validating returned values against them.
+"""Resolution of annotations when they are needed, and validation of returned values against them.
 
-What a block returns is validated when its step ends, what Python code returns by the `ReturnCheck` of the
-function; both come to `validated_return`.
+A value that a block returns is validated when its step ends; a value that Python code returns is validated by
+the `ReturnCheck` of the function. Both use `validated_return`.
 """
 
 import operator
@@ -31,12 +31,12 @@ from .validation import ItemsAnnotation, can_validate, type_name, validate_value
 
 
 def resolve_annotation(annotation: object, context: StepContext, *, subject: str) -> object:
-    """Turn an annotation into a type.
+    """Resolve an annotation to a type.
 
     Args:
         annotation: A type, the text of one, the compiled expression of one, or the annotation of a variadic
-            parameter. A text stands in the function's signature, so it means names from around the function;
-            an expression stands in the function's body.
+            parameter. A text comes from the function's signature, so its names are resolved in the enclosing
+            scope; an expression comes from the function's body.
         context: The step whose names it may use.
         subject: The annotated thing, for the error.
 
@@ -62,11 +62,11 @@ def resolve_annotation(annotation: object, context: StepContext, *, subject: str
 def resolve_references(
     annotation: object, global_names: dict[str, Any], local_names: Mapping[str, object]
 ) -> object:
-    """Replace the texts in an annotation, `list["Item"]` for example, by the types they name.
+    """Replace the texts in an annotation, such as `list["Item"]`, with the types they name.
 
     Args:
         annotation: A type, or the text of one.
-        global_names: The globals of the module where it stands.
+        global_names: The globals of its module.
         local_names: Names that hide them.
     """
     while isinstance(annotation, str):
@@ -78,7 +78,7 @@ def resolve_references(
 
 
 def names_in_texts(annotation: object) -> Iterator[str]:
-    """The names that the texts in an annotation mention; none of a text that is no expression.
+    """The names that the texts in an annotation mention; texts that are not expressions mention none.
 
     Args:
         annotation: A type, or the text of one.
@@ -86,7 +86,7 @@ def names_in_texts(annotation: object) -> Iterator[str]:
     match annotation:
         case str(text) | ForwardRef(__forward_arg__=text):
             try:
-                expression = f"({text},)" if text.lstrip().startswith("*") else text  # that of `*args`
+                expression = f"({text},)" if text.lstrip().startswith("*") else text  # of `*args`
                 yield from mentioned_names(compile_expression(expression))
             except SyntaxError:
                 return
@@ -96,9 +96,9 @@ def names_in_texts(annotation: object) -> Iterator[str]:
 
 
 def return_type(context: StepContext) -> object:
-    """The type of what the function returns, `object` where the annotation does not say.
+    """The type of the values that the function returns; `object` if the annotation does not say.
 
-    A generator's annotation is about the generator; what it returns is the third argument of `Generator`.
+    For a generator, this is the third argument of `Generator`.
 
     Raises:
         AnnotationError: The annotation cannot be resolved.
@@ -108,10 +108,10 @@ def return_type(context: StepContext) -> object:
 
 
 def returned_type(annotation: object, *, is_generator: bool) -> object:
-    """Return the type that a function returns by its annotation; `Self` in it is any value.
+    """Return the type that a function returns according to its annotation; `Self` in it means any value.
 
     Args:
-        annotation: The annotation, resolved.
+        annotation: The resolved annotation.
         is_generator: Whether the function is a generator or async generator.
     """
     if is_generator:
@@ -122,7 +122,7 @@ def returned_type(annotation: object, *, is_generator: bool) -> object:
 
 
 def _without_self(annotation: Any) -> object:
-    """The same type with `Any` for `Self`, which pydantic knows inside of models only."""
+    """The type with `Any` for `Self`, which pydantic supports only inside models."""
     arguments = get_args(annotation)
     if not arguments:
         return Any if annotation is Self else annotation
@@ -142,14 +142,14 @@ _SUBJECT = "the return value"
 
 
 def validated_return(value: object, annotation: object) -> object:
-    """Validate what a function is about to return.
+    """Validate a value that a function is about to return.
 
     Args:
         value: The value.
         annotation: The type.
 
     Returns:
-        The value itself where validation changed nothing of it, else what it was converted to.
+        The value itself if validation changed nothing, else the converted value.
 
     Raises:
         ToolValidationError: It does not match.
@@ -161,13 +161,13 @@ def validated_return(value: object, annotation: object) -> object:
 
 
 class ReturnCheck:
-    """Validates what the Python code of one function returns.
+    """Validates the values that the Python code of one function returns.
 
-    The annotation is resolved when it is needed, because it may name what comes later.
+    The annotation is resolved when it is needed, because it may use names that are defined later.
 
     Args:
         function: The function.
-        annotations: Gives its annotations.
+        annotations: Returns its annotations.
         captured: Values of enclosing variables that Python made no cell for.
         is_generator: Whether it is a generator.
     """
@@ -189,15 +189,15 @@ class ReturnCheck:
 
     @property
     def annotation(self) -> object:
-        """The type of what is returned; `object` where it cannot be resolved or validated, so is not checked.
+        """The type of returned values; `object`, which is not checked, if it cannot be resolved or validated.
 
-        It may name what exists for type checkers alone. A block that returns a value fails then, because its
-        model has to know the type; a `return` statement need not.
+        It may name what only type checkers know. Then a block that returns a value fails, because its model
+        has to know the type; a `return` statement does not.
         """
         if self._annotation is UNSET:
             try:
                 annotation = self._resolved()
-            except Exception:  # an annotation is any expression, and what it names may come later
+            except Exception:  # an annotation is any expression, and its names may be defined later
                 return object
             self._annotation = annotation if _is_checkable(annotation) else object
         return self._annotation
@@ -211,7 +211,7 @@ class ReturnCheck:
 
     @property
     def accepts_none(self) -> bool:
-        """Whether the function may come to its end."""
+        """Whether the function may end without a `return` statement."""
         if self._accepts_none is None:
             try:
                 self._validated(None, str)
@@ -227,10 +227,10 @@ class ReturnCheck:
         return not _is_never(self.annotation)
 
     def returned(self, value: object) -> object:
-        """Validate what a `return` statement returns.
+        """Validate the value of a `return` statement.
 
         Raises:
-            ExecutionError: It is not what the annotation promises.
+            ExecutionError: It does not match the annotation.
         """
         return self._validated(value, lambda: f"returned {reprlib.repr(value)}")
 
@@ -240,7 +240,7 @@ class ReturnCheck:
         Raises:
             ExecutionError: The annotation excludes None.
         """
-        return self._validated(None, lambda: "came to its end without a return, so it returned None")
+        return self._validated(None, lambda: "ended without a return statement, so it returned None")
 
     def _validated(self, value: object, what_happened: Callable[[], str]) -> object:
         annotation = self.annotation
@@ -268,12 +268,12 @@ def _is_never(annotation: object) -> bool:
 def _is_checkable(annotation: object) -> bool:
     """Whether pydantic can validate values of a type."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it accepts everything for a type of type checkers, and says so
+        warnings.simplefilter("ignore")  # pydantic warns of types that only type checkers use
         return _is_never(annotation) or can_validate(annotation)
 
 
 def variables_of(function: FunctionType) -> dict[str, object]:
-    """The variables that a function closes over, those without a value left out.
+    """The variables that a function closes over, except those without a value.
 
     Args:
         function: The function.

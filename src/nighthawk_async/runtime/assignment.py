@@ -93,7 +93,7 @@ def _assign_field(
     context: StepContext, target: AssignmentTarget, value: object, validate: Callable[..., object]
 ) -> object:
     owner = _resolve_owner(context, target)
-    context.checked.clear()  # the owner may be part of any of them
+    context.checked.clear()  # the owner may be part of any checked value
     field = target.fields[-1]
     stored = validate(value, _field_type(owner, field), subject=f"field '{target}'")
     root = context.step_locals[target.root]
@@ -109,16 +109,16 @@ def _assign_field(
 def _unchanged_on_failure(
     root: object, owner: object, target: AssignmentTarget
 ) -> Generator[None, None, None]:
-    """Put everything back when a setter or validator refuses a value half way.
+    """Restore the state if a setter or validator refuses a value half way.
 
-    That is the owner, what keeps the attribute for it, and what is reached from it and from the root of the
-    path. What a setter changes elsewhere, in a global variable for example, stays changed.
+    Restored are the owner, the object that stores the attribute for it, and everything reachable from it and
+    from the root of the path. Changes that a setter makes elsewhere, in a global variable for example, stay.
     """
     descriptor = getattr_static(type(owner), target.fields[-1], None)
     before = Snapshot(owner, descriptor, root)
     try:
         yield
-    except BaseException as error:  # a property, `__setattr__` or validator of the user's may raise anything
+    except BaseException as error:  # a user's property, `__setattr__` or validator may raise anything
         before.restore()
         if isinstance(error, KeyboardInterrupt):
             raise
@@ -155,7 +155,7 @@ def _resolve_owner(context: StepContext, target: AssignmentTarget) -> object:
 def _field_type(owner: object, field: str) -> object:
     """The declared type of a field.
 
-    It is `object` where the owner's class declares none that values can be validated against, or validates
+    It is `object` if the owner's class declares none that values can be validated against, or if it validates
     assignments itself.
     """
     declared = _declared_type(owner, field)
@@ -170,7 +170,7 @@ def _declared_type(owner: object, field: str) -> object:
         return object if info is None else info.rebuild_annotation()
     try:
         declared = get_type_hints(type(owner), include_extras=True).get(field, object)
-    except Exception:  # an annotation is any expression; one that raises is no type metadata
+    except Exception:  # an annotation is any expression; one that raises gives no type
         return object
     if get_origin(declared) in (ClassVar, Final):
         return next(iter(get_args(declared)))

@@ -20,12 +20,12 @@ def is_awaitable(value: object) -> TypeGuard[Awaitable[object]]:
 async def await_value(awaitable: Awaitable[object]) -> object:
     """Await in a task of its own.
 
-    On asyncio user code may await something that somebody else cancelled, and so raise a cancellation that
-    is not the step's. A task group takes that for the end of its task, while the step's own goes on.
+    On asyncio, user code may await a task that other code cancelled, which raises a cancellation that is not
+    the step's. Here it ends only this separate task, and the step's task goes on.
 
     Raises:
-        RuntimeError: The awaited task had been cancelled by somebody else.
-        Exception: Whatever awaiting raised.
+        RuntimeError: Other code had cancelled the awaited task.
+        Exception: Any exception raised by the awaitable.
     """
     values: list[object] = []
     failures: list[Exception | SystemExit] = []
@@ -34,7 +34,7 @@ async def await_value(awaitable: Awaitable[object]) -> object:
         share_positions()
         try:
             values.append(await awaitable)
-        except (Exception, SystemExit) as error:  # a stray `exit()` ends nothing
+        except (Exception, SystemExit) as error:  # a stray `exit()` must not end the program
             failures.append(error)
 
     try:
@@ -42,7 +42,7 @@ async def await_value(awaitable: Awaitable[object]) -> object:
             task_group.start_soon(run)
     finally:
         if isinstance(awaitable, CoroutineType):
-            awaitable.close()  # cancelled before it began, it would complain that nobody awaited it
+            awaitable.close()  # cancelled before it began, it would warn that nobody awaited it
     if failures:
         raise failures[0]
     if not values:

@@ -1,4 +1,4 @@
-"""Waiting of a step's code for worker threads and people, and reports on code that holds the event loop."""
+"""Waiting for threads and people in a step's code, and warnings about code that holds the event loop."""
 
 import functools
 import gc
@@ -29,10 +29,10 @@ _ADVICE: Mapping[Kind, str] = types.MappingProxyType(
         "natural function": "make it `async def`, or wrap it with nighthawk_async.blocking",
         "tool": "make it `async def`, or register nighthawk_async.blocking(function) as the tool",
         "code before an await": (
-            "what it awaits needs nothing; move slow computing beside that into a synchronous function that "
-            "is wrapped with nighthawk_async.blocking (on a busy machine it may have waited for a processor)"
+            "its awaits are fine; move slow computation into a synchronous function that is wrapped with "
+            "nighthawk_async.blocking (on a busy machine it may only have waited for a processor)"
         ),
-        "code": "move what is slow into a synchronous function that is wrapped with nighthawk_async.blocking",
+        "code": "move slow parts into a synchronous function that is wrapped with nighthawk_async.blocking",
     }
 )
 
@@ -50,7 +50,7 @@ class SlowCall(Struct, frozen=True):
 
 
 class Stretch:
-    """A stretch of time in which code of the user, or of the model, has the event loop for itself."""
+    """A period during which code of the user or the model holds the event loop."""
 
     __slots__ = ("_collections", "_started")
 
@@ -58,10 +58,10 @@ class Stretch:
         self._started, self._collections = time.perf_counter(), _full_collections()
 
     def end(self, call: Callable[[], SlowCall]) -> None:
-        """Say once of each call that it holds the event loop.
+        """Warn, once for each call, if it held the event loop for long.
 
         Args:
-            call: Finds out which one it was, when it took long.
+            call: Identifies the call; used only if it took long.
         """
         seconds = time.perf_counter() - self._started
         if seconds <= _SLOW_SECONDS or _full_collections() != self._collections:
@@ -77,16 +77,16 @@ _reported: set[str] = set()
 
 
 def _full_collections() -> int:
-    """Return the number of full garbage collections: with thousands of steps in flight they take long."""
+    """Return the number of full garbage collections, which take long with thousands of steps in flight."""
     return gc.get_stats()[-1]["collections"]
 
 
 def slow_code(text: str, called: Mapping[str, Any]) -> SlowCall:
-    """Code by the one function that it calls, where that runs on the event loop; else by its text.
+    """Identify code by the only function that it calls, if that runs on the event loop; else by its text.
 
     Args:
         text: The code.
-        called: The callables that it mentions, by name.
+        called: The callables that the code mentions, by name.
     """
     title = textwrap.shorten(text, _QUOTED_CHARACTERS)
     if len(called) == 1:
@@ -97,10 +97,10 @@ def slow_code(text: str, called: Mapping[str, Any]) -> SlowCall:
 
 
 def slow_tool(name: str) -> SlowCall:
-    """A tool.
+    """Identify a tool call.
 
     Args:
-        name: Its name.
+        name: The name of the tool.
     """
     return SlowCall(name, "tool")
 
@@ -120,7 +120,7 @@ Result = TypeVar("Result")
 
 
 class BlockingCall(Generic[Result]):
-    """A call that waits to be carried out in a worker thread. Await it, or hand it to a step as the value."""
+    """A call that will run in a worker thread. Await it, or pass it to a step as the value."""
 
     __slots__ = ("_call",)
 
@@ -132,7 +132,7 @@ class BlockingCall(Generic[Result]):
 
 
 class PausedCode:
-    """Guarded code that has to wait for people. Await it, outside of the actor, to go on with it."""
+    """Guarded code that has to wait for people. Await it outside the actor to continue it."""
 
     __slots__ = ("_coroutine",)
 
@@ -146,7 +146,7 @@ class PausedCode:
 def blocking(function: Callable[Parameters, Result]) -> Callable[Parameters, BlockingCall[Result]]:
     """Make a synchronous function run in a worker thread when a block calls it.
 
-    A block's synchronous binding functions run on the event loop, where one that takes long holds up every
+    A block's synchronous binding functions run on the event loop, where a slow one blocks every
     other step. The wrapped function keeps its signature and docstring. Unlike other awaitables, its calls
     also work in synchronous natural functions.
 

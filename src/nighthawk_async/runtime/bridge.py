@@ -1,4 +1,4 @@
-"""From synchronous code into the one async implementation."""
+"""Calls from synchronous code into the async implementation."""
 
 import sys
 import warnings
@@ -24,11 +24,10 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def run_from_sync(function: Callable[[*Arguments], Coroutine[Any, Any, Result]], *args: *Arguments) -> Result:
-    """Carry out a step for synchronous code, or calls that bring steps about, and wait for it.
+    """Run an async function that executes steps, from synchronous code, and wait for it.
 
     In a worker thread of a running loop it enters that loop. Anywhere else it runs on a portal thread of the
-    run; on the thread of a running loop that works as well, and warns once per run, because the loop stands
-    still.
+    run. On the thread of a running loop that works too, and warns once per run, because it blocks the loop.
 
     Raises:
         NighthawkError: No run is active, or it has ended.
@@ -60,7 +59,7 @@ def _stacklevel_of_call() -> int:
 def _within_deadlines(
     function: Callable[[*Arguments], Coroutine[Any, Any, Result]],
 ) -> Callable[[*Arguments], Coroutine[Any, Any, Result]]:
-    """The function, within the time limits that the present thread has."""
+    """Wrap the function in the time limits of the current thread."""
     return cast("Any", under_thread_deadlines(function))
 
 
@@ -74,10 +73,10 @@ async def _run_on_portal(
 def run_on_own_loop(
     function: Callable[[*Arguments], Coroutine[Any, Any, Result]], *args: *Arguments
 ) -> Result:
-    """Run an async function on the loop that the present worker thread belongs to, and wait for it.
+    """Run an async function on the loop of the current worker thread, and wait for it.
 
     Raises:
-        NighthawkError: The present thread is no worker thread of an event loop.
+        NighthawkError: The current thread is not a worker thread of an event loop.
     """
     if is_loop_thread() or not is_worker_thread():
         raise NighthawkError(

@@ -1,4 +1,4 @@
-"""Functions whose every call is inside a context manager: the decorators of scopes and budgets."""
+"""Decorators that run every call of a function inside a context manager; for scopes and budgets."""
 
 import inspect
 from collections.abc import Callable
@@ -16,15 +16,15 @@ class EachCall(AbstractContextManager[Any], AbstractAsyncContextManager[Any], Pr
 
 
 def wrap_calls(function: Any, fresh: Callable[[], EachCall], *, subject: str) -> Any:
-    """Return a function that does the same, with each call inside a context manager of its own.
+    """Wrap a function so that each call runs inside a context manager of its own.
 
     Args:
         function: The function, async or not; a static or class method stays one.
         fresh: Makes the context manager of a call.
-        subject: The name of what is entered, for errors: `A budget`.
+        subject: The name of the context manager in errors, such as `A budget`.
 
     Raises:
-        TypeError: It cannot be called, or it is a generator, which hands out values while it runs.
+        TypeError: It cannot be called, or it is a generator, whose caller runs between its values.
     """
     if isinstance(function, staticmethod | classmethod):
         method = cast("Any", function)
@@ -53,7 +53,7 @@ def _wrap(function: Callable[..., Any], fresh: Callable[[], EachCall], subject: 
     def call(*args: Any, **kwargs: Any) -> Any:
         with fresh():
             result = function(*args, **kwargs)
-        if is_awaitable(result):  # it would be awaited outside of the context manager
+        if is_awaitable(result):  # it would be awaited outside the context manager
             if isinstance(result, CoroutineType):
                 cast("CoroutineType[Any, Any, Any]", result).close()
             raise TypeError(

@@ -19,20 +19,27 @@ from .tool_function import ToolScope
 Result = TypeVar("Result")
 
 _OWNERS = ("self", "cls")
-"""Parameters that are no arguments to those who call a method."""
+"""Parameters that callers of a method do not pass."""
 
 
 class CallEntry:
-    """The entry of the calls of one function; see `natural.transform.CallEntry`.
+    """Makes the scopes of the calls of one function; see `natural.transform.CallEntry`.
 
     Args:
         function: The function.
-        is_generator: Whether it is a generator or an async generator. Calls of those are no extents for
-            tools: an extent would outlive the piece of the generator that opened it.
-        return_check: Validates what it returns; None for what needs no check.
+        is_generator: Whether it is a generator or an async generator. Their calls are no scopes for tools: a
+            scope would stay open while the generator is suspended.
+        return_check: Validates the returned value; None for no check.
     """
 
-    __slots__ = ("_argument_names", "_is_generator", "_return_check", "_untold_generator", "name", "source")
+    __slots__ = (
+        "_argument_names",
+        "_is_generator",
+        "_return_check",
+        "_unobserved_generator",
+        "name",
+        "source",
+    )
 
     def __init__(
         self, function: FunctionType, *, is_generator: bool, return_check: ReturnCheck | None
@@ -43,28 +50,23 @@ class CallEntry:
         self._argument_names = tuple(name for name in code.co_varnames[:count] if name not in _OWNERS)
         self._is_generator = is_generator
         self._return_check = return_check
-        self._untold_generator = GeneratorScope(None, return_check)
+        self._unobserved_generator = GeneratorScope(None, return_check)
         self.name = function.__qualname__
         self.source = f"{function.__module__}:{code.co_firstlineno}"
 
     @property
-    def short_name(self) -> str:
-        """The name of the function alone."""
-        return self.name.rpartition(".")[2]
-
-    @property
     def is_watched(self) -> bool:
-        """Whether the arguments are wanted."""
+        """Whether observers or a journal want the arguments."""
         return find_node_writer() is not None or find_journal() is not None
 
     def __call__(self, arguments: Mapping[str, object] | None) -> "_CallScope | GeneratorScope":
-        """Make the extent of one call.
+        """Make the scope of one call.
 
         Args:
-            arguments: The local variables with which the function begins; None when they are not wanted.
+            arguments: The local variables at the beginning of the function; None if nobody wants them.
         """
         if self._is_generator:
-            return self._untold_generator if arguments is None else self._observed_generator(arguments)
+            return self._unobserved_generator if arguments is None else self._observed_generator(arguments)
         check = self._return_check
         return _CallScope(check) if arguments is None else _ObservedCall(self, arguments, check)
 
@@ -72,24 +74,24 @@ class CallEntry:
         """The arguments of a call, by name.
 
         Args:
-            arguments: The local variables with which the function begins.
+            arguments: The local variables at the beginning of the function.
         """
         return {name: arguments[name] for name in self._argument_names if name in arguments}
 
     def _observed_generator(self, arguments: Mapping[str, object]) -> "GeneratorScope":
         parent = find_node_writer()
-        if parent is None:  # nobody any more: other threads begin and end to watch as they like
-            return self._untold_generator
+        if parent is None:  # other threads may stop observing at any time
+            return self._unobserved_generator
         inputs = self.inputs(arguments)
         node = parent.begin_child("function", self.name, source=self.source, inputs=inputs)
         return GeneratorScope(node, self._return_check)
 
 
 class _Returning:
-    """Validates what a call returns.
+    """Validates the value that a call returns.
 
     Args:
-        return_check: The check that validates it; None for none.
+        return_check: The check; None for none.
     """
 
     __slots__ = ("_return_check",)
@@ -116,12 +118,12 @@ class _Returning:
         return None if check is None else self.concluded(check.fell_off())
 
     def concluded(self, value: Result) -> Result:
-        """Take note of what is returned, which is validated already; gives it back."""
+        """Record the returned value, which is validated already, and return it."""
         return value
 
 
 class _CallScope(_Returning):
-    """The extent of one call, for tools that the function's own code registers."""
+    """The scope of one call, for tools that the function's own code registers."""
 
     __slots__ = ("_scope",)
 
@@ -143,12 +145,12 @@ class _CallScope(_Returning):
 
 
 class _ObservedCall(_CallScope):
-    """The same, of a call that whoever watches is told of.
+    """The scope of a call that is reported to observers.
 
     Args:
         entry: The entry of the call.
         arguments: Its arguments, among other variables.
-        return_check: Validates what it returns; None for nothing.
+        return_check: Validates the returned value; None for no check.
     """
 
     __slots__ = ("_node", "_observed", "_outputs", "_place")
@@ -160,7 +162,7 @@ class _ObservedCall(_CallScope):
         self._outputs: Mapping[str, object] | None = None
         inputs = partial(entry.inputs, arguments)
         self._observed = observed("function", entry.name, source=entry.source, inputs=inputs)
-        self._place = using_function_place(entry.short_name, inputs)
+        self._place = using_function_place(entry.name.rpartition(".")[2], inputs)
 
     def __enter__(self) -> "_ObservedCall":
         self._node = self._observed.__enter__()
@@ -184,12 +186,12 @@ class _ObservedCall(_CallScope):
 class GeneratorScope(_Returning):
     """One generator, from its first value to its end.
 
-    What iterates over it goes on between its values, so nothing may stay in force then: its node is in force
-    for its blocks alone.
+    Its caller runs between its values, so nothing may stay active then: its node is active only during its
+    blocks.
 
     Args:
-        node: Its node; None when nobody watches.
-        return_check: Validates what it returns; None for nothing.
+        node: Its node; None if nobody observes.
+        return_check: Validates the returned value; None for no check.
     """
 
     __slots__ = ("_node", "_outputs")
@@ -203,17 +205,17 @@ class GeneratorScope(_Returning):
         return self
 
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
-        has_been_closed = isinstance(exc, GeneratorExit)  # whoever iterates over it has had enough
+        has_been_closed = isinstance(exc, GeneratorExit)  # the caller wants no more values
         _report_end(self._node, self._outputs, None if has_been_closed else exc)
 
     def concluded(self, value: Result) -> Result:
-        """Take note of what it is about to return."""
+        """Record the value that it is about to return, and return it."""
         if self._node is not None:
             self._outputs = {"return": value}
         return value
 
     def active(self) -> AbstractContextManager[object]:
-        """Let what goes on in the `with` statement be below it."""
+        """Make its node the parent of what happens in the `with` statement."""
         return nullcontext() if self._node is None else using_node_writer(self._node)
 
 

@@ -1,9 +1,9 @@
-"""The messages of a step actor and what each decides: functions of a step's state that do not wait.
+"""The commands of a step actor: synchronous functions of a step's state.
 
-A command gives its reply, or an `Awaited`: what its sender is to await, and what to do in the actor's turn
-once that has a value.
+A command returns its reply, or an `Awaited`: the awaitable that the sender awaits, and the continuation that
+runs in the actor's turn with its value.
 
-Guards carry the commands out, and decide about the calls that a step's code makes.
+Guards execute the commands, and decide about the calls that a step's code makes.
 """
 
 import inspect
@@ -50,16 +50,16 @@ class CallGuard(Protocol):
             mode: Whether it is an expression or statements.
 
         Returns:
-            The value; a `PausedCode` when somebody has to be waited for.
+            The value; a `PausedCode` when people have to be waited for.
         """
         ...
 
     def keep_attribute(self, receiver: object, name: str, value: object, /) -> object:
-        """Note that an attribute is about to be set."""
+        """Record that an attribute is about to be set."""
         ...
 
     def raise_failure(self) -> None:
-        """Raise the failure of a rule, whatever the step's code has made of it."""
+        """Raise the failure of a rule, even if the step's code has caught it."""
         ...
 
 
@@ -67,7 +67,7 @@ _QUOTED_NAMES = 20
 _QUOTED_ERROR_CHARACTERS = 1_000
 _MISSING = object()
 _BINDING = ":="
-"""What an expression holds that binds names."""
+"""The operator in expressions that bind names."""
 
 
 class StepState(Struct, kw_only=True, eq=False):
@@ -79,9 +79,9 @@ class StepState(Struct, kw_only=True, eq=False):
     executed_statements: int = 0
 
     def run(self, code: types.CodeType, text: str, mode: Literal["eval", "exec"]) -> object:
-        """Run code, guarded when there is a guard; see `StepNamespace.run` and `CallGuard.run`."""
+        """Run code, guarded if there is a guard; see `StepNamespace.run` and `CallGuard.run`."""
         self.context.changes.remember(mentioned_names(code))
-        self.context.checked.clear()  # code may reach them by other names
+        self.context.checked.clear()  # code may change them through other names
         if self.call_guard is None:
             return self.namespace.run(code)
         return self.call_guard.run(self.namespace, code, text, mode)
@@ -94,11 +94,11 @@ class Awaited(Struct, frozen=True, kw_only=True, eq=False):
     """The reply to a command whose value has to be awaited first.
 
     Args:
-        awaitable: The awaitable to await outside of the actor.
-        describe: Says what went wrong when awaiting raises.
-        continuation: Makes the reply of the value, in the actor's turn; None when the value is the reply.
-        claims: Names that others must not use meanwhile, beside those that the command claims.
-        undo: Undoes what the command has done so far, for when awaiting raises; None when it stays.
+        awaitable: The awaitable to await outside the actor.
+        describe: Describes the error if awaiting raises.
+        continuation: Turns the value into the reply, in the actor's turn; None if the value is the reply.
+        claims: Names that other commands must not use meanwhile, besides those that the command claims.
+        undo: Undoes what the command has done so far, if awaiting raises; None to leave it.
     """
 
     awaitable: Awaitable[object]
@@ -108,7 +108,7 @@ class Awaited(Struct, frozen=True, kw_only=True, eq=False):
     undo: Callable[[], None] | None = None
 
     def then(self, continuation: Continuation) -> "Awaited":
-        """Wait for the same, and go on with the reply."""
+        """Return the same with a further continuation, which gets the reply."""
         before = self.continuation
         if before is None:
             return replace(self, continuation=continuation)
@@ -120,7 +120,7 @@ class Awaited(Struct, frozen=True, kw_only=True, eq=False):
         return replace(self, continuation=go_on)
 
     def close(self) -> None:
-        """Give up awaiting, so that a coroutine does not complain that nobody did."""
+        """Close the coroutine, so that Python does not warn that it was never awaited."""
         if inspect.iscoroutine(self.awaitable):
             self.awaitable.close()
 
@@ -141,11 +141,12 @@ class Evaluate(Struct, frozen=True, kw_only=True):
         """Names whose value is unknown until the command has finished: none."""
         return frozenset()
 
-    def carry_out(self, state: StepState) -> object:
+    def execute(self, state: StepState) -> object:
         """Evaluate.
 
         Raises:
-            ToolEvaluationError: The expression is no expression, or raised; names what it bound before.
+            ToolEvaluationError: The text is not an expression, or it raised; the error names what it
+                bound before.
         """
         describe = describe_error
         if _BINDING in self.expression:
@@ -154,11 +155,11 @@ class Evaluate(Struct, frozen=True, kw_only=True):
         return self.evaluate(state, describe)
 
     def evaluate(self, state: StepState, describe: Callable[[BaseException], str]) -> object:
-        """Evaluate; raises what `carry_out` raises.
+        """Evaluate; raises the same errors as `execute`.
 
         Args:
             state: The state of the step.
-            describe: Says what went wrong when it raises.
+            describe: Describes the error if it raises.
         """
         try:
             code = compile_expression(self.expression)
@@ -174,7 +175,7 @@ class Evaluate(Struct, frozen=True, kw_only=True):
 
 
 class Assign(Struct, frozen=True, kw_only=True):
-    """Store a value that was given as data, or that of an expression, which may have to be awaited first.
+    """Store a value given as data, or the value of an expression, which may have to be awaited first.
 
     Args:
         target: The target.
@@ -195,8 +196,8 @@ class Assign(Struct, frozen=True, kw_only=True):
         """Names whose value is unknown until the command has finished."""
         return self._bound_names() | {self.target.root}
 
-    def carry_out(self, state: StepState) -> object:
-        """Evaluate and store; raises what `Evaluate` and `assign` raise, and then no name is bound.
+    def execute(self, state: StepState) -> object:
+        """Evaluate and store; raises the same errors as `Evaluate` and `assign`, and then binds no name.
 
         Returns:
             The stored value.
@@ -221,7 +222,7 @@ class Assign(Struct, frozen=True, kw_only=True):
         return assign(state.context, self.target, value, is_data=self.data is not UNSET)
 
     def _bound_names(self) -> frozenset[str]:
-        """The names that the expression binds itself; none when it is no expression."""
+        """The names that the expression binds itself; none if the text is not an expression."""
         if _BINDING not in self.expression:
             return frozenset()
         try:
@@ -245,8 +246,8 @@ class Execute(Struct, frozen=True, kw_only=True):
     def claims(self, state: StepState) -> frozenset[str]:
         """Names whose value is unknown until the command has finished.
 
-        They are the names it binds, and the data it mentions and could change in place. Functions, classes
-        and modules are not: statements that call the same function run in parallel.
+        These are the names it binds, and the data it mentions and could change in place. Functions, classes
+        and modules are excluded: statements that call the same function run in parallel.
         """
         try:
             code = compile_statements(self.statements, filename=statements_filename())
@@ -254,15 +255,15 @@ class Execute(Struct, frozen=True, kw_only=True):
             return frozenset()
         return _claims_of(code, state.context)
 
-    def carry_out(self, state: StepState) -> object:
+    def execute(self, state: StepState) -> object:
         """Execute.
 
         Returns:
             The sorted names that were bound or rebound.
 
         Raises:
-            ToolEvaluationError: The text is not Python, or raised; names the line. What the statements did
-                before is not undone; the error names what they bound.
+            ToolEvaluationError: The text is not Python, or it raised; the error names the line. What the
+                statements did before is not undone; the error names what they bound.
         """
         state.executed_statements += 1
         filename = statements_filename(state.executed_statements)
@@ -285,7 +286,7 @@ class Execute(Struct, frozen=True, kw_only=True):
         return changed_names(state, None)
 
     def _describe(self, error: BaseException, *, filename: str) -> str:
-        """The error with the innermost line of the statements that it passed through."""
+        """The error, with the innermost line of the statements in its traceback."""
         text = describe_error(error)
         frames = traceback.extract_tb(error.__traceback__)
         lines = [frame.lineno for frame in frames if frame.filename == filename and frame.lineno]
@@ -309,7 +310,7 @@ class Call:
         """Names whose value is unknown until the command has finished: none."""
         return frozenset()
 
-    def carry_out(self, state: StepState) -> object:
+    def execute(self, state: StepState) -> object:
         """Call the function.
 
         Raises:
@@ -322,21 +323,21 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resume:
-    """Go on with a command whose value was awaited."""
+    """Continue a command whose value was awaited."""
 
     continuation: Continuation = field(repr=False)
     value: object = field(repr=False)
 
     def reads(self) -> frozenset[str]:
-        """Names the command depends on: those were waited for before it began."""
+        """Names the command depends on: none, since it waited for them before it began."""
         return frozenset()
 
     def claims(self, state: StepState) -> frozenset[str]:
-        """Names whose value is unknown until the command has finished: none beside those claimed already."""
+        """Names whose value is unknown until the command has finished: none besides those already claimed."""
         return frozenset()
 
-    def carry_out(self, state: StepState) -> object:
-        """Go on; raises what the command raises."""
+    def execute(self, state: StepState) -> object:
+        """Continue; raises the same errors as the command."""
         return self.continuation(state, self.value)
 
 
@@ -348,7 +349,7 @@ def _reply_of(_: StepState, value: object) -> object:
 
 
 def _claims_of(code: types.CodeType, context: StepContext) -> frozenset[str]:
-    """The names that code binds, and those of the data that it mentions and could change in place."""
+    """The names that code binds, and those of data that it mentions and could change in place."""
     return bound_names(code).union(
         name
         for name in mentioned_names(code)
@@ -372,7 +373,7 @@ def _changed_names(before: Mapping[str, object], after: Mapping[str, object]) ->
 
 @contextmanager
 def _undoing(undo: Callable[[], None]) -> Generator[None, None, None]:
-    """Undo what was done when the block raises."""
+    """Call `undo` if the block raises."""
     try:
         yield
     except BaseException:
@@ -394,7 +395,7 @@ def _describe_partly_done(
     state: StepState,
     error: BaseException,
 ) -> str:
-    """Describe an error, and the names bound before it: they stay, and write bindings among them count."""
+    """Describe an error and the names bound before it, which stay bound."""
     changed = _changed_names(before, state.context.step_locals)
     if not changed:
         return describe(error)
@@ -411,15 +412,15 @@ def _describe_partly_done(
 def _running(
     call: Callable[[], SlowCall], describe: Callable[[BaseException], str]
 ) -> Generator[None, None, None]:
-    """Turn what user code raises into `ToolEvaluationError`; say once which call holds the event loop."""
+    """Turn errors of user code into `ToolEvaluationError`; warn once of a call that holds the event loop."""
     stretch = Stretch()
     try:
         yield
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        # Code of the user or the model: a stray `exit()` ends nothing, and nothing here can be cancelled, so
-        # that a cancellation is somebody else's.
+        # Code of the user or the model: a stray `exit()` must not end the program. Nothing here can be
+        # cancelled, so a cancellation belongs to something else.
         raise ToolEvaluationError(describe(error)).without_content(type(error).__name__) from error
     finally:
         stretch.end(call)
@@ -431,10 +432,10 @@ def _slow_call_in(code: types.CodeType, text: str, context: StepContext) -> Slow
 
 
 class CommandGuard:
-    """Carries the commands of one step out. A policy may give a guard that looks at what they do.
+    """Executes the commands of one step. A policy may provide a guard that observes what they do.
 
     Attributes:
-        verdicts: The errors that the guard itself raises; they are no failures of what was carried out.
+        verdicts: The errors that the guard itself raises, as opposed to failures of the commands.
     """
 
     __slots__ = ()
@@ -442,13 +443,13 @@ class CommandGuard:
     verdicts: ClassVar[tuple[type[Exception], ...]] = ()
 
     def in_flight(self) -> AbstractContextManager[None]:
-        """The extent of the step."""
+        """Return the context manager to hold open while the step is in flight."""
         return nullcontext()
 
-    def carry_out(self, command: Command, state: StepState) -> object:
-        """Carry a command out; see `Command.carry_out`."""
-        return command.carry_out(state)
+    def execute(self, command: Command, state: StepState) -> object:
+        """Execute a command; see `Command.execute`."""
+        return command.execute(state)
 
     async def await_value(self, awaitable: Awaitable[object]) -> object:
-        """Await what a command gave, for this step alone; see `awaitable.await_value`."""
+        """Await the awaitable of a command; see `awaitable.await_value`."""
         return await await_value(awaitable)

@@ -1,4 +1,4 @@
-"""Validating how a step ends (specification 8.4, 8.5 and 9)."""
+"""Validation of the end of a step (specification 8.4, 8.5 and 9)."""
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,10 +35,10 @@ from .step_context import StepContext
 from .validation import type_name, validate_value
 
 Rewriter: TypeAlias = str
-"""What has changed a commit, as errors name it: `BeforeCommit`, `inspect_step_commit`, or a policy."""
+"""The origin of a changed commit, for errors: `BeforeCommit`, `inspect_step_commit`, or a policy."""
 
 INITIALIZE_IT = "; initialize it in Python if the block may leave it alone"
-"""What an error says to the programmer, and not to the model."""
+"""The part of an error that is for the programmer, not for the model."""
 
 _OUTCOME_TYPES = (
     PassStepOutcome,
@@ -59,7 +59,7 @@ class StepResult(Struct, frozen=True, kw_only=True):
     Args:
         kind: The outcome kind.
         bindings: The validated values to commit to Python locals.
-        return_value: The validated value to return; UNSET while its expression is not evaluated.
+        return_value: The validated value to return; UNSET until its expression is evaluated.
         exception: The exception to raise.
         rewriter: The origin of the bindings, hooks or oversight; None for the model.
     """
@@ -75,11 +75,11 @@ class StepResult(Struct, frozen=True, kw_only=True):
 
 
 def propose(context: StepContext, outcome: StepOutcome, bindings: Mapping[str, object]) -> StepResult:
-    """Validate an outcome and the bindings; evaluates and commits nothing.
+    """Validate an outcome and the bindings; evaluate and commit nothing.
 
     Returns:
-        What the step comes to. A `return` outcome whose value is an expression's has UNSET for it, a `raise`
-        outcome no exception.
+        The result of the step. Its `return_value` is UNSET if the `return` outcome has an expression; for a
+        `raise` outcome it has no exception yet.
 
     Raises:
         ExecutionError: One of them is not acceptable; names it.
@@ -105,14 +105,14 @@ def rewritten(
     bindings: Mapping[str, object] | None = None,
     return_value: object = UNSET,
 ) -> StepResult:
-    """Return the result with other bindings, or with another return value; evaluate nothing.
+    """Return the result with other bindings or another return value; evaluate nothing.
 
     Args:
         context: The state of the step.
         outcome: The outcome of the step.
         result: The result of the step.
-        rewriter: The origin of the others.
-        bindings: The bindings to commit instead; None for the same.
+        rewriter: The origin of the changes.
+        bindings: The bindings to commit instead; None for no change.
         return_value: The value to return instead.
 
     Raises:
@@ -128,13 +128,13 @@ def rewritten(
 async def evaluated_value(
     actor: StepActor, outcome: ReturnStepOutcome | RaiseStepOutcome, result: StepResult
 ) -> object:
-    """Evaluate the expression of an outcome, and validate its value: what is returned, or what is raised.
+    """Evaluate the return or raise expression of an outcome, and validate its value.
 
-    The expression sees what is committed. When that was rewritten, a write binding that is left out has its
-    value from before the step, and afterwards the step's state is as it was, because the step may go on.
+    The expression sees the bindings to commit. If they were rewritten, a write binding that is left out has
+    its value from before the step. Afterwards the step's state is restored, because the step may go on.
 
     Raises:
-        ExecutionError: The value is not acceptable, or there is none.
+        ExecutionError: The value is not acceptable, or the expression has no value.
     """
     context = actor.context
     if result.rewriter is not None:
@@ -143,13 +143,13 @@ async def evaluated_value(
     else:
         context.step_locals.update(result.bindings)
         value = await _value_of(actor, outcome)
-    # The expression is code of the step as well.
+    # The expression is also code of the step, so it may change objects.
     _check_changed_objects(context, result.bindings, note=done_note(outcome))
     return value
 
 
 def done_note(outcome: StepOutcome) -> str:
-    """Return the note of a refusal on an evaluated expression; empty when that called nothing."""
+    """Return the note that an evaluated expression had effects; empty if it called nothing."""
     match outcome:
         case ReturnStepOutcome(return_expression=str(expression)):
             name = "return_expression"
@@ -162,7 +162,7 @@ def done_note(outcome: StepOutcome) -> str:
 
 @contextmanager
 def _committed(context: StepContext, bindings: Mapping[str, object]) -> Generator[None, None, None]:
-    """Let expressions see the write bindings as they will be once these are committed."""
+    """Set the write bindings as they will be after the commit, during the `with` statement."""
     step_locals, names = context.step_locals, context.write_names
     before = {name: step_locals[name] for name in names if name in step_locals}
     _set_names(step_locals, names, {**context.initial_values, **bindings})
@@ -204,7 +204,7 @@ def _validate_bindings(
         bindings: The values.
 
     Raises:
-        ExecutionError: A name is no write binding, a value does not match, or one is missing.
+        ExecutionError: A name is not a write binding, a value does not match, or one is missing.
     """
     if not isinstance(cast("object", bindings), Mapping):
         what = f"step {context.step_id}: the executor's bindings are no mapping"
@@ -233,15 +233,15 @@ def _validate_bindings(
 
 
 def _check_changed_objects(context: StepContext, bindings: Mapping[str, object], *, note: str = "") -> None:
-    """Find out whether objects of write bindings that code changed in place still match their types.
+    """Check that objects of write bindings that code changed in place still match their types.
 
     Args:
         context: The state of the step.
-        bindings: The bindings that are committed, validated for that.
+        bindings: The bindings to commit, already validated.
         note: A note for the error.
 
     Raises:
-        ExecutionError: One does not; names the write binding.
+        ExecutionError: One does not; the error names the write binding.
     """
     for name, value in context.changes.changed():
         if name in bindings:
@@ -307,7 +307,7 @@ def _check_text(context: StepContext, value: object, field_name: str) -> None:
 
 
 def _given_value(context: StepContext, outcome: ReturnStepOutcome) -> object:
-    """The validated value of a `return` outcome; UNSET when it has an expression."""
+    """The validated value of a `return` outcome; UNSET if it has an expression."""
     value = outcome.return_value
     if value is UNSET or context.is_checked("return", value):
         return value
@@ -337,10 +337,10 @@ def _check_exception(context: StepContext, outcome: RaiseStepOutcome) -> None:
 
 
 def _checked_exception(context: StepContext, value: object, note: str) -> Exception:
-    """Return the exception that an expression gives; a class is called without arguments, as Python does.
+    """Return the exception that an expression gives; a class is called without arguments, as in Python.
 
     Raises:
-        ExecutionError: It is no exception that the block may raise.
+        ExecutionError: It is not an exception that the block may raise.
     """
     given = value
     if issubclass(type(value), type) and issubclass(cast("type", value), Exception):
@@ -365,7 +365,7 @@ def _checked_exception(context: StepContext, value: object, note: str) -> Except
 
 
 def exception_of(context: StepContext, outcome: RaiseStepOutcome) -> Exception:
-    """Make the exception of a `raise` outcome that was proposed, and has a message.
+    """Make the exception of a proposed `raise` outcome from its message.
 
     Raises:
         ExecutionError: Its type cannot be made from a message alone.

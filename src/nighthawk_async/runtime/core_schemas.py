@@ -3,7 +3,7 @@
 Instances of attrs classes and msgspec structs may be given as dicts of their fields, and a member of an
 enumeration by its name.
 
-attrs is an optional library of the user's: it is never imported here.
+attrs is optional, so it is never imported here.
 """
 
 import enum
@@ -34,7 +34,7 @@ from pydantic_core import PydanticCustomError, SchemaValidator, core_schema, to_
 from .error_text import describe_error
 
 NO_DEFAULT: Any = object()
-"""The default of a field that has none, or a new one for every object."""
+"""Marks a field without a default, or with a default that is made anew for every object."""
 
 
 class RecordField(NamedTuple):
@@ -60,8 +60,8 @@ class Record(NamedTuple):
 
     Attributes:
         fields: The fields.
-        takes_more: Whether data may have keys that are no fields, which are left out then.
-        tag: The key and the value by which data of this class is told from that of others, when it is.
+        takes_more: Whether data may have keys that are not fields; they are ignored.
+        tag: The key and value that distinguish data of this class from data of others; None for none.
     """
 
     fields: tuple[RecordField, ...]
@@ -104,7 +104,7 @@ def _attribute(attribute: Any, types: Mapping[str, object]) -> RecordField:
 
 
 def _converted_from(converter: Any, annotation: object) -> object:
-    """The type that a converter takes where it says so; one without annotations takes what it gives."""
+    """The annotated parameter type of a converter; without annotations, the type of the field."""
     if converter is None or isinstance(converter, type):
         return annotation
     attrs: Any = sys.modules["attr"]
@@ -130,7 +130,7 @@ def _struct_field(field: msgspec.structs.FieldInfo) -> RecordField:
     return RecordField(
         name=field.name,
         key=field.encode_name,
-        annotation=_in_pydantics_words(field.type),
+        annotation=_as_pydantic_type(field.type),
         is_required=field.required,
         default=field.default if has_value else NO_DEFAULT,
     )
@@ -139,17 +139,17 @@ def _struct_field(field: msgspec.structs.FieldInfo) -> RecordField:
 _CONSTRAINTS = ("description", "ge", "gt", "le", "lt", "max_length", "min_length", "multiple_of", "pattern")
 
 
-def _in_pydantics_words(annotation: Any) -> Any:
+def _as_pydantic_type(annotation: Any) -> Any:
     """A type with `msgspec.Meta` as pydantic's constraints, and without `msgspec.UnsetType`."""
     arguments = get_args(annotation)
     origin = get_origin(annotation)
     if origin is Annotated:
         base, *metadata = arguments
-        return Annotated[(_in_pydantics_words(base), *map(_constraint, metadata))]
+        return Annotated[(_as_pydantic_type(base), *map(_constraint, metadata))]
     if origin in (Union, UnionType):
-        left = tuple(_in_pydantics_words(each) for each in arguments if each is not msgspec.UnsetType)
+        left = tuple(_as_pydantic_type(each) for each in arguments if each is not msgspec.UnsetType)
         return Union[left]  # noqa: UP007 - of members that are known at run time only
-    changed = tuple(map(_in_pydantics_words, arguments))
+    changed = tuple(map(_as_pydantic_type, arguments))
     if all(one is other for one, other in zip(changed, arguments, strict=True)):
         return annotation
     return annotation.copy_with(changed) if hasattr(annotation, "copy_with") else origin[changed]
@@ -168,7 +168,7 @@ _OPAQUE = frozenset(
     {"cls", "computed_fields", "config", "custom_error_context", "default", "expected", "function"}
     | {"generic_origin", "members", "metadata", "serialization", "values"}
 )
-"""Keys of a core schema below which no schema for validation stands."""
+"""Keys of a core schema that contain no schemas for validation."""
 
 
 class CoreSchema(NamedTuple):
@@ -184,7 +184,7 @@ class CoreSchema(NamedTuple):
 
     @property
     def whole(self) -> dict[str, Any]:
-        """Both in one."""
+        """The schema with its definitions, as one schema."""
         if not self.definitions:
             return self.schema
         return {"type": "definitions", "schema": self.schema, "definitions": self.definitions}
@@ -204,16 +204,16 @@ def adapted_core_schema(annotation: object) -> CoreSchema:
 
 
 def _core_schema(annotation: object) -> CoreSchema:
-    """Pydantic's own."""
-    if annotation is Self:  # pydantic knows it inside of models only
+    """Pydantic's own core schema of a type."""
+    if annotation is Self:  # pydantic supports it only inside models
         annotation = Any
-    # Inside of a tuple the configuration also holds for dataclasses that have none of their own.
+    # Inside a tuple, the configuration also applies to dataclasses that have none of their own.
     holder = cast("type[tuple[object]]", tuple.__class_getitem__((annotation,)))
-    with warnings.catch_warnings():  # of types that say nothing about values, such as LiteralString
+    with warnings.catch_warnings():  # about types that do not restrict values, such as LiteralString
         warnings.filterwarnings("ignore", r"(?s).* is not a Python type", UserWarning)
         adapter = TypeAdapter(holder, config=ConfigDict(arbitrary_types_allowed=True))
         if not adapter.pydantic_complete:
-            adapter.rebuild(raise_errors=True)  # says which name is missing
+            adapter.rebuild(raise_errors=True)  # the error names what is missing
     schema = cast("dict[str, Any]", adapter.core_schema)
     definitions: list[dict[str, Any]] = []
     if schema["type"] == "definitions":
@@ -222,7 +222,7 @@ def _core_schema(annotation: object) -> CoreSchema:
 
 
 def schema_validator(schema: Any, config: Any = None) -> SchemaValidator:
-    """Compile a core schema, without the validators that the classes in it hold.
+    """Compile a core schema, without reusing the validators stored on the classes in it.
 
     Args:
         schema: The schema.
@@ -230,16 +230,16 @@ def schema_validator(schema: Any, config: Any = None) -> SchemaValidator:
     """
     try:
         return SchemaValidator(schema, config, _use_prebuilt=False)  # pyright: ignore[reportCallIssue]
-    except TypeError:  # a pydantic that makes every validator anew
+    except TypeError:  # a version of pydantic that never reuses validators
         return SchemaValidator(schema, config)
 
 
 def changed(schema: Any, change: Change) -> Any:
-    """A part of a core schema, with every schema in it changed.
+    """Apply a change to every schema in a part of a core schema.
 
     Args:
-        schema: A schema, several schemas in a list, or by the names of fields, or what else is in one.
-        change: Makes another of a schema; for what is inside of it, it calls `with_inner`.
+        schema: A schema, a list or mapping of schemas, or any other part of one.
+        change: Returns the changed schema; it calls `with_inner` for the schemas inside.
     """
     if isinstance(schema, list | tuple):
         items = cast("list[Any] | tuple[Any, ...]", schema)
@@ -253,22 +253,22 @@ def changed(schema: Any, change: Change) -> Any:
 
 
 def with_inner(schema: dict[str, Any], change: Change) -> dict[str, Any]:
-    """A schema with the schemas inside of it changed."""
+    """Apply a change to the schemas inside a schema."""
     return {name: each if name in _OPAQUE else changed(each, change) for name, each in schema.items()}
 
 
 class _Adaptation:
-    """Adds to the schema of one type what pydantic leaves out.
+    """Adds what pydantic leaves out to the schema of one type.
 
     Attributes:
-        definitions: The schemas to which others refer, by their references.
+        definitions: The schemas that others refer to, by reference.
     """
 
     def __init__(self) -> None:
         self.definitions: dict[str, dict[str, Any]] = {}
 
     def schema_of(self, annotation: object) -> dict[str, Any]:
-        """The schema of a type; what it refers to is among the definitions."""
+        """The schema of a type; the schemas it refers to are added to the definitions."""
         schema, definitions = _core_schema(annotation)
         self.definitions.update((each["ref"], changed(each, self._adapted)) for each in definitions)
         return changed(schema, self._adapted)
@@ -276,9 +276,9 @@ class _Adaptation:
     def _adapted(self, schema: dict[str, Any]) -> dict[str, Any]:
         match schema["type"]:
             case "enum":
-                return _by_name_too(schema)
+                return _accepting_names(schema)
             case "literal":
-                return _by_value_too(schema)
+                return _accepting_data(schema)
             case "tagged-union":
                 return schema | {"choices": self._tagged(schema["choices"])}
             case "is-instance":
@@ -289,7 +289,7 @@ class _Adaptation:
                 return with_inner(schema, self._adapted)
 
     def _tagged(self, choices: Mapping[Any, Any]) -> dict[Any, Any]:
-        """The choices of a discriminated union, those under members of an enumeration under data, too."""
+        """The choices of a discriminated union; enumeration members as tags also get their data form."""
         adapted = {tag: changed(each, self._adapted) for tag, each in choices.items()}
         return {_data_of(tag): each for tag, each in adapted.items() if isinstance(tag, enum.Enum)} | adapted
 
@@ -297,13 +297,13 @@ class _Adaptation:
         if isinstance(choice, tuple):
             return changed(cast("tuple[Any, ...]", choice), self._adapted)
         if choice["type"] == "enum" and not is_given_by_name(choice["cls"]):
-            return choice  # a text that is no value of it may be meant for another choice
+            return choice  # other texts may be meant for another choice
         adapted = self._adapted(choice)
         is_record = choice["type"] == "is-instance" and adapted is not choice
         return (adapted, choice["cls"].__name__) if is_record else adapted  # the name is for errors
 
     def _record(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """The schema of a class of which pydantic sees the instances alone."""
+        """The schema of a class for which pydantic only checks instances."""
         kind = schema["cls"]
         record = _record_of(kind)
         if record is None:
@@ -311,7 +311,7 @@ class _Adaptation:
         ref = f"{kind.__module__}.{kind.__qualname__}:{id(kind)}"
         if ref not in self.definitions:
             self.definitions[ref] = schema | {"ref": ref}  # a field may be of the same class
-            with suppress(Exception):  # a field has a type that pydantic does not know: instances alone, then
+            with suppress(Exception):  # a field type that pydantic does not support: instances only
                 self.definitions[ref] = self._record_schema(kind, record) | {"ref": ref}
         return {"type": "definition-ref", "schema_ref": ref}
 
@@ -319,7 +319,7 @@ class _Adaptation:
         fields = {each.name: self._record_field(each) for each in record.fields}
         if record.tag is not None:
             key, tag = record.tag
-            # No field has an empty name.
+            # The empty name cannot clash with a field.
             fields[""] = core_schema.typed_dict_field(core_schema.literal_schema([tag]), validation_alias=key)
         documentation: str | None = vars(kind).get("__doc__")
         updates = {"description": cleandoc(documentation)} if documentation else {}
@@ -348,19 +348,19 @@ def _record_of(kind: object) -> Record | None:
         return None
 
 
-def _by_name_too(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of an enumeration that takes the names of its members where they are not its values."""
+def _accepting_names(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an enumeration that also accepts the names of its members."""
     return _wrapped(schema, _NamedMember(schema["cls"]))
 
 
-def _by_value_too(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a literal type that takes what stands in JSON for the members of enumerations in it."""
+def _accepting_data(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a literal type that also accepts the JSON form of enumeration members in it."""
     members = {_data_of(each): each for each in schema["expected"] if isinstance(each, enum.Enum)}
     return _wrapped(schema, _GivenMember(members)) if members else schema
 
 
 def default_as_data(default: object) -> dict[str, Any]:
-    """Return a default as its JSON Schema says it; nothing where JSON cannot hold it."""
+    """Return the `default` entry of a JSON Schema; empty if JSON cannot represent the default."""
     if isinstance(default, enum.Enum):
         return {"default": _data_of(default)}
     with suppress(ValueError):
@@ -374,7 +374,7 @@ def _data_of(member: enum.Enum) -> Any:
 
 
 def _wrapped(schema: dict[str, Any], function: Callable[..., object]) -> dict[str, Any]:
-    """The schema with a function around it, which has its reference from then on."""
+    """The schema wrapped in a function; its reference moves to the wrapper."""
     ref = {"ref": schema["ref"]} if "ref" in schema else {}
     inner = {name: each for name, each in schema.items() if name != "ref"}
     return {
@@ -385,7 +385,7 @@ def _wrapped(schema: dict[str, Any], function: Callable[..., object]) -> dict[st
 
 
 class _MadeRecord:
-    """Takes an instance of a class, or makes one of the data of its fields."""
+    """Accepts an instance of a class, or makes one from the data of its fields."""
 
     def __init__(self, kind: type) -> None:
         self._kind = kind
@@ -397,17 +397,17 @@ class _MadeRecord:
         fields.pop("", None)
         try:
             return self._kind(**fields)
-        except Exception as error:  # code of the user's may raise anything
+        except Exception as error:  # user code may raise anything
             raise PydanticCustomError("record", "{reason}", {"reason": describe_error(error)}) from error
 
 
 def is_given_by_name(kind: type[enum.Enum]) -> bool:
-    """Whether members of an enumeration are given by their names, because JSON cannot hold their values."""
+    """Whether members of an enumeration are given by name, because JSON cannot represent their values."""
     return not all(isinstance(each.value, str | int | float | None) for each in kind)
 
 
 class _GivenMember:
-    """Validates a value for a literal type; what stands for one of its members is taken for the member."""
+    """Validates a value for a literal type; the JSON form of an enumeration member becomes the member."""
 
     def __init__(self, members: Mapping[Any, enum.Enum]) -> None:
         self._members = members
@@ -423,9 +423,9 @@ class _GivenMember:
 
 
 class _NamedMember:
-    """Validates a value for an enumeration; a text that is none of its values is taken for a name.
+    """Validates a value for an enumeration; a text that is not one of its values is taken as a name.
 
-    Flags may be several names: `READ|WRITE`.
+    Flags may combine several names: `READ|WRITE`.
     """
 
     def __init__(self, kind: type[enum.Enum]) -> None:

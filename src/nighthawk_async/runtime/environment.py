@@ -21,22 +21,22 @@ from .usage_meter import UsageMeter
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Environment:
-    """The dynamic extent of a run, scope or step.
+    """The active settings and state of a run, scope or step.
 
     Args:
         execution_ref: The identity of what is running.
         step_executor: The executor of steps.
         run_state: The state of the run.
-        tool_scope: The innermost extent for tools.
+        tool_scope: The innermost scope of tools.
         usage_meter: The meter of the innermost run or scope.
-        system_prompt_suffix_fragments: Texts appended to system prompts in this extent.
-        user_prompt_suffix_fragments: Texts appended to user prompts in this extent.
-        implicit_references: Names and values that every block in this extent can use.
+        system_prompt_suffix_fragments: Texts appended to system prompts.
+        user_prompt_suffix_fragments: Texts appended to user prompts.
+        implicit_references: Names and values that every block can use.
         policies: The active policies.
-        partial_sinks: The receivers of the values of steps while answers stream.
+        partial_sinks: The receivers of partial values while answers stream.
         step: The step in progress; None between steps.
         step_path: The addresses of the blocks in progress in this run, outermost first.
-        max_depth: The greatest depth of steps within steps, those around this extent included.
+        max_depth: The greatest depth of nested steps, including enclosing ones.
         journal: The journal of the run; None for none.
     """
 
@@ -60,7 +60,7 @@ _environment: ContextVar[Environment | None] = ContextVar("nighthawk_async_envir
 
 
 def find_environment() -> Environment | None:
-    """The environment in force; None outside every run."""
+    """The active environment; None outside every run."""
     return _environment.get()
 
 
@@ -71,7 +71,7 @@ def find_journal() -> RunJournal | None:
 
 
 def get_environment() -> Environment:
-    """The environment in force.
+    """The active environment.
 
     Raises:
         NighthawkError: No run is active.
@@ -86,7 +86,7 @@ def get_environment() -> Environment:
 
 
 class using_environment:  # noqa: N801  (a context manager that reads as a function at its call)
-    """Put an environment in force for the extent of the `with` statement."""
+    """Activate an environment during the `with` statement."""
 
     __slots__ = ("_environment", "_token")
 
@@ -101,13 +101,13 @@ class using_environment:  # noqa: N801  (a context manager that reads as a funct
 
 
 def current_tool_scope() -> ToolScope:
-    """The innermost extent for tools: of the call, scope or run in force, else of the program."""
+    """The innermost scope of tools: that of the call, scope or run, else that of the program."""
     environment = _environment.get()
     return GLOBAL_TOOLS if environment is None else environment.tool_scope
 
 
 def get_step_executor() -> StepExecutor:
-    """The step executor in force.
+    """The active step executor.
 
     Raises:
         NighthawkError: No run is active.

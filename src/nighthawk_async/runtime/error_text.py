@@ -1,4 +1,4 @@
-"""Errors and functions as texts: for the model, and for where no content may be shown."""
+"""Texts for errors and functions: for the model, and for places where no content may be shown."""
 
 import traceback
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from ..errors import NighthawkError, ToolBoundaryError
 
 
 def with_causes(error: BaseException) -> Iterator[BaseException]:
-    """An error, the errors of a group, what caused each of them, and so on; each once.
+    """Iterate over an error, the errors in a group, and their causes, each once.
 
     Args:
         error: The error.
@@ -33,7 +33,7 @@ _MAX_REPORTED_ERRORS = 5
 
 
 def describe_error(error: BaseException) -> str:
-    """The type and the message of an error; of one that is meant for the model, the message. Never raises.
+    """The type and message of an error; the message only, if it is meant for the model. Never raises.
 
     Args:
         error: An error of the program's or the model's code.
@@ -58,9 +58,9 @@ def describe_validation_error(error: ValidationError) -> str:
 
 
 def message_without_content(error: BaseException) -> str:
-    """Return the message of an error without quotations of models, providers and values. Raises as `str`.
+    """Return the message of an error without quoting models, providers or values. Raises what `str` raises.
 
-    What the user's own exceptions say is the user's.
+    The messages of the user's own exceptions are returned as they are.
 
     Args:
         error: The error.
@@ -74,7 +74,7 @@ def message_without_content(error: BaseException) -> str:
 
 
 def stacktrace_without_content(error: BaseException) -> str:
-    """Return the stack of an error and of its causes, each with its class alone.
+    """Return the stack of an error and of its causes, with their classes but without their messages.
 
     Args:
         error: The error.
@@ -98,7 +98,7 @@ def _message(error: BaseException) -> str:
         return f"{error.title}: {describe_validation_error(error)}"
     try:
         return str(error)
-    except Exception:  # `__str__` of the user's exception may raise anything, and nothing else is lost
+    except Exception:  # `__str__` of a user's exception may raise anything
         return "its message cannot be shown"
 
 

@@ -1,7 +1,7 @@
 """The events that hooks are called for.
 
-What each of them lets hooks answer stands in the table of `hooks.rules`. The events about people are in
-`human.events`.
+The allowed answers to each are in the table of `policies.hooks.rules`. The events about people are in
+`policies.people.events`.
 """
 
 from collections.abc import Mapping
@@ -17,19 +17,19 @@ from ..types.usage import Usage
 from .late_value import described, raise_unknown
 
 OversightSubject: TypeAlias = Literal["tool_call", "commit"]
-"""What oversight decides about."""
+"""The subjects of oversight decisions."""
 
 OversightDecision: TypeAlias = Literal["accept", "reject", "rewrite", "abort"]
-"""What oversight decides."""
+"""The decisions of oversight."""
 
 CallKind: TypeAlias = Literal["tool", "function"]
 """A call of a tool, or a call of a function in an expression or a statement."""
 
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
-"""What permissions say about a call."""
+"""The decisions of permissions about a call."""
 
 ToolLoopAction: TypeAlias = Literal["warned", "refused", "failed"]
-"""What the loop guard did: a note in the result, a tool error, or the end of the step."""
+"""The action of the loop guard: a note in the result, a tool error, or the end of the step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +45,11 @@ class HookEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedEvent(HookEvent):
-    """The end of something that was told to have started, however it ends.
+    """The end of something whose start was reported, whether it succeeded or not.
 
     Args:
         usage: Its usage so far.
-        error: The error or cancellation that ends it; None when all went well.
+        error: The error or cancellation that ends it; None if it succeeded.
     """
 
     usage: Usage
@@ -57,43 +57,43 @@ class FinishedEvent(HookEvent):
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether it was cancelled, or interrupted, rather than having failed."""
+        """Whether it was cancelled or interrupted, and did not fail."""
         return self.error is not None and not isinstance(self.error, Exception)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted(HookEvent):
-    """A run was entered. Look on only."""
+    """A run was entered. Observation only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinished(FinishedEvent):
-    """A run is being left, the tasks of its task group have ended. Look on only.
+    """A run is being left; the tasks of its task group have ended. Observation only.
 
     Args:
         usage: The usage of the run.
-        error: The error or cancellation that leaves it; None when all went well.
+        error: The error or cancellation that leaves it; None if it succeeded.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeStarted(HookEvent):
-    """A scope was entered. Look on only."""
+    """A scope was entered. Observation only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeFinished(FinishedEvent):
-    """A scope is being left. Look on only.
+    """A scope is being left. Observation only.
 
     Args:
         usage: The usage of the steps in it so far.
-        error: The error or cancellation that leaves it; None when all went well.
+        error: The error or cancellation that leaves it; None if it succeeded.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepStarted(HookEvent):
-    """A step was admitted and is about to be carried out. May be vetoed.
+    """A step was admitted and is about to be executed. May be vetoed.
 
     Args:
         program: The program text as the model sees it.
@@ -104,12 +104,12 @@ class StepStarted(HookEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFinished(FinishedEvent):
-    """A step has ended, and nothing was committed yet. Look on only.
+    """A step has ended; nothing was committed yet. Observation only.
 
     Args:
-        outcome: Its outcome; None when it failed or was cancelled.
-        usage: Its usage, together with that of the steps that its tools carried out.
-        error: Why it failed, or the cancellation; None when it did not.
+        outcome: Its outcome; None if it failed or was cancelled.
+        usage: Its usage, including that of the steps that its tools executed.
+        error: The error or cancellation that ended it; None if it succeeded.
     """
 
     outcome: StepOutcome | None = None
@@ -120,7 +120,7 @@ class BeforeModelRequest(HookEvent):
     """A request is about to be sent. May be vetoed; `Modify` takes another `ModelRequest`.
 
     Args:
-        model_name: The id of the model.
+        model_name: The model id.
         request: The request.
     """
 
@@ -130,13 +130,13 @@ class BeforeModelRequest(HookEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfterModelRequest(HookEvent):
-    """A request has ended, well or not. Look on only. After a cancellation it is not told.
+    """A request has succeeded or failed; not reported after a cancellation. Observation only.
 
     Args:
-        model_name: The id of the model.
-        usage: Its usage; None when nothing was sent, or nobody knows.
-        finish_reason: Why the response ended; None when it did not come to its end.
-        error: Why it failed; None when it did not.
+        model_name: The model id.
+        usage: Its usage; None if nothing was sent, or if the usage is unknown.
+        finish_reason: Why the response ended; None if it did not end by itself.
+        error: The error that it failed with; None if it succeeded.
     """
 
     model_name: str
@@ -147,15 +147,15 @@ class AfterModelRequest(HookEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeforeToolCall(HookEvent):
-    """A tool call is about to be carried out, before permissions and oversight.
+    """A tool call is about to be executed, before permissions and oversight.
 
     A veto reaches the model as a tool error of kind `oversight`. `Modify` takes other arguments, a mapping of
-    what JSON can hold; they are validated like those of the model.
+    JSON values; they are validated like those of the model.
 
     Args:
         tool_name: The tool.
         call_id: The id of the call.
-        arguments: The arguments as the model gave them, parsed; read-only throughout.
+        arguments: The parsed arguments of the model; read-only at every level.
     """
 
     tool_name: str
@@ -165,9 +165,9 @@ class BeforeToolCall(HookEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfterToolCall(HookEvent):
-    """A tool call has its result, which the model has not seen. `Modify` takes another content.
+    """A tool call has a result, which the model has not seen yet. `Modify` takes other content.
 
-    Its value is a text, or a tuple of texts and other content.
+    That is a text, or a tuple of texts and other content.
 
     Args:
         tool_name: The tool.
@@ -187,7 +187,7 @@ class BeforeCommit(HookEvent):
     """A step is about to commit, before oversight. May be vetoed.
 
     It happens before the expression of a `return` outcome is evaluated: a hook that reads `return_value` is
-    called once more when the expression has been evaluated, and decides then.
+    called again once the expression has been evaluated, and decides then.
 
     `Modify` takes other bindings, a mapping; they are validated like those of the step. The expression of a
     `return` outcome sees them, unless it was evaluated already.
@@ -195,8 +195,8 @@ class BeforeCommit(HookEvent):
     Args:
         outcome: The outcome of the step.
         bindings: The validated values of the write bindings, in a read-only mapping.
-        return_value: The validated value that a `return` outcome gives; None for other outcomes, and
-            afterwards for a commit whose expression was not evaluated, because it was rejected.
+        return_value: The validated value of a `return` outcome; None for other outcomes, and afterwards for
+            a commit that was rejected before its expression was evaluated.
     """
 
     outcome: StepOutcome
@@ -210,14 +210,14 @@ class BeforeCommit(HookEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetThreshold(HookEvent):
-    """A part of a budget is spent. Look on only. Told once for each threshold, to each `Hooks` object.
+    """A part of a budget is spent; reported once per threshold to each `Hooks` object. Observation only.
 
     Args:
         budget: The name of the budget.
         resource: The limited resource: `tokens`, `cost`, `steps`, `turns`, `tool_calls` or `seconds`.
         fraction: The threshold that was passed, between 0 and 1.
         spent: The amount spent; cost in US dollars.
-        limit: The amount that it allows.
+        limit: The amount that the budget allows.
     """
 
     budget: str
@@ -229,15 +229,14 @@ class BudgetThreshold(HookEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry(HookEvent):
-    """An attempt failed, and there will be another. Look on only.
+    """An attempt failed, and there will be another. Observation only.
 
     Args:
-        name: The name of the function, or the id of the step or of the model, that is tried again.
+        name: The name of the function, or the id of the step or model, that is retried.
         attempt: The number of the attempt that failed, from 1.
         error: The error that it failed with.
         wait_seconds: Seconds until the next attempt.
-        failed_execution_id: The `execution_id` of the attempt that failed, which has ended; None when what is
-            tried is no step.
+        failed_execution_id: The `execution_id` of the attempt that failed; None if it was not a step.
     """
 
     name: str
@@ -249,22 +248,22 @@ class Retry(HookEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepSuspended(HookEvent):
-    """A step in progress parks at a turn boundary. Look on only."""
+    """A step in progress parks at a turn boundary. Observation only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResumed(HookEvent):
-    """A step that was parked goes on, or ends because it was asked to. Look on only."""
+    """A parked step goes on, or ends because it was asked to. Observation only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolLoopSuspected(HookEvent):
-    """The model made the same tool call with the same result again. Look on only.
+    """The model made the same tool call with the same result again. Observation only.
 
     Args:
         tool_name: The tool.
-        repetitions: The number of times in a row, the first one included.
-        action: The reaction to it.
+        repetitions: The number of calls in a row, including the first.
+        action: The action of the loop guard.
     """
 
     tool_name: str
@@ -274,13 +273,13 @@ class ToolLoopSuspected(HookEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerificationRefused(HookEvent):
-    """A check refused an outcome that the model proposed. Look on only.
+    """A check refused an outcome that the model proposed. Observation only.
 
     Args:
         check: The name of the check.
         feedback: The feedback of the check.
-        refusals: The number of outcomes of this step that were refused so far, this one included.
-        max_refusals: After how many the step fails.
+        refusals: The number of refused outcomes of this step so far, including this one.
+        max_refusals: The number of refusals after which the step fails.
     """
 
     check: str
@@ -291,7 +290,7 @@ class VerificationRefused(HookEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OversightDecided(HookEvent):
-    """Oversight decided about a tool call or a commit. Look on only.
+    """Oversight decided about a tool call or a commit. Observation only.
 
     Args:
         subject: The subject of the decision.
@@ -308,15 +307,15 @@ class OversightDecided(HookEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionDecided(HookEvent):
-    """A call is not plainly allowed. Look on only.
+    """A call is denied, or people are asked about it. Observation only.
 
-    It happens inside of a step's code, so its hooks must be `def`.
+    It happens inside a step's code, so its hooks must be `def`.
 
     Args:
         name: The name of the tool or function.
-        kind: One of the two.
-        decision: `ask` when people are about to be asked, or `deny`.
-        rule: The rule that said so; None for a default.
+        kind: The kind of call.
+        decision: `ask` if people are about to be asked, or `deny`.
+        rule: The rule that decided; None for a default.
     """
 
     name: str

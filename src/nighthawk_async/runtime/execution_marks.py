@@ -1,4 +1,4 @@
-"""Marks on errors and log records that say which execution they come from."""
+"""Marks on errors and log records that identify their execution."""
 
 import logging
 import sys
@@ -9,7 +9,7 @@ from .environment import find_environment
 
 
 def mark_with_execution(error: BaseException | None, execution_ref: ExecutionRef) -> None:
-    """Note on an error of the library which execution raised it, unless a step within that one did.
+    """Record on an error of the library which execution raised it, unless a nested step already did.
 
     Args:
         error: The error; None for none.
@@ -23,10 +23,10 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def hide_frames_from_pytest() -> None:
-    """Leave the frames of the library out of the tracebacks that pytest shows, except when debugging.
+    """Hide the frames of the library in pytest's tracebacks, except when debugging.
 
-    Called when a step has failed: then all modules that its traceback leads through are loaded. pytest's
-    `--full-trace` shows them all the same.
+    Called when a step has failed, because all modules in its traceback are loaded then. pytest's
+    `--full-trace` still shows them.
     """
     if "_pytest" not in sys.modules or logging.getLogger("nighthawk").isEnabledFor(logging.DEBUG):
         return
@@ -36,7 +36,7 @@ def hide_frames_from_pytest() -> None:
 
 
 class _Marks(logging.Filter):
-    """Gives records the identity of what is running, for formatters: `%(execution_id)s`."""
+    """Adds the identity of the execution to records, for formatters: `%(execution_id)s`."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         environment = find_environment()
@@ -57,5 +57,5 @@ _MARKS = _Marks()
 
 
 def mark_log_records() -> None:
-    """Give the records of the library's logger the identity of what is running; once for the program."""
-    logging.getLogger("nighthawk").addFilter(_MARKS)  # which adds the same one once
+    """Add the identity of the execution to the records of the library's logger; idempotent."""
+    logging.getLogger("nighthawk").addFilter(_MARKS)  # adds the same filter only once

@@ -1,12 +1,12 @@
 """Python expressions and statements over a step's names.
 
-The names resolve as in Python: step locals, then step globals, then builtins. Code runs as a module would
+The names resolve as in Python: step locals, then step globals, then builtins. Code runs like a module
 whose variables are the step locals, so functions, classes, lambdas, comprehensions and `global` statements
-see and bind what the code around them does. What is no step local is looked up in the builtins of the code,
-which are a dictionary that asks the step globals first (guarded by
+see and bind the same names as the enclosing code. Names that are not step locals are looked up in the
+builtins of the code, a dictionary that looks in the step globals first (guarded by
 `tests/specification/test_8_3_expressions.py`).
 
-The code of a step's model is known by its file name.
+The code of a step's model is recognised by its file name.
 """
 
 import ast
@@ -27,12 +27,12 @@ _OF_STEP = re.compile(r"<(?:expression|statements(?: \d+)?)>")
 
 
 def statements_filename(number: int | None = None) -> str:
-    """The file name of statements, the number of those carried out before counted."""
+    """The file name of statements, numbered in the order of their execution."""
     return "<statements>" if number is None else f"<statements {number}>"
 
 
 def runs_step_code(kind: type) -> bool:
-    """Whether instances of a class run code that the model wrote: a method, a property, a metaclass."""
+    """Whether instances of a class run code that the model wrote: methods, properties, a metaclass."""
     return _declares_step_code(kind) or _declares_step_code(type(kind))
 
 
@@ -60,7 +60,7 @@ def is_step_function(function: types.FunctionType) -> bool:
 
 
 def functions_in(declared: object) -> tuple[object, ...]:
-    """The functions in what a class declares; what is none of the usual stands for itself."""
+    """The functions in a declaration of a class; an unknown kind of declaration is returned itself."""
     if isinstance(declared, classmethod | staticmethod):
         return (cast("staticmethod[Any, Any]", declared).__func__,)
     if isinstance(declared, property):
@@ -76,10 +76,10 @@ _LISTED_NAMES = 40
 
 
 class _Builtins(dict[str, object]):
-    """Builtins of evaluated code: CPython asks them for names that are no globals.
+    """Builtins of evaluated code: CPython looks here for names that are not globals.
 
-    It asks for `__import__` without calling `__getitem__`. A class body asks here for every name outside of
-    it, because it looks its globals up without regard to `__missing__`.
+    It looks up `__import__` without calling `__getitem__`. A class body looks here for every name outside it,
+    because its lookup of globals ignores `__missing__`.
     """
 
     __slots__ = ("_context",)
@@ -96,10 +96,10 @@ class _Builtins(dict[str, object]):
 
 
 class _NamedBuiltins(_Builtins):
-    """The same for a step that sees only what its block names.
+    """Builtins for a step that sees only what its block names.
 
-    `__import__` stays, because functions written in C import by the builtins of the code that calls them.
-    Code of the step cannot say its name (`permissions.internals`). A class body reads `__name__`.
+    `__import__` stays, because functions written in C import through the builtins of the calling code. Code
+    of the step cannot use that name (`permissions.internals`). A class body reads `__name__`.
     """
 
     __slots__ = ()
@@ -110,7 +110,7 @@ class _NamedBuiltins(_Builtins):
             return context.step_globals[name]
         if name == "__import__" or name in (context.visible_builtins or ()):
             return vars(builtins)[name]
-        if name in context.write_names:  # without a value yet
+        if name in context.write_names:  # it has no value yet
             raise KeyError(name)
         raise name_not_visible(name, context)
 
@@ -135,12 +135,12 @@ class StepNamespace:
             The value of an expression; None for statements; a coroutine for code with a top-level `await`.
         """
         with self.active():
-            # Evaluating what the model wrote is what a step is for; sandboxing is no goal (specification 2).
+            # A step exists to evaluate what the model wrote; sandboxing is not a goal (specification 2).
             return eval(code, self._context.step_locals)
 
     @contextmanager
     def active(self) -> Generator[None, None, None]:
-        """Let what runs inside find the builtins of the step among its globals, as `eval` and `exec` do."""
+        """Put the builtins of the step into its globals, as `eval` and `exec` do, for a `with` statement."""
         names = self._context.step_locals
         names[_BUILTINS] = self._builtins
         try:
@@ -150,12 +150,12 @@ class StepNamespace:
 
 
 def name_not_visible(name: str, context: StepContext, *, why: str = "") -> NameError:
-    """The error for a name that the block does not name, with those that it does.
+    """The error for a name that the block does not name; it lists the visible ones.
 
     Args:
         name: The name.
         context: The state of a step that sees only what its block names.
-        why: The beginning of the message.
+        why: A prefix of the message.
     """
     names = {*context.step_locals, *context.referenced_globals, *(context.visible_builtins or ())}
     visible = sorted(each for each in names if not each.startswith("__"))
@@ -167,7 +167,7 @@ def name_not_visible(name: str, context: StepContext, *, why: str = "") -> NameE
 
 @lru_cache(maxsize=1024)
 def compile_expression(expression: str) -> types.CodeType:
-    """Compile an expression; the same text is compiled once.
+    """Compile an expression; results are cached.
 
     Raises:
         SyntaxError: The text is not one expression.
@@ -185,7 +185,7 @@ def compile_statements(statements: str, *, filename: str) -> types.CodeType:
 
 
 def calls_something(expression: str) -> bool:
-    """Whether an expression calls or awaits anything by its own words; False for what is no expression."""
+    """Whether the text of an expression contains a call or an `await`; False if it is not an expression."""
     try:
         tree = ast.parse(expression.strip(), mode="eval")
     except (SyntaxError, ValueError, MemoryError, RecursionError):
@@ -194,7 +194,7 @@ def calls_something(expression: str) -> bool:
 
 
 def mentioned_names(code: types.CodeType) -> frozenset[str]:
-    """Every name that the code, or a function inside it, may look up or bind outside its own locals."""
+    """Every name that the code, or a function in it, may look up or bind outside its own locals."""
     names = set(code.co_names)
     for inner in _inner_codes(code):
         names |= mentioned_names(inner)
@@ -227,7 +227,7 @@ def _inner_codes(code: types.CodeType) -> list[types.CodeType]:
 def _compile(text: str, *, filename: str, mode: str) -> types.CodeType:
     try:
         return compile(text, filename, mode, flags=_FLAGS, dont_inherit=True)
-    except (MemoryError, RecursionError) as error:  # how CPython refuses deep nesting
+    except (MemoryError, RecursionError) as error:  # raised by CPython for deep nesting
         raise SyntaxError("the code is nested too deeply") from error
     except ValueError as error:  # null bytes, lone surrogates
         raise SyntaxError(str(error)) from error

@@ -1,4 +1,4 @@
-"""Errors of hooks, oversight, checks and policies while they decide."""
+"""Errors of hooks, oversight, checks and policies."""
 
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -25,18 +25,18 @@ _CHANGED: Mapping[Rewriter, str] = {
 
 
 @contextmanager
-def failing_as_hook(who: str, *, hook: str) -> Generator[None, None, None]:
-    """Raise what the block raises as the failure of code that was to decide, so that no model is told of it.
+def failing_as_hook(subject: str, *, hook: str) -> Generator[None, None, None]:
+    """Turn errors of deciding code into `HookError`, so that no model sees them.
 
     Args:
-        who: The name of the one that decides, for the message.
-        hook: The name of the function that is asked.
+        subject: The name of the deciding code, for the message.
+        hook: The name of the function that is called.
 
     Raises:
         HookError: The block raised.
-        BudgetExceededError: It raised this: the budget ends the step, whoever asked for more.
-        TaskCancelledError: It raised this, and the task was asked to end.
-        InterceptionError: A model request in it was intercepted, in vain.
+        BudgetExceededError: The block raised it: the budget ends the step, whoever exceeded it.
+        TaskCancelledError: The block raised it, and the task was asked to end.
+        InterceptionError: The interception of a model request in it failed.
     """
     try:
         yield
@@ -44,38 +44,38 @@ def failing_as_hook(who: str, *, hook: str) -> Generator[None, None, None]:
         raise
     except Exception as error:
         if wants_value():
-            raise  # who decides is asked again
+            raise  # the deciding code is asked again
         if isinstance(error, TaskCancelledError) and cancel_requested():
             raise
         if (interception := find_interception_error(error)) is not None:
             raise interception from interception.__cause__
-        failed = HookError(f"{who} failed: {describe_error(error)}", hook=hook)
-        raise failed.without_content(f"{who} failed: {type(error).__name__}") from error
+        failed = HookError(f"{subject} failed: {describe_error(error)}", hook=hook)
+        raise failed.without_content(f"{subject} failed: {type(error).__name__}") from error
 
 
 def failing_as_rewriter(rewriter: Rewriter) -> AbstractContextManager[None]:
-    """Raise what the block raises as the failure of who changed a commit; see `failing_as_hook`.
+    """Turn errors about a changed commit into `HookError` of its rewriter; see `failing_as_hook`.
 
     Args:
-        rewriter: The rewriter that changed it.
+        rewriter: The rewriter that changed the commit.
     """
     return failing_as_hook(_CHANGED.get(rewriter, f"the commit as {rewriter} changed it"), hook=rewriter)
 
 
 @contextmanager
 def failing_as_policy(method: str) -> Generator[None, None, None]:
-    """Let errors of a policy leave as they are, except those that executors would tell a model of.
+    """Let errors of a policy through unchanged, except those that executors would show to a model.
 
     Args:
         method: The method that is called.
 
     Raises:
-        HookError: The block raised what a bad answer raises.
+        HookError: The block raised an error that executors would take for a bad answer.
     """
     try:
         yield
     except (AnnotationError, StepRejectedError, VerificationError):
-        raise  # no model is told of these
+        raise  # no model sees these
     except (ExecutionError, ToolValidationError):
         with failing_as_hook(method, hook=method):
             raise

@@ -1,6 +1,6 @@
-"""Having policies look at what a step is about to commit.
+"""Review of a step's commit by policies.
 
-A rejection goes back to the model while its executor lets it answer again; then it fails the step.
+A rejection goes back to the model as long as its executor allows another answer; then it fails the step.
 """
 
 from abc import ABC, abstractmethod
@@ -20,11 +20,11 @@ from .step import Evaluate, Inspect, Step
 
 
 class _CommitRefusedError(OutcomeRefusedError, StepRejectedError):
-    """A commit was rejected, and the step may go on. An agent that lets it through fails the step with it."""
+    """A commit was rejected, and the step may go on. If the agent does not catch it, the step fails."""
 
 
 def make_inspector(policies: Policies, step: Step) -> Inspect | None:
-    """Return the inspector for the commits of a step; None when no policy looks at them.
+    """Return the inspector for the commits of a step; None if no policy reviews them.
 
     Args:
         policies: The policies of the step.
@@ -54,7 +54,7 @@ class _Inspection:
         self._reviews = [_begin_review(policy, step, outcome, self._shown) for policy in policies]
 
     async def ask(self, result: StepResult) -> StepResult:
-        with self._hiding_nothing_afterwards():
+        with self._revealing_none_on_failure():
             if result.return_value is not UNSET:
                 reveal(self._shown, result.return_value)
             try:
@@ -70,15 +70,15 @@ class _Inspection:
             return result
 
     async def evaluate(self, result: StepResult, evaluate: Evaluate) -> StepResult:
-        with self._hiding_nothing_afterwards():
+        with self._revealing_none_on_failure():
             if result.rewriter is None:
                 return await evaluate(result)
             with failing_as_rewriter(result.rewriter):
                 return await evaluate(result)
 
     @contextmanager
-    def _hiding_nothing_afterwards(self) -> Generator[None, None, None]:
-        """Give the events of a commit that fails None for a value that never came to be."""
+    def _revealing_none_on_failure(self) -> Generator[None, None, None]:
+        """Set the missing return value of shown objects to None if the commit fails."""
         try:
             yield
         except BaseException:
@@ -87,12 +87,12 @@ class _Inspection:
 
 
 class DecidedOnce(ABC):
-    """The look of one policy at one commit, which it decides about once, and again after a change.
+    """The review of one commit by one policy, which decides once, and again after a change.
 
     Args:
         step: The step.
         outcome: The outcome of the step.
-        shown: The list of what was shown without a return value.
+        shown: The list of objects that were shown without a return value.
     """
 
     def __init__(self, step: Step, outcome: StepOutcome, shown: list[object]) -> None:
@@ -102,7 +102,7 @@ class DecidedOnce(ABC):
         self._has_decided = False
 
     async def ask(self, result: StepResult, *, is_modified: bool) -> StepResult:
-        """Let it decide; see `commit.CommitReview`."""
+        """Ask for its decision; see `policy.CommitReview`."""
         if self._has_decided and not is_modified:
             return result
         commit = shown(
@@ -123,12 +123,12 @@ class DecidedOnce(ABC):
             result: The result of the step.
 
         Returns:
-            What to commit; None when it wants the return value, which there is not yet.
+            The result to commit; None if it wants the return value, which is not evaluated yet.
         """
 
 
 class _OwnReview(DecidedOnce):
-    """The look of a program's own policy at one commit; see `Policy.before_commit`."""
+    """The review of one commit by a program's own policy; see `Policy.before_commit`."""
 
     def __init__(self, policy: Policy, step: Step, outcome: StepOutcome, shown: list[object]) -> None:
         super().__init__(step, outcome, shown)
@@ -148,7 +148,7 @@ class _OwnReview(DecidedOnce):
         return self._changed(commit, answer, result)
 
     def _changed(self, commit: StepCommit, answer: StepCommit, result: StepResult) -> StepResult:
-        """Return the result as a policy wants it; what it gives is validated."""
+        """Return the result with the changes of a policy, validated."""
         bindings = None if answer.bindings is commit.bindings else answer.bindings
         value = value_of(answer)
         if value is value_of(commit):

@@ -1,9 +1,9 @@
-"""Checking the models and dataclasses that a value is made of, as pydantic would check new ones.
+"""Validation of the models and dataclasses inside a value, as pydantic would validate new ones.
 
-pydantic takes an instance for valid, whatever happened to it since it was made, and `revalidate_instances`
+pydantic accepts an instance as valid, whatever happened to it since it was made, and `revalidate_instances`
 would replace it by a copy without its private attributes. Here an instance is checked on a copy, with the
-validators of its own class, each of which runs once. It stays the same object, unless one of its fields holds
-a value of another type than it should: then the copy, with that value converted, takes its place.
+validators of its own class, each of which runs once. It stays the same object, unless a field holds a value
+of the wrong type: then the copy, with that value converted, replaces it.
 """
 
 import copy
@@ -27,16 +27,16 @@ _UNSET = object()
 _NO_DEFAULT = object()
 
 _MAX_NESTED = 30
-"""How deep checks stand within each other; what is nested deeper, in a linked list say, is checked after."""
+"""The greatest depth of nested checks; deeper instances, as in a linked list, are checked afterwards."""
 
 
 class _Progress:
-    """The instances that the validation in progress met.
+    """The instances that the validation in progress has met.
 
     Attributes:
         results: The result of each, so that cycles end.
-        depth: The depth of checks within each other.
-        postponed: The checks that come after, with their instances.
+        depth: The depth of nested checks.
+        postponed: The checks to run afterwards, with their instances.
     """
 
     __slots__ = ("depth", "postponed", "results")
@@ -47,10 +47,10 @@ class _Progress:
         self.postponed: list[tuple[_InstanceCheck, object]] = []
 
     def finish(self) -> None:
-        """Carry out the checks that were postponed.
+        """Run the postponed checks.
 
         Raises:
-            Exception: An error of a check; ValueError when an instance would have to be replaced.
+            Exception: An error of a check; ValueError if an instance would have to be replaced.
         """
         while self.postponed:
             check, value = self.postponed.pop()
@@ -59,7 +59,7 @@ class _Progress:
 
 
 class _InProgress(threading.local):
-    """The validation in progress on this thread: it waits for nothing."""
+    """The validation in progress on this thread; validation never waits."""
 
     progress: _Progress | None = None
 
@@ -71,7 +71,7 @@ def compiled(annotation: object) -> "Validator":
     """The validator of a type; the same hashable type gets the same validator.
 
     Raises:
-        Exception: pydantic, or code of the user's types, cannot make one.
+        Exception: pydantic, or code of the user's type, cannot make one.
     """
     try:
         return _cached(cast("Hashable", annotation))
@@ -91,32 +91,32 @@ def _build(annotation: object) -> "Validator":
 
 
 class Validator:
-    """A compiled schema, whose validations remember the instances that they met.
+    """A compiled schema, whose validations remember the instances that they have met.
 
     Args:
         schema: The schema.
         config: The configuration of pydantic's core for it.
 
     Attributes:
-        validate_python: Validates inside of another validation.
+        validate_python: Validates inside another validation.
     """
 
     __slots__ = ("validate_python",)
 
     def __init__(self, schema: Any, config: Any = None) -> None:
-        # Not the validators that the classes themselves hold: those do not check instances.
+        # The validators stored on the classes themselves do not check instances, so they are not reused.
         validator = schema_validator(schema, config)
         self.validate_python: Validate = validator.validate_python
 
     def validated(self, value: object) -> object:
-        """The value, converted where its type demands it; the very same object where nothing had to be.
+        """Return the value, converted where its type demands it; the same object if nothing was converted.
 
         Args:
             value: The value.
 
         Raises:
             pydantic.ValidationError: It does not match.
-            Exception: A validator of the user's raised something else.
+            Exception: A user's validator raised something else.
         """
         before, _IN_PROGRESS.progress = _IN_PROGRESS.progress, (progress := _Progress())
         try:
@@ -128,10 +128,10 @@ class Validator:
 
 
 class _GuardedSchemas:
-    """The schemas of one type, in which every model and dataclass checks the instances that it is given.
+    """The schemas of one type, changed so that every model and dataclass checks instances given for it.
 
     Args:
-        definitions: The schemas to which others refer.
+        definitions: The schemas that others refer to.
     """
 
     def __init__(self, definitions: list[Any]) -> None:
@@ -145,7 +145,7 @@ class _GuardedSchemas:
         return Validator(schema, config)
 
     def guard(self, schema: Any) -> Any:
-        """A schema, and all inside of it, with checks around the classes."""
+        """A schema in which checks wrap all classes."""
         return changed(schema, self._guard)
 
     def _guard(self, schema: dict[str, Any]) -> dict[str, Any]:
@@ -159,7 +159,7 @@ class _GuardedSchemas:
         return guarded
 
     def _guard_class(self, layers: list[dict[str, Any]]) -> dict[str, Any]:
-        """The schema of a class, its own validators around it included, behind a check of instances."""
+        """The schema of a class with its own validators, wrapped in a check of instances."""
         class_schema = {**layers[-1], "schema": self.guard(layers[-1]["schema"])}
         check = _InstanceCheck(self, class_schema, layers[:-1])
         ref = {"ref": layers[0]["ref"]} if "ref" in layers[0] else {}
@@ -168,7 +168,7 @@ class _GuardedSchemas:
 
 
 def _labelled(choice: Any) -> Any:
-    """A choice of a union, under the name of its class in errors."""
+    """A choice of a union, labelled in errors with the name of its class."""
     if not isinstance(choice, tuple) and choice["type"] == "function-wrap":
         check: object = choice["function"]["function"]
         if isinstance(check, _InstanceCheck):
@@ -177,7 +177,7 @@ def _labelled(choice: Any) -> Any:
 
 
 def _layers(schema: dict[str, Any]) -> list[dict[str, Any]] | None:
-    """The schema of a class behind the validators around it; None if others than its own stand there."""
+    """The class's validators and its schema, outermost first; None if one of them is not the class's own."""
     layers = [schema]
     while (node := layers[-1])["type"] in ("function-after", "function-wrap"):
         layers.append(node["schema"])
@@ -199,12 +199,12 @@ def _plain(function: Callable[..., object]) -> dict[str, Any]:
 
 
 class _InstanceCheck:
-    """Checks instances of one class; everything else goes on to the schema of the class.
+    """Checks instances of one class; passes everything else to the schema of the class.
 
     Args:
-        schemas: The schemas to which that of the class belongs.
+        schemas: The schemas that the schema of the class belongs to.
         schema: The schema of the class.
-        layers: The validators of the class around it, outermost first.
+        layers: The class's own validators that wrap it, outermost first.
     """
 
     def __init__(
@@ -222,7 +222,7 @@ class _InstanceCheck:
         if not issubclass(type(value), self._class):
             return handler(value)
         progress = _IN_PROGRESS.progress
-        if progress is None:  # a validator of the user's keeps a handler for later
+        if progress is None:  # a user's validator kept the handler and calls it later
             progress = _Progress()
         results, key = progress.results, (id(self), id(value))
         if key in results:
@@ -242,7 +242,7 @@ class _InstanceCheck:
         return result
 
     def checked(self, value: object) -> object:
-        """An instance that has not been met yet, or the copy that takes its place."""
+        """Check an instance for the first time; return it, or the copy that replaces it."""
         own = type(value)
         if own is not self._class and (validate := _find_validator(own)) is not None:
             return validate(value)  # a subclass has fields and validators of its own
@@ -262,20 +262,20 @@ class _InstanceCheck:
 
 @lru_cache(maxsize=256)
 def _find_validator(kind: type[Any]) -> Validate | None:
-    """The validator of a subclass, for use inside of another validation; None when it cannot be had."""
+    """The validator of a subclass, for use inside another validation; None if it cannot be made."""
     try:
         return compiled(kind).validate_python
-    except Exception:  # of what the subclass adds; what it inherits is checked all the same
+    except Exception:  # in what the subclass adds; what it inherits is still checked
         return None
 
 
 class _Fields:
-    """The fields of a class. They are validated by their names, whatever their aliases.
+    """The fields of a class, validated by name, not by alias.
 
-    Defaults that were never replaced are not validated, as pydantic does not validate them.
+    As in pydantic, defaults that were never replaced are not validated.
 
     Args:
-        schemas: The schemas to which that of the class belongs.
+        schemas: The schemas that the schema of the class belongs to.
         schema: The schema of the class.
     """
 
@@ -283,22 +283,22 @@ class _Fields:
         self._is_root = bool(schema.get("root_model"))
         self._is_model = schema["type"] == "model"
         self._defaults: dict[str, object] = {}
-        self._takes_more = False  # than its fields, when it is made
+        self._takes_more = False  # extra arguments of the constructor
         self._is_known = True
         inner = schema["schema"] if self._is_root else self._by_name(schema["schema"])
         self._validator = schemas.validator(inner, schema.get("config"))
         self.has_post_init = bool(schema.get("post_init")) and self._is_made_of_fields(schema["cls"])
 
     def converted(self, value: Any) -> dict[str, object]:
-        """The fields that must hold another value, and which.
+        """The new values of the fields that must be converted, by name.
 
         Raises:
-            pydantic.ValidationError: A field holds what it must not.
+            pydantic.ValidationError: A field holds an invalid value.
         """
         if self._is_root:
             result = self._validator.validate_python(value.root)
             return {} if _is_alike(value.root, result) else {"root": result}
-        if not self._is_known:  # a class that makes its schema itself
+        if not self._is_known:  # a class with a custom schema
             return {}
         held, defaults = self._held(value), self._defaults
         given = {name: each for name, each in held.items() if each is not defaults.get(name, _UNSET)}
@@ -324,7 +324,7 @@ class _Fields:
         return {name: each for name, each in held.items() if each is not _UNSET}
 
     def _is_made_of_fields(self, kind: type[Any]) -> bool:
-        """Whether what runs after `__init__` can run again: it takes and makes nothing beside the fields."""
+        """Whether the code after `__init__` can run again: it takes and sets nothing besides the fields."""
         return (
             not self._is_model
             and not self._takes_more
@@ -332,7 +332,7 @@ class _Fields:
         )
 
     def _by_name(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """The schema of the fields, by their names, without those that only `__init__` takes."""
+        """The schema of the fields by name, without those that only `__init__` takes."""
         if schema["type"] == "model-fields":
             named = cast("dict[str, dict[str, Any]]", schema["fields"])
             return schema | {"fields": {name: self._field(name, each) for name, each in named.items()}}
@@ -355,7 +355,7 @@ class _Fields:
 
 
 def _copied(value: Any, converted: Mapping[str, object]) -> Any:
-    """A shallow copy, with some fields replaced; no code of the user's runs if that can be avoided."""
+    """A shallow copy with some fields replaced; avoids running user code."""
     if isinstance(value, BaseModel):
         model = BaseModel.__copy__(value)
         extra = cast("dict[str, object]", model.__pydantic_extra__ or {})
@@ -366,7 +366,7 @@ def _copied(value: Any, converted: Mapping[str, object]) -> Any:
     made: Any
     try:
         made = object.__new__(cast("type[Any]", type(value)))
-    except TypeError:  # a dataclass that is an exception or a list, too
+    except TypeError:  # a dataclass that is also an exception or a list
         made = copy.copy(value)
     else:
         copy_attributes(value, made)
@@ -376,7 +376,7 @@ def _copied(value: Any, converted: Mapping[str, object]) -> Any:
 
 
 def _is_alike(held: object, result: object) -> bool:
-    """Whether a result is what was held: containers of the same kinds, and items that may stay."""
+    """Whether a result counts as unchanged: containers of the same kinds, with items that may stay."""
     if held is result:
         return True
     kind = type(held)
@@ -397,9 +397,9 @@ def _is_alike(held: object, result: object) -> bool:
 
 
 def _may_stay(held: object) -> bool:
-    """Whether an item may stay whose result has its type; what validators made of it does not count.
+    """Whether an item stays if its result has the same type, even if validators changed the value.
 
-    An object was validated when it was made, and validators that are not meant to see their own results,
-    one that hashes a password for example, would otherwise change it again and again.
+    An object was validated when it was made. A validator that must not see its own results, one that hashes
+    a password for example, would otherwise change it again and again.
     """
     return not isinstance(held, BaseModel) and not dataclasses.is_dataclass(held)

@@ -1,10 +1,11 @@
-"""Data as hooks and oversight are shown it: read-only, and perhaps without a return value yet.
+"""Data for hooks and oversight: read-only, and perhaps without a return value yet.
 
-A commit is inspected before its return expression is evaluated, and has no return value then. Whoever reads
-it all the same wants to decide about the value: what it answers does not count, and it is asked again once
-there is one. So everybody who decides without the value has decided before the expression does anything.
+A commit is inspected before its return expression is evaluated, when it has no return value. Deciding code
+that reads it wants to decide about the value: its answer is ignored, and it is asked again once there is one.
+So all code that decides without the value has decided before the expression has any effect.
 
-Read-only data are dictionaries and lists in everything else: JSON can hold them, and their copies are plain.
+Read-only data behave otherwise like dictionaries and lists: JSON can represent them, and their copies are
+plain.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -15,15 +16,15 @@ from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 from ..errors import NighthawkError
 from ..types.unset import UNSET, Unset
 
-_Unfilled: TypeAlias = tuple[object, Any, int]  # a dictionary or list, its empty copy, how deep it stands
+_Unfilled: TypeAlias = tuple[object, Any, int]  # a dictionary or list, its empty copy, its depth
 
 _MAX_DEPTH = 10_000
 _put, _append = vars(dict)["__setitem__"], vars(list)["append"]
-"""What read-only copies are filled with; their own methods refuse."""
+"""The methods that fill read-only copies, whose own methods refuse."""
 
 
 def read_only(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of a mapping that cannot be changed in place; what it holds can.
+    """A copy of a mapping that cannot be changed in place; its values can.
 
     Args:
         mapping: Any mapping.
@@ -32,15 +33,15 @@ def read_only(mapping: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def deeply_read_only(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of a mapping that cannot be changed in place, and neither can dictionaries and lists in it.
+    """A copy of a mapping that cannot be changed in place, nor can dictionaries and lists in it.
 
-    It may be nested as deep as a parser of JSON takes it, deeper than Python's own functions call each other.
+    It may be nested as deep as a JSON parser accepts, deeper than Python's recursion limit.
 
     Args:
-        mapping: A mapping of what JSON can hold.
+        mapping: A mapping of JSON values.
 
     Raises:
-        RecursionError: It holds itself, or is nested deeper than any parser takes it.
+        RecursionError: It contains itself, or is nested deeper than any parser accepts.
     """
     copy = _ReadOnlyDict()
     to_fill: list[_Unfilled] = [(mapping, copy, 1)]
@@ -58,7 +59,7 @@ def deeply_read_only(mapping: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _begin_copy(member: object, depth: int, to_fill: list[_Unfilled]) -> object:
-    """Return the stand-in for a member at a depth; a copy is still to be filled."""
+    """Return the read-only form of a member at a depth; copies are filled later."""
     is_mapping = isinstance(member, Mapping)
     if not is_mapping and not isinstance(member, list | tuple):
         return member
@@ -69,7 +70,7 @@ def _begin_copy(member: object, depth: int, to_fill: list[_Unfilled]) -> object:
 
 def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
     raise TypeError(
-        "what hooks and oversight are told is read-only: answer Modify(…), or Rewrite(…), with a changed copy"
+        "data shown to hooks and oversight is read-only: answer Modify(…), or Rewrite(…), with a changed copy"
     )
 
 
@@ -79,7 +80,7 @@ def _read_only_type(plain: type, *names: str) -> Any:
     def reduce_to_plain(self: object) -> tuple[type, tuple[object]]:
         return plain, (plain(self),)
 
-    methods["__reduce__"] = reduce_to_plain  # for copies, and for pickles
+    methods["__reduce__"] = reduce_to_plain  # for copies and pickles
     return type(f"ReadOnly{plain.__name__.title()}", (plain,), {"__slots__": (), **methods})
 
 
@@ -97,7 +98,7 @@ _FIELD = "return_value"
 
 
 class _Question:
-    """One question about a commit, and whether who was asked has read the value that it does not have.
+    """One question about a commit; records whether the missing value was read.
 
     Args:
         subject: The object that was shown.
@@ -116,11 +117,11 @@ _question: ContextVar[_Question | None] = ContextVar("nighthawk_async_commit_que
 
 
 def shown(subject: Subject, return_value: object) -> Subject:
-    """Give what shows a commit its return value, or none when that is UNSET.
+    """Set the return value of an object that shows a commit; leave it missing if it is UNSET.
 
     Args:
         subject: A fresh object with the slot `return_value`, whose `__getattr__` is `raise_unknown`.
-        return_value: The value; UNSET when the expression is not evaluated yet.
+        return_value: The value; UNSET if the expression is not evaluated yet.
     """
     object.__delattr__(subject, _FIELD)
     if return_value is not UNSET:
@@ -129,10 +130,10 @@ def shown(subject: Subject, return_value: object) -> Subject:
 
 
 def reveal(subjects: Iterable[object], return_value: object) -> None:
-    """Give what was shown without a return value the one that there is now.
+    """Set the return value of objects that were shown without one.
 
     Args:
-        subjects: The objects that were shown; those that have a value keep it.
+        subjects: The objects that were shown; those with a value keep it.
         return_value: The value.
     """
     for subject in subjects:
@@ -141,11 +142,11 @@ def reveal(subjects: Iterable[object], return_value: object) -> None:
 
 
 def with_changes(subject: Subject, **changes: object) -> Subject:
-    """The same with other fields; without a return value when neither it nor the changes have one.
+    """Return a copy with other fields; without a return value if neither the object nor the changes have one.
 
     Args:
-        subject: A frozen data class.
-        changes: The fields that are others.
+        subject: An object of a frozen data class.
+        changes: The changed fields.
     """
     late = getattr(type(subject), "__getattr__", None) is raise_unknown and not _has_value(subject)
     if not late or _FIELD in changes:
@@ -154,7 +155,7 @@ def with_changes(subject: Subject, **changes: object) -> Subject:
 
 
 def raise_unknown(subject: object, name: str) -> NoReturn:
-    """Raise the error of objects without a return value yet, as their `__getattr__`."""
+    """Raise the error of an object without a return value; serves as `__getattr__`."""
     if name != _FIELD:
         raise AttributeError(f"{type(subject).__name__!r} object has no attribute {name!r}")
     question = _question.get()
@@ -168,12 +169,12 @@ def raise_unknown(subject: object, name: str) -> NoReturn:
 
 
 def value_of(subject: object) -> object:
-    """Return the return value of what shows a commit; UNSET while it has none."""
+    """Return the return value of an object that shows a commit; UNSET while it has none."""
     return object.__getattribute__(subject, _FIELD) if _has_value(subject) else UNSET
 
 
 def described(subject: object) -> str:
-    """Return the `__repr__` of objects with a late return value: logging them does not ask for the value."""
+    """Return the `repr` of an object with a late return value; it does not count as reading the value."""
     names = [each.name for each in fields(cast("Any", subject)) if each.repr]
     texts = [f"{name}={getattr(subject, name)!r}" for name in names if name != _FIELD]
     value = repr(getattr(subject, _FIELD)) if _has_value(subject) else "<not evaluated>"
@@ -182,7 +183,7 @@ def described(subject: object) -> str:
 
 
 def wants_value() -> bool:
-    """Whether who is being asked has read a return value that is not there yet."""
+    """Whether the code being asked has read a return value that does not exist yet."""
     question = _question.get()
     return question is not None and question.wants_value
 
@@ -191,14 +192,14 @@ async def ask_early(subject: object, ask: Callable[[], Awaitable[Answer]]) -> An
     """Ask about a commit that may have no return value yet.
 
     Args:
-        subject: The value that is shown.
-        ask: Asks.
+        subject: The object that is shown.
+        ask: Asks for the answer.
 
     Returns:
-        The answer; UNSET when it has to be asked again, because the value was wanted.
+        The answer; UNSET if the value was read, so that it has to be asked again.
 
     Raises:
-        Exception: An error of asking, unless the value was wanted.
+        Exception: Any error of `ask`, unless the value was read.
     """
     question = _Question(subject, _question.get())
     token = _question.set(question)

@@ -1,7 +1,7 @@
 """The source of a response: a model, or an interceptor such as a recorder.
 
-An active interceptor answers in the model's place, or asks the model itself and looks on. It is a context
-variable, so it flows into steps, threads and nested runs. Policies come before it.
+An active interceptor answers instead of the model, or asks the model itself and observes. It is held in a
+context variable, so it flows into steps, threads and nested runs. Policies come before it.
 """
 
 from collections.abc import AsyncIterator
@@ -20,13 +20,13 @@ from .places import journaled_response
 class InterceptionError(NighthawkError):
     """An interceptor cannot go on.
 
-    It concerns the host alone: it leaves every step bare, and no model is told of it or asked for a
-    correction.
+    It concerns the host only: it passes through every step unchanged, and no model sees it or is asked
+    for a correction.
     """
 
 
 class ModelInterceptor(Protocol):
-    """Stands between executors and models."""
+    """Intercepts the requests of executors to models."""
 
     @property
     def is_offline(self) -> bool:
@@ -39,7 +39,7 @@ class ModelInterceptor(Protocol):
         """Answer a request as `ports.Model.stream` does.
 
         Args:
-            model: The model that is asked.
+            model: The model.
             request: The request.
             step_path: The addresses of the blocks in progress, outermost first; empty outside a step.
 
@@ -84,13 +84,13 @@ def _ask(
 
 
 def needs_endpoint() -> bool:
-    """Whether requests reach their model, so that it needs its key, or its weights."""
+    """Whether requests reach their model, so that it needs its key or its weights."""
     interceptor = _find_interceptor()
     return interceptor is None or not interceptor.is_offline
 
 
 def find_interception_error(error: BaseException) -> InterceptionError | None:
-    """The failed interception that an error came from, however it was wrapped; None when there is none.
+    """Return the failed interception among the causes of an error; None for none.
 
     Args:
         error: An error of a step, or of code that was called from a step.
@@ -102,7 +102,7 @@ def find_interception_error(error: BaseException) -> InterceptionError | None:
 
 
 class using_interceptor:  # noqa: N801  (a context manager that reads as a function at its call)
-    """Put an interceptor in force for the extent of the `with` statement; the innermost one counts."""
+    """Activate an interceptor during the `with` statement; the innermost one counts."""
 
     __slots__ = ("_interceptor", "_token")
 
@@ -117,7 +117,7 @@ class using_interceptor:  # noqa: N801  (a context manager that reads as a funct
 
 
 class using_interceptor_everywhere:  # noqa: N801
-    """Put an interceptor in force for the whole program, wherever no context has one of its own.
+    """Activate an interceptor for the whole program, wherever the context has none of its own.
 
     For test fixtures: a test may run in a context that was made before its fixtures ran.
     """

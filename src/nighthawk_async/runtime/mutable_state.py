@@ -1,7 +1,8 @@
-"""State inside Python objects that can change in place: recording, comparing, restoring.
+"""Recording, comparing and restoring the mutable state of Python objects.
 
-No code of the object runs: state is read from lists, dictionaries, sets, instance dictionaries and slots
-themselves, and compared by identity. It is not what watches steps: that is `mutation.report`.
+No code of the object runs: state is read directly from lists, dictionaries, sets, instance dictionaries and
+slots, and compared by identity. Reports of concurrent changes are in
+`policies.shared_objects.report`.
 """
 
 import sys
@@ -29,11 +30,11 @@ _VOCABULARY = frozenset(
         "_collections_abc",
         "contextlib",
         "numbers",
-        "types",  # also what Python 3.11 says of every class that `dataclasses.make_dataclass` makes
+        "types",  # also the module that Python 3.11 gives to classes of `dataclasses.make_dataclass`
         "typing",
     }
 )
-"""Modules of the standard library whose classes are bases of data, not machinery."""
+"""Modules of the standard library whose classes serve as bases of data classes."""
 
 
 class Shape(Protocol):
@@ -41,27 +42,27 @@ class Shape(Protocol):
 
     @property
     def is_mutable(self) -> bool:
-        """Whether what is held can change; if not, only what it holds in turn can."""
+        """Whether the held objects can be replaced; if not, only their own contents can change."""
         ...
 
     def size(self, value: Any, /) -> int:
-        """Return the number of objects it holds."""
+        """Return the number of held objects."""
         ...
 
     def read(self, value: Any) -> Any:
-        """Return the present contents: a copy that holds the same objects."""
+        """Return the current contents: a copy that holds the same objects."""
         ...
 
     def is_same(self, before: Any, now: Any) -> bool:
-        """Whether two readings are of the same things in the same places."""
+        """Whether two readings hold the same objects at the same positions."""
         ...
 
     def restore(self, value: Any, before: Any) -> None:
-        """Put back what a reading saw. Raises what the object raises."""
+        """Restore the contents of a reading. Raises what the object raises."""
         ...
 
     def children(self, state: Any) -> Iterator[tuple[str, object]]:
-        """Return the containers that a reading saw, each with the expression that reaches it."""
+        """Return the containers in a reading, each with the expression that reaches it."""
         ...
 
 
@@ -157,7 +158,7 @@ class _Entries:
 class _OrderedEntries(_Entries):
     """Contents of an `OrderedDict` or a subclass of one, in its own order, which `move_to_end` changes.
 
-    Asking for that order asks the keys for their hashes; no other than texts and numbers are asked.
+    Reading that order hashes the keys, so it is read only if all keys are scalars, such as texts and numbers.
     """
 
     def __init__(self) -> None:
@@ -176,7 +177,7 @@ class _Reading(dict[str, Any]):
     """The attributes of an object, by name.
 
     _Attributes:
-        variables: The dictionary of the instance in which they were found.
+        variables: The instance dictionary that they were read from.
     """
 
     __slots__ = ("variables",)
@@ -189,7 +190,7 @@ class _Attributes:
     Args:
         dictionary: The descriptor of the instance dictionary; None when there is none.
         slots: The descriptors of the slots.
-        computed: Names that reading may add, as a `cached_property` does: no change.
+        computed: Names that reading may add, as a `cached_property` does; they count as no change.
         is_mutable: Whether attributes can be set.
     """
 
@@ -222,7 +223,7 @@ class _Attributes:
     def restore(self, value: Any, before: "_Reading") -> None:
         variables = before.variables
         if self._dictionary is not None and self._variables(value) is not variables:
-            self._dictionary.__set__(value, variables)  # pydantic puts a new one in its place
+            self._dictionary.__set__(value, variables)  # pydantic may have replaced it
         variables.clear()
         variables.update((name, item) for name, item in before.items() if name not in self._slots)
         for name, slot in self._slots.items():
@@ -243,7 +244,7 @@ class _Attributes:
                 yield f".{name}", item
 
     def get(self, value: Any, name: str, default: object) -> object:
-        """One attribute; the default when the object does not hold it."""
+        """One attribute; the default if the object does not hold it."""
         if name not in self._slots:
             return self._variables(value).get(name, default)
         try:
@@ -272,11 +273,11 @@ def shapes_of(kind: type[Any]) -> tuple[Shape, ...]:
     """Return the shapes in which objects of a type hold others; empty for types that are never followed.
 
     Followed are lists, dictionaries, sets, deques, bytearrays, tuples, frozensets, and instances of classes
-    written in Python: dataclasses, pydantic models and plain objects, those of frozen classes without being
-    mutable themselves. Classes, functions, modules, enumerations and exceptions are not, nor are the plain
-    objects of the standard library, AnyIO, Trio and this library (locks, queues, loggers, paths, shared
-    cells), which are values or know themselves how to be shared. Neither are those of classes derived from
-    such, since what they inherit cannot be told from what is their own.
+    written in Python: dataclasses, pydantic models and plain objects. Instances of frozen classes are
+    followed, but are not mutable themselves. Classes, functions, modules, enumerations and exceptions are not
+    followed, nor are the plain objects of the standard library, AnyIO, Trio and this library (locks, queues,
+    loggers, paths, shared cells), which are values or are safe to share. Neither are instances of classes
+    derived from these, since inherited attributes cannot be distinguished from their own.
     """
     if issubclass(kind, _NEVER_FOLLOWED) or _is_infrastructure(kind):
         return ()
@@ -285,7 +286,7 @@ def shapes_of(kind: type[Any]) -> tuple[Shape, ...]:
 
 
 def attribute_of(value: object, name: str, default: object = None) -> object:
-    """An attribute that an object itself holds, found without running its code; else the default."""
+    """An attribute that the object itself holds, read without running its code; else the default."""
     shapes = shapes_of(type(value))
     if shapes and isinstance(shapes[-1], _Attributes):
         return shapes[-1].get(value, name, default)
@@ -302,7 +303,7 @@ def _is_infrastructure(kind: type[Any]) -> bool:
 
 
 def attributes_of(kind: type[Any]) -> Shape:
-    """Return the shape in which instances of a class hold their attributes, whatever class it is.
+    """Return the shape in which instances of any class hold their attributes.
 
     Args:
         kind: The class.
@@ -311,11 +312,11 @@ def attributes_of(kind: type[Any]) -> Shape:
 
 
 def copy_attributes(value: object, blank: object) -> None:
-    """Give an object that has no attributes yet those of another one of its class.
+    """Copy the attributes of an object to a blank object of the same class.
 
     Args:
-        value: The other one.
-        blank: The object.
+        value: The object to copy from.
+        blank: The object without attributes.
     """
     _own_attributes(type(value)).copy(value, blank)
 
@@ -346,7 +347,7 @@ def _slots(kind: type[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _computed_names(kind: type[Any]) -> frozenset[str]:
-    """The names of descriptors that give way to an attribute of the object, except plain functions."""
+    """The names of descriptors that an instance attribute overrides, except plain functions."""
     return frozenset(
         name
         for base in kind.__mro__

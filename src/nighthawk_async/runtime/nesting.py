@@ -1,13 +1,13 @@
 """Depth of nested steps: its limit, and cancellation at any depth.
 
-A step that a model brings about within a step, through a tool, keeps everything around it waiting. Where a
-model calls the function that it works for, that would go on for ever; so a run has a limit.
+A step that a model starts within a step, through a tool, keeps its parents waiting. A model that calls the
+function that it works for would recurse for ever; so a run has a limit.
 
 Each level holds task groups, cancel scopes and stack frames. On asyncio, AnyIO delivers a cancellation to
-scopes within scopes by recursion, and Python resumes coroutines that await each other by recursion. Some
-hundred levels would exceed Python's recursion limit, and then nothing would ever end. So each stretch of
-levels begins in a task of its own, with a cancel scope that no cancellation passes: whoever waits for the
-task hands it on (`test_step_nesting.test_deep_steps_are_cancelled`). The default limit is one stretch.
+nested scopes by recursion, and Python resumes coroutines that await each other by recursion. A few hundred
+levels would exceed Python's recursion limit, and then nothing would ever end. So each stretch of levels
+begins in a task of its own, in a shielded cancel scope; the code that waits for the task passes the
+cancellation on (`test_step_nesting.test_deep_steps_are_cancelled`). The default limit is one stretch.
 """
 
 from collections.abc import Awaitable, Callable
@@ -24,27 +24,27 @@ Result = TypeVar("Result")
 DEFAULT_MAX_DEPTH = 16
 
 _STRETCH = 16
-"""How many levels share a task at most, when Python code alone is between them."""
+"""The greatest number of levels that share a task, if only Python code is between them."""
 
 
 def current_depth() -> int:
-    """Return the number of steps around the caller, in all nested runs.
+    """Return the number of steps that the caller is nested in, in all nested runs.
 
-    Those that have ended do not count: a task that a step left behind is within it no longer.
+    Steps that have ended do not count: a task that outlives its step is no longer nested in it.
     """
     innermost = find_execution_in_progress()
     return 0 if innermost is None else innermost.depth
 
 
 def inner_max_depth(outer: int | None, given: object) -> int:
-    """Return the limit of nested steps in a run or scope, those around it included.
+    """Return the limit of nested steps in a run or scope, counting enclosing steps.
 
     Args:
-        outer: The limit around it; None for none.
-        given: The greatest depth inside it.
+        outer: The limit of the enclosing scope; None for none.
+        given: The limit given for this one.
 
     Raises:
-        NighthawkError: That is no positive integer.
+        NighthawkError: The given limit is not a positive integer.
     """
     if not isinstance(given, int) or isinstance(given, bool) or given <= 0:
         raise NighthawkError(f"max_depth must be a positive integer, not {given!r}")
@@ -53,11 +53,11 @@ def inner_max_depth(outer: int | None, given: object) -> int:
 
 
 def too_deep(depth: int, max_depth: int, *, step_id: str) -> NestedStepLimitError:
-    """The refusal of a step that would be within too many others.
+    """Make the error for a step that would be nested too deep.
 
     Args:
-        depth: The number of steps around it.
-        max_depth: The greatest depth, itself included.
+        depth: The number of steps that it is nested in.
+        max_depth: The greatest depth, including the step itself.
         step_id: The step.
     """
     return NestedStepLimitError(
@@ -70,21 +70,21 @@ def begins_stretch(depth: int) -> bool:
     """Whether a step begins a stretch of levels, and so needs a task of its own; see `in_own_task`.
 
     Args:
-        depth: The number of steps around it.
+        depth: The number of steps that it is nested in.
     """
     return depth > 0 and depth % _STRETCH == 0
 
 
 async def in_own_task(work: Callable[[], Awaitable[Result]]) -> Result:
-    """Carry something out in a task of its own, and wait for it, as if it were awaited.
+    """Run work in a task of its own, and wait for it as if it were awaited directly.
 
-    The context variables of the caller flow in. A cancellation of the caller is handed on.
+    The context variables of the caller flow in. A cancellation of the caller is passed on.
 
     Args:
         work: The work.
 
     Raises:
-        BaseException: Its error, as it is.
+        BaseException: The error of the work, unchanged.
     """
     hosted = _Hosted(work)
     try:
@@ -113,8 +113,8 @@ class _Hosted(Generic[Result]):
             with self._scope:
                 self._results.append(await self._work())
         except anyio.get_cancelled_exc_class():
-            raise  # somebody cancels this very task, as asyncio does with all when its loop ends
-        except BaseException as error:  # what ends the program too: it leaves where it would have left
+            raise  # this very task is cancelled, as asyncio does with all tasks when its loop ends
+        except BaseException as error:  # also KeyboardInterrupt and the like: raised again in the caller
             self._error = error
         finally:
             self._ended.set()
@@ -128,11 +128,11 @@ class _Hosted(Generic[Result]):
             raise
 
     def raise_error(self) -> None:
-        """Raise what it raised: it takes the place of a cancellation, as it does in a `finally` clause."""
+        """Raise the error of the work; it replaces a cancellation, as in a `finally` clause."""
         error = self._error
         if error is None:
             return
-        self._error = None  # or the error would keep itself alive
+        self._error = None  # breaks the reference cycle of the error with its traceback
         context = error.__context__
         try:
             raise error
@@ -140,10 +140,10 @@ class _Hosted(Generic[Result]):
             error.__context__ = context
 
     def result(self) -> Result:
-        """Its result.
+        """The result of the work.
 
         Raises:
-            BaseException: Its task was cancelled by itself.
+            BaseException: Only its task was cancelled.
         """
         if not self._results:
             raise anyio.get_cancelled_exc_class()

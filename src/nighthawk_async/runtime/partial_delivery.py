@@ -1,8 +1,8 @@
 """Delivery of the values of a step to listeners, while its model's answer streams.
 
-Nobody holds the stream up, and nothing piles up: who is slow gets the latest values, and not those between.
+A slow listener blocks nothing, and no queue builds up: it gets the latest values and skips those between.
 
-`partial_values` gives the values of steps as they come, to iterate over.
+`partial_values` iterates over the values of steps as they arrive.
 """
 
 import threading
@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 class PartialDelivery:
     """Delivers the values of one step; see `step.PartialListeners`.
 
-    Listeners are told in a task of their own, one at a time.
+    Listeners are called in a task of their own, one at a time.
 
     Args:
         environment: The environment of the step.
@@ -69,7 +69,7 @@ class PartialDelivery:
 
     @property
     def are_wanted(self) -> bool:
-        """Whether anybody listens at present."""
+        """Whether anyone is listening now."""
         node = self._step.actor.node
         return bool(self._sinks) or self._has_calls or (node is not None and node.is_watched)
 
@@ -78,7 +78,7 @@ class PartialDelivery:
         return any(listener.listens_to(PartialValues) for listener in self._listeners)
 
     def add_sink(self, sink: PartialSink) -> None:
-        """Deliver to somebody else too, beginning with the latest values."""
+        """Add a receiver, beginning with the latest values."""
         if self._latest is not None:
             sink.put(self._latest)
         if self._is_closed:
@@ -87,21 +87,21 @@ class PartialDelivery:
             self._sinks.append(sink)
 
     def remove_sink(self, sink: PartialSink) -> None:
-        """Deliver to somebody no longer."""
+        """Remove a receiver."""
         if sink in self._sinks:
             self._sinks.remove(sink)
 
     def begin_attempt(self) -> int:
-        """Another answer of the model begins; gives its number."""
+        """Begin another answer of the model; return its number."""
         self._attempts += 1
         return self._attempts
 
     def deliver(self, values: Mapping[str, object], attempt: int) -> None:
-        """There are more values."""
+        """Deliver new values."""
         self._deliver(values, attempt, is_final=False)
 
     def end(self, result: StepResult) -> None:
-        """The step is about to commit; those are the last values."""
+        """Deliver the last values: the step is about to commit."""
         if not self.are_wanted:
             return
         values = dict(result.bindings)
@@ -110,25 +110,25 @@ class PartialDelivery:
         self._deliver(values, max(1, self._attempts), is_final=True)
 
     def close(self) -> None:
-        """The step has ended."""
+        """End delivery: the step has ended."""
         self._is_closed = True
         sinks, self._sinks = self._sinks, []
         for sink in sinks:
             sink.step_ended(self._step.execution.id)
 
-    async def calling_while(self, carry_out: Callable[[], Awaitable[Result]]) -> Result:
-        """Tell listeners while something is carried out; returns after the last call.
+    async def notifying_during(self, execute: Callable[[], Awaitable[Result]]) -> Result:
+        """Execute a step and call its listeners meanwhile; return after the last call.
 
         Args:
-            carry_out: Carries the step out, up to `end`.
+            execute: Executes the step, up to `end`.
 
         Raises:
-            HookError: One of them failed. What is carried out is cancelled.
+            HookError: A listener failed. The execution is cancelled.
         """
         if not self._listeners:
-            return await carry_out()
+            return await execute()
         async with BareTaskGroup() as self._task_group:
-            return await carry_out()
+            return await execute()
 
     def _deliver(self, values: Mapping[str, object], attempt: int, *, is_final: bool) -> None:
         partial = PartialValues(
@@ -141,7 +141,7 @@ class PartialDelivery:
         for sink in tuple(self._sinks):
             sink.put(partial)
         node = self._step.actor.node
-        if node is not None and node.is_watched and not is_final:  # its end tells of the last ones
+        if node is not None and node.is_watched and not is_final:  # the last ones are reported with its end
             node.set_outputs(partial.values)
         if self._task_group is not None and self._has_calls:
             self._to_call_with = partial
@@ -157,7 +157,7 @@ class PartialDelivery:
 
 
 def delivery_of(environment: Environment, step: Step, on_partial: Listener | None) -> PartialDelivery | None:
-    """The delivery of the values of a step; None when nobody can want them.
+    """The delivery of the values of a step; None if there can be no listener.
 
     Args:
         environment: The environment of the step.
@@ -174,11 +174,11 @@ _MAX_STEPS = 1_000
 
 
 class PartialValuesStream(AsyncIterator[PartialValues]):
-    """Gives the values of steps as they come; `partial_values` makes it.
+    """Iterates over the values of steps as they arrive; made by `partial_values`.
 
-    `async with` it, then iterate over it, one task at a time.
-    A slow reader gets the latest values of each step, and not those between. The last values of a step come
-    in any case, unless those of 1,000 other steps wait behind them.
+    Enter it with `async with`, then iterate over it, one task at a time.
+    A slow reader gets the latest values of each step, and skips those between. It always gets the last values
+    of a step, unless those of 1,000 other steps are queued behind them.
     """
 
     __slots__ = ("_armed", "_environment", "_guard", "_is_entered", "_is_over", "_lock", "_stack", "_waiting")
@@ -195,7 +195,7 @@ class PartialValuesStream(AsyncIterator[PartialValues]):
 
     async def __aenter__(self) -> "PartialValuesStream":
         if self._is_entered:
-            raise NighthawkError("The values of steps are listened to once; call partial_values again.")
+            raise NighthawkError("A stream of partial values can be entered once; call partial_values again.")
         self._is_entered = True
         if self._environment.step is None:
             self._listen_below()
@@ -215,7 +215,7 @@ class PartialValuesStream(AsyncIterator[PartialValues]):
 
     async def __anext__(self) -> PartialValues:
         if not self._is_entered:
-            raise NighthawkError("The values of steps are listened to inside `async with`.")
+            raise NighthawkError("Iterate over partial values inside `async with`.")
         with self._guard:
             await checkpoint()
             while True:
@@ -228,7 +228,7 @@ class PartialValuesStream(AsyncIterator[PartialValues]):
                 await event.wait()
 
     def put(self, partial: PartialValues) -> None:
-        """Take the values of a step, without waiting; see `partial_delivery.PartialSink`."""
+        """Accept the values of a step without waiting; see `PartialSink`."""
         with self._lock:
             self._waiting[partial.execution_ref.execution_id or ""] = partial
             if len(self._waiting) > _MAX_STEPS:
@@ -236,7 +236,7 @@ class PartialValuesStream(AsyncIterator[PartialValues]):
         self._wake()
 
     def step_ended(self, execution_id: str) -> None:
-        """Nothing comes of that step any more; see `partial_delivery.PartialSink`."""
+        """Accept that a step has ended and sends no more values; see `PartialSink`."""
         if self._environment.step is not None:
             self._is_over = True
             self._wake()

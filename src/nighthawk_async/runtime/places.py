@@ -108,8 +108,8 @@ def journaled_response(
     return journal.respond(place, model.name, open_source)
 
 
-def call_place() -> str:
-    """The place of the call that is being begun; see `in_call_place`."""
+def current_place() -> str:
+    """The place that the caller is in."""
     return find_positions().path
 
 

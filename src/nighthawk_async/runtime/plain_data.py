@@ -1,11 +1,11 @@
-"""Values given as plain data: the JSON Schema of what is allowed, and the way back to objects.
+"""Values given as plain data: their JSON Schema, and their conversion to objects.
 
-A value of JSON is validated by pydantic's rules for JSON: the text of a date is one, in strict models too. So
-more is accepted than the schema says, "5" for a number for example, but never less.
+A JSON value is validated by pydantic's rules for JSON: the text of a date becomes a date, in strict models
+too. So validation accepts more than the schema says, "5" for a number for example, but never less.
 
-The schema is made from pydantic's core schemas. It allows nothing that validation refuses, as far as JSON
-Schema can say it: pydantic's own is about what it writes, too, and leaves out the keys of dicts and the
-digits of decimals.
+The schema is made from pydantic's core schemas. As far as JSON Schema can express it, it allows nothing that
+validation refuses. Pydantic's own schema also covers serialization, and leaves out the keys of dicts and
+the digits of decimals.
 """
 
 import enum
@@ -34,11 +34,11 @@ from .validation import reason_without_schema, type_name
 
 
 class JsonSchemas(Struct, frozen=True, kw_only=True):
-    """The JSON Schemas of several types, for the inside of one document.
+    """The JSON Schemas of several types, for use in one document.
 
     Args:
         schemas: The schema of each type, in the order of the types.
-        definitions: The schemas that they refer to, to stand as `$defs` at the root of the document.
+        definitions: The schemas that they refer to, for `$defs` at the root of the document.
     """
 
     schemas: tuple[dict[str, Any], ...]
@@ -46,10 +46,10 @@ class JsonSchemas(Struct, frozen=True, kw_only=True):
 
 
 def json_schemas_of(core_schemas: Sequence[dict[str, Any]]) -> JsonSchemas:
-    """The JSON Schemas of core schemas; their definitions are named apart.
+    """The JSON Schemas of core schemas; their definitions have distinct names.
 
     Raises:
-        pydantic.PydanticUserError: JSON has no form of a value.
+        pydantic.PydanticUserError: JSON cannot represent a value.
     """
     wholes = cast("Sequence[core_schema.CoreSchema]", core_schemas)
     schemas, definitions = _DataSchema().generate_definitions(
@@ -61,7 +61,7 @@ def json_schemas_of(core_schemas: Sequence[dict[str, Any]]) -> JsonSchemas:
             schemas=tuple(_cleaned(schemas[at, "validation"], names) for at in range(len(wholes))),
             definitions={names[name]: _cleaned(each, names) for name, each in definitions.items()},
         )
-    except KeyError:  # a reference to what has no JSON Schema, which this way of pydantic's passes over
+    except KeyError:  # a reference to a type without a JSON Schema, which pydantic skips when given several
         for whole in wholes:
             _DataSchema().generate(whole)  # raises the reason
         raise
@@ -70,11 +70,11 @@ def json_schemas_of(core_schemas: Sequence[dict[str, Any]]) -> JsonSchemas:
 _DECIMAL = r"^-?[0-9]+(\.[0-9]+)?$"
 _JSON_TYPES: Mapping[type, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 _KEYS = {"integer": "^(0|-?[1-9][0-9]*)$", "number": r"^-?[0-9]+(\.[0-9]+)?$", "boolean": "^(true|false)$"}
-"""How keys of a dict that are no texts are written in JSON."""
+"""The JSON form of dict keys that are not texts."""
 
 
 class _DataSchema(GenerateJsonSchema):
-    """pydantic's JSON Schema, of what it takes alone, and without warnings."""
+    """Pydantic's JSON Schema, for validation only, and without warnings."""
 
     def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
         return
@@ -105,22 +105,22 @@ class _DataSchema(GenerateJsonSchema):
     def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> JsonSchemaValue:
         json_schema = super().tagged_union_schema(schema)
         json_schema.pop("discriminator", None)
-        if "oneOf" in json_schema:  # the constants of the choices say which of them is meant
+        if "oneOf" in json_schema:  # the constants of the choices discriminate already
             json_schema["anyOf"] = json_schema.pop("oneOf")
         return json_schema
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
         number, _ = super().decimal_schema(schema)["anyOf"]
         is_bounded = any(schema.get(bound) is not None for bound in ("ge", "gt", "le", "lt", "multiple_of"))
-        # What bounds a number says nothing about a text.
+        # Bounds of a number do not apply to a text.
         return number if is_bounded else {"anyOf": [number, {"type": "string", "pattern": _DECIMAL}]}
 
     def named_tuple_schema(self, schema: Any) -> JsonSchemaValue:
-        """A named tuple as an object of its fields; as a list it is taken, too."""
+        """A named tuple as an object of its fields; validation also accepts a list."""
         return self.kw_arguments_schema(schema["fields"], None)
 
     def call_schema(self, schema: core_schema.CallSchema) -> JsonSchemaValue:
-        """The same in older releases of pydantic."""
+        """The schema of a named tuple in older releases of pydantic."""
         arguments: Any = schema["arguments_schema"]
         if arguments.get("metadata", {}).get("pydantic_js_prefer_positional_arguments"):
             return self.kw_arguments_schema(arguments["arguments_schema"], None)
@@ -139,7 +139,7 @@ class _DataSchema(GenerateJsonSchema):
 
 
 def _flags(kind: type[enum.Flag]) -> JsonSchemaValue:
-    """The numbers that stand for combinations of flags."""
+    """The schema of the numbers that represent combinations of flags."""
     every = 0
     for each in kind:
         every |= each.value
@@ -151,7 +151,7 @@ def _flags(kind: type[enum.Flag]) -> JsonSchemaValue:
 
 
 def _names_of_keys(keys: JsonSchemaValue) -> JsonSchemaValue:
-    """Return the schema of an object's names, where they stand for keys that are no texts."""
+    """Return the schema of an object's names that represent keys which are not texts."""
     kind = keys.get("type")
     if kind in (None, "string"):
         return {}
@@ -169,7 +169,7 @@ _REFERENCE = "#/$defs/"
 
 
 def _cleaned(schema: Any, names: Mapping[str, str]) -> Any:
-    """A schema without titles, whose references have other names."""
+    """A schema without titles, with its references renamed."""
     if not isinstance(schema, dict):  # True or False
         return schema
     cleaned = {name: each for name, each in cast("dict[str, Any]", schema).items() if name != "title"}
@@ -199,7 +199,7 @@ def _is_json(value: object) -> bool:
 
 
 def _readable_names(definitions: Iterable[str]) -> dict[str, str]:
-    """Short names of definitions: of several classes with one name, the second is called Name2."""
+    """Short names of definitions; of several classes with the same name, the second becomes Name2."""
     names: dict[str, str] = {}
     taken: set[str] = set()
     for given in definitions:
@@ -217,19 +217,19 @@ def _readable_names(definitions: Iterable[str]) -> dict[str, str]:
 
 _MAX_REPORTED_ERRORS = 5
 _MAX_GIVEN = 80
-"""Number of characters of what was given that an error quotes."""
+"""Number of characters of a given value that an error quotes."""
 
 
 def data_schemas(annotations: tuple[object, ...]) -> JsonSchemas:
-    """The JSON Schemas of types, for values that are given as data; their definitions are named apart.
+    """The JSON Schemas of types, for values that are given as data; their definitions have distinct names.
 
-    They have no titles. A default stands in them where JSON can hold it.
+    They have no titles. They include a default if JSON can represent it.
 
     Args:
         annotations: The types.
 
     Raises:
-        Exception: A type has no JSON Schema, a plain class for example; `reason_without_schema` says why.
+        Exception: A type has no JSON Schema, a plain class for example; see `reason_without_schema`.
     """
     try:
         return _cached_schemas(cast("tuple[Hashable, ...]", annotations))
@@ -249,19 +249,19 @@ def _schemas(annotations: tuple[object, ...]) -> JsonSchemas:
 
 
 def validate_data(value: object, annotation: object, *, subject: str, is_whole: bool = True) -> object:
-    """Validate a value of JSON against a type.
+    """Validate a JSON value against a type.
 
     Args:
-        value: The value as it was decoded: dict, list, str, int, float, bool or None.
+        value: The decoded value: dict, list, str, int, float, bool or None.
         annotation: The type.
         subject: The name of the value in the error: "write binding 'x'".
-        is_whole: Whether the data is whole. Of a beginning, what comes last and does not match is left out.
+        is_whole: Whether the data is complete. If not, a last part that does not match is left out.
 
     Returns:
-        The object that the data stands for.
+        The object that the data represents.
 
     Raises:
-        ToolValidationError: The value does not match; the message says where, and what was given there.
+        ToolValidationError: The value does not match; the message says where, and quotes the given value.
         AnnotationError: No value can be validated against the type.
     """
     validator = _validator_of(annotation, subject)
@@ -273,7 +273,7 @@ def validate_data(value: object, annotation: object, *, subject: str, is_whole: 
         raise _mismatch(subject, annotation, _describe(error, value), *paths) from error
     except PydanticSerializationError as error:
         raise _mismatch(subject, annotation, _describe_unencodable(error)) from error
-    except Exception as error:  # a validator of the user's type may raise anything
+    except Exception as error:  # a user's validator may raise anything
         raise _mismatch(subject, annotation, describe_error(error)) from error
 
 
@@ -302,10 +302,10 @@ def _build_validator(annotation: object) -> SchemaValidator:
 
 
 def data_validator(schema: CoreSchema) -> SchemaValidator:
-    """Return a validator of values that are given as data.
+    """Return the validator of values given as data.
 
     Args:
-        schema: The core schema of their type.
+        schema: The core schema of the type.
     """
     return schema_validator(CoreSchema(*changed(tuple(schema), _relaxed)).whole)
 
@@ -314,16 +314,16 @@ _READ_FROM_TEXT = frozenset(
     {"bytes", "complex", "date", "datetime", "decimal", "enum", "fraction", "frozenset", "ip", "set", "time"}
     | {"timedelta", "tuple", "url", "multi-host-url", "uuid"}
 )
-"""Kinds of core schemas whose values JSON has in another form."""
+"""Kinds of core schemas whose values have another form in JSON."""
 
 
 def _relaxed(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema, taking JSON's form of values in strict models too, and lists where items come one by one.
+    """The schema, accepting the JSON form of values in strict models too, and lists for generators.
 
-    pydantic does the first by itself, except inside of validators that run before or around its own.
+    Pydantic does the first by itself, except inside validators that run before or wrap its own.
     """
     relaxed = with_inner(schema, _relaxed)
-    if schema["type"] == "generator":  # it would validate an item when somebody asks for it
+    if schema["type"] == "generator":  # it would validate items only on iteration
         return relaxed | {"type": "list"}
     return relaxed | {"strict": False} if schema["type"] in _READ_FROM_TEXT else relaxed
 
@@ -336,7 +336,7 @@ def _mismatch(
 
 
 def _describe(error: ValidationError, value: object) -> str:
-    """The first few problems on one line: where, what is wrong and what was given."""
+    """The first few problems on one line, each with its location and the given value."""
     details = error.errors(include_url=False, include_context=False)
     parts = [_describe_problem(each, value) for each in details[:_MAX_REPORTED_ERRORS]]
     if len(details) > _MAX_REPORTED_ERRORS:
@@ -354,7 +354,7 @@ def _describe_problem(detail: ErrorDetails, value: object) -> str:
 
 
 def _path(location: Sequence[int | str], value: object, *, is_missing: bool) -> tuple[str, str]:
-    """The path into a value, and which alternatives of unions were tried on the way."""
+    """The path into a value, and the alternatives of unions that were tried on the way."""
     path, alternatives = "", list[str]()
     for position, step in enumerate(location):
         is_last = position == len(location) - 1

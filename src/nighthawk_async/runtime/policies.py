@@ -11,7 +11,7 @@ Kind = TypeVar("Kind", bound=Policy)
 
 
 class _ByMethod(dict[PolicyMethod, tuple[Policy, ...]]):
-    """Those of some policies that override a method, by method; each is looked for once."""
+    """The policies that override a method, by method; computed on first access."""
 
     __slots__ = ("_active",)
 
@@ -28,55 +28,55 @@ class Policies:
 
     Args:
         policies: The policies, in any order.
-        outer_listeners: The listeners of the runs around this one, which are told of what concerns these.
+        outer_listeners: The listeners of the enclosing runs, for events that concern those.
 
     Attributes:
         active: The policies, outermost first.
-        that: The policies that override a method, outermost first, by method.
-        outer_listeners: As given.
+        overriding: The policies that override a method, outermost first, by method.
+        outer_listeners: The listeners of the enclosing runs.
     """
 
-    __slots__ = ("active", "outer_listeners", "that")
+    __slots__ = ("active", "outer_listeners", "overriding")
 
     def __init__(self, policies: Iterable[Policy] = (), *, outer_listeners: Sequence[Listener] = ()) -> None:
         self.active: tuple[Policy, ...] = tuple(sorted(policies, key=_position_of))
         self.outer_listeners: tuple[Listener, ...] = tuple(outer_listeners)
-        self.that: Mapping[PolicyMethod, tuple[Policy, ...]] = _ByMethod(self.active)
+        self.overriding: Mapping[PolicyMethod, tuple[Policy, ...]] = _ByMethod(self.active)
 
     def has(self, position: Position) -> bool:
         """Whether a policy is active at a position."""
         return any(policy.position is position for policy in self.active)
 
     def find(self, kind: type[Kind]) -> Kind | None:
-        """The policy of a class of which one at most is active; None for none."""
+        """The active policy of a class that has at most one; None for none."""
         return next((policy for policy in self.active if type(policy) is kind), None)
 
     def with_policy(self, policy: Policy) -> "Policies":
-        """The same with a policy in place of the one of its class."""
+        """Return a copy with a policy that replaces the one of its class."""
         return self._replaced((*self._others(type(policy)), policy))
 
     def without(self, kind: type[Policy]) -> "Policies":
-        """The same without the policy of a class."""
+        """Return a copy without the policy of a class."""
         return self._replaced(self._others(kind))
 
     def with_only(self, position: Position, policy: Policy | None) -> "Policies":
-        """The same with one policy, or none, at a position."""
+        """Return a copy with one policy, or none, at a position."""
         others = [each for each in self.active if each.position is not position]
         if policy is None:
             return self if len(others) == len(self.active) else self._replaced(others)
         return self._replaced((*others, policy))
 
     def adding(self, policies: Iterable[Policy]) -> "Policies":
-        """The same with a program's own policies, each object once."""
-        own = {id(policy): policy for policy in (*self.active, *policies)}  # a data class may have no hash
+        """Return a copy with more of the program's own policies, each object once."""
+        own = {id(policy): policy for policy in (*self.active, *policies)}  # a data class may not be hashable
         return self._replaced(own.values())
 
     def without_own(self) -> "Policies":
-        """The same without the program's own policies."""
+        """Return a copy without the program's own policies."""
         return self.with_only(Position.OWN, None)
 
     def of_function(self, policies: Iterable[Policy]) -> "Policies":
-        """The same with the policies of a function, which is about to be called."""
+        """Return a copy with the policies of a function that is about to be called."""
         inside = self
         for policy in policies:
             outer = inside.find(type(policy))
@@ -84,13 +84,13 @@ class Policies:
         return inside
 
     def of_step(self) -> "Policies":
-        """The same for one step."""
-        if not self.that["for_step"]:
+        """Return the policies for one step."""
+        if not self.overriding["for_step"]:
             return self
         return self._replaced(policy.for_step() for policy in self.active)
 
     def of_inner_run(self) -> "Policies":
-        """Those that stay active in a run inside."""
+        """Return the policies that stay active in a nested run."""
         return Policies(
             (policy for policy in self.active if policy.holds_in_inner_runs),
             outer_listeners=(*self.outer_listeners, *self.listeners),
@@ -98,37 +98,37 @@ class Policies:
 
     @property
     def govern_tool_calls(self) -> bool:
-        """Whether any of them looks at tool calls."""
-        return bool(self.that["guard_tool_call"] or self.that["after_tool_call"])
+        """Whether any of them handles tool calls."""
+        return bool(self.overriding["guard_tool_call"] or self.overriding["after_tool_call"])
 
     @property
     def govern_requests(self) -> bool:
-        """Whether any of them looks at model requests."""
-        return bool(self.that["before_request"] or self.that["after_request"])
+        """Whether any of them handles model requests."""
+        return bool(self.overriding["before_request"] or self.overriding["after_request"])
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
-        """Those who are told of events."""
-        return tuple(listener for policy in self.that["listeners"] for listener in policy.listeners())
+        """The listeners that receive events."""
+        return tuple(listener for policy in self.overriding["listeners"] for listener in policy.listeners())
 
     async def report(self, event: object) -> None:
-        """Tell of an event; see `Policy.report`.
+        """Report an event; see `Policy.report`.
 
         Raises:
-            StepAbortedError: Somebody who was told ends the step.
-            HookError: Somebody who was told failed.
+            StepAbortedError: A policy ends the step.
+            HookError: A policy failed.
         """
-        for policy in self.that["report"]:
+        for policy in self.overriding["report"]:
             await policy.report(event)
 
     def report_at_once(self, event: object) -> None:
-        """Tell of an event where nothing can be awaited; see `Policy.report_at_once`."""
-        for policy in self.that["report"]:
+        """Report an event from code that cannot await; see `Policy.report_at_once`."""
+        for policy in self.overriding["report"]:
             policy.report_at_once(event)
 
     def report_end(self, event: object, error: BaseException | None) -> None:
-        """Tell of an end where nothing can be awaited; see `Policy.report_end`."""
-        for policy in self.that["report"]:
+        """Report an end from code that cannot await; see `Policy.report_end`."""
+        for policy in self.overriding["report"]:
             policy.report_end(event, error)
 
     def _others(self, kind: type[Policy]) -> list[Policy]:
@@ -139,10 +139,10 @@ class Policies:
 
 
 async def notify_all(listeners: Iterable[Listener], event: object) -> None:
-    """Tell every listener of an event, also when others fail.
+    """Notify every listener of an event, even if others fail.
 
     Raises:
-        HookError: Some failed: the first one, with notes on the others.
+        HookError: Some failed: the first error, with notes on the others.
     """
     failure: HookError | None = None
     for listener in listeners:
@@ -159,9 +159,9 @@ async def notify_all(listeners: Iterable[Listener], event: object) -> None:
 
 @contextmanager
 def active_policies(policies: Policies) -> Generator[None, None, None]:
-    """The extent of a run or scope, as policies have it; see `Policy.active`."""
+    """Enter the context managers of policies for a run or scope; see `Policy.active`."""
     with ExitStack() as stack:
-        for policy in policies.that["active"]:
+        for policy in policies.overriding["active"]:
             active = policy.active()
             if active is not None:
                 stack.enter_context(active)
@@ -169,8 +169,8 @@ def active_policies(policies: Policies) -> Generator[None, None, None]:
 
 
 def scope_events(policies: Policies, kind: Literal["run", "scope"]) -> Iterator[ScopeEvents]:
-    """The events of policies at the beginning and the end of a run or scope; see `Policy.scope_events`."""
-    for policy in policies.that["scope_events"]:
+    """The reports of policies at the beginning and the end of a run or scope; see `Policy.scope_events`."""
+    for policy in policies.overriding["scope_events"]:
         events = policy.scope_events(kind)
         if events is not None:
             yield events

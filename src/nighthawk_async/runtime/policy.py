@@ -1,11 +1,11 @@
 """`Policy`: behaviour that a program puts around steps, model requests, tool calls and commits.
 
 The kernel folds over the active policies, in the order of `Position`. It knows nothing else of budgets,
-permissions, hooks, oversight or retries: a program's own policy is as good as any of these. A method that no
+permissions, hooks, oversight or retries: a program's own policy can do whatever these can. A method that no
 active policy overrides costs nothing.
 
-What is active, and which step it concerns, every method finds in the current context
-(`environment.get_environment`, `environment.get_current_step`).
+Methods find the active environment and the current step with `environment.get_environment` and
+`environment.get_current_step`.
 
 `StepCommit` and `ModelCall` are a commit and a model request as policies see them.
 """
@@ -28,7 +28,7 @@ from .conclude import StepResult
 from .late_value import described, raise_unknown, with_changes
 from .step import Step, Verify
 from .step_context import StepContext
-from .step_control import CarryOutAttempt
+from .step_control import ExecuteAttempt
 from .step_executor import StepExecutor
 from .tool_function import ToolFunction
 
@@ -37,15 +37,15 @@ from .tool_function import ToolFunction
 class StepCommit:
     """A commit that a step proposes.
 
-    It is inspected before the expression of a `return` outcome is evaluated: whoever reads `return_value` is
-    asked once more when the expression has been evaluated, and decides then.
+    It is inspected before the expression of a `return` outcome is evaluated: a policy that reads
+    `return_value` is asked again once the expression has been evaluated, and decides then.
 
     Args:
         step_id: The step.
         outcome: The outcome of the step.
         bindings: The validated values of the write bindings, in a read-only mapping.
-        return_value: The validated value that a `return` outcome gives; None for other outcomes, and
-            afterwards for a commit whose expression was not evaluated, because it was rejected.
+        return_value: The validated value of a `return` outcome; None for other outcomes, and afterwards for
+            a commit that was rejected before its expression was evaluated.
     """
 
     step_id: str
@@ -58,41 +58,41 @@ class StepCommit:
         __repr__ = described
 
     def changed(self, **changes: object) -> "StepCommit":
-        """The same with other `bindings` or another `return_value`, to be committed instead."""
+        """Return a copy with other `bindings` or another `return_value`, to be committed instead."""
         return with_changes(self, **changes)
 
 
 class CommitReview(Protocol):
-    """One policy's look at one commit, which it decides about once."""
+    """One policy's review of one commit; it decides once."""
 
     async def ask(self, result: StepResult, *, is_modified: bool) -> StepResult:
-        """Let it decide, unless it has.
+        """Ask the policy for its decision, unless it has decided already.
 
         Args:
             result: The result of the step; its return value is UNSET while it is not evaluated.
-            is_modified: Whether a policy before it has just modified that.
+            is_modified: Whether an earlier policy has just modified the result.
 
         Returns:
             What to commit.
 
         Raises:
-            StepRejectedError: It is against it.
-            StepAbortedError: It ends the step.
-            HookError: It failed.
+            StepRejectedError: The policy rejects the commit.
+            StepAbortedError: The policy ends the step.
+            HookError: The policy failed.
         """
         ...
 
 
 class RequestCharges(Protocol):
-    """The charges of a request, from before it is sent until it has ended."""
+    """The charges of a request to budgets, from before it is sent until it has ended."""
 
     @property
     def pricing_error(self) -> Exception | None:
-        """The error with which it could not be priced; None when it could."""
+        """The error that prevented pricing it; None if it was priced."""
         ...
 
     def note(self, event: ModelEvent) -> None:
-        """Remember what has arrived, for the case that nobody tells its usage."""
+        """Record an event that arrived, in case no usage is reported."""
         ...
 
     def check_resend(self, attempts: AttemptsSource) -> bool:
@@ -103,8 +103,8 @@ class RequestCharges(Protocol):
         """Charge what it consumed.
 
         Args:
-            reported: The given object; None when there was none.
-            may_have_consumed: Whether it may have consumed what was not told.
+            reported: The usage that the provider reported; None for none.
+            may_have_consumed: Whether it may have consumed more than was reported.
 
         Returns:
             What was charged.
@@ -116,15 +116,15 @@ class ModelCall:
     """One request to a model.
 
     Args:
-        model: The model that is asked.
+        model: The model.
         request: The request.
 
     Attributes:
-        request: The request as it is sent; policies may replace it before that.
+        request: The request as it is sent; policies may replace it before.
         charges: The charges to budgets; None for none.
-        usage: Its usage; None when nothing was sent, or nobody knows.
-        finish_reason: Why the response ended; None when it did not come to its end.
-        error: Why it failed; None when it did not.
+        usage: Its usage; None if nothing was sent, or if the usage is unknown.
+        finish_reason: Why the response ended; None if it did not end by itself.
+        error: The error that it failed with; None if it did not fail.
     """
 
     __slots__ = ("charges", "error", "finish_reason", "model", "request", "usage")
@@ -170,7 +170,7 @@ PolicyMethod: TypeAlias = Literal[
 class Position(IntEnum):
     """The order of policies, outermost first.
 
-    Permissions come after whatever may change a call, so that people approve exactly what is carried out;
+    Permissions come after whatever may change a call, so that people approve exactly what is executed;
     budgets come after permissions, so that nothing is charged that is not permitted.
     """
 
@@ -188,11 +188,11 @@ class Position(IntEnum):
 
 
 class InnerScope(NamedTuple):
-    """A run or scope that is about to have policies of its own.
+    """A run or scope that is about to get policies of its own.
 
     Args:
         executor: The executor of the steps inside.
-        is_added: Whether what is given is added to what is around it, or replaces that.
+        is_added: Whether the given policies are added to those of the enclosing scope, or replace them.
     """
 
     executor: StepExecutor
@@ -200,15 +200,15 @@ class InnerScope(NamedTuple):
 
 
 class ScopeEvents(AbstractContextManager[None], AbstractAsyncContextManager[None], Protocol):
-    """The beginning and the end of a run or scope, entered with `with` or `async with` as that is."""
+    """Reports the beginning and the end of a run or scope; entered as that is, `with` or `async with`."""
 
 
 class Listener(Protocol):
-    """One who is told of events and answers nothing. Equal to another one when both are the same."""
+    """Receives events and cannot answer them. Equal listeners count as one."""
 
     @property
     def is_answering(self) -> bool:
-        """Whether it brings about what happens here, so that it is not told."""
+        """Whether it is itself the cause of what happens here, so that it gets no events."""
         ...
 
     def listens_to(self, event_type: type) -> bool:
@@ -216,7 +216,7 @@ class Listener(Protocol):
         ...
 
     async def notify(self, event: object) -> None:
-        """Tell it of an event.
+        """Deliver an event.
 
         Raises:
             HookError: It failed.
@@ -227,15 +227,15 @@ class Listener(Protocol):
 class Policy:
     """Behaviour around steps. Override what is needed; what is not overridden costs nothing.
 
-    One object may be active in many runs and steps at once, so it keeps nothing of one of them in its
+    One object may be active in many runs and steps at once, so it keeps no state of a single one in its
     attributes; a context variable set in `around_step` is visible in everything that the step does.
     """
 
     position: ClassVar[Position] = Position.OWN
-    """Where it stands among the active policies."""
+    """Its position among the active policies."""
 
     holds_in_inner_runs: ClassVar[bool] = False
-    """Whether it stays active in a run inside the run or scope."""
+    """Whether it stays active in a nested run."""
 
     overridden: ClassVar[frozenset[PolicyMethod]] = frozenset()
 
@@ -247,44 +247,44 @@ class Policy:
             overridden.add("guard_tool_call")
         cls.overridden = frozenset(overridden)
 
-    # What a program's own policies override.
+    # Methods for a program's own policies.
 
     async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
-        """Carry an admitted step out.
+        """Execute an admitted step.
 
         Args:
-            proceed: Carries it out, once, up to but without its commit.
+            proceed: Executes it up to its commit; may be called once.
 
         Returns:
-            What `proceed` gave; anything else fails the step.
+            The result of `proceed`; anything else fails the step.
         """
         return await proceed()
 
     async def before_request(self, call: ModelCall) -> None:
-        """Called before a model request is sent; may replace `call.request`. What it raises fails the call.
+        """Called before a model request is sent; may replace `call.request`. An exception fails the call.
 
         Args:
-            call: The request, and the model that is asked.
+            call: The request and its model.
         """
 
     async def after_request(self, call: ModelCall) -> None:
-        """Called when a request has ended, well or not; not after a cancellation, nor when it was refused.
+        """Called when a request has succeeded or failed; not after a cancellation, nor when it was refused.
 
         Args:
-            call: The request, with its usage, and why it ended.
+            call: The request, with its usage and the reason why it ended.
         """
 
     async def before_tool_call(self, call: ToolCall) -> ToolCall:
-        """Called before a tool call is carried out.
+        """Called before a tool call is executed.
 
         Args:
-            call: The call. A value of an answer is set like by a call of `nh_assign`.
+            call: The call. A value in an answer appears as a call of `nh_assign`.
 
         Returns:
-            The call to carry out, the same or another one, which is validated like those of the model.
+            The call to execute, the same or another one, which is validated like those of the model.
 
         Raises:
-            ToolBoundaryError: It is not carried out; the model is told why. Whatever else is raised fails the
+            ToolBoundaryError: The call is not executed; the model sees the reason. Any other error fails the
                 step.
         """
         return call
@@ -296,49 +296,49 @@ class Policy:
             result: The result of the call, or its failure.
 
         Returns:
-            What the model sees.
+            The result that the model sees.
         """
         return result
 
     async def before_commit(self, commit: StepCommit) -> StepCommit | None:
         """Called when a step is about to commit, before the expression of a `return` outcome is evaluated.
 
-        A policy that reads `commit.return_value` is called once more when there is one, and decides then.
+        A policy that reads `commit.return_value` is called again when there is one, and decides then.
 
         Args:
             commit: The commit that is about to happen.
 
         Returns:
-            What to commit instead, which is validated; None to let it happen. Anything else fails the step.
+            The commit to make instead, which is validated; None for no change. Anything else fails the step.
 
         Raises:
-            StepRejectedError: Nothing is committed: the model is told why where it can answer again, and else
+            StepRejectedError: Nothing is committed. The model sees the reason if it can answer again; else
                 the step fails.
         """
 
-    # What the library's own policies override as well.
+    # Further methods, for the library's own policies.
 
     def active(self) -> AbstractContextManager[None] | None:
-        """The extent of a run or scope in which the policy is active; entered before anything else in it."""
+        """Return a context manager for a run or scope with the policy; entered before anything else in it."""
 
     def scope_events(self, kind: Literal["run", "scope"]) -> ScopeEvents | None:
-        """Give an extent for what happens at the beginning and at the end of a run or scope."""
+        """Return the context manager that reports the beginning and the end of a run or scope."""
 
     def for_step(self) -> "Policy":
-        """The policy that is active in one step, and in what that brings about."""
+        """Return the policy that is active in one step, and in everything that the step causes."""
         return self
 
     async def before_step(self) -> None:
-        """Called inside of every `around_step`, before the step is carried out. What it raises fails it."""
+        """Called inside every `around_step`, before the step is executed. An exception fails the step."""
 
     async def after_step(self, outcome: StepOutcome | None, error: BaseException | None) -> None:
-        """Called outside of every `around_step`, at the end of a step whose `before_step` was called.
+        """Called outside every `around_step`, at the end of a step whose `before_step` was called.
 
         Nothing was committed yet.
 
         Args:
-            outcome: The outcome of the step; None when it failed or was cancelled.
-            error: Why it failed, or the cancellation; None when it did not.
+            outcome: The outcome of the step; None if it failed or was cancelled.
+            error: The error or cancellation that ended it; None if it succeeded.
         """
 
     async def guard_tool_call(
@@ -349,7 +349,7 @@ class Policy:
         Args:
             call: The call.
             function: The tool of the program; None for a provided one.
-            is_counted: Whether the model made it as a call; a value of an answer is set without one.
+            is_counted: Whether the model made it as a call, and not as a value in an answer.
         """
         passed = await self.before_tool_call(call)
         method = f"{type(self).__qualname__}.before_tool_call"
@@ -357,87 +357,87 @@ class Policy:
         check_answer(passed.arguments, str, method)
         return passed
 
-    def around_attempts(self, step_id: str, carry_out: CarryOutAttempt) -> Awaitable[StepResult]:
-        """Carry a block out, in several steps if need be.
+    def around_attempts(self, step_id: str, execute: ExecuteAttempt) -> Awaitable[StepResult]:
+        """Execute a block, in several attempts if necessary.
 
         Args:
             step_id: The block.
-            carry_out: Carries one step out.
+            execute: Executes one attempt.
         """
-        return carry_out()
+        return execute()
 
     def prepare(self, context: StepContext, block: NaturalBlock) -> None:
-        """Change what a step sees, before it begins."""
+        """Change the context of a step before the step begins."""
 
     def guard_calls(self, context: StepContext) -> CallGuard | None:
         """Make the guard of the calls that the step's code makes; None for none."""
 
     def guard_commands(self, context: StepContext, block: NaturalBlock) -> CommandGuard | None:
-        """Make the guard that carries out the commands of the step's actor; None for none."""
+        """Make the guard that executes the commands of the step's actor; None for none."""
 
     def verifier(self, *, step_id: str, program: str) -> Verify | None:
-        """Give the function that says whether a step is done; None for none."""
+        """Return the function that checks whether a step is done; None for none."""
 
     def within(self, outer: Any) -> "Policy":
-        """The policy of a function that is called where another one of the same class is active."""
+        """Return the policy of a function that is called where another one of the same class is active."""
         return self
 
     async def around_waiting(
         self, work: Callable[[Callable[[], None]], Awaitable[Result]], begin: Callable[[], None]
     ) -> Result:
-        """Carry out what waits before it begins, as a step waits to be admitted.
+        """Run work that waits before it begins, as a step waits for admission.
 
         Args:
-            work: The work; it is given a function to call when it begins.
-            begin: The function to call then.
+            work: The work; it gets a function to call when it begins.
+            begin: The function to call when it begins.
         """
         return await work(begin)
 
     def review(self, step: Step, outcome: StepOutcome, shown: list[object]) -> CommitReview | None:
-        """Begin to look at one commit; see `before_commit`.
+        """Begin the review of one commit; see `before_commit`.
 
         Args:
             step: The step.
             outcome: The outcome of the step.
-            shown: The list of what was shown without a return value.
+            shown: The list of objects that were shown without a return value.
         """
 
     def find_host_error(self, error: BaseException) -> NighthawkError | None:
-        """The error of this policy that an error came from, which no model can mend; None for none."""
+        """Return the error of this policy that caused an error and that no model can fix; None for none."""
 
     def listeners(self) -> Sequence[Listener]:
-        """Those who are told of events."""
+        """The listeners that receive events."""
         return ()
 
     async def report(self, event: object) -> None:
-        """Tell of an event that nothing can be answered to, or that may only be ended."""
+        """Report an event that allows no answer, except to end the step."""
 
     def report_at_once(self, event: object) -> None:
-        """Tell of an event that happens where nothing can be awaited."""
+        """Report an event from code that cannot await."""
 
     def report_end(self, event: object, error: BaseException | None) -> None:
-        """Tell of an end, where nothing can be awaited, whatever else fails.
+        """Report an end from code that cannot await, even if something else fails.
 
         Args:
             event: The event of the end.
-            error: The error or cancellation that ended it; None when all went well.
+            error: The error or cancellation that ended it; None if it succeeded.
         """
 
     def awaits(self, event_type: type) -> bool:
-        """Whether an event must be told with `report`, because somebody who listens to it is async."""
+        """Whether an event must be reported with `report`, because one of its listeners is async."""
         return False
 
 
 def check_answer(answer: object, kind: type, method: str) -> None:
-    """Find out whether a method of a policy gave an object of the right type.
+    """Check that a method of a policy returned an object of the right type.
 
     Args:
-        answer: The answer of the method.
-        kind: The type that it has to have.
+        answer: The returned object.
+        kind: The required type.
         method: The method, with its class.
 
     Raises:
-        HookError: It has another one.
+        HookError: The object has another type.
     """
     if not isinstance(answer, kind):
         without_content = f"{method} gave {type(answer).__name__} instead of {kind.__name__}"

@@ -22,23 +22,23 @@ Arguments = TypeVarTuple("Arguments")
 _thread = threading.local()
 
 _MOST_PORTALS = 64
-"""How many synchronous functions may wait within each other: each holds a thread and an event loop."""
+"""The greatest number of nested synchronous functions: each holds a thread and an event loop."""
 
 
 def portal_depth() -> int:
-    """Return the number of portals that wait for the present thread: 0 outside portal threads."""
+    """Return the number of portals that wait for the current thread; 0 outside portal threads."""
     return getattr(_thread, "depth", 0)
 
 
 class PortalPool:
     """Portal threads of one run, started on first use.
 
-    A thread that waits for a step cannot serve the loop it runs itself. So a synchronous natural function
+    A thread that waits for a step cannot run its own loop meanwhile. So a synchronous natural function
     called on portal n runs on portal n + 1; everything else shares the first one.
 
     Args:
         backend: The AnyIO backend of the threads.
-        resources: Gives the context manager that each portal's loop holds open as long as it runs.
+        resources: Returns the context manager that each portal's loop holds open while it runs.
     """
 
     def __init__(self, *, backend: str, resources: Callable[[], AbstractAsyncContextManager[None]]) -> None:
@@ -57,7 +57,7 @@ class PortalPool:
     def call(self, function: Callable[[*Arguments], Awaitable[Result]], *args: *Arguments) -> Result:
         """Run an async function on a portal and wait for it.
 
-        The present context variables flow in. When the wait is interrupted, by Ctrl-C for example, the
+        The current context variables flow in. If the wait is interrupted, by Ctrl-C for example, the
         function is cancelled and awaited.
 
         Raises:
@@ -79,15 +79,15 @@ class PortalPool:
             self._is_closed = True
             self._portals.clear()
             stack = self._stack.pop_all()
-        # Not under the lock: a call in progress may need it for a call of its own before it ends.
+        # Not under the lock: a call in progress may need it for a nested call before it ends.
         with _helper_thread() as helper:
             helper.submit(stack.close).result()
 
     def _find_portal(self, depth: int) -> "_Portal":
         if depth >= _MOST_PORTALS:
             raise NestedStepLimitError(
-                f"{depth} synchronous natural functions wait within each other, each on an event loop of its "
-                "own, and no more may; make them `async def`"
+                f"{depth} synchronous natural functions wait for each other, each on an event loop of its "
+                "own, which is the limit; make them `async def`"
             )
         if len(self._portals) <= depth:
             with _helper_thread() as helper:
@@ -123,23 +123,23 @@ class _Portal:
         self.token = token
 
     def start(self, function: Callable[[*Arguments], Awaitable[None]], *args: *Arguments) -> None:
-        """Start a task with the present context variables."""
+        """Start a task with the current context variables."""
         try:
             if is_loop_thread():
                 start = partial(self._portal.start_task_soon, function, *args)
                 with _helper_thread() as helper:
                     helper.submit(copy_context().run, start).result()
-            else:  # a helper would cost more than many a step does
+            else:  # a helper thread would cost more than many steps do
                 self._portal.start_task_soon(function, *args)
-        except RuntimeError as error:  # the pool was closed meanwhile, and the portal with it
+        except RuntimeError as error:  # the pool and its portal were closed meanwhile
             raise _run_ended() from error
 
 
 class _Call(Generic[Result]):
     """A call on its way to a portal.
 
-    Ctrl-C may interrupt its caller anywhere, also where the caller cannot know yet whether it has begun. The
-    portal's event loop knows: what is sent to it is carried out there in the order of sending.
+    Ctrl-C may interrupt its caller anywhere, even where the caller cannot know yet whether it has begun. The
+    portal's event loop knows: it runs callbacks in the order in which they are sent.
     """
 
     __slots__ = ("_is_abandoned", "_scope", "answer")
@@ -150,7 +150,7 @@ class _Call(Generic[Result]):
         self._is_abandoned = False
 
     async def deliver(self, function: Callable[[*Arguments], Awaitable[Result]], *args: *Arguments) -> None:
-        """Run a function and deliver what it gave: its SystemExit too, which does not end the portal."""
+        """Run a function and deliver its result or error, even SystemExit, which must not end the portal."""
         if self._is_abandoned:
             return
         with CancelScope() as self._scope:
@@ -163,7 +163,7 @@ class _Call(Generic[Result]):
                 self.answer.set_exception(error)
 
     def abandon(self, token: EventLoopToken) -> None:
-        """Cancel what the caller no longer waits for, and wait until it has ended, or never let it begin."""
+        """Cancel the function, if it has begun, and wait until it has ended; otherwise never let it begin."""
         with _helper_thread() as helper, suppress(RunFinishedError):
             helper.submit(partial(from_thread.run_sync, self._cancel, token=token)).result()
             wait([self.answer])
@@ -186,9 +186,9 @@ def _enter_portal_thread(depth: int) -> EventLoopToken:
 
 
 def _helper_thread() -> ThreadPoolExecutor:
-    """A thread that speaks to portals.
+    """A thread that calls portals.
 
-    Trio refuses to be spoken to from a thread that runs a loop itself, and Ctrl-C reaches the main thread
-    only, so what is done here is done whole.
+    Trio refuses calls from a thread that runs a loop itself. Ctrl-C reaches only the main thread, so work in
+    this thread is never interrupted half way.
     """
     return ThreadPoolExecutor(1, thread_name_prefix="nighthawk-async caller")

@@ -1,4 +1,4 @@
-"""Making the state of a step from a block and the variables around it (specification 7, 8.1)."""
+"""Preparation of a step's state from a block and its Python variables (specification 7, 8.1)."""
 
 import builtins
 from collections.abc import Callable, Mapping
@@ -24,11 +24,11 @@ class NaturalSite(Struct, frozen=True, kw_only=True, eq=False):
 
     Args:
         module_globals: The live globals of the function's module.
-        annotations: Gives the function's annotations; called at a step, since they may name what comes later.
+        annotations: Returns the function's annotations; called at a step, since they may use later names.
         is_generator: Whether the function is a generator or async generator.
         captured: Values of enclosing variables that only block texts mention, seen at decoration.
-        policies: The function's own policies, for its steps alone and not for what they bring about.
-        return_check: Knows what the function may return; None when anything.
+        policies: The function's own policies, for its steps but not for nested ones.
+        return_check: Checks the values that the function returns; None if it may return anything.
         on_partial: The listener to the values of the function's steps while answers stream; None for none.
     """
 
@@ -61,18 +61,18 @@ def prepare_step(
     Args:
         block: The block.
         program: Its program.
-        site: The place where it stands.
+        site: Its site at run time.
         python_locals: The `locals()` at the block.
-        parent: The state of the step that called the function, when one did.
-        implicit_references: Names the scope makes available.
+        parent: The state of the step that called the function; None for none.
+        implicit_references: Names that the scope makes available.
         execution_ref: The identity of the step.
 
     Raises:
         NameError: A read binding has no value.
         UnboundLocalError: A read binding is a local variable without a value.
         AnnotationError: An annotation cannot be resolved, or no value can be validated against it.
-        NaturalParseError: The frontmatter denies every outcome that is possible, or that the annotation
-            of the return value allows.
+        NaturalParseError: The frontmatter denies every outcome that is possible, or every outcome that the
+            annotation of the return value allows.
     """
     python_locals = _set_locals(python_locals)
     step_globals = _step_globals(site, implicit_references)
@@ -113,14 +113,14 @@ def prepare_step(
 
 
 def _check_return_type(site: NaturalSite, context: StepContext) -> None:
-    """Find out, before anything is asked, whether what the block may return can be validated."""
+    """Check, before the model is asked, that the type of the return value can be validated."""
     check = site.return_check
-    if check is None or check.annotation is object:  # else it was resolved, and fit, once and for all
+    if check is None or check.annotation is object:  # else it was resolved and validated for good
         check_type(return_type(context), subject=f"step {context.step_id}: the return value")
 
 
 def _refused_kinds(block: NaturalBlock, site: NaturalSite) -> dict[OutcomeKind, str]:
-    """The outcomes after which the function would return what its annotation excludes, and why."""
+    """The outcomes that would make the function return what its annotation excludes, with the reasons."""
     check, refused = site.return_check, dict[OutcomeKind, str]()
     if check is None:
         return refused
@@ -135,7 +135,7 @@ def _refused_kinds(block: NaturalBlock, site: NaturalSite) -> dict[OutcomeKind, 
 def _without(
     refused: Mapping[OutcomeKind, str], allowed: tuple[OutcomeKind, ...], block: NaturalBlock
 ) -> tuple[OutcomeKind, ...]:
-    """The kinds that are left; raises `NaturalParseError` when none is."""
+    """The kinds that are left; raises `NaturalParseError` if none is."""
     left: tuple[OutcomeKind, ...] = tuple(kind for kind in allowed if kind not in refused)
     if not left:
         reasons = "; ".join(f"{kind}: {refused[kind]}" for kind in allowed)
@@ -145,15 +145,15 @@ def _without(
 
 
 def _set_locals(python_locals: Mapping[str, object]) -> Mapping[str, object]:
-    """The variables without those that are `nighthawk_async.unset`, which have no value yet."""
+    """The variables, except those that are `nighthawk_async.unset`, which have no value yet."""
     if not any(value is unset for value in python_locals.values()):
         return python_locals
     return {name: value for name, value in python_locals.items() if value is not unset}
 
 
 def _step_globals(site: NaturalSite, implicit_references: Mapping[str, object]) -> dict[str, object]:
-    """The live globals of the module; with implicit references on top, a copy."""
-    site.module_globals.setdefault("__builtins__", builtins)  # as `eval` would do
+    """The live globals of the module; a copy if implicit references are added."""
+    site.module_globals.setdefault("__builtins__", builtins)  # as `eval` does
     return {**site.module_globals, **implicit_references} if implicit_references else site.module_globals
 
 
@@ -164,11 +164,11 @@ def _step_locals(
     python_locals: Mapping[str, object],
     parent: StepContext | None,
 ) -> dict[str, object]:
-    """The names of the calling step, and over them what the block's own names mean where it stands."""
+    """The names of the calling step, overridden by the values of the block's own names at its site."""
     inherited = {} if parent is None else parent.step_locals
     step_locals = {name: value for name, value in inherited.items() if name != "__builtins__"}
     for name in (*block.write_names, *(reference.partition(".")[0] for reference in program.references)):
-        step_locals.pop(name, None)  # an inherited name does not hide the variable that the block means
+        step_locals.pop(name, None)  # an inherited name must not hide the variable that the block means
         if name in site.captured and name not in block.write_names:
             step_locals[name] = site.captured[name]
     step_locals.update(
@@ -180,7 +180,7 @@ def _step_locals(
 def _check_read(
     name: str, block: NaturalBlock, step_locals: Mapping[str, object], step_globals: Mapping[str, object]
 ) -> None:
-    """Find a read binding as Python would: locals, enclosing, globals, builtins; raise what Python would."""
+    """Check that a read binding has a value: in locals, enclosing, globals or builtins; raise like Python."""
     error: NameError | None = None
     if name in step_locals:
         return
@@ -212,7 +212,7 @@ def _annotations(site: NaturalSite, context: StepContext) -> Mapping[str, object
 def _initial_values(
     block: NaturalBlock, context: StepContext, python_locals: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return the values of the write bindings in Python before the step."""
+    """Return the Python values of the write bindings before the step."""
     values: dict[str, object] = {}
     for name in block.write_names:
         if name in python_locals:
@@ -244,7 +244,7 @@ def _inferred_type(name: str, context: StepContext) -> object:
 
 
 def _objects_to_keep_valid(context: StepContext) -> dict[str, object]:
-    """Return the objects of typed write bindings as the step begins."""
+    """Return the objects of typed write bindings at the beginning of the step."""
     return {
         name: context.step_locals[name]
         for name, annotation in context.binding_types.items()
@@ -260,7 +260,7 @@ def _raise_error_types(
     names = program.words.union(reference for reference in program.references if "." not in reference)
     for name in sorted(names):
         value = site.captured.get(name, _lookup(name, context))
-        if not issubclass(type(value), type):  # not isinstance, which asks the value for its __class__
+        if not issubclass(type(value), type):  # not isinstance, which reads `__class__` of the value
             continue
         if issubclass(error_type := cast("type", value), Exception):
             types[name] = error_type
@@ -276,7 +276,7 @@ def _lookup(name: str, context: StepContext) -> object:
 def _referenced_globals(
     program: NaturalProgram, context: StepContext, implicit_references: Mapping[str, object]
 ) -> dict[str, object]:
-    """Names of the program, and implicit ones, that are found in the step globals alone."""
+    """Names of the program, and implicit ones, that exist only in the step globals."""
     names = dict.fromkeys(reference.partition(".")[0] for reference in program.references)
     names.update(dict.fromkeys(implicit_references))
     return {

@@ -1,6 +1,6 @@
-"""Reports of what happens at a moment: one typed event, for tracing and for the active hooks.
+"""Reports of events that have no duration, to tracing and to the active hooks.
 
-What goes on for a while, such as a run, a step or a request, is an activity.
+Something that lasts, such as a run, a step or a request, is an activity.
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ async def report(event: Event) -> None:
 
 
 def report_at_once(event: Event) -> None:
-    """Report an event where nothing can be awaited.
+    """Report an event from code that cannot await.
 
     Raises:
         HookError: A hook failed.
@@ -56,11 +56,11 @@ class RetryScheduled:
     """An attempt failed, and there will be another.
 
     Args:
-        name: The name of the function, or the id of the step or of the model, that is tried again.
+        name: The name of the function, or the id of the step or model, that is retried.
         attempt: The number of the attempt that failed, from 1.
         error: The error that it failed with.
         wait_seconds: Seconds until the next attempt.
-        failed_execution_id: The id of the execution that failed; None when what is tried is no step.
+        failed_execution_id: The id of the execution that failed; None if it was not a step.
     """
 
     name: str
@@ -71,7 +71,7 @@ class RetryScheduled:
 
 
 def report_retry(retry: RetryScheduled) -> None:
-    """Report a retry from synchronous code: to async hooks where its steps are.
+    """Report a retry from synchronous code; async hooks run on the loop of its steps.
 
     Args:
         retry: The failed attempt, and the wait for the next one.
@@ -85,7 +85,7 @@ def report_retry(retry: RetryScheduled) -> None:
     note_event(event)
     if environment is None:
         return
-    for policy in environment.policies.that["report"]:
+    for policy in environment.policies.overriding["report"]:
         if policy.awaits(Retry):
             run_from_sync(policy.report, event)
         else:
@@ -106,7 +106,7 @@ async def report_retry_async(retry: RetryScheduled) -> None:
 
 
 async def report_retry_to_hooks(retry: RetryScheduled) -> None:
-    """Report a retry to the active hooks alone, for who records it in other words.
+    """Report a retry to the active hooks only; the caller records it elsewhere itself.
 
     Args:
         retry: The failed attempt, and the wait for the next one.

@@ -1,7 +1,7 @@
-"""The most tokens that a model request can take. Pure.
+"""Upper bound on the tokens of a model request. Pure.
 
-Providers render requests in forms of their own, so what is sent is counted with a margin: a small one with
-the model's own tokenizer, a larger one with another. A text of n bytes has at most n tokens in any of them.
+Providers render requests in their own formats, so the tokens sent are counted with a margin: a small one with
+the model's own tokenizer, a larger one with another. A text of n bytes has at most n tokens in any tokenizer.
 Media have no exact measure: each counts as much as it takes with most models.
 """
 
@@ -36,10 +36,10 @@ _TOKENS_OF_TOOL = 16
 _TOKENS_OF_MESSAGE = 8
 
 _TOKENS_OF_MEDIUM = 5_000
-"""More than most models take for an image. With a few (gpt-4o-mini, for one) a large image takes several
-times as many; a bound that held for these would keep the others from budgets that have room for them."""
+"""More than most models take for an image. For a few (such as gpt-4o-mini) a large image takes several times
+as many; a bound for these would refuse requests to all others that fit a budget."""
 _TOKENS_OF_FILE = 50_000
-"""A file that is known by its name only, and may be long."""
+"""For a file that is known only by its URL or id, and may be long."""
 _BYTES_PER_TOKEN_OF_SOUND = 64
 
 _OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
@@ -54,11 +54,11 @@ _UNKNOWN_INPUTS = (
     "web_search_options",
 )
 _GENERATION_SETTINGS = ("generationConfig", "generation_config")
-"""What Google calls the object of its settings."""
+"""Google's names for the object of settings."""
 
 
 class RequestBound(Struct, frozen=True, kw_only=True):
-    """The most tokens of one request.
+    """Upper bound on the tokens of one request.
 
     Args:
         input_tokens: Tokens sent.
@@ -70,7 +70,7 @@ class RequestBound(Struct, frozen=True, kw_only=True):
 
 
 class TokenMeasure:
-    """Measures what is sent to a model.
+    """Measures requests to a model.
 
     Args:
         counter: Counts tokens.
@@ -85,15 +85,15 @@ class TokenMeasure:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether measuring needs no file to be read first."""
+        """Whether measuring is possible without reading a file first."""
         return self._counter.is_loaded
 
     def most_tokens_of(self, request: ModelRequest, text: str) -> int:
-        """The most tokens that are sent with a request.
+        """Upper bound on the tokens that are sent with a request.
 
         Args:
             request: The request.
-            text: The text that `request_text` gave of it.
+            text: Its text, from `request_text`.
         """
         tokens = self.most_tokens(text)
         tokens += sum(_tokens_of_medium(item) for item in _media(request))
@@ -103,7 +103,7 @@ class TokenMeasure:
         return tokens
 
     def most_tokens(self, text: str) -> int:
-        """The most tokens of a text.
+        """Upper bound on the tokens of a text.
 
         Args:
             text: The text.
@@ -123,9 +123,9 @@ def request_text(request: ModelRequest) -> str:
 
 
 def find_output_limit(settings: Mapping[str, Any]) -> int:
-    """The tokens that each answer in a response may hold; 0 when the settings do not say.
+    """The greatest number of tokens of each answer in a response; 0 if the settings set no limit.
 
-    The largest limit counts. One that `extra_body` takes back, with the value None, leaves no limit.
+    The largest limit counts. A None in `extra_body` removes the limit.
 
     Args:
         settings: The settings of a request.
@@ -137,7 +137,7 @@ def find_output_limit(settings: Mapping[str, Any]) -> int:
 
 
 def find_unknown_input(settings: Mapping[str, Any]) -> str | None:
-    """The field of a request that lets the provider add what it has stored or finds; None for none.
+    """The field of a request that lets the provider add stored or retrieved content; None for none.
 
     Args:
         settings: The settings of a request.
@@ -158,15 +158,15 @@ def count_answers(settings: Mapping[str, Any]) -> int:
 
 
 def reasons(settings: Mapping[str, Any], capabilities: ModelCapabilities) -> bool:
-    """Whether a model may reason: it can, and is not told to leave it.
+    """Whether a model may reason: it can, and the settings do not disable it.
 
     Args:
         settings: The settings of a request.
         capabilities: The capabilities of the model.
     """
     thinking = _object(settings, "thinking").get("type")
-    is_told_not_to = settings.get("reasoning_effort") == "none" or thinking == "disabled"
-    return capabilities.reasoning and not is_told_not_to
+    is_disabled = settings.get("reasoning_effort") == "none" or thinking == "disabled"
+    return capabilities.reasoning and not is_disabled
 
 
 def _numbers(parts: Iterable[Mapping[str, Any]], names: Iterable[str]) -> list[int]:
@@ -176,9 +176,9 @@ def _numbers(parts: Iterable[Mapping[str, Any]], names: Iterable[str]) -> list[i
 
 
 def _parts_of_extra_body(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The parts of `extra_body` where protocols say how long a response may be.
+    """The parts of `extra_body` that can hold a protocol's limit on the length of responses.
 
-    Other objects have fields of the same names that say something else, of the reasoning for example.
+    Other objects have fields of the same names with other meanings, the length of the reasoning for example.
     """
     body = _object(settings, "extra_body")
     return [body, *(_object(body, name) for name in _GENERATION_SETTINGS)]
@@ -191,7 +191,7 @@ def _object(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=256)
 def _has_own_tokenizer(model_name: str) -> bool:
-    """Whether the counter that a model gets by its name has the model's own tokenizer."""
+    """Whether the token counter for a model's name uses the model's own tokenizer."""
     from tiktoken.model import encoding_name_for_model
 
     provider, _, name = model_name.partition(":")
@@ -218,7 +218,7 @@ def _texts(request: ModelRequest) -> Iterator[str]:
 
 
 def _texts_of_settings(settings: Mapping[str, Any]) -> Iterator[str]:
-    """Return the texts that settings add to a request: unknown names are sent in it as they are."""
+    """Return the texts that settings add to a request; unknown settings are sent unchanged."""
     for name, value in settings.items():
         is_sent = name == "extra_body" or name not in TRANSPORT_SETTINGS
         if is_sent and value and not isinstance(value, int | float):

@@ -1,4 +1,4 @@
-"""A run: the extent in which an executor carries steps out (specification 10)."""
+"""A run: the scope in which an executor executes steps (specification 10)."""
 
 import uuid
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -34,10 +34,10 @@ from .usage_meter import UsageMeter
 
 
 class ChangedContext:
-    """The context variables that were set between a moment before and now.
+    """The context variables that have changed since an earlier context.
 
     Args:
-        before: The context of that moment.
+        before: The earlier context.
     """
 
     __slots__ = ("_values",)
@@ -51,7 +51,7 @@ class ChangedContext:
 
     @contextmanager
     def active(self) -> Generator[None, None, None]:
-        """Set them for the extent of the `with` statement, in whatever task or thread it is."""
+        """Set them during the `with` statement, in any task or thread."""
         tokens = [(variable, variable.set(value)) for variable, value in self._values]
         try:
             yield
@@ -64,16 +64,16 @@ mark_log_records()
 
 
 class Run:
-    """The extent of a run; enter it with `async with`, or with `with`.
+    """A run; enter it with `async with`, or with `with`.
 
     `async with` owns the run's connections and embedded models on this event loop. Inside `with`,
-    asynchronous steps share theirs as long as any of them is in progress; synchronous steps share those of
-    the run's portal thread.
+    asynchronous steps share theirs while any of them is in progress; synchronous steps share those of the
+    run's portal thread.
 
-    `nighthawk_async.run` makes it.
+    Made by `nighthawk_async.run`.
 
-    Leaving the run waits for the tasks of its task group. Steps that other threads or tasks still carry out
-    under it are not waited for: synchronous ones are cancelled, further ones are refused.
+    Leaving the run waits for the tasks of its task group. It does not wait for steps that other threads or
+    tasks still execute in it: synchronous ones are cancelled, further ones are refused.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Run:
             tool_scope=ToolScope(current_tool_scope()),
             usage_meter=UsageMeter(None if outer is None else outer.usage_meter),
             max_depth=inner_max_depth(None if outer is None else outer.max_depth, max_depth),
-            policies=resolve_policies(),  # at once, so that bad arguments are refused here
+            policies=resolve_policies(),  # resolved at once, so that bad arguments are refused here
             journal=None if outer is None else outer.journal,
         )
         self._journal = journal
@@ -123,7 +123,7 @@ class Run:
 
     @property
     def usage_meter(self) -> UsageMeter:
-        """The usage of the run's steps so far; readable after the run as well."""
+        """The usage of the run's steps so far; readable after the run too."""
         return self._environment.usage_meter
 
     @property
@@ -139,10 +139,10 @@ class Run:
 
     @asynccontextmanager
     async def extent(self, name: str = "extent") -> AsyncGenerator[None, None]:
-        """Be inside the active run in a task that was not started in it, as a request of a server is.
+        """Join the active run from a task that was not started in it, such as a server's request.
 
-        The block is a task of its own below the run's, and shares the run's connections on this event loop.
-        The run does not wait for it: leave it first.
+        The block counts as a task of the run, and shares the run's connections on this event loop. The run
+        does not wait for it: leave it before the run.
 
         Args:
             name: Its name among the run's tasks.
@@ -199,7 +199,7 @@ class Run:
             raise NighthawkError("A run can be entered once; call nighthawk_async.run again for another run.")
         self._is_entered = True
         outer = find_environment()
-        if outer is not self._outer:  # what is in force counts when the run is entered
+        if outer is not self._outer:  # the environment at entry counts
             self._environment = replace(
                 self._environment,
                 execution_ref=replace(self.execution_ref, parent_execution_id=_find_execution_id()),
@@ -234,7 +234,7 @@ class Run:
                     self._state.end()
 
     async def _close_portals(self) -> None:
-        """Stop the portal threads. Shielded; what is in progress on them is cancelled, so it ends soon."""
+        """Stop the portal threads. Shielded; their work is cancelled, so this is short."""
         if not self._state.portals.is_started:
             self._state.portals.close()
             return

@@ -1,8 +1,8 @@
 """State of one run: resources by event loop, and portal threads for synchronous code.
 
 Resources are connection pools and embedded model servers. They belong to one event loop, and are closed when
-nobody on that loop uses them any more: neither the run that was entered there with `async with`, nor the
-portal thread, nor a step in progress.
+they have no more users on that loop. A user is a run that was entered there with `async with`, a portal
+thread, or a step in progress.
 """
 
 from collections.abc import Callable, Hashable
@@ -28,7 +28,7 @@ class RunResources:
     of the step that needs it first, and closed in the task of its last user.
 
     Attributes:
-        users: The number of present users of the resources.
+        users: The current number of users of the resources.
     """
 
     def __init__(self) -> None:
@@ -40,13 +40,13 @@ class RunResources:
     async def use(
         self, key: Hashable, opener: Callable[[], AbstractAsyncContextManager[Resource]]
     ) -> Resource:
-        """The resource of that key, opened by whoever asks first.
+        """Return the resource of a key; the first caller opens it.
 
-        When opening fails or is cancelled, the next one who asks opens it anew.
+        If opening fails or is cancelled, the next caller opens it anew.
 
         Args:
             key: The identity of the resource within a run.
-            opener: Gives the context manager to enter.
+            opener: Returns the context manager to enter.
         """
         if key in self._opened:
             return cast("Resource", self._opened[key])
@@ -69,7 +69,7 @@ class RunState:
     """The mutable part of a run.
 
     Args:
-        sync_backend: The AnyIO backend of the portal threads that carry out synchronous natural functions.
+        sync_backend: The AnyIO backend of the portal threads that run synchronous natural functions.
         max_concurrent_steps: The greatest number of steps in flight at once; None for any number.
     """
 
@@ -90,13 +90,13 @@ class RunState:
         self._has_ended = True
 
     def warn_once(self, subject: str) -> bool:
-        """Whether this is the first time the run asks to warn about a subject."""
+        """Return whether this is the first warning of the run about a subject."""
         is_first = subject not in self._warned
         self._warned.add(subject)
         return is_first
 
     def using_resources(self) -> AbstractAsyncContextManager[None]:
-        """Keep the resources of the present event loop open; the last user who leaves closes them.
+        """Keep the resources of the current event loop open; the last user closes them.
 
         Raises (on entering):
             NighthawkError: The run has ended.
@@ -104,9 +104,9 @@ class RunState:
         return _UsingResources(self)
 
     def join_loop(self) -> object:
-        """Use the resources of the present event loop, and say which one that is; see `using_resources`."""
+        """Use the resources of the current event loop, and return the loop; see `using_resources`."""
         if self._has_ended:
-            raise NighthawkError("The run has ended; carry out its steps before leaving it.")
+            raise NighthawkError("The run has ended; execute its steps before leaving it.")
         loop = current_token().native_token
         resources = self._resources.get(loop)
         if resources is None:
@@ -115,7 +115,7 @@ class RunState:
         return loop
 
     async def leave_loop(self, loop: object) -> None:
-        """Stop to use the resources of an event loop; see `using_resources`."""
+        """Stop using the resources of an event loop; see `using_resources`."""
         resources = self._resources[loop]
         resources.users -= 1
         if resources.users == 0:
@@ -123,12 +123,12 @@ class RunState:
             await resources.aclose()
 
     def current_resources(self) -> RunResources | None:
-        """The resources of the present event loop; None when nobody uses them."""
+        """The resources of the current event loop; None if they have no users."""
         return self._resources.get(current_token().native_token)
 
 
 class _UsingResources(AbstractAsyncContextManager[None]):
-    """Every step in flight holds one, so this is no generator."""
+    """A user of resources. Every step in flight holds one, so this is a class and not a generator."""
 
     __slots__ = ("_loop", "_run_state")
 

@@ -1,4 +1,4 @@
-"""Additions of runs to tasks, mailboxes and progress reports, which know nothing of runs."""
+"""Hooks by which runs add to tasks, mailboxes and progress reports, which do not know of runs."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -16,13 +16,13 @@ from .stable_digest import stable_digest
 
 @contextmanager
 def open_run_scope() -> Generator[None, None, None]:
-    """Make the block a task of its own, and the scope of the names of mailboxes."""
+    """Make the block a task of its own, and a scope for the names of mailboxes."""
     with open_task_root("run"), open_namespace("run"):
         yield
 
 
 def _find_usage() -> Usage | None:
-    """Return the usage so far of the innermost run or scope of the caller; None outside every run."""
+    """Return the usage so far of the caller's innermost run or scope; None outside every run."""
     environment = find_environment()
     return None if environment is None else environment.usage_meter.usage
 

@@ -1,15 +1,14 @@
 """One step from its block to its result (specification 8).
 
     prepare -> be admitted -> step task group [ step actor | executor ]
-        -> conclude [ validate -> hooks -> oversight -> evaluate what is returned -> checks ] -> result
+        -> conclude [ validate -> hooks -> oversight -> evaluate the return expression -> checks ] -> result
 
-The generated code of the natural function commits the result. Until then nothing has reached a Python
-variable. Where a policy retries, all of this is one attempt of several.
+The generated code of the natural function commits the result. Until then no Python
+variable has changed. If a policy retries, all of this is one attempt of several.
 """
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TypeAlias, cast
@@ -21,6 +20,7 @@ from ..errors import ExecutionError, HookError, NaturalParseError
 from ..executions import Execution, find_execution
 from ..natural.blocks import NaturalBlock
 from ..natural.program import NaturalProgram, parse_program
+from ..ports import RunJournal
 from ..threads import call_in_thread
 from ..tracing import traced
 from ..types.execution import ExecutionRef
@@ -34,108 +34,89 @@ from .execution_marks import hide_frames_from_pytest, mark_with_execution
 from .inspection import make_inspector
 from .nesting import begins_stretch, current_depth, in_own_task, too_deep
 from .partial_delivery import delivery_of
-from .places import below_place, take_step_place
+from .places import below_place, current_place, take_step_place
 from .policies import Policies
 from .policy import Policy, Position
 from .prepare import NaturalSite, prepare_step, step_id_of
 from .step import Step, Verify
 from .step_actor import StepActor
-from .step_control import CarryOutAttempt, SteerableStep, StepAttempt, admitted
+from .step_control import ExecuteAttempt, SteerableStep, StepAttempt, admitted
 from .step_executor import StepExecutor, is_async_executor
 from .step_node import ObservedStep
 
 _StepEnd: TypeAlias = tuple[StepOutcome, StepResult]
-"""The outcome of a step, and what it comes to."""
+"""The outcome of a step, and its result."""
 
 
 def run_step_from_sync(
     block: NaturalBlock, site: NaturalSite, python_locals: Mapping[str, object], literal: str | None
 ) -> StepResult:
-    """Carry out a block of a synchronous natural function; see `run_step`."""
-    # Taken here: on the loop's side of the bridge each step is in a task of its own.
+    """Execute a block of a synchronous natural function; see `run_step`."""
+    # Taken here: on the other side of the bridge, each step is in a task of its own.
     place = None if find_journal() is None else take_step_place(block, python_locals)
-    return run_from_sync(_run_step_at, place, block, site, python_locals, literal)
+    return run_from_sync(run_step, block, site, python_locals, literal, place)
 
 
 async def run_step(
-    block: NaturalBlock, site: NaturalSite, python_locals: Mapping[str, object], literal: str | None
+    block: NaturalBlock,
+    site: NaturalSite,
+    python_locals: Mapping[str, object],
+    literal: str | None,
+    place: str | None = None,
 ) -> StepResult:
-    """Carry out a block once.
+    """Execute a block once.
 
     Args:
         block: The block.
-        site: The place where it stands.
+        site: Its site at run time.
         python_locals: The `locals()` at the block.
         literal: The rendered literal of an f-string block; None for a plain literal.
+        place: Its place in a run with a journal, if it was taken already.
 
     Returns:
-        What the generated code commits and acts on.
+        The result that the generated code commits and acts on.
 
     Raises:
         NighthawkError: No run is active, or the run has ended.
-        NaturalParseError: The rendered literal is no natural program.
+        NaturalParseError: The rendered literal is not a natural program.
         NameError: A read binding has no value.
         ExecutionError: The step failed.
-        StepAbortedError: Oversight, or a hook, ended the step.
-        StepRejectedError: Oversight, or a hook, refused the step or its commit.
+        StepAbortedError: Oversight or a hook ended the step.
+        StepRejectedError: Oversight or a hook refused the step or its commit.
         HookError: A hook, a check or oversight failed.
         ModelError: A model request failed.
         BudgetExceededError: A budget has no room for it.
-        NestedStepLimitError: It would be within too many steps.
+        NestedStepLimitError: It would be nested in too many steps.
     """
-    place = None if find_journal() is None else take_step_place(block, python_locals)
-    return await _run_step_at(place, block, site, python_locals, literal)
-
-
-async def _run_step_at(
-    place: str | None,
-    block: NaturalBlock,
-    site: NaturalSite,
-    python_locals: Mapping[str, object],
-    literal: str | None,
-) -> StepResult:
-    """Carry out a block at its place in the run; None without a journal."""
     depth = current_depth()
-    carry_out = partial(
-        _carry_out_attempts,
-        block,
-        partial(_carry_out_once, block, site, python_locals, literal, depth, place),
-    )
-    return await in_own_task(carry_out) if begins_stretch(depth) else await carry_out()
+    execute_once: ExecuteAttempt = partial(_execute_once, block, site, python_locals, literal, depth)
+    if find_journal() is not None:
+        execute_once = partial(_execute_at, place or take_step_place(block, python_locals), execute_once)
+    execute = partial(_execute_attempts, block, execute_once)
+    return await in_own_task(execute) if begins_stretch(depth) else await execute()
 
 
-def _carry_out_attempts(block: NaturalBlock, carry_out: CarryOutAttempt) -> Awaitable[StepResult]:
-    for policy in get_environment().policies.that["around_attempts"]:  # one at most
-        return policy.around_attempts(step_id_of(block), carry_out)
-    return carry_out()
+def _execute_attempts(block: NaturalBlock, execute: ExecuteAttempt) -> Awaitable[StepResult]:
+    for policy in get_environment().policies.overriding["around_attempts"]:  # one at most
+        return policy.around_attempts(step_id_of(block), execute)
+    return execute()
 
 
-async def _carry_out_once(
+async def _execute_at(place: str, execute: ExecuteAttempt, attempt: StepAttempt | None = None) -> StepResult:
+    """Execute a block, or an attempt at it, at its place in a run with a journal."""
+    with below_place(place if attempt is None else f"{place}/attempt[{attempt.number}]"):
+        return await execute(attempt)
+
+
+async def _execute_once(
     block: NaturalBlock,
     site: NaturalSite,
     python_locals: Mapping[str, object],
     literal: str | None,
     depth: int,
-    place: str | None,
     attempt: StepAttempt | None = None,
 ) -> StepResult:
-    """Carry out a block at its place in the run; an attempt is one of several."""
-    if place is not None and attempt is not None:
-        place = f"{place}/attempt[{attempt.number}]"
-    with nullcontext() if place is None else below_place(place):
-        return await _carry_out_here(block, site, python_locals, literal, depth, place, attempt)
-
-
-async def _carry_out_here(
-    block: NaturalBlock,
-    site: NaturalSite,
-    python_locals: Mapping[str, object],
-    literal: str | None,
-    depth: int,
-    place: str | None,
-    attempt: StepAttempt | None,
-) -> StepResult:
-    """Carry out a block that has so many steps around it; an attempt is one of several."""
+    """Execute a block at a nesting depth; an attempt is one of several."""
     outer = get_environment()
     execution_ref = _identity(outer, block)
     number = None if attempt is None else attempt.number
@@ -145,14 +126,13 @@ async def _carry_out_here(
             if depth >= outer.max_depth:
                 raise too_deep(depth, outer.max_depth, step_id=step_id_of(block))
             step = _prepare(outer, execution_ref, block, site, python_locals, literal)
-            if place is not None:
-                step.place = place
-                _begin_journaled(outer, step, place)
+            if outer.journal is not None:
+                _begin_in_journal(outer.journal, step)
             observed.begin(step)
             if attempt is not None:
                 attempt.prepare(step.actor)
             work = partial(_run_in_task_group, outer, step, block.address, attempt, site)
-            outcome, result = await observed.carry_out(_around_waiting(outer.policies, work))
+            outcome, result = await observed.execute(_around_waiting(outer.policies, work))
         except Exception as error:
             mark_with_execution(error, execution_ref)
             hide_frames_from_pytest()
@@ -165,13 +145,13 @@ async def _carry_out_here(
 def _around_waiting(
     policies: Policies, work: Callable[[Callable[[], None]], Awaitable[_StepEnd]]
 ) -> Awaitable[_StepEnd]:
-    for policy in reversed(policies.that["around_waiting"]):
+    for policy in reversed(policies.overriding["around_waiting"]):
         work = partial(policy.around_waiting, work)
-    return work(_note_nothing)
+    return work(_ignore_begin)
 
 
-def _note_nothing() -> None:
-    """Do nothing: nobody wants to know that it begins."""
+def _ignore_begin() -> None:
+    """Do nothing: no policy waits for the beginning."""
 
 
 def _identity(outer: Environment, block: NaturalBlock) -> ExecutionRef:
@@ -206,20 +186,22 @@ def _prepare(
         execution_ref=execution_ref,
     )
     policies = outer.policies
-    for policy in policies.that["prepare"]:
+    for policy in policies.overriding["prepare"]:
         policy.prepare(context, block)
     guards = [
         guard
-        for policy in policies.that["guard_commands"]
+        for policy in policies.overriding["guard_commands"]
         if (guard := policy.guard_commands(context, block))
     ]
-    call_guards = [guard for policy in policies.that["guard_calls"] if (guard := policy.guard_calls(context))]
+    call_guards = [
+        guard for policy in policies.overriding["guard_calls"] if (guard := policy.guard_calls(context))
+    ]
     return Step(
         actor=StepActor(
             context,
             guard=guards[0] if guards else None,
             call_guard=call_guards[0] if call_guards else None,
-            outer=None if outer.step is None else outer.step.actor,
+            parent=None if outer.step is None else outer.step.actor,
         ),
         program=program.text,
         is_interpolated=block.program is None,
@@ -228,30 +210,25 @@ def _prepare(
     )
 
 
-def _begin_journaled(outer: Environment, step: Step, place: str) -> None:
-    """Record the beginning of a step in the journal of the run, or compare it with its record."""
-    if outer.journal is None:
-        return
+def _begin_in_journal(journal: RunJournal, step: Step) -> None:
+    """Record that a step begins, or compare it with its record."""
     context = step.context
-    sources = (context.step_locals, context.referenced_globals)
-    inputs = {
-        name: next(source[name] for source in sources if name in source)
-        for name in context.read_names
-        if any(name in source for source in sources)
-    }
-    outer.journal.begin_step(place, step.program, inputs)
+    values = {**context.referenced_globals, **context.step_locals}
+    inputs = {name: values[name] for name in context.read_names if name in values}
+    step.place = current_place()
+    journal.begin_step(step.place, step.program, inputs)
 
 
 def _verifier(policies: Policies, site: NaturalSite, *, step_id: str, program: str) -> Verify | None:
     if site.policies:
         policies = policies.of_function(site.policies)
-    for policy in policies.that["verifier"]:
+    for policy in policies.overriding["verifier"]:
         return policy.verifier(step_id=step_id, program=program)
     return None
 
 
 def _parse_rendered(block: NaturalBlock, literal: str) -> NaturalProgram:
-    """The program of an f-string block, which holds values; so does the text of an error about it."""
+    """The program of an f-string block. It holds values, so an error about it gets a text without content."""
     try:
         return parse_program(literal, filename=block.filename, line=block.line)
     except NaturalParseError as error:
@@ -267,9 +244,9 @@ async def _run_in_task_group(
     site: NaturalSite,
     begin: Callable[[], None],
 ) -> _StepEnd:
-    """Once the step is admitted, and so begins, serve the actor while the executor works."""
+    """Wait for admission; then serve the actor while the executor works."""
     run_state, actor = outer.run_state, step.actor
-    around = None if outer.step is None else outer.step.actor.slot
+    parent_slot = None if outer.step is None else outer.step.actor.slot
     environment = replace(
         outer,
         execution_ref=step.context.execution_ref,
@@ -283,16 +260,16 @@ async def _run_in_task_group(
         with SteerableStep(actor) as steerable:
             if attempt is not None:
                 await attempt.wait(actor)
-            async with admitted(actor, run_state.admission, around), run_state.using_resources():
+            async with admitted(actor, run_state.admission, parent_slot), run_state.using_resources():
                 environment.usage_meter.count_step()
                 actor.note_admitted()
                 with using_environment(environment), step.execution, actor.in_flight():
                     try:
-                        carry_out = partial(_carry_out, environment, step, steerable)
+                        execute = partial(_execute, environment, step, steerable)
                         if delivery is not None:
-                            carry_out = partial(delivery.calling_while, carry_out)
+                            execute = partial(delivery.notifying_during, execute)
                         serve = partial(_begin_serving, begin, actor, task_group)
-                        return await _carry_out_governed(environment.policies, serve, carry_out)
+                        return await _execute_governed(environment.policies, serve, execute)
                     finally:
                         actor.close()
                         if step.partial_listeners is not None:
@@ -304,57 +281,57 @@ def _begin_serving(begin: Callable[[], None], actor: StepActor, task_group: Task
     actor.serve_in(task_group)
 
 
-async def _carry_out_governed(
-    policies: Policies, serve: Callable[[], None], carry_out: Callable[[], Awaitable[_StepEnd]]
+async def _execute_governed(
+    policies: Policies, serve: Callable[[], None], execute: Callable[[], Awaitable[_StepEnd]]
 ) -> _StepEnd:
-    """Carry out an admitted step: each active policy before, around and after it.
+    """Execute an admitted step, with each active policy before, around and after it.
 
     Args:
         policies: The active policies.
-        serve: Begins the step: its actor serves in the present context.
-        carry_out: Carries the step out.
+        serve: Begins the step: its actor serves in the current context.
+        execute: Executes the step.
     """
-    proceed = _Proceed(policies.that["before_step"], serve, carry_out)
+    proceed = _Proceed(policies.overriding["before_step"], serve, execute)
     work: Callable[[], Awaitable[_StepEnd]] = proceed
-    if around := policies.that["around_step"]:
-        work = partial(_carry_out_around, around, proceed)
-    after = policies.that["after_step"]
-    return await (_carry_out_and_end(after, proceed, work) if after else work())
+    if around := policies.overriding["around_step"]:
+        work = partial(_execute_wrapped, around, proceed)
+    after = policies.overriding["after_step"]
+    return await (_execute_with_after_steps(after, proceed, work) if after else work())
 
 
 class _Proceed:
-    """Carries a step out, once.
+    """Executes a step, once.
 
     Args:
-        before: The policies that are called before it.
+        before: The policies to call before the step.
         serve: Begins the step: its actor serves.
-        carry_out: Carries the step out.
+        execute: Executes the step.
 
     Attributes:
-        begun: The policies that were called before it.
-        end: The end of the step; None when it did not end.
+        begun: The policies that were called before the step.
+        end: The end of the step; None if it has not ended.
         may_begin: Whether it can be called.
     """
 
-    __slots__ = ("_carry_out", "_serve", "before", "begun", "end", "may_begin")
+    __slots__ = ("_execute", "_serve", "before", "begun", "end", "may_begin")
 
     def __init__(
         self,
         before: Sequence[Policy],
         serve: Callable[[], None],
-        carry_out: Callable[[], Awaitable[_StepEnd]],
+        execute: Callable[[], Awaitable[_StepEnd]],
     ) -> None:
         self.before = before
         self.begun: list[Policy] = []
         self.end: _StepEnd | None = None
         self._serve = serve
-        self._carry_out = carry_out
+        self._execute = execute
         self.may_begin = True
 
     async def __call__(self) -> _StepEnd:
         if not self.may_begin:
             raise HookError(
-                "A policy can call `proceed` once, inside `around_step`: it carries out one step.",
+                "A policy can call `proceed` once, inside `around_step`: it executes one step.",
                 hook="proceed",
             )
         self.may_begin = False
@@ -362,12 +339,12 @@ class _Proceed:
         for policy in self.before:
             self.begun.append(policy)
             await policy.before_step()
-        self.end = await self._carry_out()
+        self.end = await self._execute()
         return self.end
 
 
-async def _carry_out_around(around: Sequence[Policy], proceed: _Proceed) -> _StepEnd:
-    """Carry a step out within the policies around it, which must not change how it ends."""
+async def _execute_wrapped(around: Sequence[Policy], proceed: _Proceed) -> _StepEnd:
+    """Execute a step inside `around_step` of each policy; they must return its end unchanged."""
     work: Callable[[], Awaitable[_StepEnd]] = proceed
     for policy in reversed(around):
         work = partial(policy.around_step, work)
@@ -383,10 +360,10 @@ async def _carry_out_around(around: Sequence[Policy], proceed: _Proceed) -> _Ste
     return end
 
 
-async def _carry_out_and_end(
+async def _execute_with_after_steps(
     after: Sequence[Policy], proceed: _Proceed, work: Callable[[], Awaitable[_StepEnd]]
 ) -> _StepEnd:
-    """Carry out, and tell each policy of the end whose beginning was told, innermost first."""
+    """Execute, then call `after_step` of each policy whose `before_step` was called, innermost first."""
     end: _StepEnd | None = None
     ending: BaseException | None = None
     try:
@@ -408,7 +385,7 @@ async def _carry_out_and_end(
         del ending  # so that the error and this frame do not hold each other
 
 
-async def _carry_out(environment: Environment, step: Step, steerable: SteerableStep) -> _StepEnd:
+async def _execute(environment: Environment, step: Step, steerable: SteerableStep) -> _StepEnd:
     with traced(KernelActivity(name="step_executor", execution_ref=environment.execution_ref)):
         answer = await _find_or_make_answer(environment, step)
         await steerable.end()
@@ -420,7 +397,7 @@ async def _carry_out(environment: Environment, step: Step, steerable: SteerableS
 
 
 async def _find_or_make_answer(environment: Environment, step: Step) -> object:
-    """Return the answer of the executor: the recorded one where the journal of the run has it."""
+    """Return the answer of the executor, or its record in the journal of the run."""
     journal, place, types = environment.journal, step.place, step.context.binding_types
     if journal is None or place is None:
         return await _call_executor(environment.step_executor, step)

@@ -1,4 +1,4 @@
-"""Resources shared by the steps of a run, for those who open them."""
+"""Access to resources that the steps of a run share."""
 
 from collections.abc import Callable, Hashable
 from contextlib import AbstractAsyncContextManager
@@ -14,11 +14,11 @@ Resource = TypeVar("Resource")
 def shared_in_run(
     key: Hashable, opener: Callable[[], AbstractAsyncContextManager[Resource]]
 ) -> AbstractAsyncContextManager[Resource]:
-    """The resource that the run in force keeps on this event loop; without a run, one for the block alone.
+    """The resource that the active run keeps on this event loop; without a run, one for the block only.
 
     Args:
         key: The identity of the resource within a run.
-        opener: Gives the context manager to enter when nobody has opened it yet.
+        opener: Returns the context manager to enter if the resource is not open yet.
     """
     environment = find_environment()
     resources = None if environment is None else environment.run_state.current_resources()

@@ -1,6 +1,6 @@
-"""Snapshots of objects and their contents, from before some code ran.
+"""Snapshots of objects and their contents, taken before some code runs.
 
-`shared` marks objects that steps may share and change.
+`shared` declares objects that steps may share and change.
 """
 
 import sys
@@ -20,10 +20,10 @@ _FIRST_SWEEP = 64
 
 
 class _SharedObjects:
-    """The declared objects by identity.
+    """The declared objects, by identity.
 
-    Those that cannot be referred to weakly (lists, dictionaries) are held. Now and then the ones that nobody
-    else holds any more are let go, so a service that declares a list per request does not grow.
+    Objects without weak references (lists, dictionaries) are held strongly. From time to time those that
+    nothing else refers to are released, so a service that declares a list per request does not grow.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class _SharedObjects:
         key = id(value)
         try:
             self._weak[key] = weakref.ref(value, lambda _: self._weak.pop(key, None))
-        except TypeError:  # it has no room for weak references
+        except TypeError:  # it supports no weak references
             self._held[key] = value
             if len(self._held) >= self._sweep_at:
                 self._sweep()
@@ -68,8 +68,8 @@ _SHARED = _SharedObjects()
 def shared(value: Object) -> Object:
     """Declare that an object is meant to be changed by steps that run at the same time.
 
-    No `ConcurrentMutationWarning` is given for it, nor for what is reached through it alone. Use it for
-    caches, registries and clients that look after themselves. `SharedCell`, `SharedMap`, mailboxes and locks
+    It causes no `ConcurrentMutationWarning`, nor do objects that are reachable only through it. Use it for
+    caches, registries and clients that synchronise themselves. `SharedCell`, `SharedMap`, mailboxes and locks
     need no declaration.
 
     Args:
@@ -88,10 +88,10 @@ def is_shared(value: object) -> bool:
 
 
 MAX_REMEMBERED_OBJECTS = 1_000
-"""How many objects are looked at, those nearest to the roots first."""
+"""The greatest number of objects in a snapshot, those nearest to the roots first."""
 
 MAX_REMEMBERED_ITEMS = 20_000
-"""How many things these may hold together; an object beyond that is compared by its size alone."""
+"""The greatest number of items in them together; an object beyond that is compared only by its size."""
 
 
 class _ClassAttributes:
@@ -149,8 +149,8 @@ class Snapshot:
     """Contents of some objects and of everything reached from them, within bounds; none of their code runs.
 
     Args:
-        *roots: The objects. Their own attributes are remembered whatever they are; what they hold is followed
-            where it is data (see `mutable_state.shapes_of`).
+        *roots: The objects. Their own attributes are recorded, whatever their types; objects that they hold
+            are followed if they are data (see `mutable_state.shapes_of`).
     """
 
     __slots__ = ("_pending", "_remembered", "_room")
@@ -168,15 +168,15 @@ class Snapshot:
                     self._add(child)
 
     def is_changed(self) -> bool:
-        """Whether one of the objects is not as it was."""
+        """Whether one of the objects has changed."""
         return any(each.is_changed() for each in self._remembered.values())
 
     def restore(self) -> None:
-        """Put back what has changed. An object that refuses keeps its state."""
+        """Restore what has changed. An object that refuses keeps its current state."""
         for each in self._remembered.values():
             try:
                 each.restore()
-            except Exception:  # keys with a `__hash__` of the user's, a bytearray whose memory is in use
+            except Exception:  # a user's `__hash__` of keys, or a bytearray whose memory is in use
                 continue
 
     def _add(self, value: Any, *, is_root: bool = False) -> None:

@@ -1,15 +1,15 @@
 """Steering of a running step: messages for its model, suspending, stopping, ending.
 
-It is plain state that changes at once; the step looks at it at its turn boundaries:
+It is plain state that changes at once; the step reads it at its turn boundaries:
 
     begin() -> turn_boundary() -> model request, tool calls -> turn_boundary() -> … -> may_end() -> the end
 
 At a boundary the step waits while it is suspended; then it fails if it was stopped, and ends if its task was
 asked to end. Every step has the first boundary, so a task that was asked to end begins no further step,
-whatever carries steps out; for an executor without turns the whole step is one turn. Messages are handed out
-at the next boundary, in the order of their arrival, each once. A message that arrives while the model ends
-the block makes one more turn due, so that the model sees it before anything is committed. From the moment the
-end is settled, nothing is accepted any more.
+with any executor; for an executor without turns the whole step is one turn. Messages are delivered at the
+next boundary, in the order of their arrival, each once. A message that arrives while the model ends the block
+causes one more turn, so that the model sees it before anything is committed. Once the end is certain, nothing
+more is accepted.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Sequence
@@ -32,31 +32,31 @@ from ..pickling import PicklableError
 from ..types.messages import BinaryContent, FileUrl, UploadedFile, UserContent
 
 ParkingMoment: TypeAlias = Literal["suspended", "resumed"]
-"""When a step is about to park, and when it goes on."""
+"""The moments at which a step is about to park, and goes on."""
 
 Result = TypeVar("Result")
 
 
 class UndeliveredSteeringWarning(PicklableError, RuntimeWarning):  # noqa: N818  (not an error)
-    """A step has ended well, and messages that it had accepted never reached a model.
+    """A step has succeeded, and messages that it had accepted never reached a model.
 
-    The executor or agent has no turns, or the last turn that it may have was over.
+    The executor or agent has no turns, or its last allowed turn had ended.
     """
 
 
 class Steering:
     """Steering of one step. Everything happens on the event loop of the step.
 
-    The step actor is one, so that tools inside the step can steer it as the handle of its task can. What is
-    asked for takes effect at the next turn boundary, when the tools of the present turn have finished; the
-    end of the step, before anything is committed, is one too.
+    `StepActor` derives from it, so that tools inside the step can steer it as the handle of its task can.
+    Requests take effect at the next turn boundary, when the tools of the current turn have finished; the end
+    of the step, before anything is committed, is one too.
 
     Args:
         step_id: The block, for errors.
 
     Attributes:
-        node: The node of the step; None while nobody watches it.
-        task_node: The node of the task that it runs in, which is suspended with it; None for none.
+        node: The node of the step; None while it is not observed.
+        task_node: The node of its task, which is suspended with it; None for none.
     """
 
     __slots__ = (
@@ -64,8 +64,8 @@ class Steering:
         "_cancel_request",
         "_interruptible",
         "_is_closed",
+        "_parking",
         "_parking_observer",
-        "_place",
         "_stands",
         "_step_id",
         "_taken",
@@ -80,7 +80,7 @@ class Steering:
         self._accepted: list[UserContent] = []
         self._taken = 0
         self._was_to_park = False
-        self._place = Parking("step")
+        self._parking = Parking("step")
         self._cancel_request: tuple[str | None] | None = None
         self._interruptible: anyio.CancelScope | None = None
         self._is_closed = False
@@ -92,28 +92,28 @@ class Steering:
 
     @property
     def accepted(self) -> tuple[UserContent, ...]:
-        """Every message that has arrived so far, taken by a turn or not."""
+        """Every message that has arrived so far, delivered or not."""
         return tuple(self._accepted)
 
     @property
     def is_to_park(self) -> bool:
-        """Whether somebody wants it to be parked; of a step that has ended, whether somebody did then."""
-        return self._was_to_park or self._place.state in ("suspending", "suspended")
+        """Whether it was asked to park, now or when it ended."""
+        return self._was_to_park or self._parking.state in ("suspending", "suspended")
 
     @property
     def is_suspended(self) -> bool:
         """Whether the step is parked and waits to be resumed."""
-        return self._place.is_suspended
+        return self._parking.is_suspended
 
     def steer(self, *content: UserContent) -> None:
         """Deliver a message to the model at its next turn, in the order of the messages, exactly once.
 
         A message that arrives during the turn in which the model ends the block gives it one more turn.
-        Empty texts say nothing and are left out.
+        Empty texts are ignored.
 
         Raises:
             TaskEndedError: The step has ended.
-            NighthawkError: It is no content.
+            NighthawkError: It is not content.
         """
         self._refuse_ended()
         self._accepted += _checked_content(content)
@@ -126,7 +126,7 @@ class Steering:
         """
         self._refuse_ended()
         self.stop_reason = self.stop_reason or reason
-        self._place.release()
+        self._parking.release()
         self._interrupt()
 
     def suspend(self) -> None:
@@ -135,49 +135,49 @@ class Steering:
         Raises:
             TaskEndedError: The step has ended.
         """
-        self._place.suspend()
+        self._parking.suspend()
         self._interrupt()
 
     async def wait_suspended(self) -> None:
-        """Wait until the step is parked. Not for its own tools: it parks when they have finished.
+        """Wait until the step is parked. Do not call it in the step's own tools: it parks after they finish.
 
         Raises:
-            TaskEndedError: The step ended before.
+            TaskEndedError: The step ended before it parked.
         """
-        await self._place.wait_suspended()
+        await self._parking.wait_suspended()
 
     def resume(self, input: UserContent | Sequence[UserContent] | None = None) -> None:
-        """Let the step go on, or take back that it was asked to park.
+        """Let the step go on, or withdraw the request to park.
 
         Args:
-            input: A message for its model, after those that arrived before; None for nothing.
+            input: A message for its model, after those that arrived before; None for none.
 
         Raises:
-            NotSuspendedError: Nobody has suspended it.
+            NotSuspendedError: It was not suspended.
             AlreadyResumedError: It was resumed already and has not gone on yet.
             TaskEndedError: The step has ended.
-            NighthawkError: The input is no content.
+            NighthawkError: The input is not content.
         """
         items = tuple(cast("Sequence[Any]", input)) if isinstance(input, list | tuple) else (input,)
         message = [] if input is None else _checked_content(items)
-        self._place.resume()
+        self._parking.resume()
         self._accepted += message
 
     def request_cancel(self, reason: str | None) -> None:
         """Ask the step to end at its next boundary, parked or not, as cancelled.
 
-        An outcome that is there counts.
+        If there is an outcome already, it counts.
         """
         self._cancel_request = self._cancel_request or (reason,)
-        self._place.release()
+        self._parking.release()
         self._interrupt()
 
     def observe_parking(self, observer: Callable[[ParkingMoment], Awaitable[None]]) -> None:
-        """Tell somebody when the step is about to park, and when it goes on; not when it is cancelled."""
+        """Call an observer when the step is about to park and when it goes on; not when it is cancelled."""
         self._parking_observer = observer
 
     def note_admitted(self) -> None:
-        """Tell whoever watches that it waits no more."""
+        """Report to observers that it no longer waits."""
         self._stands = "running"
         if self.node is not None:
             self.node.change_state("running")
@@ -194,11 +194,11 @@ class Steering:
         self._raise_if_cancel_requested()
 
     async def interruptible(self, waiting: Awaitable[Result]) -> Result | None:
-        """Wait for something before the step begins, but no longer than nobody wants anything else of it.
+        """Wait for something before the step begins, until the step is asked to park, stop or end.
 
         Returns:
-            What was waited for; None when the wait was cancelled, because the step is to park, to stop or to
-            end. Either may be the case when both come at the same moment.
+            The result of waiting; None if the wait was cancelled, because the step was asked to park, stop or
+            end. If both happen at the same moment, either is possible.
         """
         try:
             with anyio.CancelScope() as self._interruptible:
@@ -208,7 +208,7 @@ class Steering:
         return None
 
     async def turn_boundary(self) -> tuple[UserContent, ...]:
-        """Begin a turn: wait while the step is suspended, and take the messages that arrived for the model.
+        """Begin a turn: wait while the step is suspended, then take the messages for the model.
 
         Returns:
             The messages that arrived since the last turn, in order.
@@ -222,11 +222,11 @@ class Steering:
         return self._take()
 
     async def may_end(self) -> bool:
-        """Wait while the step is suspended, before it ends as its model wants it to.
+        """Wait while the step is suspended, before it ends with its model's outcome.
 
         Returns:
-            False when messages wait for the model and another turn is due. Whose task was asked to end may
-            end in any case.
+            False if messages wait for the model, so that another turn is needed. A step whose task was asked
+            to end may always end.
 
         Raises:
             StepStoppedError: The step was stopped.
@@ -236,12 +236,12 @@ class Steering:
         return self._taken == len(self._accepted) or self._cancel_request is not None
 
     def end_steering(self) -> tuple[UserContent, ...]:
-        """Accept nothing more; gives the messages that nobody took. Doing so twice is fine."""
+        """Accept nothing more, and return the messages that were not delivered. Idempotent."""
         if self._is_closed:
             return ()
         self._is_closed = True
         self._was_to_park = self.is_to_park
-        self._place.close()
+        self._parking.close()
         return self._take()
 
     def _take(self) -> tuple[UserContent, ...]:
@@ -250,16 +250,16 @@ class Steering:
         return messages
 
     async def _park(self) -> None:
-        if self._place.state == "running":  # nobody wants it to park
+        if self._parking.state == "running":  # it was not asked to park
             return
-        observer = self._parking_observer if self._place.state == "suspending" else None
+        observer = self._parking_observer if self._parking.state == "suspending" else None
         if observer is not None:
             await observer("suspended")
-        if self.node is None or self._place.state != "suspending":
-            await self._place.park()
+        if self.node is None or self._parking.state != "suspending":
+            await self._parking.park()
         else:
             with self._shown_parked(self.node):
-                await self._place.park()
+                await self._parking.park()
         if observer is not None:
             await observer("resumed")
 

@@ -16,70 +16,70 @@ from .step_actor import StepActor
 from .step_context import StepContext
 
 Evaluate: TypeAlias = Callable[[StepResult], Awaitable[StepResult]]
-"""Evaluates the return expression of what a step comes to."""
+"""Evaluates the return expression of a step's result."""
 
 
 class Inspection(Protocol):
-    """Has hooks and oversight look at what a step is about to commit."""
+    """Asks hooks and oversight about the commit of a step."""
 
     async def ask(self, result: StepResult) -> StepResult:
-        """Ask everybody who has not decided yet.
+        """Ask all that have not decided yet.
 
-        They are asked before a return expression is evaluated; those who want its value are asked once more.
+        They are asked before a return expression is evaluated; those that want its value are asked again.
 
         Returns:
-            What to commit; raises when one of them is against it.
+            The result to commit; raises if one of them rejects it.
         """
         ...
 
     async def evaluate(self, result: StepResult, evaluate: Evaluate) -> StepResult:
-        """Evaluate; what was rewritten and fails is the failure of who rewrote it."""
+        """Evaluate; if a rewritten commit fails, its rewriter is blamed."""
         ...
 
 
 class Inspect(Protocol):
-    """Begins the inspection of how a step is about to end."""
+    """Begins the inspection of a step's end."""
 
     def __call__(self, outcome: StepOutcome, *, is_last: bool) -> Inspection:
-        """The inspection of one outcome."""
+        """Return the inspection of one outcome."""
         ...
 
 
 class Verify(Protocol):
-    """Has checks look at how a step is about to end; returns when all agree."""
+    """Runs the checks on a step's end; returns if all accept it."""
 
     async def __call__(self, outcome: StepOutcome, result: StepResult, *, is_last: bool) -> None:
-        """Raise `VerificationError` when one refuses."""
+        """Raise `VerificationError` if one refuses."""
         ...
 
 
 class PartialListeners(Protocol):
-    """Those who want the values of a step while its model's answer streams."""
+    """The listeners to the values of a step while its model's answer streams."""
 
     @property
     def are_wanted(self) -> bool:
-        """Whether anybody wants to know at present."""
+        """Whether anyone is listening now."""
         ...
 
     def begin_attempt(self) -> int:
-        """Another answer of the model begins; gives its number."""
+        """Begin another answer of the model; return its number."""
         ...
 
     def deliver(self, values: Mapping[str, object], attempt: int) -> None:
-        """There are more values. Does not wait.
+        """Deliver new values, without waiting.
 
         Args:
-            values: All that are there, by name.
-            attempt: The number of the answer that they are from.
+            values: All values so far, by name.
+            attempt: The number of the answer that they belong to.
         """
         ...
 
     def end(self, result: StepResult) -> None:
-        """The step is about to commit."""
+        """Deliver the last values: the step is about to commit."""
         ...
 
     def close(self) -> None:
-        """The step has ended; nothing comes any more."""
+        """End delivery: the step has ended."""
         ...
 
 
@@ -99,22 +99,22 @@ class _Evaluation(Struct, frozen=True, kw_only=True):
 class Step:
     """One step in progress.
 
-    An executor may conclude the step itself, so that it can tell the model why an outcome was refused. The
-    runner then takes that conclusion, and evaluates and verifies nothing a second time.
+    An executor may conclude the step itself, so that it can show the model why an outcome was refused. The
+    runner then uses that conclusion, and evaluates and verifies nothing a second time.
 
     Args:
         actor: The actor that owns the step's state.
         program: The program text as the model sees it.
         is_interpolated: Whether the program text holds rendered values, as that of an f-string does.
         verify: The check that the outcome must pass; None for none.
-        execution: This execution of it.
+        execution: The execution of the step.
 
     Attributes:
         context: The state of the step.
-        inspect: The inspection that the commit must pass, and may be changed by; None for none.
+        inspect: The inspection that the commit must pass, and that may change it; None for none.
         rejections_left: The number of commits that may still be rejected before the step fails. An executor
             that can send a rejection back to its model sets it.
-        partial_listeners: Those who want its values while the model's answer streams; None for nobody.
+        partial_listeners: The listeners to its values while the model's answer streams; None for none.
         place: Its place in a run with a journal; None without one.
     """
 
@@ -158,16 +158,16 @@ class Step:
     async def conclude(
         self, outcome: StepOutcome, bindings: Mapping[str, object], *, is_last: bool = False
     ) -> StepResult:
-        """Validate, verify and inspect how the step ends; the same outcome object is concluded once.
+        """Validate, verify and inspect the end of the step; the same outcome object is concluded once.
 
-        An expression is inspected before it is evaluated, and evaluated at most once, whatever becomes of the
-        outcome. Checks want the value of a return expression, so they come after it; other outcomes are
+        An expression is inspected before it is evaluated, and evaluated at most once, even if the outcome is
+        refused. Checks need the value of a return expression, so they run after it; other outcomes are
         checked first.
 
         Args:
             outcome: The outcome.
             bindings: The values of the write bindings to commit.
-            is_last: Whether nobody will propose another outcome.
+            is_last: Whether there will be no other outcome.
 
         Raises:
             ExecutionError: The outcome, a binding or the return value is not acceptable.
@@ -206,7 +206,7 @@ class Step:
         return result
 
     async def _with_value(self, outcome: ReturnStepOutcome, result: StepResult) -> StepResult:
-        if result.return_value is not UNSET:  # the outcome has one, or oversight gave one
+        if result.return_value is not UNSET:  # from the outcome, or from oversight
             return result
         return replace(result, return_value=await self._evaluated(outcome, result))
 

@@ -1,10 +1,9 @@
 """The task that owns a StepContext and serves its mailbox.
 
 Every change of a running step's state goes through here, one message at a time and in the order of posting.
-Awaitables that messages give are awaited outside, in the task of whoever asked, so that they run in
-parallel; the result comes back as a message. A message that mentions a name whose assignment is still being
-awaited waits for it, so that calls which depend on each other keep their order while independent ones do not
-wait.
+Awaitables are awaited outside the actor, in the task of the sender, so that they run in parallel; the result
+comes back as a message. A message that mentions a name whose assignment is still being awaited waits for it:
+calls that depend on each other keep their order, and independent ones do not wait.
 """
 
 from collections.abc import Callable, Generator
@@ -52,13 +51,13 @@ if TYPE_CHECKING:
     from ..tracing import TraceContext
 
 
-class Watchers(Struct, frozen=True, kw_only=True, eq=False):
-    """The observers at one place.
+class Observers(Struct, frozen=True, kw_only=True, eq=False):
+    """The observers of the sender of a message.
 
     Args:
-        node: The node in force; None when nobody watches the tree.
-        trace_context: The trace context in force; None when there is no trace.
-        positions: The place of the caller; None without a journal.
+        node: The active node; None if nobody observes the tree.
+        trace_context: The active trace context; None if there is no trace.
+        positions: The place of the sender; None without a journal.
     """
 
     node: NodeWriter | None
@@ -67,19 +66,19 @@ class Watchers(Struct, frozen=True, kw_only=True, eq=False):
 
     @contextmanager
     def active(self) -> Generator[None, None, None]:
-        """Let them watch what happens in the `with` statement, which must not wait."""
+        """Activate them during the `with` statement, which must not wait."""
         place = nullcontext() if self.positions is None else using_positions(self.positions)
         with using_trace_context(self.trace_context), using_node_writer(self.node), place:
             yield
 
 
-def find_watchers() -> Watchers | None:
+def find_observers() -> Observers | None:
     """Return the observers of the caller; None for none."""
     node, trace_context = find_node_writer(), find_trace_context()
     positions = None if get_task_hooks().find_decisions() is None else find_positions()
     if node is None and trace_context is None and positions is None:
         return None
-    return Watchers(node=node, trace_context=trace_context, positions=positions)
+    return Observers(node=node, trace_context=trace_context, positions=positions)
 
 
 Result = TypeVar("Result")
@@ -88,9 +87,9 @@ _PLAIN = CommandGuard()
 
 
 class Pending(Generic[Result]):
-    """A reply on its way to whoever posted the command.
+    """A reply on its way to the sender of a command.
 
-    Who is cancelled while waiting has abandoned it: a command that was not carried out yet never is.
+    A sender that is cancelled while waiting abandons the command: if it was not executed yet, it never is.
     """
 
     __slots__ = ("_arrived", "_error", "_value", "command", "is_abandoned")
@@ -122,7 +121,7 @@ class Pending(Generic[Result]):
                 self._value.close()
             raise
         if self._error is not None:
-            await checkpoint_if_cancelled()  # what ended the step may have cancelled the caller, too
+            await checkpoint_if_cancelled()  # the end of the step may have cancelled the caller too
             raise self._error
         return cast("Result", self._value)
 
@@ -130,7 +129,7 @@ class Pending(Generic[Result]):
 class _Envelope(Struct, frozen=True, kw_only=True, eq=False):
     command: Command
     reply: Pending[object]
-    watchers: Watchers | None
+    observers: Observers | None
 
 
 class StepActor(Steering):
@@ -139,19 +138,19 @@ class StepActor(Steering):
     The `post_…` methods are synchronous and fix the order of the messages; `settle` waits for what they
     return. Every reply raises `StepEndedError` when the step ends first.
 
-    Whoever has the actor can steer, suspend and stop the step, and look at it, as the handle of its task can:
-    see `Steering`. All of this raises `TaskEndedError` when the step has ended.
+    The actor can steer, suspend, stop and inspect the step, as the handle of its task can: see `Steering`.
+    All of this raises `TaskEndedError` when the step has ended.
 
     Args:
         context: The state to own.
-        guard: The guard that carries the commands out; None for none in particular.
+        guard: The guard that executes the commands; None for the default.
         call_guard: The guard of the calls of the step's code; None for none.
-        outer: The actor of the step around it; None for none.
+        parent: The actor of the parent step; None for none.
 
     Attributes:
-        context: The state. Read it between messages only.
+        context: The state. Read it only between messages.
         progress: The progress of the step.
-        slot: The slot in which it was admitted to the run; None before, and in a run without a limit.
+        slot: The admission slot of the step; None before admission, and in a run without a limit.
     """
 
     def __init__(
@@ -160,21 +159,21 @@ class StepActor(Steering):
         *,
         guard: CommandGuard | None = None,
         call_guard: CallGuard | None = None,
-        outer: "StepActor | None" = None,
+        parent: "StepActor | None" = None,
     ) -> None:
         super().__init__(context.step_id)
         self._guard = guard or _PLAIN
         self.context = context
         self._call_guard = call_guard
-        self._is_over = False
+        self._has_stopped_serving = False
         self._claimed: dict[Pending[object], frozenset[str]] = {}
         self._deferred: list[_Envelope] = []
-        self.progress: StepProgress = StepProgress(None if outer is None else outer.progress)
+        self.progress: StepProgress = StepProgress(None if parent is None else parent.progress)
         self.slot: Slot | None = None
         self._has_begun = False
         self._start: tuple[TaskGroup, Context] | None = None
 
-    # Most steps in flight have had no message yet: what serves messages is made with the first one.
+    # Most steps in flight have had no message yet, so what serves messages is made for the first one.
     @cached_property
     def _state(self) -> StepState:
         return StepState(
@@ -187,19 +186,19 @@ class StepActor(Steering):
 
     @cached_property
     def call_nodes(self) -> dict[int, NodeWriter]:
-        """The nodes of the tool calls that have not ended, by identity, where somebody watches."""
+        """The nodes of the tool calls that have not ended, by identity, if the tree is observed."""
         return {}
 
     def in_flight(self) -> AbstractContextManager[None]:
-        """The extent of the step, in which other steps that change what it binds are reported."""
+        """Return a context manager during which changes by other steps to what it binds are reported."""
         self._has_begun = True
         return self._guard.in_flight()
 
     def serve_in(self, task_group: TaskGroup) -> None:
-        """Carry out messages in a task of its own, from the first one until `close`.
+        """Execute messages in a task of its own, from the first one until `close`.
 
-        Most steps in flight wait for their model and have had no message: until then there is no task. Its
-        context is the present one, whoever sends the first message.
+        Most steps in flight wait for their model and have had no message, so the task starts with the first
+        one. It gets the current context, no matter who sends that message.
 
         Args:
             task_group: The task group of the task.
@@ -221,9 +220,9 @@ class StepActor(Steering):
                 message()
 
     def close(self) -> None:
-        """Take no more messages and fail those that were not carried out."""
+        """Accept no more messages, and fail those that were not executed."""
         self.end_steering()
-        self._is_over = True
+        self._has_stopped_serving = True
         if "call_nodes" in vars(self):
             for node in self.call_nodes.values():
                 node.end("cancelled")
@@ -254,7 +253,7 @@ class StepActor(Steering):
         return self._post(Assign(target=parse_target_path(target_path), expression=expression, data=data))
 
     def post_execute(self, statements: str) -> Pending[object]:
-        """Ask for statements to be executed; the reply is the sorted list of the names they changed."""
+        """Ask for statements to be executed; the reply is the sorted list of names they changed."""
         return self._post(Execute(statements=statements))
 
     def post_call(self, name: str, call: Callable[[], object]) -> Pending[object]:
@@ -262,7 +261,7 @@ class StepActor(Steering):
         return self._post(Call(name=name, call=call))
 
     async def settle(self, pending: Pending[object], *, may_await: bool = True) -> object:
-        """Wait for a reply, and for its value when that is awaitable.
+        """Wait for a reply, and for its value if that is awaitable.
 
         Args:
             pending: The reply of a `post_…` method.
@@ -273,7 +272,7 @@ class StepActor(Steering):
             ToolValidationError: The value does not match the type of the binding or field it was assigned to.
             ToolBoundaryError: The target cannot be assigned.
             ExecutionError: The value is awaitable and must not be.
-            HookError: A rule of the permissions in force failed.
+            HookError: A rule of the active permissions failed.
             StepEndedError: The step has ended.
         """
         guard = self._call_guard
@@ -291,7 +290,7 @@ class StepActor(Steering):
         return reply
 
     async def snapshot(self) -> StepSnapshot:
-        """An immutable view of the step between two messages; also of one that waits to be admitted.
+        """Return an immutable view of the step between two messages; works while it waits for admission too.
 
         Raises:
             TaskEndedError: The step has ended.
@@ -302,7 +301,7 @@ class StepActor(Steering):
         try:
             return cast("StepSnapshot", await self._post(Call(name="snapshot", call=self._view)).wait())
         except StepEndedError as error:
-            raise TaskEndedError(str(error)) from None  # as everything says that steers the step
+            raise TaskEndedError(str(error)) from None  # like every method that steers the step
 
     async def turn_boundary(self) -> tuple[UserContent, ...]:
         """Begin a turn, and count it; see `Steering.turn_boundary`."""
@@ -342,46 +341,46 @@ class StepActor(Steering):
             return await self._guard.await_value(reply.awaitable)
         except self._guard.verdicts:
             raise
-        except (Exception, SystemExit) as error:  # as for what is called in the actor's turn
+        except (Exception, SystemExit) as error:  # as in the actor's turn
             message = reply.describe(error)
             raise ToolEvaluationError(message).without_content(type(error).__name__) from error
 
     def _post(self, command: Command) -> Pending[object]:
-        envelope = _Envelope(command=command, reply=Pending(command), watchers=find_watchers())
+        envelope = _Envelope(command=command, reply=Pending(command), observers=find_observers())
         if not self._send(envelope):
             envelope.reply.fail(self._ended())
         return envelope.reply
 
     def _send(self, message: _Envelope | Callable[[], object]) -> bool:
-        if self._is_over:
+        if self._has_stopped_serving:
             return False
         self._mailbox.send_nowait(message)
         self._begin_to_serve()
         return True
 
     def _admit(self, envelope: _Envelope) -> None:
-        """Carry a message out, or defer it until the names it mentions have their values."""
+        """Execute a message, or defer it until the names it mentions have their values."""
         claimed = frozenset[str]().union(
             *self._claimed.values(), *(deferred.command.claims(self._state) for deferred in self._deferred)
         )
         if claimed and claimed & (envelope.command.reads() | envelope.command.claims(self._state)):
             self._deferred.append(envelope)
         else:
-            self._carry_out(envelope)
+            self._execute(envelope)
 
-    def _carry_out(self, envelope: _Envelope) -> None:
+    def _execute(self, envelope: _Envelope) -> None:
         if envelope.reply.is_abandoned:
             return
         try:
-            if envelope.watchers is None:
-                reply = self._guard.carry_out(envelope.command, self._state)
+            if envelope.observers is None:
+                reply = self._guard.execute(envelope.command, self._state)
             else:
-                with envelope.watchers.active():
-                    reply = self._guard.carry_out(envelope.command, self._state)
-        except Exception as error:  # whatever it is belongs to whoever asked
+                with envelope.observers.active():
+                    reply = self._guard.execute(envelope.command, self._state)
+        except Exception as error:  # the sender gets every error
             envelope.reply.fail(error)
             return
-        if type(reply) is Awaited and type(envelope.command) is not Resume:  # which goes on with its claims
+        if type(reply) is Awaited and type(envelope.command) is not Resume:  # it keeps its claims
             self._claimed[envelope.reply] = envelope.command.claims(self._state) | reply.claims
         envelope.reply.resolve(reply)
 

@@ -14,12 +14,12 @@ _NEVER_CHANGED = frozenset({str, int, float, bool, bytes, complex, type(None)})
 
 
 class ChangedRoots:
-    """The objects that write bindings held when the step began, as far as its code has mentioned them.
+    """The initial objects of write bindings that the step's code has mentioned, and their changes.
 
-    An object is remembered right before the first code that mentions its binding: most steps mention few.
+    A snapshot is taken right before the first code that mentions the binding, because most steps mention few.
 
     Attributes:
-        objects: The objects to look after, by the names of their bindings.
+        objects: The objects to track, by the names of their bindings.
     """
 
     __slots__ = ("_marked", "_remembered", "objects")
@@ -30,7 +30,7 @@ class ChangedRoots:
         self._marked: set[str] = set()
 
     def remember(self, names: Iterable[str]) -> None:
-        """Remember what the write bindings among these names hold, before code that mentions them runs."""
+        """Take snapshots for the write bindings among these names, before code that mentions them runs."""
         for name in names:
             if name in self.objects and name not in self._remembered:
                 value = self.objects[name]
@@ -38,12 +38,12 @@ class ChangedRoots:
                     self._remembered[name] = Snapshot(value)
 
     def mark(self, name: str, value: object) -> None:
-        """Take a write binding's object for changed, unless the binding means another one by now."""
+        """Mark a write binding's object as changed, unless the binding holds another object by now."""
         if self.objects.get(name, self) is value:
             self._marked.add(name)
 
     def confirm(self, name: str) -> None:
-        """Take a write binding's object for valid as it is now; only later changes count."""
+        """Mark the current state of a write binding's object as valid; only later changes count."""
         self._marked.discard(name)
         self._remembered[name] = Snapshot(self.objects[name])
 
@@ -69,28 +69,28 @@ class StepContext:
         step_globals: The module globals of the block's expressions: the live globals of the function's
             module, with the scope's implicit references on top when there are any.
         step_locals: The names the block can read and assign.
-        is_async: Whether the surrounding function is async, so that awaitables are awaited.
+        is_async: Whether the block's function is async, so that awaitables are awaited.
         is_generator: Whether that function is a generator or async generator.
         read_names: The names of the `<name>` bindings.
         write_names: The names of the `<:name>` bindings.
-        binding_types: The type of each write binding, `object` where none is known.
+        binding_types: The type of each write binding; `object` if unknown.
         references: Every `<name>` and dotted `<name.field>` of the program, in order of appearance.
-        mentions: The same, each as often as the program mentions it.
+        mentions: The same, repeated as often as the program mentions them.
         referenced_globals: The values of referenced names that are not step locals.
-        visible_builtins: The builtins that the step's code can use, which then sees no globals besides
-            `referenced_globals`; None for all of Python's globals and builtins.
+        visible_builtins: The only builtins that the step's code can use; it then sees no globals besides
+            `referenced_globals`. None for all globals and builtins.
         allowed_kinds: The outcome kinds the block may end with.
-        refused_kinds: Outcome kinds that the function's return annotation takes away, and why.
+        refused_kinds: Outcome kinds that the function's return annotation excludes, with the reasons.
         raise_error_types: The exception types a `raise` outcome may name.
-        enclosing_names: The known variables of the functions around the block's function, by which texts in
-            its signature's annotations may name types.
+        enclosing_names: The known variables of the functions that enclose the block's function; texts in its
+            signature's annotations may use them.
         parameter_annotations: The annotations of the function's parameters, unresolved.
-        return_annotation: The annotation of the function's return value, unresolved; None when there is none.
+        return_annotation: The annotation of the function's return value, unresolved; None for none.
         initial_values: The values of the write bindings when the step began.
         assigned_names: Write bindings assigned by a tool, or dirty because a field of theirs was.
         changes: The objects that the step's code has changed in place.
-        checked: The values that were made of data, and are valid as long as no code has touched them, by the
-            names of their write bindings; a value to return stands under "return".
+        checked: The values that were made from data, and are valid while no code has run on them, by the
+            names of their write bindings; a value to return has the name "return".
     """
 
     step_id: str
@@ -118,11 +118,11 @@ class StepContext:
     checked: dict[str, object] = field(default_factory=dict[str, object])
 
     def is_checked(self, name: str, value: object) -> bool:
-        """Whether a value is the one that was made of data for a name, and needs no other validation."""
+        """Whether a value was made from data for this name, and needs no further validation."""
         return name in self.checked and self.checked[name] is value
 
     def named_exceptions(self) -> list[Exception]:
-        """The exception objects that the program names: the block may raise them, whatever their types."""
+        """The exception objects that the program names; the block may raise them, whatever their types."""
         roots = dict.fromkeys(reference.partition(".")[0] for reference in self.references)
         values = (self.step_locals.get(name, self.referenced_globals.get(name)) for name in roots)
         return [cast("Exception", value) for value in values if issubclass(type(value), Exception)]
@@ -133,7 +133,7 @@ class StepContext:
         return self.step_globals if self.visible_builtins is None else self.referenced_globals
 
     def changed_bindings(self) -> dict[str, object]:
-        """The write bindings that were assigned, rebound or made dirty, with their present values."""
+        """The write bindings that were assigned, rebound or made dirty, with their current values."""
         missing = object()
         return {
             name: self.step_locals[name]

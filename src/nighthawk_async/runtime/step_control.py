@@ -1,7 +1,7 @@
 """Control of a step by handles, from its beginning to its end, and its attempts.
 
-From the moment it waits to be admitted, a step can be steered from the handle of the task it runs in; when
-its executor has its outcome, the step is past its last turn boundary.
+A step can be steered through the handle of its task from the moment it waits for admission until its executor
+has its outcome, when the step is past its last turn boundary.
 """
 
 import warnings
@@ -23,16 +23,16 @@ from .step_actor import StepActor
 
 
 class StepAttempt:
-    """One of the attempts at a step.
+    """One of several attempts at a step.
 
     Args:
         number: Its number, from 1.
-        begins_at: The earliest time of its beginning, by the clock of the event loop.
-        before: The steering of the attempt before; None for none.
+        begins_at: The earliest time of its beginning, in seconds of the event loop's clock.
+        before: The steering of the previous attempt; None for none.
 
     Attributes:
-        execution_id: The id of its execution; None before it was prepared.
-        steered: The last steering.
+        execution_id: The id of its execution; None until it is prepared.
+        steered: The latest steering.
     """
 
     __slots__ = ("_before", "_begins_at", "execution_id", "number", "steered")
@@ -45,7 +45,7 @@ class StepAttempt:
         self._before = before
 
     def prepare(self, actor: StepActor) -> None:
-        """Take the actor of the step, and hand on to it what was wanted of the attempts before."""
+        """Set the actor of the step, and pass on to it what was asked of the previous attempts."""
         if self._before is not None:
             actor.steer(*self._before.accepted)
             if self._before.is_to_park:
@@ -54,7 +54,7 @@ class StepAttempt:
         self.execution_id = actor.context.execution_ref.execution_id
 
     async def wait(self, actor: StepActor) -> None:
-        """Wait until it may begin, while the step can be steered. It is not admitted yet.
+        """Wait, before admission, until it may begin; the step can be steered meanwhile.
 
         Args:
             actor: The actor of the step.
@@ -69,14 +69,14 @@ class StepAttempt:
             await actor.begin()
 
 
-class CarryOutAttempt(Protocol):
-    """Carries a block out once, in the environment that is active when it is called."""
+class ExecuteAttempt(Protocol):
+    """Executes a block once, in the environment that is active when it is called."""
 
     def __call__(self, attempt: StepAttempt | None = None, /) -> Awaitable[StepResult]:
-        """Carry it out.
+        """Execute the block.
 
         Args:
-            attempt: The attempt, of several; None for the only one.
+            attempt: The attempt, if there may be several; None otherwise.
         """
         ...
 
@@ -84,7 +84,7 @@ class CarryOutAttempt(Protocol):
 class SteerableStep:
     """Lets a step be steered during the `with` statement, or until `end`.
 
-    From then on the step accepts nothing more. It warns about messages that no turn took, unless it failed.
+    After that the step accepts nothing more. It warns about undelivered messages, unless it failed.
 
     Args:
         actor: The actor of the step.
@@ -110,7 +110,7 @@ class SteerableStep:
         self._close()
 
     async def end(self) -> None:
-        """The last turn boundary, when the executor has its outcome: waits while the step is suspended.
+        """Pass the last turn boundary, when the executor has its outcome: wait while the step is suspended.
 
         Raises:
             ExecutionError: The step was stopped.
@@ -132,15 +132,15 @@ class SteerableStep:
 
 
 class admitted(AbstractAsyncContextManager[None]):  # noqa: N801  (it reads as a function at its call)
-    """Wait until a step may begin, and let the next one in when it has ended.
+    """Wait until a step may begin, and free its slot when it has ended.
 
-    A step that waits for a slot can be steered like one in flight: it obeys at once. While it is suspended
-    it does not wait for a slot; when it is resumed, it asks anew.
+    A step that waits for a slot can be steered like one in flight, with immediate effect. While it is
+    suspended it does not wait for a slot; when it is resumed, it queues again.
 
     Args:
         actor: The actor of the step.
         admission: The admission of the run; None when any number of steps may be in flight.
-        parent_slot: The slot of the step that brought this one about; None for none.
+        parent_slot: The slot of the parent step; None for none.
 
     Raises (on entering):
         ExecutionError: The step was stopped before it began.
@@ -165,7 +165,7 @@ class admitted(AbstractAsyncContextManager[None]):  # noqa: N801  (it reads as a
         while (slot := await actor.interruptible(admission.enter(self._parent_slot))) is None:
             await actor.begin()
         try:
-            await actor.begin()  # it may have been admitted in the moment in which somebody wanted otherwise
+            await actor.begin()  # it may have been asked to stop or park at the moment of admission
         except BaseException:
             admission.leave(slot)
             raise

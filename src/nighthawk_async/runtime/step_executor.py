@@ -37,7 +37,7 @@ __all__ = [
 
 @runtime_checkable
 class SyncStepExecutor(Protocol):
-    """Carries a step out in a worker thread."""
+    """Executes a step in a worker thread."""
 
     def run_step(
         self,
@@ -47,7 +47,7 @@ class SyncStepExecutor(Protocol):
         binding_names: list[str],
         allowed_step_kinds: tuple[str, ...],
     ) -> tuple[StepOutcome, dict[str, object]]:
-        """Carry a step out.
+        """Execute a step.
 
         Args:
             processed_natural_program: The program text after sentinel removal, dedent, f-string evaluation
@@ -64,7 +64,7 @@ class SyncStepExecutor(Protocol):
 
 @runtime_checkable
 class AsyncStepExecutor(Protocol):
-    """Carries a step out on the event loop of the step."""
+    """Executes a step on the step's event loop."""
 
     async def run_step_async(
         self,
@@ -74,30 +74,30 @@ class AsyncStepExecutor(Protocol):
         binding_names: list[str],
         allowed_step_kinds: tuple[str, ...],
     ) -> tuple[StepOutcome, dict[str, object]]:
-        """Carry a step out. Arguments and result are those of `SyncStepExecutor.run_step`."""
+        """Execute a step. Arguments and result are those of `SyncStepExecutor.run_step`."""
         ...
 
 
 StepExecutor: TypeAlias = SyncStepExecutor | AsyncStepExecutor
-"""What `nighthawk_async.run` accepts. One that implements both protocols is used as an async executor."""
+"""A step executor. One that implements both protocols is used as an async executor."""
 
 
 def is_async_executor(executor: StepExecutor) -> TypeIs[AsyncStepExecutor]:
-    """Whether a step is carried out on its event loop.
+    """Whether an executor executes steps on their event loop.
 
-    Asked for every step: on Python 3.11 `isinstance` with a protocol takes fifty times longer than this.
+    Called for every step: on Python 3.11 `isinstance` with a protocol takes fifty times longer than this.
 
     Args:
-        executor: The executor of the step.
+        executor: The executor.
     """
     return hasattr(executor, "run_step_async")
 
 
 def shows_named_only(executor: StepExecutor) -> bool:
-    """Whether its steps see only what their blocks name, as its configuration says when it has one.
+    """Whether steps of an executor see only what their blocks name; its configuration decides, if any.
 
     Args:
-        executor: The executor of the steps.
+        executor: The executor.
     """
     configuration: object = getattr(executor, "configuration", None)
     if not isinstance(configuration, StepExecutorConfiguration):
@@ -107,20 +107,20 @@ def shows_named_only(executor: StepExecutor) -> bool:
 
 @runtime_checkable
 class ConfigurableStepExecutor(Protocol):
-    """An executor that a scope can give another configuration."""
+    """An executor whose configuration a scope can replace."""
 
     @property
     def configuration(self) -> StepExecutorConfiguration:
-        """The configuration in force."""
+        """The active configuration."""
         ...
 
     def with_configuration(self, configuration: StepExecutorConfiguration) -> StepExecutor:
-        """The same executor with another configuration."""
+        """Return the same executor with another configuration."""
         ...
 
 
 def check_executor(executor: object) -> None:
-    """Refuse an object that is no step executor.
+    """Refuse an object that is not a step executor.
 
     Raises:
         NighthawkError: The object implements neither protocol.

@@ -1,4 +1,4 @@
-"""Reports of a step to observers: its inputs, its state and its outcome; nothing without observers."""
+"""Reports of a step to observers: its inputs, its state and its outcome."""
 
 from collections.abc import Awaitable, Mapping
 from types import NoneType
@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 
 
 def find_step_node() -> NodeWriter | None:
-    """The node of the step in progress; None when nobody watches it, and outside of steps."""
+    """The node of the step in progress; None if it is not observed, and outside steps."""
     environment = find_environment()
     return None if environment is None or environment.step is None else environment.step.actor.node
 
@@ -43,7 +43,7 @@ def write_retry(text: str) -> None:
     """Report a retry of the active work; the step in progress gets a note of it as well.
 
     Args:
-        text: The cause of the retry, and its time.
+        text: The cause and the time of the retry.
     """
     node = find_node_writer()
     if node is None:
@@ -73,7 +73,7 @@ class ObservedStep:
     """Reports one step to its span, and from `begin` on as a node, during the `with` statement.
 
     An error that leaves the statement ends the node. If it comes before `begin`, because the step cannot be
-    prepared, the step is a node that failed.
+    prepared, the step becomes a failed node.
 
     Args:
         activity: The step.
@@ -123,7 +123,7 @@ class ObservedStep:
         node.end(state_after(error), error=error)
 
     def begin(self, step: Step) -> None:
-        """It waits to be admitted, and what it brings about is below it.
+        """Report that the step waits for admission, and make its node the parent of what it causes.
 
         Args:
             step: The step.
@@ -152,19 +152,19 @@ class ObservedStep:
         self._active_node = using_node_writer(self._node)
         self._active_node.__enter__()
 
-    def carry_out(self, work: Awaitable[Result]) -> Awaitable[Result]:
-        """Carry it out, unless an observer cancels it.
+    def execute(self, work: Awaitable[Result]) -> Awaitable[Result]:
+        """Execute the step, unless an observer cancels it.
 
         Args:
-            work: Carries it out.
+            work: The execution of the step.
 
         Raises:
-            TaskCancelledError: An observer has cancelled it.
+            TaskCancelledError: An observer cancelled it.
         """
-        return work if self._control is None else self._control.carry_out(work)
+        return work if self._control is None else self._control.execute(work)
 
     def end(self, outcome: StepOutcome, result: StepResult) -> None:
-        """It has come to its end.
+        """Report the end of the step.
 
         Args:
             outcome: The outcome that the model chose.
@@ -176,7 +176,7 @@ class ObservedStep:
         if node is None:
             return
         node.set_attributes({"nighthawk.step.outcome_kind": outcome.kind})
-        # A value may be another one afterwards although nothing was bound anew.
+        # A value may have changed although no name was bound again.
         mutable = {name: value for name, value in self._before.items() if not _never_changes(value)}
         outputs = {**mutable, **result.bindings}
         if outcome.kind == "return":
@@ -186,7 +186,7 @@ class ObservedStep:
 
 
 class _ControlledStep:
-    """Control of a step by observers: as the handle of its task has it, but of the step alone.
+    """Control of a step by observers, like that of its task's handle, but of the step only.
 
     Args:
         actor: The actor of the step.
@@ -199,7 +199,7 @@ class _ControlledStep:
         self._scope = anyio.CancelScope()
         self._reason: str | None = None
 
-    async def carry_out(self, work: Awaitable[Result]) -> Result:
+    async def execute(self, work: Awaitable[Result]) -> Result:
         with self._scope:
             return await work
         raise TaskCancelledError(task_id=current_task().id, reason=self._reason, forced=False)

@@ -1,6 +1,6 @@
 """Settings of telemetry: one value for the whole program.
 
-OpenTelemetry's providers belong to the whole program too, and so do its environment variables.
+OpenTelemetry's providers and environment variables are global to the program too.
 """
 
 import os
@@ -12,10 +12,10 @@ from ..catalog.telemetry_names import BASELINE, LATEST, Names
 from ..errors import ConfigurationError
 
 SemanticConventions: TypeAlias = Literal["baseline", "latest"]
-"""Version 1.41.1 of OpenTelemetry's conventions for generative AI, or what their repository says since."""
+"""Version 1.41.1 of OpenTelemetry's conventions for generative AI, or the latest from their repository."""
 
 ContentCapture: TypeAlias = Literal["no_content", "span_only", "event_only", "span_and_event"]
-"""Where content is shown."""
+"""The places that show content."""
 
 _NAMES: dict[str, Names] = {"baseline": BASELINE, "latest": LATEST}
 _CAPTURE_WORDS = {"true": "span_and_event", "1": "span_and_event"}
@@ -25,10 +25,10 @@ class TelemetrySettings(Struct, frozen=True, kw_only=True):
     """Settings of telemetry.
 
     Args:
-        names: The names that it uses.
-        spans_hold_content: Whether spans hold messages, arguments and results, and errors what they quote.
+        names: The conventions for names.
+        spans_hold_content: Whether spans hold messages, arguments and results, and errors their quotations.
         events_hold_content: Whether the events of requests hold messages; without them, there are none.
-        propagates: Whether providers are told of the trace.
+        propagates: Whether requests to providers carry the trace context.
     """
 
     names: Names
@@ -41,7 +41,7 @@ _settings: TelemetrySettings | None = None
 
 
 def get_settings() -> TelemetrySettings:
-    """The settings in force; before `configure_telemetry`, what the environment variables say."""
+    """The active settings; before `configure_telemetry`, those of the environment variables."""
     if _settings is None:
         configure_telemetry()
     assert _settings is not None
@@ -49,7 +49,7 @@ def get_settings() -> TelemetrySettings:
 
 
 def shows_content() -> bool:
-    """Whether spans hold content, and so texts that may quote it."""
+    """Whether spans hold content and texts that may quote it."""
     return get_settings().spans_hold_content
 
 
@@ -59,24 +59,24 @@ def configure_telemetry(
     capture_content: bool | ContentCapture | None = None,
     propagate_context: bool = True,
 ) -> None:
-    """Choose what OpenTelemetry's spans and metrics show, for the whole program.
+    """Configure what OpenTelemetry's spans and metrics show, for the whole program.
 
-    Call it before the first run. Without it, environment variables decide; each call replaces everything
-    that an earlier one chose.
+    Call it before the first run. Without it, environment variables decide; each call replaces all settings of
+    an earlier one.
 
     Args:
         semantic_conventions: The version of the names of spans, attributes and metrics. `baseline` is v1.41.1
-            of OpenTelemetry's conventions for generative AI, `latest` what the conventions' own repository
-            says since. None for what `OTEL_SEMCONV_STABILITY_OPT_IN` says: `latest` when
+            of OpenTelemetry's conventions for generative AI, `latest` the current state of the
+            conventions' own repository. None to follow `OTEL_SEMCONV_STABILITY_OPT_IN`: `latest` if
             `gen_ai_latest_experimental` is among its values, else `baseline`.
-        capture_content: The places that show messages, system instructions, tool definitions, the arguments
-            and results of tool calls, and what errors quote of them: spans (`span_only`), the event of each
-            request that `latest` knows (`event_only`), both (`span_and_event`, or True), or none
-            (`no_content`, or False). They are whatever users and data say; keys of providers are
-            redacted. None for what `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says; without it,
-            nowhere.
-        propagate_context: Whether requests to providers carry the header `traceparent` where there is a
-            trace, so that a gateway or a server of your own can continue it.
+        capture_content: The places that show content: messages, system instructions, tool definitions, the
+            arguments and results of tool calls, and quotations of these in errors. Spans (`span_only`), the
+            event of each request in `latest` (`event_only`), both (`span_and_event`, or True), or none
+            (`no_content`, or False). Content is whatever users and data contain; keys of providers are
+            redacted. None to follow `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`; if that is not
+            set, no place.
+        propagate_context: Whether requests to providers carry the header `traceparent` if there is a trace,
+            so that a gateway or a server of your own can continue it.
 
     Raises:
         ConfigurationError: There are no such conventions, or content cannot be shown there.

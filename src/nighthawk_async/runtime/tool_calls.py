@@ -35,7 +35,7 @@ from .core_schemas import CoreSchema, adapted_core_schema, default_as_data
 from .plain_data import data_validator, json_schemas_of
 
 NO_DEFAULT = object()
-"""Stands for the default of a parameter that has none."""
+"""Marks a parameter without a default."""
 
 
 class ToolParameter(Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class ToolParameter(Struct, frozen=True, kw_only=True):
 
     Args:
         annotation: Its type.
-        description: Explanation for the model; empty for none. A description in the type comes first.
+        description: Explanation for the model; empty for none. A description in the type takes precedence.
         default: Its default; `NO_DEFAULT` for none.
     """
 
@@ -59,7 +59,7 @@ class ToolParameter(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class ToolArguments:
-    """The arguments of a tool, given as one JSON object; the same kinds of data as in answers are taken.
+    """The arguments of a tool, given as one JSON object; they accept the same data as answers do.
 
     Args:
         parameters: The parameters by name.
@@ -95,7 +95,7 @@ class ToolArguments:
         """Return the values of JSON arguments, without defaults.
 
         Raises:
-            Exception: They are no such object, or a type has no validator.
+            Exception: They do not match, or a type has no validator.
         """
         return self._validator.validate_json(arguments)
 
@@ -118,14 +118,14 @@ _WRITE_AN_OBJECT = "Call the tool again with one JSON object."
 
 
 def check_size(call: ToolCall, max_bytes: int) -> None:
-    """Refuse arguments that are too long to be looked at.
+    """Refuse arguments that are too long.
 
     Args:
         call: The call.
-        max_bytes: The number of bytes that the arguments may have in UTF-8.
+        max_bytes: The greatest size of the arguments, in bytes of UTF-8.
 
     Raises:
-        ToolBoundaryError: They have more.
+        ToolBoundaryError: They are longer.
     """
     excess = excess_of(call.arguments, max_bytes)
     if excess is not None:
@@ -138,11 +138,11 @@ def check_size(call: ToolCall, max_bytes: int) -> None:
 
 
 def excess_of(text: str, max_bytes: int) -> str | None:
-    """Describe the excess of a text over its bound; None for none.
+    """Describe by how much a text exceeds its bound; None if it does not.
 
     Args:
         text: The text that the model wrote.
-        max_bytes: The number of bytes that it may have in UTF-8.
+        max_bytes: The greatest size of the text, in bytes of UTF-8.
     """
     if len(text) * 4 <= max_bytes:  # a character has at most four bytes
         return None
@@ -154,8 +154,8 @@ def parsed_arguments(call: ToolCall) -> dict[str, Any]:
     """The arguments as a fresh dictionary.
 
     Raises:
-        ToolBoundaryError: They are no JSON object, name an argument twice, or hold a number that is too large
-            for a float, so that what is inspected might not be what is carried out.
+        ToolBoundaryError: They are not a JSON object, name an argument twice, or hold a number that is too
+            large for a float: what is inspected could then differ from what is executed.
     """
     try:
         arguments: object = json.loads(
@@ -184,11 +184,11 @@ def with_arguments(call: ToolCall, arguments: Mapping[str, Any], *, author: str)
 
     Args:
         call: The call.
-        arguments: The arguments, of what JSON can hold.
-        author: The author of them, for the error.
+        arguments: The arguments, as JSON values.
+        author: Their author, for the error.
 
     Raises:
-        HookError: They hold what JSON cannot.
+        HookError: JSON cannot represent them.
     """
     try:
         text = json.dumps(dict(arguments), allow_nan=False)
@@ -199,7 +199,7 @@ def with_arguments(call: ToolCall, arguments: Mapping[str, Any], *, author: str)
 
 
 def canonical_arguments(call: ToolCall) -> str:
-    """One text for all ways of writing the same arguments; what is no JSON stands for itself."""
+    """The canonical text of arguments, the same for every way of writing them; unchanged if not JSON."""
     try:
         value: object = msgspec.json.decode(call.arguments or "{}")
         return msgspec.json.encode(value, order="sorted").decode()
@@ -261,7 +261,7 @@ class ToolResultRenderingPolicy(Struct, frozen=True, kw_only=True):
         counter: Counts tokens.
         tool_result_max_tokens: Tokens of one result's preview.
         json_renderer_style: The style of what the preview leaves out.
-        show_secrets: Whether it shows what stands under names of secrets.
+        show_secrets: Whether it shows values under names of secrets.
     """
 
     counter: TokenCounter
@@ -276,10 +276,10 @@ class ToolResultRenderingPolicy(Struct, frozen=True, kw_only=True):
 
 
 def outcome_of_failure(error: NighthawkError) -> ToolOutcome:
-    """The outcome that tells the model what went wrong, with a hint where one helps.
+    """The outcome that describes a failure to the model, with a hint where one helps.
 
     Args:
-        error: The error with which the step actor replied.
+        error: The error that the step actor replied with.
     """
     match error:
         case ToolBoundaryError():

@@ -34,8 +34,8 @@ def tool(
 ) -> Function | Callable[[Function], Function]:
     """Register a callable as a tool, offered to models through their tool-calling interface.
 
-    The tool is registered in the innermost extent: the call of a natural function, the scope, the run, else
-    the program; it disappears with it. A first parameter annotated `RunContext[StepContext]` (or without
+    The tool is registered in the innermost scope: the call of a natural function, the scope, the run, else
+    the program; it disappears with that. A first parameter annotated `RunContext[StepContext]` (or without
     annotation and named `run_context`) receives the context and is not shown to the model. The callable
     itself is returned.
 
@@ -44,7 +44,7 @@ def tool(
         name: The tool's name; None for the function's name.
         overwrite: Whether to replace a visible tool of the same name.
         description: The text that the model reads; None for the function's docstring.
-        metadata: Anything to attach to the tool's definition.
+        metadata: Data to attach to the tool's definition.
 
     Raises:
         ToolRegistrationError: The name or the signature cannot be offered, or the name is taken.

@@ -34,14 +34,14 @@ _STYLES: Mapping[str, re.Pattern[str]] = {
         re.MULTILINE,
     ),
 }
-"""How parameters look in each style, by the names that the library which reads them has for the styles."""
+"""The pattern of parameters in each docstring style, by the style names of `docstring_parser`."""
 
 
 class Documentation(Struct, frozen=True, kw_only=True):
-    """A docstring, taken apart.
+    """A parsed docstring.
 
     Args:
-        description: The docstring without what it says of single parameters.
+        description: The docstring without the descriptions of parameters.
         parameters: The description of each parameter.
     """
 
@@ -50,11 +50,11 @@ class Documentation(Struct, frozen=True, kw_only=True):
 
 
 def read_docstring(text: str, names: Collection[str]) -> Documentation:
-    """Take a docstring in the style of Google, NumPy or Sphinx apart.
+    """Parse a docstring in the style of Google, NumPy or Sphinx.
 
     Args:
         text: The docstring, without its indentation.
-        names: The parameters of the function. A docstring that describes others is left as it is.
+        names: The parameters of the function. A docstring that describes other ones is not parsed.
     """
     for style, pattern in _STYLES.items():
         if pattern.search(text):
@@ -66,7 +66,7 @@ def read_docstring(text: str, names: Collection[str]) -> Documentation:
 
 
 def _parameters(text: str, style: str) -> dict[str, str]:
-    import docstring_parser  # here, because few programs have such docstrings
+    import docstring_parser  # imported here because few programs have such docstrings
 
     try:
         parsed = docstring_parser.parse(text, docstring_parser.DocstringStyle[style])
@@ -136,10 +136,10 @@ class ToolFunction:
         )
 
     def bind(self, arguments: str, *, context: StepContext, tool_call_id: str) -> Callable[[], object]:
-        """Validate JSON arguments and give the call that is ready to be made.
+        """Validate JSON arguments and return a function that makes the call.
 
         Raises:
-            ToolBoundaryError: The arguments are no JSON object, or do not match the signature.
+            ToolBoundaryError: The arguments are not a JSON object, or do not match the signature.
             ToolRegistrationError: An annotation cannot be resolved.
         """
         keywords = self.validated(arguments)
@@ -158,12 +158,12 @@ class ToolFunction:
         }
 
     def validated(self, arguments: str) -> dict[str, object]:
-        """The values of JSON arguments, by the names of the parameters, without defaults; see `bind`."""
+        """The values of JSON arguments by parameter, without defaults; see `bind`."""
         try:
             return self._arguments.validated(arguments or "{}")
         except ToolRegistrationError:
             raise
-        except Exception as error:  # a validator of the user's type may raise anything
+        except Exception as error:  # a user's validator may raise anything
             is_expected = isinstance(error, ValidationError)
             reason = describe_validation_error(error) if is_expected else describe_error(error)
             if isinstance(error, ValidationError):
@@ -175,7 +175,7 @@ class ToolFunction:
             ) from error
 
     def _mismatch(self, error: ValidationError) -> Exception:
-        """The error about the first parameter whose type an argument does not match."""
+        """The error for the first parameter whose type an argument does not match."""
         parameter, *path = error.errors(include_url=False, include_input=False)[0]["loc"] or ("",)
         for each in self._parameters:
             if each.name == parameter:
@@ -196,7 +196,7 @@ class ToolFunction:
             ) from error
 
     def _without_schema(self, error: Exception) -> ToolRegistrationError:
-        """Return the error about the first parameter whose type has no schema by itself."""
+        """Return the error for the first parameter whose type has no schema."""
         for name, parameter in self._arguments.parameters.items():
             try:
                 ToolArguments(parameters={name: parameter}).json_schema()
@@ -300,10 +300,10 @@ PROVIDED_TOOL_NAMES = ("nh_eval", "nh_assign", "nh_exec", OUTCOME_TOOL_NAME)
 
 
 class ToolScope:
-    """Tools visible in one extent: the program, a run, a scope, or one call of a natural function.
+    """Tools visible in one scope: the program, a run, a `scope`, or one call of a natural function.
 
     Args:
-        parent: The surrounding extent; None for the program.
+        parent: The enclosing scope; None for the program.
     """
 
     __slots__ = ("_parent", "_tools")
@@ -313,7 +313,7 @@ class ToolScope:
         self._tools: dict[str, ToolFunction] = {}
 
     def register(self, tool: ToolFunction, *, overwrite: bool) -> None:
-        """Add a tool to this extent.
+        """Add a tool to this scope.
 
         Raises:
             ToolRegistrationError: The name belongs to a provided tool, or is taken and `overwrite` is false.
@@ -327,7 +327,7 @@ class ToolScope:
         self._tools[tool.name] = tool
 
     def visible(self) -> Mapping[str, ToolFunction]:
-        """Every tool of this extent and of those around it, in the order of registration."""
+        """Every tool of this scope and of the enclosing ones, in the order of registration."""
         scopes: list[ToolScope] = []
         scope: ToolScope | None = self
         while scope is not None:

@@ -1,6 +1,6 @@
-"""Whether validating a value changed it.
+"""Detection of values that validation did not change.
 
-pydantic makes new containers of what it validates, also where everything in them is as it was.
+Pydantic makes new containers of validated values, even if nothing in them has changed.
 """
 
 from collections import OrderedDict, defaultdict, deque
@@ -20,7 +20,7 @@ _SCALARS = (
     *(date, datetime, time, timedelta),
 )
 _SPECIAL = (bool, datetime)
-"""Subclasses that mean something else than what they are subclasses of, `int` and `date`."""
+"""Subclasses with another meaning than their bases, `int` and `date`."""
 _SEQUENCES = (list, tuple, deque)
 _SETS = (set, frozenset)
 _MAPPINGS = (dict, OrderedDict, defaultdict)
@@ -28,18 +28,18 @@ _LAZY = "ValidatorIterator"
 
 
 def kept(value: object, validated: object) -> object:
-    """The value itself where validation changed nothing of it, else what validation made of it.
+    """Return the value itself if validation changed nothing, else the result of validation.
 
-    An instance of a subclass, of `dict` for example, is kept too where only its class was changed. So is an
-    iterable that pydantic would validate item by item, when somebody iterates over it.
+    An instance of a subclass, of `dict` for example, is kept too if only its class was changed. So is an
+    iterable whose items pydantic would validate only on iteration.
 
     Args:
-        value: The validated value.
-        validated: What its validation returned.
+        value: The value.
+        validated: The result of its validation.
     """
     try:
         return value if _is_same(value, validated) else validated
-    except Exception:  # operators of the user's objects may raise anything, and so does deep nesting
+    except Exception:  # operators of user objects may raise anything; deep nesting raises too
         return validated
 
 
@@ -54,8 +54,8 @@ def _is_same(before: object, after: object) -> bool:
     ):
         return False
     if kind in _SCALARS or issubclass(kind, PurePath):
-        return cast("Any", kind).__eq__(before, after) is True  # as pydantic sees an instance of a subclass
-    if kind in _SEQUENCES or issubclass(kind, tuple):  # a named one
+        return cast("Any", kind).__eq__(before, after) is True  # as pydantic compares subclass instances
+    if kind in _SEQUENCES or issubclass(kind, tuple):  # including named tuples
         return _are_same(cast("list[object]", before), cast("list[object]", after))
     if kind in _SETS:
         items = {item: item for item in cast("set[object]", before)}

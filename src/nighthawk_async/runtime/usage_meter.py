@@ -1,4 +1,4 @@
-"""Adding up what model requests consume, and the progress of a step with its turns and tool calls."""
+"""Usage of model requests, and the progress of a step with its turns and tool calls."""
 
 import reprlib
 import threading
@@ -18,7 +18,7 @@ from ..types.usage import Usage
 
 
 class UsageMeter:
-    """Adds up usage per model, and hands every addition on to the meter of the enclosing scope.
+    """Adds up usage per model, and passes every addition on to the meter of the enclosing scope.
 
     Steps on several threads may share a meter. Its copies and pickles are snapshots.
 
@@ -36,7 +36,7 @@ class UsageMeter:
         self._lock = threading.Lock()
 
     def __getstate__(self) -> tuple[dict[str, Usage], int, dict[CorrectionCause, int]]:
-        """Return the usage so far for copies and pickles. They pass nothing on to an enclosing scope."""
+        """Return the usage so far, for copies and pickles, which pass nothing on to an enclosing scope."""
         with self._lock:
             return dict(self._by_model), self._steps, dict(self._corrections)
 
@@ -46,7 +46,7 @@ class UsageMeter:
 
     @property
     def usage(self) -> Usage:
-        """The usage so far, all models together."""
+        """The usage so far, of all models together."""
         return sum(self.usage_by_model.values(), Usage())
 
     @property
@@ -71,7 +71,7 @@ class UsageMeter:
 
         Args:
             model_name: The model id.
-            usage: The usage; what cannot be true of it is left out.
+            usage: The usage; impossible numbers are left out.
         """
         usage = usage.credible()
         for meter in self._path():
@@ -85,7 +85,7 @@ class UsageMeter:
                 meter._steps += 1
 
     def count_correction(self, cause: CorrectionCause) -> None:
-        """Count that a model was told that something was wrong, here and in every enclosing scope.
+        """Count a correction of the model, here and in every enclosing scope.
 
         Args:
             cause: The cause of the correction.
@@ -108,30 +108,30 @@ class StepProgress:
     """Counts what a step does.
 
     Args:
-        outer: The progress of the step around it, whose usage contains the usage of this one; None for none.
+        parent: The progress of the parent step, whose usage includes that of this one; None for none.
 
     Attributes:
         turns: The number of turns that have begun.
         corrections: The number of corrections by cause.
-        usage_meter: The usage of the step, together with that of the steps that its tool calls carried out.
+        usage_meter: The usage of the step, including that of the steps that its tool calls executed.
     """
 
     __slots__ = ("_calls", "corrections", "turns", "usage_meter")
 
-    def __init__(self, outer: "StepProgress | None" = None) -> None:
+    def __init__(self, parent: "StepProgress | None" = None) -> None:
         self.turns = 0
         self.corrections: Counter[CorrectionCause] = Counter()
-        self.usage_meter: UsageMeter = UsageMeter(None if outer is None else outer.usage_meter)
+        self.usage_meter: UsageMeter = UsageMeter(None if parent is None else parent.usage_meter)
         self._calls: dict[object, ToolCall] = {}
 
     @property
     def calls_in_flight(self) -> tuple[ToolCall, ...]:
-        """The tool calls whose results are awaited, in the order of their beginning."""
+        """The tool calls without a result yet, in the order of their beginning."""
         return tuple(self._calls.values())
 
     @contextmanager
     def in_flight(self, call: ToolCall) -> Generator[None, None, None]:
-        """Count a tool call as in flight for the extent of the `with` statement."""
+        """Count a tool call as in flight during the `with` statement."""
         key = object()
         self._calls[key] = call
         try:
@@ -147,13 +147,13 @@ class StepSnapshot:
     Args:
         step_id: The block, `python_module:line`.
         locals: The step locals: a copy of the mapping, not of the objects in it.
-        local_previews: Each of them as one short line of text, as it was at that moment.
+        local_previews: One short line of text for each of them, made at that moment.
         assigned_names: The write bindings assigned so far.
         turns: The number of turns that have begun: model requests, those of corrections included.
         tool_calls: The tool calls in flight, in the order of their beginning.
-        usage: The usage of the step so far, together with that of the steps that its tool calls carried out.
+        usage: The usage of the step so far, including that of the steps that its tool calls executed.
         is_suspended: Whether it is parked at a turn boundary.
-        stop_reason: Why the step was asked to stop; None while nobody asked.
+        stop_reason: The reason for which the step was asked to stop; None if it was not.
     """
 
     step_id: str
@@ -180,7 +180,7 @@ def preview_values(values: Mapping[str, object]) -> Mapping[str, str]:
 def _preview(value: object) -> str:
     try:
         text = _REPR.repr(value)
-    except Exception:  # showing runs the value's own code, which may raise anything
+    except Exception:  # previews run the value's own code, which may raise anything
         text = f"<{type(value).__name__} that cannot be shown>"
     return single_line(text, _PREVIEW_CHARACTERS)
 

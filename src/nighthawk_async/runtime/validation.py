@@ -1,6 +1,6 @@
-"""Values against types, with pydantic, every adapter built once.
+"""Validation of values against types, with pydantic; every adapter is built once.
 
-So are those of `*args` and `**options`, and of tuples with an unpacked tuple inside.
+It includes the types of `*args` and `**options`, and tuples with an unpacked tuple inside.
 """
 
 import types
@@ -30,7 +30,7 @@ _UNPACKINGS = (typing.Unpack, typing_extensions.Unpack)
 
 
 class ItemsAnnotation(Struct, frozen=True, kw_only=True):
-    """The annotation of a variadic parameter, which is that of each of its items, or an unpacked type.
+    """The annotation of a variadic parameter: the type of each item, or an unpacked type.
 
     Args:
         annotation: The annotation, or its text.
@@ -42,7 +42,7 @@ class ItemsAnnotation(Struct, frozen=True, kw_only=True):
 
     @property
     def resolvable(self) -> object:
-        """The annotation in a form that can be evaluated: `*tuple[int, str]` is no expression by itself."""
+        """The annotation in a form that can be evaluated; `*tuple[int, str]` alone is not an expression."""
         if isinstance(self.annotation, str) and self.annotation.lstrip().startswith("*"):
             return f"tuple[{self.annotation}]"
         return self.annotation
@@ -51,7 +51,7 @@ class ItemsAnnotation(Struct, frozen=True, kw_only=True):
         """The type of all arguments together.
 
         Args:
-            resolved: The type that `resolvable` stands for.
+            resolved: The type that `resolvable` evaluates to.
         """
         if self.resolvable is not self.annotation:
             return with_unpacked(resolved)
@@ -59,11 +59,11 @@ class ItemsAnnotation(Struct, frozen=True, kw_only=True):
 
 
 class UnpackedTuple(Struct, frozen=True):
-    """The items of a tuple, one of which stands for any number of items; metadata of `Annotated`.
+    """The types of a tuple's items, one of which may repeat; metadata of `Annotated`.
 
     Args:
         items: The types of the items.
-        variadic: The position of the one that stands for any number.
+        variadic: The position of the one that may repeat any number of times.
     """
 
     items: tuple[Any, ...]
@@ -85,7 +85,7 @@ class UnpackedTuple(Struct, frozen=True):
 
 
 class KeywordItems(Struct, frozen=True):
-    """Says of a typed dictionary that it holds keyword arguments: other keys are refused.
+    """Marks a typed dictionary as keyword arguments: other keys are refused.
 
     Args:
         typed_dict: The typed dictionary.
@@ -123,10 +123,10 @@ def type_of_items(item: object, kind: Literal["positional", "keyword"]) -> objec
 
 
 def as_written(annotation: object) -> object:
-    """The type as somebody would write it, without what was put into it for pydantic.
+    """The type as it was written, without the additions for pydantic.
 
     Args:
-        annotation: A type that `type_of_items` or `with_unpacked` may have made.
+        annotation: A type, perhaps made by `type_of_items` or `with_unpacked`.
     """
     if get_origin(annotation) is Annotated:
         for each in cast("Any", annotation).__metadata__:
@@ -141,7 +141,7 @@ def as_written(annotation: object) -> object:
 
 
 def positional_types(item: object, count: int) -> list[object] | None:
-    """The type of each argument of `*args`; None when there may not be so many.
+    """The type of each argument of `*args`; None if so many are not allowed.
 
     Args:
         item: The annotation of the parameter.
@@ -162,7 +162,7 @@ def positional_types(item: object, count: int) -> list[object] | None:
 
 
 def keyword_types(item: object) -> Any:
-    """The typed dictionary that `**options` unpacks; None when it unpacks none.
+    """The typed dictionary that `**options` unpacks; None if it unpacks none.
 
     Args:
         item: The annotation of the parameter.
@@ -171,7 +171,7 @@ def keyword_types(item: object) -> Any:
 
 
 def with_unpacked(annotation: object) -> object:
-    """A type in which tuples with an unpacked tuple inside are ones that pydantic knows.
+    """A type in which tuples with an unpacked tuple inside are replaced by tuples that pydantic supports.
 
     Args:
         annotation: The type.
@@ -199,7 +199,7 @@ def _flat_tuple(arguments: tuple[object, ...]) -> object:
 
 
 def _items(arguments: tuple[object, ...]) -> Iterator[tuple[object, bool]]:
-    """The types of a tuple's items, and whether each stands for any number of items."""
+    """The types of a tuple's items, and whether each may repeat any number of times."""
     for each in arguments:
         unpacked = _unpacked(each)
         if unpacked is None:
@@ -215,7 +215,7 @@ def _items(arguments: tuple[object, ...]) -> Iterator[tuple[object, bool]]:
 
 
 def _unpacked(annotation: object) -> object | None:
-    """Return the type that an annotation unpacks; None when it unpacks nothing."""
+    """Return the type that an annotation unpacks; None if it unpacks nothing."""
     if get_origin(annotation) in _UNPACKINGS:
         return get_args(annotation)[0]
     if isinstance(annotation, types.GenericAlias) and annotation.__unpacked__:
@@ -235,7 +235,7 @@ def _with_arguments(annotation: Any, arguments: tuple[Any, ...]) -> object:
 _WITHOUT_PARTS = frozenset[object](
     {str, int, float, bool, bytes, complex, type(None), list, dict, set, frozenset, tuple, bytearray}
 )
-"""Types whose instances hold nothing that the type by itself says anything about."""
+"""Types that restrict no parts of their instances."""
 
 
 def type_adapter(annotation: object) -> TypeAdapter[Any]:
@@ -265,7 +265,7 @@ def _cached_adapter(annotation: Hashable) -> TypeAdapter[Any]:
 
 
 def check_type(annotation: object, *, subject: str) -> None:
-    """Find out whether values can be validated against a type, before there is one.
+    """Check that values can be validated against a type, before there is one.
 
     Args:
         annotation: The type.
@@ -306,8 +306,8 @@ def validate_value(value: object, annotation: object, *, subject: str) -> object
     """Validate a value against a type, coercing as pydantic does.
 
     Instances of pydantic models and dataclasses are validated too, those inside of the value included, with
-    the validators of their classes. A value that matches as it is is handed back as the very same object, and
-    so is each of those instances.
+    the validators of their classes. A value that already matches is returned as the same object, and so is
+    each of those instances.
 
     Args:
         value: The value.
@@ -330,7 +330,7 @@ def validate_value(value: object, annotation: object, *, subject: str) -> object
     except ValidationError as error:
         paths = [each["loc"] for each in error.errors(include_url=False, include_input=False)]
         raise _mismatch(subject, annotation, describe_validation_error(error), *paths) from error
-    except Exception as error:  # a validator of the user's type may raise anything
+    except Exception as error:  # a user's validator may raise anything
         raise _mismatch(subject, annotation, describe_error(error)) from error
 
 
@@ -351,7 +351,7 @@ def reason_without_schema(error: Exception) -> str:
     is_pydantic = isinstance(error, PydanticUserError | PydanticUndefinedAnnotation)
     text = error.message if is_pydantic else describe_error(error)
     lines = text.splitlines() or [type(error).__name__]
-    said = lines[-1].strip() if lines[0].endswith(":") else lines[0]  # pydantic's core leads up to the reason
+    said = lines[-1].strip() if lines[0].endswith(":") else lines[0]  # pydantic's core puts the reason last
     return f"{said.rstrip('.')}."
 
 
@@ -363,5 +363,5 @@ def _mismatch(
 
 
 def type_name(annotation: object) -> str:
-    """A type as a person would write it, by its own name."""
+    """A type as in source code, with short names."""
     return written_type(as_written(annotation))

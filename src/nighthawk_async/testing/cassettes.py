@@ -21,10 +21,10 @@ from ..recording.redaction import Redaction, Redactor
 from ..runtime.model_access import ModelInterceptor, using_interceptor
 
 CassetteMode: TypeAlias = Literal["none", "once", "new", "all"]
-"""What a cassette records.
+"""The exchanges that a cassette records.
 
-`none` records nothing. `once` records everything when there is no file yet, else nothing. `new` records what
-the file does not hold. `all` records everything anew.
+`none` records nothing. `once` records everything when there is no file yet, otherwise nothing. `new` records
+exchanges that are not in the file. `all` records everything again.
 """
 
 _open_paths: set[Path] = set()
@@ -32,10 +32,10 @@ _open_paths_lock = threading.Lock()
 
 
 class Cassette:
-    """A file of exchanges with models, and its use for the extent of a `with` or `async with` statement.
+    """A file of exchanges with models, active during a `with` or `async with` statement. Made by `cassette`.
 
-    Inside, no request that the file holds goes to a model. What was recorded is written when the statement
-    is left without an error. Made by `cassette`.
+    Inside, requests that are in the file are not sent to a model. New exchanges are written when the
+    statement is left without an error.
     """
 
     def __init__(
@@ -73,16 +73,16 @@ class Cassette:
 
     @property
     def replayed(self) -> int:
-        """The number of requests answered from the file so far."""
+        """The number of requests replayed from the file so far."""
         return self._recorder.replayed
 
     @property
     def unused(self) -> tuple[RecordedExchange, ...]:
-        """The exchanges of the file that no request has asked for so far."""
+        """The exchanges in the file that no request has used so far."""
         return self._recorder.unused
 
     def discard(self) -> None:
-        """Write nothing, whatever is recorded, and raise nothing because of requests without a recording."""
+        """Write nothing, and raise no error for requests without a recording."""
         self._is_discarded = True
 
     def __enter__(self) -> Self:
@@ -153,26 +153,25 @@ def cassette(
 ) -> Cassette:
     """Record exchanges with models in a file, and replay them without a network, a key or a model.
 
-    Put it around `nighthawk_async.run` or inside. A request is answered by the recording of the same step,
-    the same model and the same content; in which order requests come does not matter. Within another
-    cassette, only the inner one is used.
+    Enter it outside or inside `nighthawk_async.run`. A request gets the recording with the same step, model
+    and content; the order of requests does not matter. Of nested cassettes, only the innermost is used.
 
     Args:
         path: The file, usually with the ending `.yaml`; one per test.
         mode: The exchanges to record; see `CassetteMode`.
-        redact: Texts that must not be written, and functions from a text to the text without what must not
-            be, or without what is different at every run. They see prompts, answers and errors before these
-            are compared and written; applying one twice must do no more than once.
-        keep_on_error: Whether what was recorded is written also when the statement is left with an
-            exception. A test that failed half way may not have asked for everything it would ask for.
+        redact: Texts to remove, and functions that return a text without secrets, or without parts that
+            change from run to run. They are applied to prompts, answers and errors before these are compared
+            and written; applying one twice must have the same effect as once.
+        keep_on_error: Whether new exchanges are written even when the statement is left with an exception. A
+            test that failed midway may not have sent all its requests.
 
     Returns:
-        A context manager, for `with` and for `async with`, that gives itself.
+        A context manager, for `with` and for `async with`, that returns itself.
 
     Raises:
-        CassetteError: The mode is none of those. On entering: the file is no cassette, or another cassette
-            uses it. On leaving: the file would be overwritten against the mode, or a response is in progress.
-        CassetteMissError: On leaving: a request had no recording, and the program went on regardless.
+        CassetteError: The mode is unknown. On entering: the file is no cassette, or another cassette uses it.
+            On leaving: the mode forbids overwriting the file, or a response is in progress.
+        CassetteMissError: On leaving: a request had no recording, and the program caught the error.
     """
     redactions = (redact,) if isinstance(redact, str) or callable(redact) else tuple(redact)
     return Cassette(Path(path), mode=mode, redactions=redactions, keep_on_error=keep_on_error)
@@ -180,10 +179,10 @@ def cassette(
 
 @contextmanager
 def _only_user_of(path: Path) -> Generator[None, None, None]:
-    """Hold a file for one cassette of this process.
+    """Reserve a file for one cassette of this process.
 
     Raises:
-        CassetteError: Another one holds it.
+        CassetteError: Another cassette uses it.
     """
     resolved = path.resolve()
     with _open_paths_lock:
@@ -207,7 +206,7 @@ def _read(path: Path) -> str | None:
 
 
 def _speaks_of(error: BaseException, miss: CassetteMissError) -> bool:
-    """Whether an exception is a miss, comes from one or holds one."""
+    """Whether an exception is a miss, is caused by one, or is a group with one."""
     if error is miss:
         return True
     related: list[BaseException | None] = [error.__cause__, error.__context__]

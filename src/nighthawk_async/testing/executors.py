@@ -18,15 +18,15 @@ from ..types.outcomes import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCall:
-    """One step that an executor was asked to carry out, as it was at its beginning.
+    """One step that an executor was asked to run, in its state at the beginning.
 
     Args:
         step_id: The block, `python_module:line`.
         natural_program: The program text as a model would see it.
         binding_names: The names of the write bindings.
-        binding_types: The type of each write binding, `object` where none is known.
-        allowed_step_kinds: The outcome kinds the block may end with.
-        raise_error_types: The names a `raise` outcome may give as `raise_error_type`.
+        binding_types: The type of each write binding; `object` when unknown.
+        allowed_step_kinds: The outcome kinds that the block may end with.
+        raise_error_types: The exception types that a `raise` outcome may name as `raise_error_type`.
         step_locals: The step locals: a copy of the mapping, not of the objects.
         referenced_globals: The globals that the program mentions.
     """
@@ -65,12 +65,12 @@ def return_response(return_expression: str, /, **bindings: object) -> StepRespon
 
 
 def break_response(**bindings: object) -> StepResponse:
-    """Leave the surrounding loop, with these write bindings."""
+    """Leave the enclosing loop, with these write bindings."""
     return StepResponse(outcome=BreakStepOutcome(), bindings=bindings)
 
 
 def continue_response(**bindings: object) -> StepResponse:
-    """Go on with the next iteration of the surrounding loop, with these write bindings."""
+    """Continue with the next iteration of the enclosing loop, with these write bindings."""
     return StepResponse(outcome=ContinueStepOutcome(), bindings=bindings)
 
 
@@ -89,10 +89,10 @@ def raise_response(
 
 
 class CallbackExecutor:
-    """Answers every step with what a function says.
+    """Answers each step with the result of a function.
 
     Args:
-        callback: Gives the response to a call; may be `async def`.
+        callback: Returns the response to a call; may be `async def`.
     """
 
     def __init__(self, callback: Callable[[StepCall], StepResponse | Awaitable[StepResponse]]) -> None:
@@ -131,7 +131,7 @@ class ScriptedExecutor(CallbackExecutor):
 
     Args:
         responses: The responses; each is used once.
-        default_response: The response when none is left; without it a further step raises `ExecutionError`.
+        default_response: The response when none is left; with None a further step raises `ExecutionError`.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class ScriptedExecutor(CallbackExecutor):
 
     @property
     def remaining_responses(self) -> int:
-        """The number of responses not used yet."""
+        """The number of unused responses."""
         return max(0, len(self._responses) - len(self.calls))
 
     def _next_response(self, call: StepCall) -> StepResponse:

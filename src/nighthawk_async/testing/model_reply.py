@@ -1,7 +1,7 @@
 """Requests that a `ModelServer` receives, its replies, and the interface of its protocols.
 
-The protocols are written from their descriptions and not with the library's codecs, so that the two check
-each other.
+The protocols are implemented from their specifications, without the library's codecs, so that each checks the
+other.
 """
 
 import base64
@@ -16,7 +16,7 @@ from ..types.usage import Usage
 from ..wire.response_json import NOT_JSON, decode_json
 
 ReplyEnding: TypeAlias = Literal["complete", "close", "reset", "hang"]
-"""How a reply ends: as it should, by closing or resetting the connection, or by never going on."""
+"""The end of a reply: normal, by closing or resetting the connection, or by stalling forever."""
 
 ReplyFault: TypeAlias = Literal[
     "comment",
@@ -39,33 +39,34 @@ ReplyFault: TypeAlias = Literal[
     "content_length_too_short",
     "broken_chunks",
 ]
-"""What is wrong, or merely odd, with a reply.
+"""A fault of a reply, or something unusual in it.
 
 Between two events of a stream:
 
-- `comment`, `empty_event`, `unknown_event`: what every client must pass over.
+- `comment`, `empty_event`, `unknown_event`: parts that every client must ignore.
 - `garbage`: bytes that are no field of an event.
 - `huge_event`: an event of 40 MiB.
-- `flood`: the next event again and again, 100 MB of them.
+- `flood`: the next event repeated, up to 100 MB.
 
 In a stream or in a whole body:
 
 - `broken_json`: the next event, or the body, breaks off in the middle of its JSON.
-- `invalid_utf8`: the text holds a byte that is no UTF-8.
-- `html`: a web page in place of everything, with the status the reply has.
+- `invalid_utf8`: the text holds a byte that is not UTF-8.
+- `html`: a web page replaces the whole body; the status stays.
 
-In what the protocol says:
+In the protocol:
 
-- `no_terminal`: the event that ends the response is missing, and so is the reason why it ended.
-- `no_call_ids`, `duplicate_call_ids`: tool calls have no ids, or all the same.
-- `no_call_index`: events leave out which call they belong to, where a protocol says so by a number.
+- `no_terminal`: the event that ends the response is missing, and so is the finish reason.
+- `no_call_ids`, `duplicate_call_ids`: tool calls have no ids, or all have the same.
+- `no_call_index`: events have no call index, in protocols that number the calls.
 
 In HTTP:
 
 - `informational`: a response with status 103 comes first.
-- `http_1_0`: HTTP/1.0 and no length: the body ends when the connection does.
-- `compressed`: the body is compressed, asked for or not.
-- `content_length_too_long`, `content_length_too_short`: the body is shorter, or longer, than the head says.
+- `http_1_0`: HTTP/1.0 without a length: the body ends with the connection.
+- `compressed`: the body is compressed, even if the client did not ask for it.
+- `content_length_too_long`, `content_length_too_short`: the head gives a greater, or smaller, length than the
+  body has.
 - `broken_chunks`: the chunked encoding breaks off.
 """
 
@@ -78,7 +79,7 @@ class RecordedRequest:
         method: The HTTP method.
         path: The path, with the query.
         headers: The headers; names in lower case.
-        content: The body as it came.
+        content: The raw body.
         body: The body as JSON; None when it is not JSON.
     """
 
@@ -91,17 +92,17 @@ class RecordedRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyPacing:
-    """Speed and pieces in which a reply is written.
+    """Speed and granularity in which a reply is written.
 
     Args:
         first_byte_seconds: Seconds before the first byte of the reply, its head included.
         between_writes_seconds: Seconds between two writes of the body.
-        write_bytes: Bytes per write; None writes event by event where there is time between writes, and as
-            much as possible at once where there is none.
+        write_bytes: Bytes per write; None writes event by event if there is time between writes, otherwise
+            as much as possible at once.
         fragment_characters: Characters of text or of arguments per event.
 
     Raises:
-        ValueError: A number makes no sense.
+        ValueError: A number is out of range.
     """
 
     first_byte_seconds: float = 0.0
@@ -122,28 +123,28 @@ class ReplyPacing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReply:
-    """One reply of a `ModelServer`: what it says, how it is sent, and how it goes wrong.
+    """One reply of a `ModelServer`: its content, its transmission and its faults.
 
     Args:
         text: The visible text.
-        reasoning: The reasoning text. Protocols that want reasoning back get it signed or sealed.
+        reasoning: The reasoning text; signed or sealed in protocols that expect it back.
         tool_calls: The tool calls; a call with an empty id gets one that is unique at the server.
-        usage: The usage it tells; None for none.
-        finish_reason: The finish reason in the protocol's own word; None for the one that fits.
+        usage: The reported usage; None for none.
+        finish_reason: The finish reason, in the protocol's own word; None for the one that fits.
         status: The HTTP status code. Any but 200 sends an error body.
-        headers: More headers, or other values of those the server sends by itself.
-        error: An error object: the body's where the status is not 200, else one in the stream, in the
-            protocol's own form and in place of the finish reason.
-        body: Bytes sent in place of everything that the fields above describe, the status and headers
-            excepted.
-        sends_done: Whether a stream of Chat Completions says that it is done.
+        headers: More headers, or other values for those that the server sends by itself.
+        error: An error object in the protocol's own form: in the body if the status is not 200, otherwise in
+            the stream, in place of the finish reason.
+        body: The bytes of the body, which replace the content described by all fields above but the status
+            and headers.
+        sends_done: Whether a stream of Chat Completions ends with `[DONE]`.
         pacing: The speed of writing it.
         ending: The way in which it ends.
-        ending_after: Number of events after which it ends that way; 1.5 is in the middle of the second one,
-            0 is after the head, `"request"` is before the head, None is after everything.
-        fault: A further fault of it.
-        fault_after: Number of events before a fault that strikes one event, or stands between two.
-        fault_bytes: The size of a fault that is large by nature; None for the size its name stands for.
+        ending_after: The number of events after which it ends that way; 1.5 is in the middle of the second
+            one, 0 is after the head, `"request"` is before the head, None is after everything.
+        fault: A further fault.
+        fault_after: The number of events before a fault that affects one event, or is between two.
+        fault_bytes: The size of a large fault; None for its default size.
     """
 
     text: str = ""
@@ -165,7 +166,7 @@ class ModelReply:
 
 
 class ReplyProtocol(Protocol):
-    """Writes the replies of one server in one protocol, and knows what it told before."""
+    """Writes the replies of one server in one protocol, and remembers earlier ones."""
 
     def serves(self, path: str) -> bool:
         """Whether a path belongs to the protocol.
@@ -184,7 +185,7 @@ class ReplyProtocol(Protocol):
         ...
 
     def stream(self, reply: ModelReply, request: RecordedRequest) -> list[bytes]:
-        """The events of a streamed reply, each as bytes.
+        """Return the events of a streamed reply, each as bytes.
 
         Args:
             reply: The reply.
@@ -193,7 +194,7 @@ class ReplyProtocol(Protocol):
         ...
 
     def whole(self, reply: ModelReply, request: RecordedRequest) -> bytes:
-        """The body of a reply that is not streamed.
+        """Return the body of a reply that is not streamed.
 
         Args:
             reply: The reply.
@@ -202,7 +203,7 @@ class ReplyProtocol(Protocol):
         ...
 
     def error(self, reply: ModelReply) -> bytes:
-        """The body of a reply with an error status.
+        """Return the body of a reply with an error status.
 
         Args:
             reply: The reply.
@@ -210,7 +211,7 @@ class ReplyProtocol(Protocol):
         ...
 
     def check(self, request: RecordedRequest) -> ModelReply | None:
-        """The reply to a request that a real endpoint would refuse; None for a good one.
+        """Return the reply to a request that a real endpoint would refuse; None for a valid request.
 
         Args:
             request: The request; its body is a JSON object.
@@ -219,30 +220,30 @@ class ReplyProtocol(Protocol):
 
 
 def refusal(message: str, *, status: int = 400) -> ModelReply:
-    """The reply to a request that a real endpoint would refuse.
+    """Return the reply to a request that a real endpoint would refuse.
 
     Args:
-        message: The cause, much as the endpoint would say it.
+        message: The cause, similar to the message of the endpoint.
         status: The HTTP status code.
     """
     return ModelReply(status=status, text=f"{message} (ModelServer(checks_requests=False) lets it pass.)")
 
 
 def failure(what: str, error: Exception | None = None, *, status: int = 500) -> ModelReply:
-    """The reply in place of one that cannot be given; clients need not try again.
+    """Return an error reply, which clients should not retry, in place of one that cannot be made.
 
     Args:
         what: The failure.
-        error: The error, to be told after that.
+        error: The error, which is quoted after it.
         status: The HTTP status code.
     """
     text = what if error is None else f"{what} {type(error).__name__}: {error}"
-    text = text.encode(errors="backslashreplace").decode()  # it may tell of a text that cannot be sent
+    text = text.encode(errors="backslashreplace").decode()  # it may quote a text that cannot be sent
     return ModelReply(status=status, text=text, headers={"x-should-retry": "false"})
 
 
 def identified_calls(reply: ModelReply, new_id: Callable[[], str]) -> list[ToolCall]:
-    """The tool calls of a reply with their ids, or with what its fault makes of them.
+    """Return the tool calls of a reply with their ids, or with the ids that its fault requires.
 
     Args:
         reply: The reply.
@@ -257,7 +258,7 @@ def identified_calls(reply: ModelReply, new_id: Callable[[], str]) -> list[ToolC
 
 
 def parsed_arguments(call: ToolCall) -> dict[str, Any] | None:
-    """The arguments of a call as a JSON object; None when they are none, for example cut off.
+    """Return the arguments of a call as a JSON object; None when they are not one, for example cut off.
 
     Args:
         call: The call.
@@ -270,7 +271,7 @@ def parsed_arguments(call: ToolCall) -> dict[str, Any] | None:
 
 
 def pieces(text: str, reply: ModelReply) -> Iterator[str]:
-    """A text in the fragments that the reply's pacing wants.
+    """Return a text in the fragments that the reply's pacing requires.
 
     Args:
         text: The text.
@@ -291,7 +292,7 @@ def seal(*texts: str) -> str:
 
 
 def as_objects(value: object) -> list[dict[str, Any]]:
-    """The JSON objects in a list; empty when it is none.
+    """Return the JSON objects in a list; none if the value is no list.
 
     Args:
         value: A JSON value.
@@ -301,7 +302,7 @@ def as_objects(value: object) -> list[dict[str, Any]]:
 
 
 def server_sent_event(data: object, name: str = "") -> bytes:
-    """An event.
+    """Return an event.
 
     Args:
         data: Its data as a JSON value.
@@ -312,7 +313,7 @@ def server_sent_event(data: object, name: str = "") -> bytes:
 
 
 def to_json(value: object) -> bytes:
-    """A value as compact JSON. Lone surrogates that stand for bytes become those bytes.
+    """Return a value as compact JSON. Lone surrogates that represent bytes become those bytes.
 
     Args:
         value: The value.

@@ -1,9 +1,9 @@
 """A model server on loopback that answers from a script, and misbehaves on request.
 
-It is a real HTTP/1.1 server: what it is for is testing whatever sits between a program and a real endpoint,
-that is time limits, retries, cancellation, broken streams and many connections at once. It speaks Chat
-Completions, OpenAI Responses, Anthropic Messages and the Gemini API, streamed and whole; the path of a
-request says which. Where none of that matters, `ScriptedModel` needs no sockets.
+It is a real HTTP/1.1 server, for tests of everything between a program and a real endpoint: time limits,
+retries, cancellation, broken streams and many connections at once. It supports Chat Completions, OpenAI
+Responses, Anthropic Messages and the Gemini API, streamed and whole; the path of a request selects the
+protocol. If none of that matters, use `ScriptedModel`, which needs no sockets.
 """
 
 import inspect
@@ -30,8 +30,8 @@ class ServerConnection:
     """Serves one client until it leaves or a reply ends the connection.
 
     Args:
-        connection: The connection; whoever made it closes it.
-        answer: Gives the reply to a request, and the response that it stands for.
+        connection: The connection; the caller closes it.
+        answer: Returns the reply to a request, and its response.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class ServerConnection:
 
     async def serve(self) -> None:
         """Serve the client."""
-        with suppress(ConnectionError, h11.ProtocolError):  # the client left, or speaks no HTTP
+        with suppress(ConnectionError, h11.ProtocolError):  # the client left, or does not use HTTP
             while (request := await self._read_request()) is not None:
                 if not await self._reply_unless_left(request):
                     return
@@ -70,7 +70,7 @@ class ServerConnection:
                 return None
 
     def _start_next_request(self) -> None:
-        """Only requests go through the HTTP library: it would not write what is wrong on purpose."""
+        """Parse with the HTTP library requests only: it refuses to write responses with faults."""
         received, is_closed = self._http.trailing_data
         self._http = h11.Connection(h11.SERVER)
         if received:
@@ -79,7 +79,7 @@ class ServerConnection:
             self._http.receive_data(b"")
 
     async def _reply_unless_left(self, request: RecordedRequest) -> bool:
-        """Reply, but stop at once when the client leaves; returns whether the connection goes on."""
+        """Reply, but stop at once when the client leaves; return whether the connection stays open."""
         goes_on = False
         async with anyio.create_task_group() as task_group:
             task_group.start_soon(self._wait_until_left, task_group.cancel_scope)
@@ -119,7 +119,7 @@ class ServerConnection:
 def _record(head: h11.Request, content: bytes) -> RecordedRequest:
     try:
         body: Any = json.loads(content)
-    except (ValueError, RecursionError):  # no JSON, or too deep
+    except (ValueError, RecursionError):  # not JSON, or nested too deeply
         body = None
     return RecordedRequest(
         method=head.method.decode(),
@@ -157,12 +157,13 @@ class ModelServer:
     Without an event loop of your own, use `in_thread`.
 
     Args:
-        replies: The replies, each used once in the order in which requests arrive, or a function, plain or
-            async, from a request to its reply. A request beyond the last reply gets the HTTP status 400, and
-            one whose reply cannot be had or written gets 500 with the reason; neither ends the server.
-        checks_requests: Whether requests that a real endpoint would refuse get its error and use up no
-            reply: tool results without their call, calls without their result, reasoning that is missing,
-            changed or unknown.
+        replies: The replies, each used once in the order in which requests arrive, or a function, async or
+            not, that returns the reply to a request. A request beyond the last reply gets the HTTP status
+            400, and one whose reply cannot be made or written gets 500 with the reason; neither stops the
+            server.
+        checks_requests: Whether requests that a real endpoint would refuse get its error and use no reply:
+            tool results without their call, calls without their result, reasoning that is missing, changed or
+            unknown.
     """
 
     def __init__(self, replies: Iterable[ModelReply] | ReplyHandler, *, checks_requests: bool = True) -> None:
@@ -180,7 +181,7 @@ class ModelServer:
         self._total = 0
         self._port = 0
         self._resources = AsyncExitStack()
-        self._closed: anyio.Event  # belongs to an event loop: set anew when the server is entered
+        self._closed: anyio.Event  # belongs to an event loop: replaced when the server is entered
 
     @classmethod
     @contextmanager
@@ -191,7 +192,7 @@ class ModelServer:
         checks_requests: bool = True,
         backend: Literal["asyncio", "trio"] = "asyncio",
     ) -> Generator[Self, None, None]:
-        """A server with an event loop in a thread of its own, for programs without one.
+        """Return a server with its own event loop in a thread, for programs without one.
 
         Args:
             replies: The replies, as for the class itself; a function is called in that thread.
@@ -222,13 +223,13 @@ class ModelServer:
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Close the port and every connection, whatever their replies are doing."""
-        # The program's own exception does not concern the task group, which would wrap it in a group.
+        """Close the port and every connection, even during replies."""
+        # Without the program's own exception, which the task group would wrap in a group.
         await self._resources.aclose()
 
     @property
     def base_url(self) -> str:
-        """The base URL to give a client, for example as the model setting `base_url`."""
+        """The base URL for clients, for example as the model setting `base_url`."""
         return f"http://127.0.0.1:{self._port}/v1"
 
     @property
@@ -238,7 +239,7 @@ class ModelServer:
 
     @property
     def connections(self) -> ModelServerConnections:
-        """The connections as they are now."""
+        """The present numbers of connections."""
         return ModelServerConnections(open=self._open, total=self._total)
 
     async def wait_until_open(self, at_most: int) -> None:
@@ -262,7 +263,7 @@ class ModelServer:
             self._closed = anyio.Event()
 
     async def _answer(self, request: RecordedRequest) -> tuple[ModelReply, HttpResponse]:
-        """The reply to a request and its response. Nothing that either holds may end the server."""
+        """Return the reply to a request and its response. No content of either may stop the server."""
         self._requests.append(request)
         path = request.path.partition("?")[0]
         protocol = next((each for each in self._protocols if each.serves(path)), None)
@@ -291,7 +292,7 @@ class ModelServer:
 
 
 async def _handle(handler: ReplyHandler, request: RecordedRequest) -> object:
-    """The reply a handler decides; its exception becomes an error reply that is shown and not retried."""
+    """Return the reply of the handler; its exception becomes an error reply that is not retried."""
     try:
         reply = handler(request)
         return await reply if inspect.isawaitable(reply) else reply
@@ -300,7 +301,7 @@ async def _handle(handler: ReplyHandler, request: RecordedRequest) -> object:
 
 
 def _check(request: RecordedRequest, protocol: ReplyProtocol) -> ModelReply | None:
-    """The refusal of a request; one that cannot be made sense of is refused as well."""
+    """Return the refusal of a request; None for a valid one. Malformed requests are refused too."""
     try:
         return protocol.check(request)
     except Exception as error:
@@ -310,7 +311,7 @@ def _check(request: RecordedRequest, protocol: ReplyProtocol) -> ModelReply | No
 def _compose(
     reply: ModelReply, protocol: ReplyProtocol, request: RecordedRequest
 ) -> tuple[ModelReply, HttpResponse]:
-    """A reply and its response; where that cannot be written, the reply says so."""
+    """Return a reply and its response; an error reply if the response cannot be written."""
     try:
         return reply, compose_response(reply, protocol, request)
     except Exception as error:

@@ -27,7 +27,7 @@ _NO_TURN: _Turn = ("", [])
 
 
 def find_fault(body: dict[str, Any], calls_after_thinking: Set[str]) -> str | None:
-    """Return the reason why a real endpoint would refuse a request; None for a good one.
+    """Return the reason why a real endpoint would refuse a request; None for a valid one.
 
     Args:
         body: The request's body.
@@ -52,7 +52,7 @@ def find_fault(body: dict[str, Any], calls_after_thinking: Set[str]) -> str | No
 
 
 def _merged_turns(body: dict[str, Any]) -> list[_Turn]:
-    """The messages; successive ones of the same role are one, as at the real endpoint."""
+    """Return the messages; successive ones of the same role are merged, as at the real endpoint."""
     turns: list[_Turn] = []
     for message in as_objects(body.get("messages")):
         role, content = str(message.get("role")), message.get("content")
@@ -65,7 +65,7 @@ def _merged_turns(body: dict[str, Any]) -> list[_Turn]:
 
 
 def _is_question(turn: _Turn) -> bool:
-    """Whether a turn asks something new: thinking before it need not come back."""
+    """Whether a turn begins a new question, so that earlier thinking need not be sent back."""
     role, blocks = turn
     return role == "user" and not any(block.get("type") == "tool_result" for block in blocks)
 
@@ -129,7 +129,7 @@ _ERROR_TYPES = {
 
 
 class AnthropicReplies:
-    """Speaks Anthropic Messages. See `ReplyProtocol`."""
+    """The protocol Anthropic Messages. See `ReplyProtocol`."""
 
     def __init__(self) -> None:
         self._numbers = count()
@@ -144,7 +144,7 @@ class AnthropicReplies:
         return request.body.get("stream") is True
 
     def stream(self, reply: ModelReply, request: RecordedRequest) -> list[bytes]:
-        """The events of a streamed reply."""
+        """Return the events of a streamed reply."""
         usage = _encode_usage(reply.usage)
         begun: dict[str, Any] = {"content": [], "stop_reason": None, "usage": usage}
         if usage:
@@ -163,7 +163,7 @@ class AnthropicReplies:
         return [server_sent_event(event, event["type"]) for event in events]
 
     def whole(self, reply: ModelReply, request: RecordedRequest) -> bytes:
-        """A reply that is not streamed."""
+        """Return a reply that is not streamed."""
         if reply.error is not None:
             return to_json({"type": "error", "error": reply.error})
         content = [_whole_block(block) for block in self._blocks(reply)]
@@ -175,13 +175,13 @@ class AnthropicReplies:
         return to_json(message)
 
     def error(self, reply: ModelReply) -> bytes:
-        """The body of a reply with an error status."""
+        """Return the body of a reply with an error status."""
         message = reply.text or f"scripted status {reply.status}"
         scripted = {"type": _ERROR_TYPES.get(reply.status, "api_error"), "message": message}
         return to_json({"type": "error", "error": reply.error or scripted, "request_id": "req_0"})
 
     def check(self, request: RecordedRequest) -> ModelReply | None:
-        """Refuse what a real endpoint refuses."""
+        """Refuse requests that a real endpoint refuses."""
         if "anthropic-version" not in request.headers:
             return refusal("anthropic-version: header is required")
         fault = find_fault(request.body, self._calls_after_thinking)
@@ -193,7 +193,7 @@ class AnthropicReplies:
         return {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": model}
 
     def _blocks(self, reply: ModelReply) -> list[dict[str, Any]]:
-        """The content; a call's arguments are still their text."""
+        """Return the content; the arguments of calls are still texts."""
         blocks: list[dict[str, Any]] = []
         if reply.reasoning:
             signature = seal(reply.reasoning)

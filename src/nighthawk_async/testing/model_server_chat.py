@@ -20,7 +20,7 @@ from .model_reply import (
 
 
 class ChatReplies:
-    """Speaks Chat Completions. See `ReplyProtocol`."""
+    """The protocol Chat Completions. See `ReplyProtocol`."""
 
     def __init__(self) -> None:
         self._numbers = count()
@@ -34,7 +34,7 @@ class ChatReplies:
         return request.body.get("stream") is True
 
     def stream(self, reply: ModelReply, request: RecordedRequest) -> list[bytes]:
-        """The events of a streamed reply."""
+        """Return the events of a streamed reply."""
         head = self._head("chat.completion.chunk", request.body)
         chunks = [_choice_chunk(head, {"role": "assistant", "content": ""}, None)]
         chunks += [_choice_chunk(head, delta, None) for delta in self._deltas(reply)]
@@ -49,7 +49,7 @@ class ChatReplies:
         return [server_sent_event(chunk) for chunk in chunks] + done
 
     def whole(self, reply: ModelReply, request: RecordedRequest) -> bytes:
-        """A reply that is not streamed."""
+        """Return a reply that is not streamed."""
         if reply.error is not None:
             return to_json({"error": reply.error})
         message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
@@ -63,12 +63,12 @@ class ChatReplies:
         return to_json(answer if reply.usage is None else {**answer, "usage": _encode_usage(reply.usage)})
 
     def error(self, reply: ModelReply) -> bytes:
-        """The body of a reply with an error status."""
+        """Return the body of a reply with an error status."""
         message = reply.text or f"scripted status {reply.status}"
         return to_json({"error": reply.error or {"message": message, "type": "scripted_error"}})
 
     def check(self, request: RecordedRequest) -> ModelReply | None:
-        """Refuse results without a call, calls without a result, and options that are no object."""
+        """Refuse results without a call, calls without a result, and options that are not an object."""
         if not isinstance(request.body.get("stream_options"), dict | None):
             return refusal("Invalid type for 'stream_options': expected an object.")
         awaited: list[str] = []

@@ -1,7 +1,6 @@
 """Replies of a `ModelServer` in the Gemini API.
 
-After reasoning, the first function call carries a thought signature, or the last part where there is no
-call.
+After reasoning, the first function call has a thought signature; without calls, the last part has it.
 """
 
 import base64
@@ -36,13 +35,13 @@ def call_key(call: dict[str, Any]) -> str:
     """Return a key for a function call without an id.
 
     Args:
-        call: The call as the protocol writes it.
+        call: The call in the form of the protocol.
     """
     return json.dumps([call.get("name"), call.get("args") or {}], sort_keys=True)
 
 
 def find_fault(body: dict[str, Any], signed_calls: Set[str]) -> str | None:
-    """Return the reason why a real endpoint would refuse a request; None for a good one.
+    """Return the reason why a real endpoint would refuse a request; None for a valid one.
 
     Args:
         body: The request's body.
@@ -64,7 +63,7 @@ def find_fault(body: dict[str, Any], signed_calls: Set[str]) -> str | None:
 
 
 def _merged_turns(body: dict[str, Any]) -> list[_Turn]:
-    """The contents; successive ones of the same role are one, as at the real endpoint."""
+    """Return the contents; successive ones of the same role are merged, as at the real endpoint."""
     turns: list[_Turn] = []
     for content in as_objects(body.get("contents")):
         role, parts = str(content.get("role", "user")), as_objects(content.get("parts"))
@@ -76,7 +75,7 @@ def _merged_turns(body: dict[str, Any]) -> list[_Turn]:
 
 
 def _is_question(turn: _Turn) -> bool:
-    """Whether a turn asks something new: signatures before it need not come back."""
+    """Whether a turn begins a new question, so that earlier signatures need not be sent back."""
     return turn[0] == "user" and not any("functionResponse" in part for part in turn[1])
 
 
@@ -129,7 +128,7 @@ _STATUS_NAMES = {
 
 
 class GoogleReplies:
-    """Speaks the Gemini API. See `ReplyProtocol`."""
+    """The protocol of the Gemini API. See `ReplyProtocol`."""
 
     def __init__(self) -> None:
         self._numbers = count()
@@ -145,15 +144,15 @@ class GoogleReplies:
         return path.endswith(_STREAMED) and "alt=sse" in query.split("&")
 
     def stream(self, reply: ModelReply, request: RecordedRequest) -> list[bytes]:
-        """The events of a streamed reply."""
+        """Return the events of a streamed reply."""
         events = [b"data: " + to_json(chunk) + b"\r\n\r\n" for chunk in self._chunks(reply, request)]
-        if reply.error is not None:  # raw JSON of several lines, which is no event
+        if reply.error is not None:  # raw JSON of several lines, which is not an event
             message = to_json({"code": 500, "status": "INTERNAL", **reply.error})
             events.append(b'{\n  "error": ' + message + b"\n}\n")
         return events
 
     def whole(self, reply: ModelReply, request: RecordedRequest) -> bytes:
-        """A reply that is not streamed, or not as events."""
+        """Return a reply that is not streamed, or not as events."""
         if reply.error is not None:
             return to_json({"error": reply.error})
         if request.path.partition("?")[0].endswith(_STREAMED):
@@ -162,13 +161,13 @@ class GoogleReplies:
         return to_json(self._chunk(parts, reply, request) | _usage(reply))
 
     def error(self, reply: ModelReply) -> bytes:
-        """The body of a reply with an error status."""
+        """Return the body of a reply with an error status."""
         message = reply.text or f"scripted status {reply.status}"
         status = _STATUS_NAMES.get(reply.status, "INTERNAL")
         return to_json({"error": reply.error or {"code": reply.status, "message": message, "status": status}})
 
     def check(self, request: RecordedRequest) -> ModelReply | None:
-        """Refuse what a real endpoint refuses."""
+        """Refuse requests that a real endpoint refuses."""
         fault = find_fault(request.body, self._signed_calls)
         return None if fault is None else refusal(fault)
 
@@ -189,7 +188,7 @@ class GoogleReplies:
     def _chunk(
         self, parts: list[dict[str, Any]], ended: ModelReply | None, request: RecordedRequest
     ) -> dict[str, Any]:
-        """A part of the response; the last one says how it ended."""
+        """Return a part of the response; the last one has the finish reason."""
         candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
         if ended is not None and ended.fault != "no_terminal":
             candidate["finishReason"] = _finish_reason(ended)
@@ -213,7 +212,7 @@ class GoogleReplies:
 
 
 def _call_parts(call: ToolCall) -> list[dict[str, Any]]:
-    """A call as a part; none when its arguments are no object, which the protocol cannot say."""
+    """Return a call as a part; none if its arguments are not an object, which the protocol cannot express."""
     arguments = parsed_arguments(call)
     if arguments is None:
         return []

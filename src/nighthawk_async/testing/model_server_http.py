@@ -1,9 +1,7 @@
 """Replies of a `ModelServer` as the bytes of an HTTP/1.1 response, and its sockets.
 
-Written by hand, since an HTTP library refuses to write what is wrong.
-
-AnyIO's own streams close in good order, whatever one asks of them; a server that misbehaves must also be able
-to reset a connection.
+No HTTP library is used, because libraries refuse to write malformed responses. AnyIO's own streams are not
+used, because they cannot reset a connection.
 """
 
 import errno
@@ -53,7 +51,7 @@ class ServerSocket:
         self._connection.close()
 
     async def receive(self) -> bytes:
-        """Wait for bytes; empty when the client sends no more, or is gone."""
+        """Wait for bytes; return none when the client has closed the connection or its sending side."""
         while True:
             try:
                 return self._connection.recv(_RECEIVE_BYTES)
@@ -63,10 +61,10 @@ class ServerSocket:
                 return b""
 
     async def send(self, data: bytes) -> None:
-        """Send bytes; waits while the client does not take them.
+        """Send bytes, waiting while the client does not read.
 
         Raises:
-            ConnectionError: The client is gone.
+            ConnectionError: The client has closed the connection.
         """
         rest = memoryview(data)
         while rest:
@@ -76,12 +74,12 @@ class ServerSocket:
                 await anyio.wait_writable(self._connection)
 
     def reset_at_end(self) -> None:
-        """Reset the connection when it is closed: what is under way is lost."""
+        """Reset the connection when it is closed: data in transit is lost."""
         self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGERING)
 
 
 class ServerListener:
-    """A port on loopback; it is open from the beginning, and closed when the context ends."""
+    """A port on loopback; open once created, and closed when the context ends."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
@@ -100,7 +98,7 @@ class ServerListener:
 
     @property
     def port(self) -> int:
-        """The port's number."""
+        """The number of the port."""
         return self._listener.getsockname()[1]
 
     async def serve(
@@ -140,7 +138,7 @@ _PAGE = b"<!DOCTYPE html>\n<html><body><h1>Please log in</h1></body></html>\n"
 
 
 def spoil_text(reply: ModelReply) -> str:
-    """The text of a reply with its fault, if that is one of the text.
+    """Return the text of a reply, with the fault of the reply if it is one of texts.
 
     Args:
         reply: The reply.
@@ -149,7 +147,7 @@ def spoil_text(reply: ModelReply) -> str:
 
 
 def spoil_events(events: list[bytes], reply: ModelReply) -> Iterable[bytes]:
-    """The events of a stream with the reply's fault, if that is one of the stream.
+    """Return the events of a stream, with the fault of the reply if it is one of streams.
 
     Args:
         events: The events.
@@ -168,7 +166,7 @@ def spoil_events(events: list[bytes], reply: ModelReply) -> Iterable[bytes]:
 
 
 def spoil_body(body: bytes, reply: ModelReply) -> bytes:
-    """A whole body with the reply's fault, if that is one of bodies.
+    """Return a whole body, with the fault of the reply if it is one of bodies.
 
     Args:
         body: The body.
@@ -180,7 +178,7 @@ def spoil_body(body: bytes, reply: ModelReply) -> bytes:
 
 
 def cut_off(events: Iterable[bytes], after: float | None) -> Iterator[bytes]:
-    """The events up to where the reply ends.
+    """Return the events until the reply ends.
 
     Args:
         events: The events.
@@ -200,7 +198,7 @@ def _break_event(event: bytes) -> bytes:
 
 
 def _huge_event(size: int) -> Iterator[bytes]:
-    """An event in many pieces, so that it need not be held here."""
+    """Yield an event in many pieces, so that it is never in memory as a whole."""
     yield b'data: {"type":"nobody.knows","padding":"'
     for _ in range(size // len(_PADDING)):
         yield _PADDING
@@ -235,11 +233,11 @@ class HttpResponse:
 
 
 def compose_response(reply: ModelReply, protocol: ReplyProtocol, request: RecordedRequest) -> HttpResponse:
-    """The response that a reply stands for.
+    """Return the response for a reply.
 
     Args:
         reply: The reply.
-        protocol: Writes what it says.
+        protocol: The protocol.
         request: The request it answers; its body is a JSON object unless the status is an error.
     """
     is_streamed = reply.status == 200 and protocol.is_streamed(request)
@@ -262,7 +260,7 @@ def compose_response(reply: ModelReply, protocol: ReplyProtocol, request: Record
 def _render(
     reply: ModelReply, protocol: ReplyProtocol, request: RecordedRequest, *, is_streamed: bool
 ) -> Iterable[bytes]:
-    """The body: events, or one piece."""
+    """Return the body, as events or in one piece."""
     spoilt = replace(reply, text=spoil_text(reply))
     if reply.body is not None:
         return [bytes(reply.body)]
@@ -301,7 +299,7 @@ def _head(version: str, status: int, headers: Mapping[str, str]) -> bytes:
 
 
 def _writes(body: Iterable[bytes], reply: ModelReply) -> Iterator[bytes]:
-    """The body cut into the writes that the pacing wants; none is empty, which would end chunked encoding."""
+    """Yield the body as the pacing requires; no piece is empty, which would end a chunked body."""
     pacing = reply.pacing
     is_by_event = pacing.between_writes_seconds > 0 or reply.fault == "broken_chunks"
     if pacing.write_bytes is None and is_by_event:

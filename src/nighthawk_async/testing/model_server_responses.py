@@ -34,7 +34,7 @@ class SentItems:
 
         Args:
             items: The items.
-            is_stored: Whether the server keeps the response, so that an id alone will do.
+            is_stored: Whether the server keeps the response, so that its id alone suffices.
         """
         reasoning = next((item["id"] for item in items if item["type"] == "reasoning"), None)
         for item in items:
@@ -52,7 +52,7 @@ class SentItems:
         return item_id in self._stored
 
     def reasoning_of(self, item_id: str) -> str | None:
-        """The id of the reasoning item that led to a call; None when none did.
+        """Return the id of the reasoning item that led to a call; None without one.
 
         Args:
             item_id: The id of the call's item.
@@ -61,7 +61,7 @@ class SentItems:
 
 
 def find_refusal(body: dict[str, Any], sent: SentItems) -> ModelReply | None:
-    """The refusal of a request; None for a good one.
+    """Return the refusal of a request; None for a valid one.
 
     Args:
         body: The request's body.
@@ -135,7 +135,7 @@ _PREFIXES = {"reasoning": "rs", "message": "msg", "function_call": "fc"}
 
 
 class ResponsesReplies:
-    """Speaks OpenAI Responses. See `ReplyProtocol`."""
+    """The protocol OpenAI Responses. See `ReplyProtocol`."""
 
     def __init__(self) -> None:
         self._numbers = count()
@@ -150,7 +150,7 @@ class ResponsesReplies:
         return request.body.get("stream") is True
 
     def stream(self, reply: ModelReply, request: RecordedRequest) -> list[bytes]:
-        """The events of a streamed reply."""
+        """Return the events of a streamed reply."""
         response = self._response(request.body)
         items = self._items(reply, request.body)
         begun: dict[str, Any] = {**response, "status": "in_progress", "output": []}
@@ -172,7 +172,7 @@ class ResponsesReplies:
         ]
 
     def whole(self, reply: ModelReply, request: RecordedRequest) -> bytes:
-        """A reply that is not streamed."""
+        """Return a reply that is not streamed."""
         response = self._response(request.body)
         items = self._items(reply, request.body)
         if reply.fault == "no_terminal":
@@ -180,13 +180,13 @@ class ResponsesReplies:
         return to_json(_ended(response, items, reply))
 
     def error(self, reply: ModelReply) -> bytes:
-        """The body of a reply with an error status."""
+        """Return the body of a reply with an error status."""
         message = reply.text or f"scripted status {reply.status}"
         scripted = {"message": message, "type": "scripted_error", "param": None, "code": None}
         return to_json({"error": reply.error or scripted})
 
     def check(self, request: RecordedRequest) -> ModelReply | None:
-        """Refuse what a real endpoint refuses."""
+        """Refuse requests that a real endpoint refuses."""
         return find_refusal(request.body, self._sent)
 
     def _response(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def _item_events(item: dict[str, Any], reply: ModelReply) -> Iterator[dict[str, 
     begun = {**item, "status": "in_progress"}
     for name in {"content", "summary", "arguments"} & item.keys():
         begun[name] = type(item[name])()
-    if "encrypted_content" in item:  # what comes first need not be all of it
+    if "encrypted_content" in item:  # the first event need not be complete
         begun["encrypted_content"] = item["encrypted_content"][:8]
     yield {"type": "response.output_item.added", "item": begun}
     for event in _part_events(item, reply):
@@ -273,7 +273,7 @@ def _text_events(part: dict[str, Any], reply: ModelReply) -> Iterator[dict[str, 
 
 
 def _is_cut_off(item: dict[str, Any], reply: ModelReply) -> bool:
-    """Whether an item is the call in whose midst the response reached its limit."""
+    """Whether an item is the call during which the response reached its limit."""
     last = reply.tool_calls[-1] if reply.tool_calls else None
     is_limited = reply.finish_reason not in (None, "completed", "failed")
     return (
@@ -285,7 +285,7 @@ def _is_cut_off(item: dict[str, Any], reply: ModelReply) -> bool:
 
 
 def _ended(response: dict[str, Any], items: list[dict[str, Any]], reply: ModelReply) -> dict[str, Any]:
-    """The response as its last event tells it."""
+    """Return the response object of the last event."""
     ended = {**response, "status": "completed", "output": items}
     if reply.usage is not None:
         ended["usage"] = _encode_usage(reply.usage)

@@ -1,10 +1,10 @@
-"""The pytest plugin that gives each test a cassette. Imported by pytest alone.
+"""A pytest plugin that gives each test a cassette. Imported only by pytest.
 
 Opt in, in the topmost `conftest.py`:
 
     pytest_plugins = ["nighthawk_async.testing.pytest_plugin"]
 
-PYTEST_DONT_REWRITE: it holds no assertion, and may be imported before pytest learns of it.
+PYTEST_DONT_REWRITE: it has no assertions, and may be imported before pytest registers it.
 """
 
 import hashlib
@@ -60,7 +60,7 @@ class NaturalCheck(pytest.Item):
             pytest.fail("\n".join(mistakes), pytrace=False)
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """The title of the test."""
+        """Return the title of the test."""
         return self.path, None, f"natural functions of {self.name}"
 
 
@@ -82,7 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Remember whether the test itself passed."""
+    """Record whether the test itself passed."""
     report = yield
     if report.when == "call":
         item.stash[_has_passed] = report.passed
@@ -91,7 +91,7 @@ def pytest_runtest_makereport(
 
 @pytest.fixture
 def cassette_redactions() -> Iterable[Redaction]:
-    """Redactions of the cassettes beside keys; override it in a `conftest.py` or a test module."""
+    """Return further redactions of the cassettes; override it in a `conftest.py` or a test module."""
     return ()
 
 
@@ -99,9 +99,9 @@ def cassette_redactions() -> Iterable[Redaction]:
 def model_cassette(
     request: pytest.FixtureRequest, cassette_redactions: Iterable[Redaction]
 ) -> Generator[Cassette, None, None]:
-    """A cassette for the test, in force for the whole program until the test is over.
+    """Return a cassette for the test, active for the whole program until the test has ended.
 
-    Its file is `cassettes/MODULE/TEST.yaml` beside the test's module. What it holds is said by `--record`; a
+    Its file is `cassettes/MODULE/TEST.yaml` beside the test's module. The option `--record` is its mode; a
     test that fails writes nothing.
     """
     tape = Cassette(
@@ -128,7 +128,7 @@ def _file_of(item: pytest.Item) -> Path:
 
 
 def _file_name(test_name: str) -> str:
-    """The name of a test as every file system takes it; with a digest where that could make two tests one."""
+    """Return a file name for a test, valid on every system; with a digest if it would be ambiguous."""
     safe = re.sub(r"[^A-Za-z0-9_.=+\[\]-]", "-", test_name)[:_MAX_NAME_CHARACTERS]
     _, _, parameters = safe.partition("[")
     if safe == test_name and parameters == parameters.lower():

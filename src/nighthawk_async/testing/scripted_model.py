@@ -26,7 +26,7 @@ from ..types.usage import Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelResponse:
-    """One response, as the events a model streams.
+    """One response, as the events that a model streams.
 
     Args:
         events: The events, in order. Without a final `ResponseFinished` the stream breaks off.
@@ -39,20 +39,20 @@ ScriptedAnswer: TypeAlias = ModelResponse | ModelError
 
 
 def tool_call(name: str, /, **arguments: object) -> ToolCall:
-    """A call with these arguments; `model_response` gives it its identifier."""
+    """Return a call with these arguments; `model_response` sets its id."""
     return ToolCall(id="", name=name, arguments=json.dumps(arguments))
 
 
 def model_response(
     *calls: ToolCall, text: str = "", usage: Usage | None = None, finish_reason: FinishReason | None = None
 ) -> ModelResponse:
-    """A response with tool calls, text, or both.
+    """Return a response with tool calls, text, or both.
 
     Args:
         *calls: The tool calls, in order.
         text: The visible text.
-        usage: The reported usage; one request of 10 tokens in and 5 out when None.
-        finish_reason: Why it ended; what fits the calls when None.
+        usage: The reported usage; None for one request with 10 input and 5 output tokens.
+        finish_reason: The finish reason; None for the one that fits the calls.
     """
     events: list[ModelEvent] = [TextDelta(text=text)] if text else []
     for index, call in enumerate(calls):
@@ -67,7 +67,7 @@ def model_response(
 
 
 class ScriptedModel:
-    """Answers requests with responses in order, or with what a function says.
+    """Answers requests with responses in order, or with the results of a function.
 
     Args:
         answers: The answers, each used once (a `ModelError` is raised), or a function from a request to its

@@ -35,7 +35,7 @@ RETURN_NAME = "return"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartialValues:
-    """The values of a step so far, while its model's answer streams. As an event of hooks: Look on only.
+    """The values of a step so far, while its model's answer streams. As an event of hooks: Observation only.
 
     Each value is valid for its type. A text, a list, a set, a tuple, a dict and a TypedDict grow; everything
     else, including an instance of a model, appears when it is complete. Values that are not valid yet are

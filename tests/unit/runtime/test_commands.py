@@ -47,7 +47,7 @@ def test_an_awaited_value_that_is_no_coroutine_needs_no_closing() -> None:
             return iter(())
 
     Awaited(awaitable=Ready()).close()
-    reply = Evaluate(expression="function()").carry_out(make_state(function=later))
+    reply = Evaluate(expression="function()").execute(make_state(function=later))
     assert isinstance(reply, Awaited)
     reply.close()
 
@@ -59,13 +59,13 @@ def test_statements_that_could_not_even_begin_are_reported_without_a_line() -> N
     namespace = cast("StepNamespace", SimpleNamespace(run=run))
     state = StepState(context=make_context(), namespace=namespace)
     with pytest.raises(nh.ToolEvaluationError, match=r"^RecursionError: maximum"):
-        Execute(statements="x = 1").carry_out(state)
+        Execute(statements="x = 1").execute(state)
 
 
 def test_statements_are_numbered_within_their_step() -> None:
     state = make_state()
-    Execute(statements="def first(): return 1").carry_out(state)
-    Execute(statements="def second(): return 2").carry_out(state)
+    Execute(statements="def first(): return 1").execute(state)
+    Execute(statements="def second(): return 2").execute(state)
     first, second = (cast("Any", state.context.step_locals[name]).__code__ for name in ("first", "second"))
     assert (first.co_filename, second.co_filename) == ("<statements 1>", "<statements 2>")
 
@@ -73,4 +73,4 @@ def test_statements_are_numbered_within_their_step() -> None:
 def test_statements_report_rebound_names_and_no_others() -> None:
     state = make_state(kept=1, rebound=2, gone=3)
     statements = "rebound = 20\nfresh = 1\nkept = kept\ndel gone"
-    assert Execute(statements=statements).carry_out(state) == ["fresh", "rebound"]
+    assert Execute(statements=statements).execute(state) == ["fresh", "rebound"]

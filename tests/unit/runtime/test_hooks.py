@@ -89,7 +89,7 @@ def test_the_samples_hold_every_event_that_needs_no_people() -> None:
 @by_event
 def test_the_docstring_of_an_event_says_what_the_table_says(event: Any) -> None:
     text = type(event).__doc__ or ""
-    assert ("Look on only" in text) == (EVENT_RULES[type(event)].allowed_answers == ())
+    assert ("Observation only" in text) == (EVENT_RULES[type(event)].allowed_answers == ())
     assert ("veto" in text) == (type(event) in MAY_BE_PREVENTED)
     assert ("`Modify` takes" in text) == (type(event) in MODIFIED_FIELDS)
 

@@ -16,7 +16,7 @@ from ...runtime.error_text import describe_error
 from ...runtime.policies import Policies
 from ...runtime.policy import InnerScope, Policy, Position
 from ...runtime.reporting import RetryScheduled, report_retry_async
-from ...runtime.step_control import CarryOutAttempt, StepAttempt
+from ...runtime.step_control import ExecuteAttempt, StepAttempt
 from ...tracing import note_named_event
 from ...types.unset import Unset
 from .resilience import (
@@ -35,15 +35,15 @@ Adapt: TypeAlias = Callable[[Environment, StepResilience], Environment]
 """Returns an environment in which another baseline is active, with its executor."""
 
 
-async def carry_out_attempts(
-    step_id: str, resilience: StepResilience, carry_out: CarryOutAttempt, adapt: Adapt
+async def execute_attempts(
+    step_id: str, resilience: StepResilience, execute: ExecuteAttempt, adapt: Adapt
 ) -> StepResult:
     """Run a step until it succeeds or is not retried any more.
 
     Args:
         step_id: The step.
         resilience: The number of attempts, and their models.
-        carry_out: Runs one attempt.
+        execute: Runs one attempt.
         adapt: Returns the environment for attempts with another model.
 
     Raises:
@@ -56,9 +56,9 @@ async def carry_out_attempts(
         while True:
             try:
                 with using_environment(attempts.environment):
-                    return await carry_out(attempts.attempt)
+                    return await execute(attempts.attempt)
             except Exception as error:
-                if not await attempts.go_on_after(error):
+                if not await attempts.prepare_retry(error):
                     raise
     except Exception as error:
         attempts.note(error)
@@ -99,7 +99,7 @@ class _Attempts:
         self._waits: list[float] = []
         self._earlier: list[str] = []  # texts, because errors would keep their frames alive
 
-    async def go_on_after(self, error: Exception) -> bool:
+    async def prepare_retry(self, error: Exception) -> bool:
         """Prepare and report another attempt; return False when there is none.
 
         Args:
@@ -120,7 +120,7 @@ class _Attempts:
             wait_seconds=wait_seconds,
             failed_execution_id=self.attempt.execution_id,
         )
-        self._get_ready(retry)
+        self._set_next_attempt(retry)
         await report_retry_async(retry)
         answer = None if self._resilience.on_retry is None else self._resilience.on_retry(retry)
         if is_awaitable(answer):
@@ -152,7 +152,7 @@ class _Attempts:
         self._resilience = resilience.after_fallback
         return 0.0
 
-    def _get_ready(self, retry: RetryScheduled) -> None:
+    def _set_next_attempt(self, retry: RetryScheduled) -> None:
         failed = self.attempt
         executor, text = self.environment.step_executor, describe_error(retry.error)
         self._earlier.append(f"{model_of(executor)}: {text}" if self._names_models else text)
@@ -196,9 +196,9 @@ class AttemptsPolicy(Policy):
 
     position: ClassVar[Position] = Position.ATTEMPTS
 
-    async def around_attempts(self, step_id: str, carry_out: CarryOutAttempt) -> StepResult:
+    async def around_attempts(self, step_id: str, execute: ExecuteAttempt) -> StepResult:
         """Run a block until a step succeeds or is not retried any more."""
-        return await carry_out_attempts(step_id, self.resilience, carry_out, _adapted)
+        return await execute_attempts(step_id, self.resilience, execute, _adapted)
 
     async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
         """Run one step within its time limit."""
@@ -223,9 +223,9 @@ def with_resilience(policies: Policies, given: StepBaseline | Unset | None, inne
         NighthawkError: The argument is not a baseline.
         ConfigurationError: A model is not available.
     """
-    outer = policies.find(AttemptsPolicy)
+    parent = policies.find(AttemptsPolicy)
     resilience = active_resilience(
-        None if outer is None else outer.resilience, given, inner.executor, is_added=inner.is_added
+        None if parent is None else parent.resilience, given, inner.executor, is_added=inner.is_added
     )
     if resilience is None:
         return policies.without(AttemptsPolicy)

@@ -80,10 +80,9 @@ FINAL_ERRORS = (
 def may_be_retried(error: BaseException) -> bool:
     """Whether an error may be retried at all.
 
-    It may not after a cancellation, an interrupt or an exit; after an error that expresses a decision (a
-    budget, a hook, a person, a request that the task of the caller end, or a step that was aborted, stopped
-    or refused with `StepRejectedError`); after a mistake in the program or too many nested steps; or after an
-    error that one of these caused.
+    Never retried are cancellations, interrupts and exits; errors that express a decision (of a budget, a
+    hook, a person, a request to cancel the caller's task, or a step that was aborted, stopped or refused with
+    `StepRejectedError`); mistakes in the program; too many nested steps; and errors caused by one of these.
 
     Args:
         error: The error; of a group, every error counts.
@@ -373,7 +372,7 @@ class StepResilience:
 
 
 def active_resilience(
-    outer: StepResilience | None,
+    parent: StepResilience | None,
     given: StepBaseline | Unset | None,
     executor: StepExecutor,
     *,
@@ -382,7 +381,7 @@ def active_resilience(
     """Return the baseline inside a scope. The executors of all models are made; nothing is sent.
 
     Args:
-        outer: The baseline of the parent.
+        parent: The baseline of the parent.
         given: The given baseline; None for none, unset for no change.
         executor: The executor inside.
         is_added: Whether arguments that are left out are inherited from the parent, and the shorter timeout
@@ -395,9 +394,9 @@ def active_resilience(
         NighthawkError: The argument is not a baseline.
         ConfigurationError: A model is not available.
     """
-    if given is None or (outer is None and isinstance(given, Unset)):
+    if given is None or (parent is None and isinstance(given, Unset)):
         return None
-    enclosing = outer
+    enclosing = parent
     if isinstance(given, Unset):
         given = StepBaseline()
     elif not isinstance(cast("object", given), StepBaseline):

@@ -1,1 +1,1 @@
-"""Budgets: what may be spent, reserved before it is."""
+"""Budgets: limits of consumption, reserved before it happens."""

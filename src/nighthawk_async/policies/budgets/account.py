@@ -1,6 +1,6 @@
-"""The books of one budget: what is spent, and what is set aside for what is going on. No I/O.
+"""The account of one budget: the spent amounts, and the amounts reserved for work in progress. No I/O.
 
-One lock guards all accounts: what is done under it is arithmetic, and accounts that chain must agree.
+One lock guards all accounts: it is held only for arithmetic, and nested accounts must agree.
 """
 
 import threading
@@ -19,7 +19,7 @@ from ...runtime.usage_meter import UsageMeter
 from .terms import Amount, BudgetAmounts, BudgetLimits, BudgetTerms, Resource
 
 Amounts: TypeAlias = Mapping[Resource, Amount]
-"""How much of some resources; never of `seconds`, which pass by themselves."""
+"""Amounts of resources; never of `seconds`, which pass by themselves."""
 
 _NOTHING: Amounts = MappingProxyType({})
 
@@ -28,11 +28,11 @@ ACCOUNTS_LOCK = threading.Lock()
 
 
 class PassedThreshold(NamedTuple):
-    """A part of a limit that is spent.
+    """A fraction of a limit that has been spent.
 
     Args:
         resource: The limited resource.
-        part: The part, between 0 and 1.
+        part: The fraction, between 0 and 1.
         spent: The amount spent.
         limit: The amount allowed.
     """
@@ -47,7 +47,7 @@ class Payer:
     """A step in progress whose model requests are charged to accounts.
 
     Attributes:
-        requests: For how many of them something is set aside. Changed with the lock held.
+        requests: The number of requests with a reservation. Changed with the lock held.
     """
 
     __slots__ = ("requests",)
@@ -64,8 +64,8 @@ class BudgetAccount:
 
     Attributes:
         meter: Adds up the usage of the model requests that are charged.
-        watch: Runs while the budget is in force.
-        has_unpriced: Whether something was charged that nobody knows the price of.
+        watch: Runs while the budget is active.
+        has_unpriced: Whether usage with an unknown price was charged.
     """
 
     __slots__ = (
@@ -91,12 +91,10 @@ class BudgetAccount:
         self._breaches: WeakSet[BudgetExceededError] = WeakSet()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle and copy the terms, and what is spent so far. Nothing is set aside in copies."""
-        what = (
-            f"budget {self.terms.name}: a function that says prices is sent by its name, and this one is not"
-        )
+        """Pickle and copy the terms and the spent amounts. A copy has no reservations."""
+        what = f"budget {self.terms.name}: a price function is pickled by its name, and this one is not found"
         checked_picklable(
-            self.terms.prices, f"{what} found by it; define it in a module, or give a mapping of prices"
+            self.terms.prices, f"{what} by it; define it in a module, or give a mapping of prices"
         )
         watch, meter = copy(self.watch), copy(self.meter)
         with ACCOUNTS_LOCK:
@@ -162,7 +160,7 @@ class BudgetAccount:
 
         Args:
             asked: The amount.
-            kept: The amounts that stay set aside for the one who asks.
+            kept: The amounts that stay reserved for the same request.
         """
         for resource, amount in asked.items():
             limit = self._limit(resource)
@@ -172,17 +170,17 @@ class BudgetAccount:
         return None
 
     def reserve_locked(self, amounts: Amounts) -> None:
-        """Set something aside."""
+        """Reserve amounts."""
         for resource, amount in amounts.items():
             self._reserved[resource] = self._reserved.get(resource, 0) + amount
 
     def return_locked(self, amounts: Amounts) -> None:
-        """Take back what was set aside."""
+        """Return reserved amounts."""
         for resource, amount in amounts.items():
             self._reserved[resource] -= amount
 
     def spend_locked(self, amounts: Amounts) -> None:
-        """Charge something, whether there is room or not."""
+        """Charge amounts, even without room."""
         for resource, amount in amounts.items():
             self._spent[resource] = self._spent.get(resource, 0) + amount
 
@@ -193,7 +191,7 @@ class BudgetAccount:
         return inf if limit is None else limit - self.watch.elapsed_seconds
 
     def time_breach(self) -> BudgetExceededError:
-        """The refusal to go on, because the time is over."""
+        """Return the error for a time limit that is over."""
         limit = self.terms.limits.seconds or 0.0
         seconds = max(self.watch.elapsed_seconds, limit)  # clocks round
         return self._remember(
@@ -203,14 +201,14 @@ class BudgetAccount:
         )
 
     def has_refused(self, error: BudgetExceededError) -> bool:
-        """Whether an error is a refusal of this account."""
+        """Whether this account raised an error."""
         return error in self._breaches
 
     def take_threshold(self, listener: object) -> PassedThreshold | None:
-        """A threshold that was passed, and that somebody was not told of yet; None when there is none.
+        """Return a passed threshold that was not yet reported to a listener; None when there is none.
 
         Args:
-            listener: The listener that is about to be notified.
+            listener: The listener that is about to be notified; None for traces.
         """
         seconds = self.watch.elapsed_seconds
         with ACCOUNTS_LOCK:
@@ -225,7 +223,7 @@ class BudgetAccount:
         return None
 
     def put_threshold_back(self, listener: object, threshold: PassedThreshold) -> None:
-        """Note that somebody was not told of a threshold after all.
+        """Mark a threshold as not reported to a listener after all.
 
         Args:
             listener: The listener that was to be notified.
@@ -259,7 +257,7 @@ class BudgetAccount:
 
 @contextmanager
 def counting_time(accounts: Iterable[BudgetAccount]) -> Generator[None, None, None]:
-    """Let the time of accounts pass during the `with` statement.
+    """Count the time of accounts during the `with` statement.
 
     Args:
         accounts: The accounts.
@@ -271,10 +269,10 @@ def counting_time(accounts: Iterable[BudgetAccount]) -> Generator[None, None, No
 
 
 def breached_account(error: BudgetExceededError, accounts: tuple[BudgetAccount, ...]) -> BudgetAccount | None:
-    """The account that refused something; None when it is none of these.
+    """Return the account that raised an error; None when it is none of these.
 
     Args:
-        error: The refusal.
-        accounts: The accounts in question.
+        error: The error.
+        accounts: The accounts.
     """
     return next((account for account in accounts if account.has_refused(error)), None)

@@ -1,4 +1,4 @@
-"""`budget`: what may be spent in a run, a scope, a function or a step."""
+"""`budget`: limits of what a run, a scope, a function or a step may spend."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -78,7 +78,7 @@ def budget(
     on_exceeded: OnExceeded = "fail",
     thresholds: Sequence[float] = (0.8,),
 ) -> Any:
-    """Limit what may be spent.
+    """Limit tokens, cost, time and other resources.
 
         async with nh.run(executor, budget=nh.budget(cost=2)): ...
         with nh.scope(budget=total, step_budget=nh.budget(turns=10)): ...
@@ -87,40 +87,42 @@ def budget(
             await read(papers)
         print(reading.spent.tokens, reading.cost)
 
-        @nh.budget(tokens=20_000)                       # each call has as much
+        @nh.budget(tokens=20_000)                       # a new account for each call
         async def read(paper: Paper) -> Summary: ...
 
-        cheap = nh.budget(summarize, tokens=20_000)     # the same for a function that exists
+        cheap = nh.budget(summarize, tokens=20_000)     # the same for an existing function
 
-    All budgets around a step hold. Every model request sets its upper bound aside in all of them before it is
-    sent, in all or in none, and what it has not used is returned when it ends, however it ends.
+    All budgets that are active for a step apply. Each model request reserves its upper bound in all of them
+    before it is sent, in all or in none. The unused part is returned when it ends, also after an error.
 
     Args:
-        function: A function to give such a budget to, for each call; None for the budget itself.
+        function: A function whose calls get such a budget each; None to return the budget itself.
         tokens: Tokens sent and received.
         cost: US dollars.
-        steps: Steps begun.
+        steps: Steps started.
         turns: Model requests.
-        tool_calls: Tool calls carried out.
-        seconds: Seconds for which the budget is in force. Steps inside are cancelled when they are over;
+        tool_calls: Tool calls executed.
+        seconds: Seconds for which the budget is active. Steps inside are cancelled when they are over;
             plain Python code between them is not interrupted (`nighthawk_async.deadline` does that).
-        name: The name of the budget in errors and traces; its limits when None.
-        max_output_tokens: The most tokens of a response, for requests whose settings do not limit it.
-        prices: The prices of models: a mapping of model ids to prices, or a function from a model id and a
-            usage to US dollars, or None for unknown. Holds in budgets inside as well, and goes before the
-            prices that the library knows.
-        on_exceeded: The end before the budget runs out: `fail` lets what finds no room fail; `conclude`
-            tells the model before, with the last request that fits, to end the block. It needs another limit
-            than `steps` and `seconds`, which fail in any case.
-        thresholds: Parts of each limit, between 0 and 1; hooks and traces are told when they are spent.
+        name: The name of the budget in errors and traces; None to use its limits.
+        max_output_tokens: The maximum tokens of a response, for requests whose settings do not limit it.
+        prices: The prices of models: a mapping of model ids to prices, or a function that returns US dollars,
+            or None for unknown, given a model id and a usage. It also applies to budgets inside, and takes
+            precedence over the prices that the library knows.
+        on_exceeded: The behaviour when the budget runs out: with `fail`, work without room fails; with
+            `conclude`, the last request that fits tells the model to end the block. `conclude` needs a limit
+            other than `steps` and `seconds`, which fail in any case.
+        thresholds: Fractions of each limit, more than 0 and at most 1, that hooks and traces report when they
+            are spent.
 
     Returns:
-        One account, which can be read at any time, also afterwards; or the function, with the same signature.
+        The budget, whose account can be read at any time, also afterwards; or the function, with the same
+        signature.
 
     Raises:
         NighthawkError: An argument has a bad value, or nothing is limited.
         TypeError: The function cannot be called, or is a generator.
-        BudgetExceededError: Raised inside, by what finds no room. Nothing retries it.
+        BudgetExceededError: Raised inside, by work without room. It is never retried.
     """
     made = Budget(
         checked_terms(
@@ -145,9 +147,9 @@ def budget(
 class Budget:
     """A budget and its account. Made by `budget`.
 
-    As a context manager it puts itself in force for a block within a run. Several tasks and threads may do so
-    at once, and share the account. A pickle holds what it allows and what is spent so far: the budget made of
-    it has an account of its own, of which this one learns nothing.
+    As a context manager it is active for a `with` block within a run. Several tasks and threads may enter it
+    at once, and share the account. A pickle holds the limits and the spent amounts: the unpickled budget has
+    an account of its own, separate from this one.
 
     Args:
         terms: The terms.
@@ -203,11 +205,11 @@ class Budget:
         return self.account.spent.cost
 
     def fresh(self) -> "Budget":
-        """Another budget that allows the same and has spent nothing."""
+        """Return a new budget with the same terms and nothing spent."""
         return Budget(self.account.terms)
 
     def __enter__(self) -> "Budget":
-        """Put it in force. Where it is already, nothing changes.
+        """Make it active. Where it already is, nothing changes.
 
         Raises:
             NighthawkError: No run is active.
@@ -221,16 +223,15 @@ class Budget:
         return self
 
     def __exit__(self, *exc_details: object) -> None:
-        """Put it out of force.
+        """End the block in which it is active.
 
         Raises:
-            NighthawkError: It was entered elsewhere, for example in a generator that another task ends.
+            NighthawkError: It was entered in another task or thread, for example in a generator that another
+                task closes.
         """
         entered = _entered.get()
         own = max((position for position, each in enumerate(entered) if each[0] is self), default=None)
-        message = (
-            f"{self!r} is left in another task or thread than it was entered in, where it stays in force."
-        )
+        message = f"{self!r} is left in another task or thread than it was entered in, where it stays active."
         if own is None:
             raise NighthawkError(message)
         _, stack = entered[own]
@@ -253,27 +254,27 @@ class Budget:
             function: The function, async or not.
 
         Raises:
-            TypeError: It cannot be called, or it is a generator, which hands out values while it runs.
+            TypeError: It cannot be called, or it is a generator, which yields values while it runs.
         """
         return cast("Callable[Parameters, Result]", wrap_calls(function, self.fresh, subject="A budget"))
 
 
 def with_budget(policies: Policies, budget: Budget | None, inner: InnerScope) -> Policies:
-    """The policies with what `run` and `scope` were told of a budget.
+    """Add the `budget` argument of `run` and `scope` to the policies.
 
     Args:
-        policies: The policies without; their budgets hold as well.
+        policies: The policies before; their budgets stay active.
         budget: The budget; None for no change.
         inner: The run or scope.
 
     Raises:
-        NighthawkError: It is no budget.
+        NighthawkError: The argument is not a budget.
     """
     return policies if budget is None else with_accounts(policies, _checked_budget(budget, "budget").account)
 
 
 def with_step_budget(policies: Policies, budget: Budget | None, inner: InnerScope) -> Policies:
-    """The policies with what `run` and `scope` were told of a budget for each step; see `with_budget`."""
+    """Add the `step_budget` argument of `run` and `scope` to the policies; see `with_budget`."""
     if budget is None:
         return policies
     return with_step_terms(policies, _checked_budget(budget, "step_budget").account.terms)

@@ -1,4 +1,4 @@
-"""Reports on budgets: to traces and hooks on thresholds and refusals, to a model on its last answer."""
+"""Notices of budgets: thresholds and refusals for traces and hooks, the last request for the model."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -22,14 +22,14 @@ _NOTE = (
 )
 _THINKING = ("reasoning_effort", "thinking", "thinking_budget_tokens")
 CONCLUSION_TOKENS = len(_NOTE)
-"""More tokens than the note can have."""
+"""An upper bound of the tokens of the note."""
 
 
 def concluding_request(request: ModelRequest, model: Model, step: Step | None) -> ModelRequest:
-    """The request with a message that says so.
+    """Return the request with a message that it is the last one.
 
-    When nothing is left to be set, only the tool that ends the block may be called, where the model can be
-    held to that.
+    When every write binding has a value, the model may only call the tool that ends the block, if it supports
+    such a choice.
 
     Args:
         request: The request.
@@ -43,7 +43,7 @@ def concluding_request(request: ModelRequest, model: Model, step: Step | None) -
         and model.capabilities.forced_tool_choice
         and not any(
             request.settings.get(name) for name in _THINKING
-        )  # some never name a tool while they think
+        )  # some models accept no named tool while they reason
     )
     if is_offered and can_be_held and step is not None and _is_all_set(step.context):
         return replace(request, tool_choice=NamedToolChoice(name=OUTCOME_TOOL_NAME))
@@ -58,10 +58,10 @@ def _is_all_set(context: StepContext) -> bool:
 
 
 def record_exceeded(error: BudgetExceededError) -> None:
-    """Tell the current span that a budget has refused something, if the span is recorded.
+    """Record in the current span that a budget had no room, if the span is recorded.
 
     Args:
-        error: The refusal.
+        error: The error.
     """
     attributes = {
         "nighthawk.budget.name": error.budget,
@@ -75,16 +75,15 @@ def record_exceeded(error: BudgetExceededError) -> None:
 
 
 async def report_thresholds(accounts: Iterable[BudgetAccount]) -> None:
-    """Tell of the thresholds that were passed: traces once, and all listeners once each.
+    """Report passed thresholds, once to traces and once to each listener.
 
-    Listeners of a run around this one are told as well, of its budgets, because nothing happens there
-    meanwhile.
+    Listeners of the parent run are notified of its budgets too, because it emits no events meanwhile.
 
     Args:
         accounts: The accounts.
 
     Raises:
-        HookError: A listener failed. The others were told.
+        HookError: A listener failed. The others were notified.
     """
     failure: HookError | None = None
     policies = get_environment().policies
@@ -105,7 +104,7 @@ async def report_thresholds(accounts: Iterable[BudgetAccount]) -> None:
 
 
 async def _notify(account: BudgetAccount, listener: Listener) -> None:
-    """Tell a listener of what it was not told of; what a cancellation interrupts is told again."""
+    """Notify a listener of its unreported thresholds; one that a cancellation interrupts stays unreported."""
     while not listener.is_answering and (threshold := account.take_threshold(listener)) is not None:
         try:
             await listener.notify(_threshold_event(account, threshold))

@@ -19,7 +19,7 @@ from ...types.usage import Usage
 from .account import BudgetAccount, Payer, breached_account, counting_time
 from .notices import concluding_request, record_exceeded, report_thresholds
 from .request import BudgetedRequest, open_request
-from .steps import begin_in_time, carry_out_in_time, charge_step, charge_tool_call
+from .steps import begin_in_time, charge_step, charge_tool_call, run_in_time
 from .terms import BudgetTerms
 
 Result = TypeVar("Result")
@@ -27,11 +27,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BudgetPolicy(Policy):
-    """Charges what steps consume.
+    """Charges the consumption of steps to budgets.
 
     Args:
-        accounts: The accounts that everything is charged to, outermost first.
-        step_terms: The terms of each step, by an account of its own.
+        accounts: The active accounts, outermost first.
+        step_terms: The terms of the accounts that each step gets for itself.
         payers: The steps in progress that are charged, outermost first.
     """
 
@@ -43,18 +43,18 @@ class BudgetPolicy(Policy):
     holds_in_inner_runs: ClassVar[bool] = True
 
     def active(self) -> AbstractContextManager[None]:
-        """The extent in which the time of the accounts passes."""
+        """Return the context in which the time of the accounts passes."""
         return counting_time(self.accounts)
 
     def for_step(self) -> "BudgetPolicy":
-        """The policy for one step, which has accounts of its own."""
+        """Return the policy for one step, with its own accounts."""
         accounts = (*self.accounts, *map(BudgetAccount, self.step_terms))
         return replace(self, accounts=accounts, payers=(*self.payers, Payer()) if accounts else self.payers)
 
     async def around_waiting(
         self, work: Callable[[Callable[[], None]], Awaitable[Result]], begin: Callable[[], None]
     ) -> Result:
-        """Let a step wait no longer than there are seconds left."""
+        """Limit the waiting of a step to the remaining seconds."""
         return await begin_in_time(self.accounts, work, begin)
 
     async def before_step(self) -> None:
@@ -64,16 +64,16 @@ class BudgetPolicy(Policy):
             await report_thresholds(self.accounts)
 
     async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
-        """Carry the step out while there are seconds left."""
-        return await carry_out_in_time(self.accounts, proceed)
+        """Run the step within the remaining seconds."""
+        return await run_in_time(self.accounts, proceed)
 
     async def after_step(self, outcome: StepOutcome | None, error: BaseException | None) -> None:
-        """Tell of thresholds that a step has passed."""
+        """Report thresholds that the step has passed."""
         if error is None:
             await report_thresholds(self.accounts)
 
     async def before_request(self, call: ModelCall) -> None:
-        """Set the request aside in every account, and make it the last one when it is."""
+        """Reserve the request in every account, and mark it when it is the last one that fits."""
         if not self.accounts:
             return
         environment = get_environment()
@@ -94,7 +94,7 @@ class BudgetPolicy(Policy):
             call.request = concluding_request(call.request, call.model, environment.step)
 
     async def after_request(self, call: ModelCall) -> None:
-        """Tell of thresholds that the request has passed."""
+        """Report thresholds that the request has passed."""
         await report_thresholds(self.accounts)
 
     async def guard_tool_call(
@@ -106,10 +106,10 @@ class BudgetPolicy(Policy):
         return call
 
     def find_host_error(self, error: BaseException) -> BudgetExceededError | None:
-        """The refusal of one of the accounts that an error came from.
+        """Return the refusal by one of the accounts that caused an error; None for other errors.
 
-        The model of the step is under the same budget and cannot help. The refusal of a budget that only
-        something inside the step was under is a failure like any other.
+        The model of the step has the same budget and cannot help. A refusal by a budget that was active only
+        inside the step is an ordinary failure.
         """
         return next(
             (
@@ -148,20 +148,20 @@ class _Charges:
 
 
 def active_accounts() -> tuple[BudgetAccount, ...]:
-    """The accounts that everything is charged to here, outermost first."""
+    """Return the active accounts, outermost first."""
     environment = find_environment()
     policy = None if environment is None else environment.policies.find(BudgetPolicy)
     return () if policy is None else policy.accounts
 
 
 def with_accounts(policies: Policies, *accounts: BudgetAccount) -> Policies:
-    """The policies with further accounts; what is charged already stays as it is."""
+    """Add accounts to the policies; those that are already active are not added again."""
     policy = policies.find(BudgetPolicy) or BudgetPolicy()
     new = tuple(account for account in accounts if account not in policy.accounts)
     return policies.with_policy(replace(policy, accounts=(*policy.accounts, *new))) if new else policies
 
 
 def with_step_terms(policies: Policies, terms: BudgetTerms) -> Policies:
-    """The policies with an account of its own for each step."""
+    """Add the terms of an account that each step gets for itself to the policies."""
     policy = policies.find(BudgetPolicy) or BudgetPolicy()
     return policies.with_policy(replace(policy, step_terms=(*policy.step_terms, terms)))

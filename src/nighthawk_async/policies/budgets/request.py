@@ -1,11 +1,11 @@
-"""One model request in the books of the budgets in force.
+"""Charges of one model request to the accounts of the active budgets.
 
     measure the request -> reserve its upper bound in every account -> … the response … -> settle
 
-What is reserved is an upper bound, so no account can be overspent by what goes on at the same time. A request
-that is cut off is charged what was told of it, and what nobody told is estimated: the whole input when it may
-have been sent, and the output as far as it arrived, or the longest when the model reasons, because most
-reason out of sight. When the transport sends it again, each attempt is set aside and charged like that.
+The reservation is an upper bound, so concurrent requests cannot overspend an account. A request that is cut
+off is charged its reported usage; unreported usage is estimated: the whole input when it may have been sent,
+and the output that arrived, or the longest possible output when the model reasons, because most models do not
+show their reasoning. When the transport sends the request again, each attempt is reserved and charged so.
 """
 
 from collections.abc import Sequence
@@ -37,23 +37,23 @@ from .reservation import Entry, Reservation, charge_usage, reserve_in_turn
 from .terms import Amount, Resource
 
 _LONG_CHARACTERS = 200_000
-"""A request that is longer is measured in a worker thread: the event loop would stand still for too long."""
+"""A longer request is measured in a worker thread, because it would block the event loop for too long."""
 
 
 @runtime_checkable
 class _CountsTokens(Protocol):
-    """A step executor that says how tokens are counted for its model."""
+    """A step executor that counts tokens for its model."""
 
     token_encoding: TokenCounter
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class BudgetedRequest:
-    """A request for which every account has set its upper bound aside. Made by `open_request`.
+    """A request whose upper bound is reserved in every account. Made by `open_request`.
 
     Args:
         model: The model.
-        request: The request as it may be sent.
+        request: The request to send.
         accounts: The accounts, outermost first.
         measure: Measures texts.
         bound: The upper bound; None when no account limits tokens or money.
@@ -68,17 +68,17 @@ class BudgetedRequest:
     reservation: Reservation
     received: list[str]
     attempts: AttemptsSource | None = None
-    """Gives the attempts, once the request is sent again."""
+    """Returns the attempts, once the request is sent again."""
     pricing_error: Exception | None = None
-    """Why what was set aside was charged: a function of the user's that prices has failed."""
+    """The error of the user's price function, because of which the whole reservation was charged."""
 
     @property
     def concludes(self) -> bool:
-        """Whether the model is to be told that this is the last request that fits."""
+        """Whether this is the last request that fits, so that the model must end the block."""
         return self.reservation.concludes
 
     def note(self, event: ModelEvent) -> None:
-        """Remember what has arrived, for the case that nobody tells its usage."""
+        """Keep the text that has arrived, to estimate usage that is not reported."""
         if self.bound is None:
             return
         match event:
@@ -90,16 +90,17 @@ class BudgetedRequest:
                 pass
 
     def check_resend(self, attempts: AttemptsSource) -> bool:
-        """Keep what the attempts so far consumed, and set the next one aside in every account as well.
+        """Reserve the next attempt in every account, in addition to the consumption of the attempts so far.
 
         Args:
-            attempts: Gives the attempts, now and at the end.
+            attempts: Returns the attempts, now and at the end.
 
         Returns:
-            Whether there was room; False when only what others have set aside is in the way.
+            Whether there was room; False when there would be, but for the reservations of others.
 
         Raises:
-            BudgetExceededError: An account has no room for another attempt, whatever others do.
+            BudgetExceededError: An account has no room for another attempt, even without the reservations of
+                others.
         """
         self.attempts = attempts
         if self.bound is None:
@@ -112,16 +113,16 @@ class BudgetedRequest:
         return self.reservation.renew(kept, added)
 
     def settle(self, reported: Usage | None, *, may_have_consumed: bool) -> Usage:
-        """Charge what the request consumed, and return the rest.
+        """Charge the consumption of the request, and return the rest of the reservation.
 
-        What cannot be priced is charged what was set aside; see `pricing_error`.
+        When the price function fails, the whole reservation is charged; see `pricing_error`.
 
         Args:
             reported: The reported usage; None when there was none.
-            may_have_consumed: Whether it may have consumed what was not told.
+            may_have_consumed: Whether it may have consumed more than was reported.
 
         Returns:
-            What was charged, with the cost that the nearest account was charged.
+            The charged usage, with the cost for the nearest account.
         """
         parts = self._parts(reported, may_have_consumed=may_have_consumed)
         usage = sum(parts, Usage())
@@ -130,7 +131,7 @@ class BudgetedRequest:
             costs = self._costs(parts)
             spent = [self._spent(position, parts, cost) for position, cost in enumerate(costs)]
             usage = _with_cost(usage, costs[-1])
-        except Exception as error:  # a function of the user's; the response must be closed before it is told
+        except Exception as error:  # of the user's price function; raised later, once the response is closed
             self.pricing_error = error
         finally:
             self.reservation.settle(spent, self.model.name, usage)
@@ -162,7 +163,7 @@ class BudgetedRequest:
         return parts
 
     def _costs(self, parts: Sequence[Usage]) -> list[Decimal | None]:
-        """Return the cost of all attempts, by each account's prices; None where it is unknown."""
+        """Return the cost of all attempts by the prices of each account; None where it is unknown."""
         return [self._cost(_prices(self.accounts, position), parts) for position in range(len(self.accounts))]
 
     def _cost(self, prices: Sequence[Prices], parts: Sequence[Usage]) -> Decimal | None:
@@ -192,7 +193,7 @@ class BudgetedRequest:
         return self._completed(reported or Usage(requests=requests, is_complete=False), text)
 
     def _completed(self, reported: Usage, text: str) -> Usage:
-        """The usage, with an estimate in the place of what was not told.
+        """Return the usage, with estimates where it was not reported.
 
         Args:
             reported: The reported usage.
@@ -201,7 +202,7 @@ class BudgetedRequest:
         if reported.is_complete or self.bound is None:
             return reported
         if reasons(self.request.settings, self.model.capabilities):
-            received = self.bound.output_tokens  # nobody sees how much
+            received = self.bound.output_tokens  # the reasoning may be hidden
         else:
             received = self.measure.most_tokens(text) if text else 0
         usage = replace(
@@ -221,18 +222,18 @@ async def open_request(
     executor: object,
     payers: Sequence[Payer],
 ) -> BudgetedRequest:
-    """Set the upper bound of a request aside in every account; see `reserve_in_turn`.
+    """Reserve the upper bound of a request in every account; see `reserve_in_turn`.
 
     Args:
         model: The model.
         request: The request.
         accounts: The accounts, outermost first.
-        executor: The step executor in force.
+        executor: The active step executor.
         payers: The steps in progress that are charged, outermost first.
 
     Raises:
         BudgetExceededError: An account has no room. Nothing has changed.
-        ConfigurationError: The bound, or the price, is unknown.
+        ConfigurationError: The bound or the price is unknown.
     """
     measure = _measure(model, executor)
     bound = None
@@ -252,18 +253,18 @@ async def open_request(
 
 
 def charge_foreign_usage(accounts: tuple[BudgetAccount, ...], model_name: str, usage: Usage) -> Usage:
-    """Charge what an agent of the user's own has consumed, by its own account.
+    """Charge the usage that the user's own agent reports.
 
     Args:
         accounts: The accounts, outermost first.
         model_name: The model id.
-        usage: The usage; what cannot be true of it is left out.
+        usage: The reported usage; implausible values are ignored.
 
     Returns:
-        The usage, with the cost that the nearest account was charged.
+        The usage, with the cost for the nearest account.
 
     Raises:
-        ConfigurationError: A user's function gives no amount of money.
+        ConfigurationError: A price function returned something other than an amount of money.
     """
     usage = usage.credible()
     entries: list[Entry] = []
@@ -273,7 +274,7 @@ def charge_foreign_usage(accounts: tuple[BudgetAccount, ...], model_name: str, u
         cost = known_cost(usage, model_name=model_name, prices=prices, model_price=None)
         account.has_unpriced = account.has_unpriced or cost is None
         amounts: dict[Resource, Amount] = {**_amounts(usage, cost)}
-        del amounts["turns"]  # counted when the turn began
+        del amounts["turns"]  # charged when the turn started
         entries.append(Entry(account, amounts))
         counted = _with_cost(usage, cost)
     charge_usage(entries, model_name, counted)
@@ -289,7 +290,7 @@ def _measure(model: Model, executor: object) -> TokenMeasure:
 def _with_output_limit(
     request: ModelRequest, model: Model, accounts: Sequence[BudgetAccount]
 ) -> ModelRequest:
-    """The request, with the budgets' limit of a response where it has none of its own."""
+    """Return the request with the output limit of the budgets, unless it has its own."""
     given = [account.terms.max_output_tokens for account in accounts]
     limits = [limit for limit in given if limit is not None]
     if not limits or find_output_limit(request.settings):
@@ -305,14 +306,14 @@ async def _bound(model: Model, request: ModelRequest, measure: TokenMeasure) -> 
     source = find_unknown_input(request.settings)
     if source is not None:
         raise ConfigurationError(
-            f"{model.name}: a budget of tokens or cost cannot hold with {source!r}: the provider adds "
-            "what it has stored or finds, and nobody knows how long that is. Send it in the messages."
+            f"{model.name}: a budget of tokens or cost cannot be kept with {source!r}: the provider adds "
+            "what it has stored or finds, which may be of any length. Send it in the messages."
         )
     output_tokens = find_output_limit(request.settings) or model.capabilities.max_output_tokens
     if output_tokens is None:
         raise ConfigurationError(
-            f"{model.name}: a budget of tokens or cost cannot hold, because nobody knows how long a response "
-            "may be. Set the model setting 'max_tokens', or max_output_tokens of the budget."
+            f"{model.name}: a budget of tokens or cost cannot be kept, because the length of a response is "
+            "not limited. Set the model setting 'max_tokens', or max_output_tokens of the budget."
         )
     text = request_text(request)
     if measure.is_loaded and len(text) <= _LONG_CHARACTERS:
@@ -337,7 +338,7 @@ def _entry(
 def _bound_amounts(
     model: Model, accounts: Sequence[BudgetAccount], position: int, bound: RequestBound
 ) -> Amounts:
-    """The most that one attempt can consume."""
+    """Return the upper bound of one attempt's consumption."""
     terms = accounts[position].terms
     amounts: dict[Resource, Amount] = {"tokens": bound.input_tokens + bound.output_tokens}
     if terms.limits.cost is not None:
@@ -355,7 +356,7 @@ def _highest_cost(model: Model, prices: Sequence[Prices], bound: RequestBound, b
     )
     if cost is None:
         raise ConfigurationError(
-            f"{model.name}: budget {budget} limits cost, but nobody knows the price of the model. Say it: "
+            f"{model.name}: budget {budget} limits cost, but the price of the model is unknown. Set it: "
             f"prices={{{model.name!r}: nighthawk_async.models.ModelPrice(input=…, output=…)}}, in US dollars "
             "per million tokens, or prices=function."
         )
@@ -364,8 +365,8 @@ def _highest_cost(model: Model, prices: Sequence[Prices], bound: RequestBound, b
 
 def _prices(accounts: Sequence[BudgetAccount], position: int) -> list[Prices]:
     """Return the prices of an account and of its parents, the nearest first."""
-    said = (account.terms.prices for account in reversed(accounts[: position + 1]))
-    return [prices for prices in said if prices is not None]
+    given = (account.terms.prices for account in reversed(accounts[: position + 1]))
+    return [prices for prices in given if prices is not None]
 
 
 def _with_cost(usage: Usage, cost: Decimal | None) -> Usage:

@@ -11,7 +11,7 @@ from .account import ACCOUNTS_LOCK, Amounts, BudgetAccount, Payer
 from .terms import Amount, Resource
 
 _GROWTH = 4
-"""The next request is taken to be larger than the present one by one part in so many: conversations grow."""
+"""The next request is assumed to be larger by this fraction, one in four: conversations grow."""
 
 
 class Entry(NamedTuple):
@@ -19,7 +19,7 @@ class Entry(NamedTuple):
 
     Args:
         account: The account.
-        amounts: The amounts; money may differ between accounts, whose prices differ.
+        amounts: The amounts; cost may differ between accounts with different prices.
     """
 
     account: BudgetAccount
@@ -27,12 +27,12 @@ class Entry(NamedTuple):
 
 
 class Reservation:
-    """Reservations of accounts for one model request. Made by `reserve`, ended by `settle`.
+    """The reservations for one model request in its accounts. Made by `reserve`, ended by `settle`.
 
     Args:
-        entries: The amounts that were set aside.
-        payer: The step that it is set aside for; None for none.
-        concludes: Whether an account that wants steps to be concluded has no room for another such request.
+        entries: The reserved amounts.
+        payer: The step that pays; None for none.
+        concludes: Whether an account with `on_exceeded="conclude"` has no room for another such request.
     """
 
     __slots__ = ("_entries", "_payer", "concludes")
@@ -48,21 +48,21 @@ class Reservation:
         return [entry.amounts for entry in self._entries]
 
     def renew(self, kept: Sequence[Amounts], added: Sequence[Amounts]) -> bool:
-        """Set aside what was consumed, and something more, instead of what was set aside.
+        """Reserve the consumed amounts and some more, instead of the present reservation.
 
-        It does not wait in line: others may be waiting for what it keeps.
+        It does not wait in the queue: others may be waiting for its reservation.
 
         Args:
             kept: The consumed amounts, for each account in the order of the entries.
-            added: The amounts to set aside as well, likewise.
+            added: The amounts to reserve as well, likewise.
 
         Returns:
-            Whether there was room; False when only what others have set aside is in the way. Then what was
-            consumed stays set aside.
+            Whether there was room; False when there would be, but for the reservations of others. Then only
+            `kept` is reserved.
 
         Raises:
-            BudgetExceededError: An account has no room for `added`, whatever others do. What was consumed
-                stays set aside.
+            BudgetExceededError: An account has no room for `added`, even without the reservations of others.
+                Then only `kept` is reserved.
         """
         with ACCOUNTS_LOCK:
             self._replace_locked(kept)
@@ -78,7 +78,7 @@ class Reservation:
         return has_room
 
     def _replace_locked(self, amounts: Sequence[Amounts]) -> None:
-        """Set other amounts aside."""
+        """Reserve other amounts instead."""
         for entry in self._entries:
             entry.account.return_locked(entry.amounts)
         self._entries = tuple(
@@ -88,7 +88,7 @@ class Reservation:
             entry.account.reserve_locked(entry.amounts)
 
     def settle(self, spent: Sequence[Amounts], model_name: str, usage: Usage) -> None:
-        """Charge what was spent and return the rest. To be done once.
+        """Charge the spent amounts and return the rest. Call it once.
 
         Args:
             spent: The charges of the accounts, in the order of the entries.
@@ -104,7 +104,7 @@ class Reservation:
         wake(answered)
 
     def cancel(self) -> None:
-        """Return everything, because nothing is sent. To be done once, instead of `settle`."""
+        """Return everything, because nothing is sent. Call it once, instead of `settle`."""
         with ACCOUNTS_LOCK:
             self._release_locked()
             answered = _QUEUE.move()
@@ -122,31 +122,31 @@ _QUEUE = FairQueue[_Answer](ACCOUNTS_LOCK)
 
 
 def reserve(entries: Sequence[Entry], *, payers: Sequence[Payer] = ()) -> Reservation:
-    """Set something aside in all accounts, or in none, at once.
+    """Reserve amounts in all accounts, or in none, without waiting.
 
     Args:
-        entries: The amounts to set aside, outermost account first.
+        entries: The amounts to reserve, outermost account first.
         payers: The steps in progress, outermost first; the last one pays.
 
     Raises:
-        BudgetExceededError: An account has no room for it. Nothing has changed.
+        BudgetExceededError: An account has no room. Nothing has changed.
     """
     with ACCOUNTS_LOCK:
         return _reserve_locked(entries, payers)
 
 
 async def reserve_in_turn(entries: Sequence[Entry], *, payers: Sequence[Payer]) -> Reservation:
-    """Set something aside in all accounts, or in none, as soon as there is room.
+    """Reserve amounts in all accounts, or in none, as soon as there is room.
 
-    When only what others have set aside is in the way, it waits, in turn, until they settle. Whoever has set
-    something aside already, in this step or in one around it, does not wait: others may be waiting for that.
+    When there is room but for the reservations of others, it waits in the queue until they settle. It does
+    not wait when this step or a parent of it already has a reservation: others may be waiting for that one.
 
     Args:
-        entries: The amounts to set aside, outermost account first.
+        entries: The amounts to reserve, outermost account first.
         payers: The steps in progress, outermost first; the last one pays.
 
     Raises:
-        BudgetExceededError: An account has no room for it. Nothing has changed.
+        BudgetExceededError: An account has no room. Nothing has changed.
     """
     with ACCOUNTS_LOCK:
         if any(payer.requests for payer in payers):
@@ -160,13 +160,13 @@ async def reserve_in_turn(entries: Sequence[Entry], *, payers: Sequence[Payer]) 
 
 
 def _give_back(answer: _Answer) -> None:
-    """Return what came at the moment in which nobody waited for it any more."""
+    """Cancel a reservation that was made when its waiter had just been cancelled."""
     if isinstance(answer, Reservation):
         answer.cancel()
 
 
 def charge(accounts: Sequence[BudgetAccount], resource: Resource, amount: Amount = 1) -> None:
-    """Charge something that begins to all accounts, or to none.
+    """Charge an amount to all accounts, or to none.
 
     Args:
         accounts: The accounts, outermost first.
@@ -174,7 +174,7 @@ def charge(accounts: Sequence[BudgetAccount], resource: Resource, amount: Amount
         amount: The amount.
 
     Raises:
-        BudgetExceededError: An account has no room for it. Nothing has changed.
+        BudgetExceededError: An account has no room. Nothing has changed.
     """
     entries = [Entry(account, {resource: amount}) for account in accounts]
     with ACCOUNTS_LOCK:
@@ -184,7 +184,7 @@ def charge(accounts: Sequence[BudgetAccount], resource: Resource, amount: Amount
 
 
 def charge_usage(entries: Sequence[Entry], model_name: str, usage: Usage) -> None:
-    """Charge what has been consumed already, whether there is room or not.
+    """Charge amounts that were already consumed, even without room.
 
     Args:
         entries: The charges of the accounts.
@@ -198,9 +198,9 @@ def charge_usage(entries: Sequence[Entry], model_name: str, usage: Usage) -> Non
 
 
 def find_full(accounts: Sequence[BudgetAccount], least: Amounts) -> BudgetExceededError | None:
-    """Return the reason why there is no room even for the least; None when all accounts have or will have it.
+    """Return the reason why there is no room for the least amounts; None when there is, or may be later.
 
-    What others have set aside may come back, so it does not count.
+    Reservations of others do not count, because they may be returned.
 
     Args:
         accounts: The accounts, outermost first.
@@ -252,9 +252,9 @@ def _find_lasting_breach_locked(
 
 
 def _is_last_locked(entry: Entry) -> bool:
-    """Whether an account is to be told of, because another request would not fit, or no tool call would.
+    """Whether steps must conclude, because the account has no room for another request or tool call.
 
-    What others have set aside does not count: most of it comes back.
+    Reservations of others do not count: most of them are returned.
     """
     account = entry.account
     if account.terms.on_exceeded != "conclude":
@@ -267,7 +267,6 @@ def _is_last_locked(entry: Entry) -> bool:
 
 
 def _sum(one: Amounts, other: Amounts) -> Amounts:
-    """Both together."""
     both: dict[Resource, Amount] = {**one}
     for resource, amount in other.items():
         both[resource] = both.get(resource, 0) + amount

@@ -1,7 +1,4 @@
-"""Budgets of steps, turns and tool calls.
-
-Model requests are the business of `budgets.request`.
-"""
+"""Budgets of steps, turns and tool calls; `budgets.request` has those of model requests."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from decimal import Decimal
@@ -26,15 +23,15 @@ def begin_in_time(
     work: Callable[[Callable[[], None]], Awaitable[Result]],
     begin: Callable[[], None],
 ) -> Awaitable[Result]:
-    """Carry something out that must wait to begin, but no longer than the budgets have seconds left.
+    """Run work that must wait before it starts, and limit the wait to the remaining seconds of the budgets.
 
     Args:
         accounts: The accounts.
-        work: The work. It is given a function to call when it begins; then time limits it no more.
+        work: The work. It calls its argument, a function, when it starts; from then on there is no limit.
         begin: The function to call then.
 
     Raises:
-        BudgetExceededError: The time of a budget is over, and it has not begun.
+        BudgetExceededError: The time of a budget was over before the work started.
     """
     timed = _timed(accounts)
     return _begin_in_time(timed, work, begin) if timed else work(begin)
@@ -45,7 +42,7 @@ async def _begin_in_time(
     work: Callable[[Callable[[], None]], Awaitable[Result]],
     begin: Callable[[], None],
 ) -> Result:
-    with counting_time(timed):  # also for a task that has outlived the block of the budget
+    with counting_time(timed):  # needed when the task has outlived the block of the budget
         _check_time(timed)
         shortest = min(timed, key=lambda account: account.remaining_seconds)
         deadline = anyio.current_time() + shortest.remaining_seconds
@@ -62,12 +59,12 @@ async def _begin_in_time(
         raise _recorded(shortest.time_breach())
 
 
-def carry_out_in_time(
+def run_in_time(
     accounts: Sequence[BudgetAccount], work: Callable[[], Awaitable[Result]]
 ) -> Awaitable[Result]:
-    """Carry something out, but no longer than the budgets have seconds left.
+    """Run work within the remaining seconds of the budgets.
 
-    What ends later than that without having noticed counts as late too, whatever it gave or raised.
+    Work that ends later without having noticed the cancellation is late too, whether it returned or raised.
 
     Args:
         accounts: The accounts.
@@ -77,10 +74,10 @@ def carry_out_in_time(
         BudgetExceededError: The time of a budget is over.
     """
     timed = _timed(accounts)
-    return _carry_out_in_time(timed, work) if timed else work()
+    return _run_in_time(timed, work) if timed else work()
 
 
-async def _carry_out_in_time(timed: Sequence[BudgetAccount], work: Callable[[], Awaitable[Result]]) -> Result:
+async def _run_in_time(timed: Sequence[BudgetAccount], work: Callable[[], Awaitable[Result]]) -> Result:
     with counting_time(timed):
         _check_time(timed)
         shortest = min(timed, key=lambda account: account.remaining_seconds)
@@ -98,7 +95,7 @@ async def _carry_out_in_time(timed: Sequence[BudgetAccount], work: Callable[[], 
 
 
 def charge_step(accounts: Sequence[BudgetAccount]) -> None:
-    """Charge a step that begins now.
+    """Charge a step that starts now.
 
     Args:
         accounts: The accounts of the step.
@@ -110,15 +107,15 @@ def charge_step(accounts: Sequence[BudgetAccount]) -> None:
 
 
 async def charge_tool_call(accounts: tuple[BudgetAccount, ...], name: str) -> None:
-    """Charge a tool call that is about to be carried out.
+    """Charge a tool call that is about to be executed.
 
     Args:
         accounts: The accounts of the step.
         name: The name of the tool.
 
     Raises:
-        ToolBoundaryError: A budget allows no further one, and wants the step to be concluded.
-        BudgetExceededError: A budget allows no further one.
+        ToolBoundaryError: A budget with `on_exceeded="conclude"` allows no further call.
+        BudgetExceededError: Another budget allows no further call.
         HookError: A hook failed.
     """
     try:
@@ -136,20 +133,20 @@ async def charge_tool_call(accounts: tuple[BudgetAccount, ...], name: str) -> No
 
 
 def check_foreign_turn(accounts: tuple[BudgetAccount, ...]) -> None:
-    """Refuse a turn of an agent of the user's own, whose requests cannot be measured before they are sent.
+    """Check that there is room for a turn of an agent whose requests cannot be measured before they are sent.
 
     Args:
         accounts: The accounts of the step.
 
     Raises:
         BudgetExceededError: A budget allows no further turn, or has nothing left.
-        ConfigurationError: Under a budget of cost, the agent used a model that nobody knows the price of.
+        ConfigurationError: A budget limits cost, and the agent used a model without a known price.
     """
     for account in accounts:
         if account.has_unpriced and account.terms.limits.cost is not None:
             raise ConfigurationError(
-                f"budget {account.terms.name} limits cost, but an agent used a model that nobody knows the "
-                "price of; say it with prices=…, or let the agent report the cost with the usage."
+                f"budget {account.terms.name} limits cost, but an agent used a model without a known price; "
+                "give it with prices=…, or let the agent report the cost with the usage."
             )
     error = find_full(accounts, {"tokens": 1, "cost": _LEAST_COST, "turns": 1})
     if error is not None:
@@ -157,14 +154,14 @@ def check_foreign_turn(accounts: tuple[BudgetAccount, ...]) -> None:
 
 
 async def begin_foreign_turn(accounts: tuple[BudgetAccount, ...]) -> None:
-    """Begin a turn of an agent of the user's own; see `check_foreign_turn`.
+    """Charge a turn of an agent whose requests cannot be measured; see `check_foreign_turn`.
 
     Args:
         accounts: The accounts of the step.
 
     Raises:
         BudgetExceededError: A budget allows no further turn, or has nothing left.
-        ConfigurationError: Under a budget of cost, the agent used a model that nobody knows the price of.
+        ConfigurationError: A budget limits cost, and the agent used a model without a known price.
         HookError: A hook failed.
     """
     check_foreign_turn(accounts)

@@ -11,13 +11,13 @@ from ...errors import NighthawkError
 from ...types.model import ModelPrice
 
 Resource: TypeAlias = Literal["tokens", "cost", "steps", "turns", "tool_calls", "seconds"]
-"""What a budget can limit."""
+"""A resource that a budget can limit."""
 
 OnExceeded: TypeAlias = Literal["fail", "conclude"]
-"""What becomes of a step whose budget runs out: it fails, or its model is told to end the block before."""
+"""The behaviour when a budget runs out: the step fails, or its model is asked to end the block before."""
 
 Amount: TypeAlias = int | Decimal
-"""How much of something, `seconds` excepted; cost in US dollars."""
+"""An amount of a resource other than `seconds`; cost in US dollars."""
 
 _WHOLE = ("tokens", "steps", "turns", "tool_calls")
 
@@ -29,10 +29,10 @@ class BudgetAmounts:
     Args:
         tokens: Tokens sent and received.
         cost: US dollars.
-        steps: Steps begun.
+        steps: Steps started.
         turns: Model requests.
-        tool_calls: Tool calls begun.
-        seconds: Seconds for which the budget has been in force.
+        tool_calls: Tool calls started.
+        seconds: Seconds for which the budget has been active.
     """
 
     tokens: int = 0
@@ -50,10 +50,10 @@ class BudgetLimits:
     Args:
         tokens: Tokens sent and received.
         cost: US dollars.
-        steps: Steps begun.
+        steps: Steps started.
         turns: Model requests.
-        tool_calls: Tool calls begun.
-        seconds: Seconds for which the budget is in force.
+        tool_calls: Tool calls started.
+        seconds: Seconds for which the budget is active.
     """
 
     tokens: int | None = None
@@ -64,11 +64,11 @@ class BudgetLimits:
     seconds: float | None = None
 
     def named(self) -> list[Resource]:
-        """The resources that have a limit."""
+        """Return the resources that have a limit."""
         return [resource for resource, _ in self.limited()]
 
     def limited(self) -> Iterator[tuple[Resource, int | float | Decimal]]:
-        """The resources that have a limit, with the limit."""
+        """Yield the resources that have a limit, with the limit."""
         for each in fields(self):
             limit: int | float | Decimal | None = getattr(self, each.name)
             if limit is not None:
@@ -81,11 +81,11 @@ class BudgetTerms:
 
     Args:
         name: The name of the budget in errors and traces.
-        limits: The terms.
-        max_output_tokens: The most tokens of a response where nothing else says so.
-        prices: The prices of models that the library has no price for; None for none.
-        on_exceeded: The end of a step whose budget runs out.
-        thresholds: The parts of each limit, between 0 and 1, that are told when they are spent.
+        limits: The limits.
+        max_output_tokens: The maximum tokens of a response, for requests whose settings do not limit it.
+        prices: The prices of models; None for those that the library knows.
+        on_exceeded: The behaviour when the budget runs out.
+        thresholds: The fractions of each limit that are reported when they are spent.
     """
 
     name: str
@@ -110,7 +110,7 @@ def checked_terms(
     on_exceeded: object,
     thresholds: object,
 ) -> BudgetTerms:
-    """The terms of a budget.
+    """Return the terms of a budget.
 
     Raises:
         NighthawkError: An argument has a bad value, or nothing is limited.
@@ -124,8 +124,8 @@ def checked_terms(
         raise NighthawkError(f"on_exceeded must be 'fail' or 'conclude', not {on_exceeded!r}.")
     if on_exceeded == "conclude" and given.keys() <= {"steps", "seconds"}:
         raise NighthawkError(
-            "on_exceeded='conclude' needs a limit of tokens, cost, turns or tool_calls: nobody can tell a "
-            "model in time of the end of steps and seconds."
+            "on_exceeded='conclude' needs a limit of tokens, cost, turns or tool_calls: the end of steps and "
+            "seconds cannot be announced to a model in time."
         )
     if name is not None and not (isinstance(name, str) and name):
         raise NighthawkError(f"The name of a budget is a text, not {name!r}.")

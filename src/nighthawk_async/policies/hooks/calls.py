@@ -53,10 +53,10 @@ def obey(event: Event, function: HookFunction[Any], answer: object) -> Event:
         return event
     rule = EVENT_RULES[type(event)]
     match answer:
-        case Veto(reason=reason) if rule.deed is not None:
+        case Veto(reason=reason) if rule.action is not None:
             _note_answer(function, type(event), "veto", reason)
-            raise _veto_error(event, answer, function, rule.deed)
-        case Abort(reason=reason) if rule.deed is not None:
+            raise _veto_error(event, answer, function, rule.action)
+        case Abort(reason=reason) if rule.action is not None:
             _note_answer(function, type(event), "abort", reason)
             raise StepAbortedError(reason, step_id=_step_id(event))
         case Modify(value=value) if rule.checked_value is not None:
@@ -71,13 +71,13 @@ def obey(event: Event, function: HookFunction[Any], answer: object) -> Event:
             raise _answer_error(event, answer, function, f"allowed: {allowed}")
 
 
-def _veto_error(event: object, veto: Veto, function: HookFunction[Any], deed: str) -> Exception:
+def _veto_error(event: object, veto: Veto, function: HookFunction[Any], action: str) -> Exception:
     cause = ToolBoundaryError(kind="oversight", message=veto.reason, guidance=veto.guidance)
     cause.without_content("vetoed by a hook")
     if isinstance(event, BeforeToolCall):
         return cause
     guidance = f" ({veto.guidance})" if veto.guidance else ""
-    what = f"step {_step_id(event)}: hook {callable_name(function)} vetoed {deed}"
+    what = f"step {_step_id(event)}: hook {callable_name(function)} vetoed {action}"
     error = StepRejectedError(f"{what}: {veto.reason}{guidance}").without_content(what)
     error.__cause__ = cause
     return error
@@ -312,7 +312,7 @@ def _answered_by(hooks: Hooks, function: HookFunction[Any], event_type: type) ->
         yield
     except Exception as error:
         if isinstance(error, TaskCancelledError) and cancel_requested():
-            raise  # the task was asked to end, and a step of the hook ended for it
+            raise  # the task was asked to end, so a step of the hook was cancelled
         if wants_value():
             raise  # the hook is called again with the value
         name = callable_name(function)

@@ -273,7 +273,7 @@ class HookPolicy(Policy):
         return _CommitHooks(self.hooks, step, outcome, shown)
 
     def listeners(self) -> Sequence[HookListener]:
-        """The objects that hold hooks."""
+        """Return the listeners, one for each object that holds hooks."""
         return tuple(map(HookListener, self.hooks))
 
     async def report(self, event: object) -> None:
@@ -352,8 +352,8 @@ def with_hooks(policies: Policies, hooks: Hooks | Sequence[Hooks] | None, inner:
     """
     if hooks is None:
         return policies
-    outer = policies.find(HookPolicy)
-    combined = combined_hooks(outer.hooks if outer is not None and inner.is_added else (), hooks)
+    parent = policies.find(HookPolicy)
+    combined = combined_hooks(parent.hooks if parent is not None and inner.is_added else (), hooks)
     return policies.with_policy(HookPolicy(combined)) if combined else policies.without(HookPolicy)
 
 

@@ -88,7 +88,7 @@ class Hooks:
         return self._decorator(event_types) if is_decorator else self._register(event_types, more[-1])
 
     def functions_for(self, event_type: type) -> tuple[HookFunction[Any], ...]:
-        """The hooks of an event, in the order of their registration."""
+        """Return the hooks of an event, in the order of their registration."""
         return self._functions.get(event_type, ())
 
     def _decorator(self, event_types: Sequence[type]) -> Callable[[HookFunction[Any]], HookFunction[Any]]:
@@ -109,7 +109,7 @@ class Hooks:
         return function
 
 
-def combined_hooks(outer: Sequence[Hooks], hooks: Hooks | Sequence[Hooks]) -> tuple[Hooks, ...]:
+def combined_hooks(inherited: Sequence[Hooks], hooks: Hooks | Sequence[Hooks]) -> tuple[Hooks, ...]:
     """Combine the hooks of enclosing scopes with those of an argument, each object once.
 
     Raises:
@@ -120,4 +120,4 @@ def combined_hooks(outer: Sequence[Hooks], hooks: Hooks | Sequence[Hooks]) -> tu
         isinstance(cast("object", each), Hooks) for each in given
     ):
         raise NighthawkError(f"hooks must be a Hooks object, or a list of them, not {hooks!r}.")
-    return tuple(dict.fromkeys((*outer, *given)))
+    return tuple(dict.fromkeys((*inherited, *given)))

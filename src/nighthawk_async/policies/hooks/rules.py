@@ -90,14 +90,14 @@ class EventRule(Struct, frozen=True, kw_only=True):
     """Answers that an event allows. None is always allowed.
 
     Args:
-        deed: The action that `Veto` and `Abort` prevent; None when neither is allowed.
+        action: The action that `Veto` and `Abort` prevent; None when neither is allowed.
         modified_field: The field whose value `Modify` replaces; None when it is not allowed.
         checked_value: Returns the value as the field takes it, or raises `TypeError`.
         is_synchronous: Whether the event happens where nothing can be awaited, so that its hooks must be
             `def`.
     """
 
-    deed: str | None = None
+    action: str | None = None
     modified_field: str = ""
     checked_value: Callable[[object], object] | None = None
     is_synchronous: bool = False
@@ -105,7 +105,7 @@ class EventRule(Struct, frozen=True, kw_only=True):
     @property
     def allowed_answers(self) -> tuple[str, ...]:
         """The names of the answers that are allowed."""
-        names = ("Veto", "Abort") if self.deed else ()
+        names = ("Veto", "Abort") if self.action else ()
         return (*names, "Modify") if self.checked_value else names
 
 
@@ -152,41 +152,43 @@ def _checked_content(value: object) -> tuple[UserContent, ...]:
     return cast("tuple[UserContent, ...]", items)
 
 
-_LOOK_ON = EventRule()
-_LOOK_ON_AT_ONCE = EventRule(is_synchronous=True)
+_OBSERVED = EventRule()
+_OBSERVED_FROM_SYNC = EventRule(is_synchronous=True)
 
 EVENT_RULES: Mapping[type, EventRule] = MappingProxyType(
     {
-        RunStarted: _LOOK_ON,
-        RunFinished: _LOOK_ON,
-        ScopeStarted: _LOOK_ON,
-        ScopeFinished: _LOOK_ON,
-        StepStarted: EventRule(deed="the step"),
-        StepFinished: _LOOK_ON,
+        RunStarted: _OBSERVED,
+        RunFinished: _OBSERVED,
+        ScopeStarted: _OBSERVED,
+        ScopeFinished: _OBSERVED,
+        StepStarted: EventRule(action="the step"),
+        StepFinished: _OBSERVED,
         BeforeModelRequest: EventRule(
-            deed="the model request", modified_field="request", checked_value=_checked_request
+            action="the model request", modified_field="request", checked_value=_checked_request
         ),
-        AfterModelRequest: _LOOK_ON,
+        AfterModelRequest: _OBSERVED,
         BeforeToolCall: EventRule(
-            deed="the tool call", modified_field="arguments", checked_value=_checked_arguments
+            action="the tool call", modified_field="arguments", checked_value=_checked_arguments
         ),
         AfterToolCall: EventRule(modified_field="content", checked_value=_checked_content),
-        PartialValues: _LOOK_ON,
-        BeforeCommit: EventRule(deed="the commit", modified_field="bindings", checked_value=_checked_mapping),
-        BudgetThreshold: _LOOK_ON,
-        Retry: _LOOK_ON,
-        StepSuspended: _LOOK_ON,
-        StepResumed: _LOOK_ON,
-        ToolLoopSuspected: _LOOK_ON,
-        VerificationRefused: _LOOK_ON,
-        OversightDecided: _LOOK_ON,
-        PermissionDecided: _LOOK_ON_AT_ONCE,
-        QuestionAsked: _LOOK_ON_AT_ONCE,
-        QuestionAnswered: _LOOK_ON_AT_ONCE,
-        QuestionClosed: _LOOK_ON_AT_ONCE,
-        ApprovalRequested: _LOOK_ON_AT_ONCE,
-        ApprovalAnswered: _LOOK_ON_AT_ONCE,
-        ApprovalClosed: _LOOK_ON_AT_ONCE,
+        PartialValues: _OBSERVED,
+        BeforeCommit: EventRule(
+            action="the commit", modified_field="bindings", checked_value=_checked_mapping
+        ),
+        BudgetThreshold: _OBSERVED,
+        Retry: _OBSERVED,
+        StepSuspended: _OBSERVED,
+        StepResumed: _OBSERVED,
+        ToolLoopSuspected: _OBSERVED,
+        VerificationRefused: _OBSERVED,
+        OversightDecided: _OBSERVED,
+        PermissionDecided: _OBSERVED_FROM_SYNC,
+        QuestionAsked: _OBSERVED_FROM_SYNC,
+        QuestionAnswered: _OBSERVED_FROM_SYNC,
+        QuestionClosed: _OBSERVED_FROM_SYNC,
+        ApprovalRequested: _OBSERVED_FROM_SYNC,
+        ApprovalAnswered: _OBSERVED_FROM_SYNC,
+        ApprovalClosed: _OBSERVED_FROM_SYNC,
     }
 )
 """Complete: a type that is not listed is not an event."""

@@ -310,9 +310,9 @@ def with_verify(policies: Policies, verify: Verify | None, inner: InnerScope) ->
     if verify is None:
         return policies
     checking = _checking(reversed(checked_verifications(verify)))
-    outer = policies.find(VerificationPolicy)
-    if outer is not None and inner.is_added:
-        checking = checking.within(outer)
+    parent = policies.find(VerificationPolicy)
+    if parent is not None and inner.is_added:
+        checking = checking.within(parent)
     return policies.with_policy(checking)
 
 

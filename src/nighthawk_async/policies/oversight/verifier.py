@@ -21,7 +21,7 @@ from ...runtime.reporting import report
 from ...types.outcomes import StepOutcome
 from .inspection import Continue, Proposal, Verification
 
-_NO_WORDS = "a check finds that it is not done; look again at what the block asks"
+_DEFAULT_FEEDBACK = "a check finds that it is not done; look again at what the block asks"
 
 
 class Verifier:
@@ -77,7 +77,7 @@ class Verifier:
             case None | True:
                 return None
             case False:
-                return _NO_WORDS
+                return _DEFAULT_FEEDBACK
             case str() as text:
                 return text.strip() or None
             case Continue(feedback=feedback):

@@ -155,14 +155,14 @@ class _Report:
 
     def catch_up(self) -> None:
         """Report the answers since the last call."""
-        for event in self._untold():
+        for event in self._unreported():
             report_human_event(event, self._observer)
 
     def end(self, error: BaseException | None) -> None:
-        for event in (*self._untold(), ApprovalClosed(request=self._request)):
+        for event in (*self._unreported(), ApprovalClosed(request=self._request)):
             report_human_end(event, self._observer, error)
 
-    def _untold(self) -> Iterator[ApprovalAnswered]:
+    def _unreported(self) -> Iterator[ApprovalAnswered]:
         for vote in self._request.answers[self._reported :]:
             self._reported += 1
             yield ApprovalAnswered(request=self._request, vote=vote)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from .request import HumanHandler
 
 _default_handler: ContextVar["HumanHandler | None"] = ContextVar(
-    "nighthawk_async_human_stand_in", default=None
+    "nighthawk_async_default_human_handler", default=None
 )
 
 

@@ -18,7 +18,7 @@ class PeoplePolicy(Policy):
     """Holds the handler that asks people.
 
     Args:
-        handler: The handler that asks them.
+        handler: The handler.
     """
 
     handler: HumanHandler
@@ -51,7 +51,7 @@ def find_human_handler() -> HumanHandler | None:
 def find_human_observer() -> HumanObserver | None:
     """Return the observer; None for none."""
     environment = find_environment()
-    if environment is None or not environment.policies.that["report"]:
+    if environment is None or not environment.policies.overriding["report"]:
         return None
     return _ActivePolicies(environment.policies)
 

@@ -30,7 +30,7 @@ from .request import ApprovalRequest, Question, typed_answer
 if TYPE_CHECKING:
     import rich.console as rich_console
 else:
-    rich_console = LazyModule("rich.console")  # many programs have handlers of their own
+    rich_console = LazyModule("rich.console")  # not needed by programs with handlers of their own
 
 _MAX_BYTES = 4096  # of one read; a terminal gives a line at a time
 _SECONDS_BETWEEN_LOOKS = 0.05

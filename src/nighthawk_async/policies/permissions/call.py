@@ -1,4 +1,4 @@
-"""A call that permissions decide about, as rules see it."""
+"""Calls as permission rules see them."""
 
 import functools
 import inspect
@@ -19,11 +19,11 @@ class CallArguments:
     """The arguments of a call.
 
     Args:
-        values: The values by the names of the parameters, defaults included. Further keyword arguments stand
-            under their own names, with `**` before one that is also the name of another argument; positional
-            ones without a name under their positions, "0", "1".
-        given: The names of those that the call gives, rather than defaults.
-        are_named: Whether the names of all of them are known.
+        values: The values by parameter name, defaults included. Further keyword arguments have their own
+            names, prefixed with `**` when another argument has the same name; unnamed positional arguments
+            have their positions, "0", "1".
+        given: The names of the arguments that the call gives, without defaults.
+        are_named: Whether the names of all arguments are known.
     """
 
     values: Mapping[str, Any]
@@ -43,23 +43,23 @@ class PermissionCall:
     Args:
         name: The name of the called tool or function, `send_mail` or `Mailer.send`.
         kind: Whether it is a tool or a function.
-        arguments: The arguments by the names of the parameters, defaults included.
+        arguments: The arguments by parameter name, defaults included.
         callable: The object that is called; None for a tool of the runtime.
-        names: The names that the tool or function has by itself; one without a module or class only when it
-            means the function in the program.
-        other_names: Other names by which a function is reached: of variables, of modules that export it, and
-            of the tool that it also is. The model may have chosen them, so they count for `ask` and `deny`
-            only; without a rule of these about names they are not looked for.
-        given: The names of the arguments that the call gives, rather than defaults.
+        names: The own names of the tool or function; a name without a module or class is listed only when it
+            refers to the function in the program.
+        other_names: Other names of the function: of variables, of modules that export it, and of its tool.
+            The model may have chosen them, so they count for `ask` and `deny` only; they are empty when no
+            such rule matches names.
+        given: The names of the arguments that the call gives, without defaults.
         has_named_arguments: Whether the names of all arguments are known.
-        receiver: The object that it is a method of, or that is called, as people are told; None when that
-            says nothing.
-        unclear_receiver: That object, when what people are told may mean another one as well.
-        layers: The object that is called, and what it wraps.
-        declared: The methods by which an object or a class declares to be called, and the calls that this
-            comes to. The model may have chosen it, so it counts for `ask` and `deny` only.
-        has_arguments: Whether the arguments are known; they are not of what is handed over.
-        method: The name of the method of an object that is not known; None for what is none.
+        receiver: The description, for people, of the method's object or the called object; None when it
+            has no useful description.
+        unclear_receiver: That object, when its description may fit other objects too.
+        layers: The object that is called, and the callables that it wraps.
+        declared: The methods that run when an object or class is called, and the calls that are equivalent.
+            The model may have chosen them, so they count for `ask` and `deny` only.
+        has_arguments: Whether the arguments are known; for a callable passed as an argument they are not.
+        method: The name of the method when its object is unknown; otherwise None.
     """
 
     name: str
@@ -79,7 +79,7 @@ class PermissionCall:
 
     @property
     def action(self) -> str:
-        """Return the action for approval: the callable, and the object of a method."""
+        """The action to approve: the name of the call, and the object of a method."""
         return self.name if self.receiver is None else f"{self.name} of {self.receiver}"
 
 
@@ -93,16 +93,17 @@ def describe_call(
     is_own_name: Callable[[str], bool] | None = None,
     comes_to: tuple[object, ...] = (),
 ) -> PermissionCall:
-    """The call of a function.
+    """Return the call of a function, as rules see it.
 
     Args:
         function: The function that is called.
-        arguments: With which arguments.
-        kind: Whether it is called as a tool.
-        tool_name: The name of the tool.
-        other_names: Other names by which code reaches it.
-        is_own_name: Whether a name without a module or class means it in the program; None for always.
-        comes_to: The calls that the call comes to; see `equivalents`.
+        arguments: Its arguments.
+        kind: Whether it is called as a tool or as a function.
+        tool_name: The name of the tool; None for a function.
+        other_names: Other names of the function.
+        is_own_name: Returns whether a name without a module or class refers to the function in the program;
+            None for always.
+        comes_to: The equivalents of the call; see `equivalents`.
     """
     names = names_of(function)
     if is_own_name is not None:
@@ -133,10 +134,10 @@ def describe_call(
 def arguments_of(
     function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> CallArguments:
-    """Find out which parameter receives what.
+    """Return the arguments of a call, by parameter name.
 
-    The parameters are those of what is called, whatever it wraps: a wrapper may hand on other arguments. The
-    positional arguments of one that takes any have no names.
+    The parameters are those of the called function, even if it wraps another one: a wrapper may pass on other
+    arguments. Arguments that a wrapper takes as `*args` have no names.
 
     Args:
         function: The function that is called.
@@ -164,7 +165,7 @@ def arguments_of(
     function = faithfully_wrapped(function)
     try:
         signature = inspect.signature(_without_claims(function), follow_wrapped=False)
-    except (TypeError, ValueError):  # some functions written in C have none
+    except (TypeError, ValueError):  # some functions written in C have no signature
         return _unnamed(args, kwargs)
     are_others = any(_may_hand_on_others(each, signature) for each in (function, *objects))
     return _bound(signature, args, kwargs, are_named=not are_others)
@@ -176,7 +177,7 @@ def without_partials(
     """Return the callable behind `functools.partial`, and all arguments.
 
     Raises:
-        RecursionError: It holds itself.
+        RecursionError: A partial contains itself.
     """
     for _ in range(_MAX_PARTIALS):
         if not isinstance(function, functools.partial):
@@ -193,7 +194,7 @@ def _bound(
     *,
     are_named: bool,
 ) -> CallArguments:
-    """The arguments by the names of a signature; no further keyword argument takes the name of another."""
+    """Return the arguments by parameter name; further keyword arguments get names that are not taken."""
     given = dict(signature.bind(*args, **kwargs).arguments)
     kinds = {each.kind: name for name, each in signature.parameters.items()}
     further = cast("Mapping[str, object]", given.pop(kinds.get(inspect.Parameter.VAR_KEYWORD, ""), {}))
@@ -214,7 +215,7 @@ def _bound(
 
 
 def _with_other_names(further: Mapping[str, object], taken: Collection[str]) -> dict[str, object]:
-    """Further keyword arguments; one that is called like another argument, `to`, becomes `**to`."""
+    """Return further keyword arguments; one whose name is taken, `to`, becomes `**to`."""
     named = {name: value for name, value in further.items() if name not in taken}
     for name, value in further.items():
         if name in taken:
@@ -225,7 +226,7 @@ def _with_other_names(further: Mapping[str, object], taken: Collection[str]) -> 
 
 
 def _without_claims(function: Callable[..., object]) -> Callable[..., object]:
-    """A function that has the parameters of its code, whatever its attributes say."""
+    """Return the function without attributes that claim other parameters than its code has."""
     if isinstance(function, types.MethodType) and isinstance(function.__func__, types.FunctionType):
         return types.MethodType(_without_claims(function.__func__), function.__self__)
     if isinstance(function, types.FunctionType):
@@ -238,7 +239,7 @@ def _without_claims(function: Callable[..., object]) -> Callable[..., object]:
 
 
 def _may_hand_on_others(function: Callable[..., object], signature: inspect.Signature) -> bool:
-    """Whether it takes any arguments for something whose parameters are others."""
+    """Whether it takes any arguments and wraps a function with other parameters."""
     if not any(
         each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in signature.parameters.values()
     ):
@@ -254,7 +255,7 @@ def _forms(signature: inspect.Signature) -> list[tuple[str, object]]:
 
 
 def _with_fixed(fixed: tuple[object, ...], args: tuple[object, ...]) -> tuple[object, ...]:
-    """The positional arguments of what a partial calls; Python 3.14 lets a partial leave places free."""
+    """Return the positional arguments of a partial's function; since Python 3.14 some may be placeholders."""
     placeholder = getattr(functools, "Placeholder", _NO_PLACEHOLDER)
     left = iter(args)
     filled = [next(left, each) if each is placeholder else each for each in fixed]

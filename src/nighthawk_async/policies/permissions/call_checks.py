@@ -1,4 +1,4 @@
-"""Decisions about the calls of a step's code, and about callables it passes on."""
+"""Decisions about the calls in a step's code, and about callables that it passes to other code."""
 
 import builtins
 import collections
@@ -20,7 +20,7 @@ from .call import NO_ARGUMENTS, CallArguments, PermissionCall, arguments_of, des
 from .callables import called_function, is_same_callable, module_of, own_attributes
 from .declared_methods import borrowed_by, declared_by, smuggled_by
 from .equivalents import equivalents, unbound_builtin
-from .free_calls import assigned_by, called_by_name, calls_its_arguments, is_data_callable, is_looking_on
+from .free_calls import assigned_by, called_by_name, calls_its_arguments, is_data_callable, only_inspects
 from .permissions import (
     PermissionDecision,
     Permissions,
@@ -36,17 +36,14 @@ _EMPTY: dict[str, object] = {}
 _VIEWS: tuple[type, ...] = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
 _CONTAINERS: tuple[type, ...] = (list, tuple, set, frozenset, dict, collections.deque, *_VIEWS)
 _TYPES: tuple[Any, ...] = (types.GenericAlias, types.UnionType, type(cast("object", Union[int, "str"])))
-"""The types of `list[Order]` and `Order | None`, in which other classes stand."""
+"""The types of `list[Order]` and `Order | None`, which contain other classes."""
 
 _ROWS: set[type] = {list, tuple, set, frozenset}
-"""Containers that are looked into many at a time."""
+"""Containers that are searched in bulk."""
 
 
 def callables_in(value: object) -> Iterator[object]:
-    """A value that can be called, and those in lists, tuples, sets and dictionaries, at any depth.
-
-    The views of dictionaries are looked into as well.
-    """
+    """Yield a value if it is callable, and the callables in containers and dictionary views, at any depth."""
     left, seen = [value], set[int]()
     while left:
         each = left.pop()
@@ -54,11 +51,11 @@ def callables_in(value: object) -> Iterator[object]:
             yield each
         if (items := _items(each)) and id(each) not in seen:
             seen.add(id(each))
-            left.extend(_worth_a_look(items))
+            left.extend(_relevant(items))
 
 
 def _items(value: object) -> list[object]:
-    """Return the items of a container, keys included, whatever a subclass shows; none of anything else."""
+    """Return the items of a container, keys included, even if a subclass hides them; otherwise none."""
     base = next((each for each in _CONTAINERS if isinstance(value, each)), None)
     if base is None:
         return list(getattr(value, "__args__", ())) if isinstance(value, _TYPES) else []
@@ -67,18 +64,18 @@ def _items(value: object) -> list[object]:
     return [*items, *of_base.values(value)] if base is dict else items
 
 
-def _worth_a_look(items: list[object]) -> list[object]:
-    """Those that can be called or hold others; quick for many of few types."""
+def _relevant(items: list[object]) -> list[object]:
+    """Return the items that are callable or may contain callables; fast for many items of few types."""
     samples = dict(zip(map(type, items), items, strict=True))
     kinds = {
         kind for kind, item in samples.items() if callable(item) or isinstance(item, (*_CONTAINERS, *_TYPES))
     }
     kept = [item for item in items if type(item) in kinds] if kinds else []
-    return kept if kinds - _ROWS or _is_of_interest_in(kept) else []
+    return kept if kinds - _ROWS or _has_relevant_items(kept) else []
 
 
-def _is_of_interest_in(rows: list[object]) -> bool:
-    """Whether there is anything in the rows of a table that can be called or holds others."""
+def _has_relevant_items(rows: list[object]) -> bool:
+    """Whether any item in these containers is callable or may contain callables."""
     kinds = set(map(type, chain.from_iterable(cast("list[list[object]]", rows))))
     return any(
         issubclass(kind, (*_CONTAINERS, *_TYPES)) or any("__call__" in vars(each) for each in kind.__mro__)
@@ -87,13 +84,13 @@ def _is_of_interest_in(rows: list[object]) -> bool:
 
 
 _UNSEEN = (eval, exec, compile, types.FunctionType, types.CodeType)
-"""Nothing sees what the code calls that they are given, or make."""
+"""Callables that take or make code whose calls no guard sees."""
 
 _TITLES = frozenset(
     {"__defaults__", "__globals__", "__kwdefaults__", "__module__", "__name__", "__qualname__", "__wrapped__"}
 )
 _CALL_NAMES = frozenset({"__call__", "__init__", "__new__"})
-"""Special methods that are decided about when the object or class is called."""
+"""Special methods that are checked when the object or class is called."""
 
 
 class CallChecks:
@@ -101,9 +98,9 @@ class CallChecks:
 
     Args:
         context: The state of the step.
-        permissions: The sets in force, at least one.
+        permissions: The active sets, at least one.
         tools: The tools of the step.
-        report: Tells of decisions.
+        report: Reports decisions.
     """
 
     __slots__ = ("_context", "_failure", "_named", "_output", "_permissions", "_report", "_tools", "names")
@@ -119,7 +116,7 @@ class CallChecks:
         self._context = context
         self._permissions = permissions
         self._tools = tools
-        self.names = StepNames(context, are_sought=any(each.looks_at_names for each in permissions))
+        self.names = StepNames(context, are_needed=any(each.uses_names for each in permissions))
         self._report = report
         self._named = tuple(target for each in permissions for target in each.strict_builtins)
         self._output = sys.stdout
@@ -135,7 +132,7 @@ class CallChecks:
         """Decide about a call.
 
         Returns:
-            What to ask people about; None for nothing.
+            The call to ask people about; None when no approval is needed.
         """
         to_ask, is_free = None, self._is_free(function)
         if not is_free:
@@ -146,7 +143,7 @@ class CallChecks:
             if decision.verdict == "ask":
                 receiver, unclear = self.names.receiver(function)
                 to_ask = replace(call, receiver=receiver, unclear_receiver=unclear)
-            else:  # what allows a class of the model allows no function that it stands for
+            else:  # a rule that allows a class of the model does not allow the functions behind it
                 for each in smuggled_by(function):
                     self._check_handing_over(cast("Callable[..., object]", each))
         self._check_arguments(function, args, kwargs, is_free=is_free)
@@ -160,7 +157,7 @@ class CallChecks:
         *,
         is_free: bool,
     ) -> None:
-        """Check what a call hands over, to be called or to be kept."""
+        """Check the callables in the arguments: the function may call or keep them."""
         if is_free:
             function, args, kwargs = without_partials(function, args, kwargs)
             for each in called_by_name(function, args, kwargs, self._output):
@@ -169,39 +166,39 @@ class CallChecks:
                 self.keep_attribute(*assigned)
             if called_function(function) is type and len(args) == 3:
                 self._check_new_class(args[1], args[2])
-            if is_looking_on(function):
+            if only_inspects(function):
                 return
         given = (*args, *kwargs.values())
-        # What is free and calls nothing at most keeps what it is given, so nothing inside is called.
+        # A free function that calls no argument only keeps them, so nothing inside them is called.
         is_keeping = is_free and not calls_its_arguments(function)
         for each in given if is_keeping else callables_in(given):
             self.hand_over(each)
 
     def hand_over(self, function: object, /) -> object:
-        """Admit that something is called by others, with arguments that nobody sees before.
+        """Admit passing a callable to code that may call it with any arguments.
 
         Raises:
-            ToolBoundaryError: It is not plainly allowed.
+            ToolBoundaryError: It is not allowed for all arguments.
         """
         if callable(function):
             for each in (function, *smuggled_by(function)):
                 self._check_handing_over(cast("Callable[..., object]", each))
-        else:  # whoever reads a property calls its functions
+        else:  # reading a property calls its functions
             for each in functions_in(function):
                 if each is not function:
                     self.hand_over(each)
         return function
 
     def hand_over_keys(self, mapping: object) -> None:
-        """Admit that an object is asked for its keys."""
+        """Admit asking an object for its keys."""
         for each in called_by_name(dict, (mapping,), {}, self._output):
             self.hand_over(each)
 
     def keep_attribute(self, owner: object, name: str, value: object) -> None:
-        """Admit that an object keeps a value in an attribute, where others may find and call it.
+        """Admit assigning a value to an attribute, from which other code may call it.
 
         Raises:
-            ToolBoundaryError: It is not plainly allowed, or changes what a function is.
+            ToolBoundaryError: It is not allowed for all arguments, or changes the identity of a function.
         """
         is_function = inspect.isroutine(owner) or isinstance(owner, types.CodeType)
         is_title = name in _TITLES and is_function and not self._is_of_step(owner)
@@ -210,7 +207,7 @@ class CallChecks:
         self._keep(value)
 
     def keep_in_class(self, variables: Mapping[str, object]) -> None:
-        """Admit what the body of a class has defined."""
+        """Admit the definitions in the body of a class."""
         for name, value in tuple(variables.items()):
             if name not in _CALL_NAMES:
                 self._keep(value)
@@ -222,11 +219,11 @@ class CallChecks:
             self.hand_over(value)
 
     def derive(self, base: object, /) -> object:
-        """Admit that a class is derived from another one.
+        """Admit deriving a class from another one.
 
         Raises:
-            ToolBoundaryError: A rule asks about that class, or denies it, or its `__init_subclass__` is not
-                plainly allowed.
+            ToolBoundaryError: A rule asks about the base class or denies it, or its `__init_subclass__` is
+                not allowed for all arguments.
         """
         kind = called_function(base)
         if isinstance(kind, type) and not self._is_free(kind):
@@ -238,7 +235,7 @@ class CallChecks:
         return base
 
     def _check_new_class(self, bases: object, variables: object) -> None:
-        """Check what `type` makes a class of."""
+        """Check the bases and definitions of a class that `type` is about to make."""
         if isinstance(bases, tuple):
             for base in cast("tuple[object, ...]", bases):
                 self.derive(base)
@@ -246,22 +243,22 @@ class CallChecks:
             self.keep_in_class(cast("dict[str, object]", variables))
 
     def importing(self) -> None:
-        """Admit that Python itself loads modules and makes classes, nothing that the code put in its place.
+        """Check that `import` and `class` call Python's own functions, not replacements by the code.
 
         Raises:
-            ToolBoundaryError: Something else would be called.
+            ToolBoundaryError: A replacement would be called.
         """
         names = sys._getframe(1).f_builtins  # pyright: ignore[reportPrivateUsage]
-        plain: Any = dict  # Python asks the dictionary, whatever a subclass says
+        plain: Any = dict  # Python reads the dictionary itself, even if a subclass overrides `get`
         for name in ("__import__", "__build_class__"):
             if plain.get(names, name, own := vars(builtins)[name]) is not own:
                 raise refusal_of_disguise(name, builtins)
 
     def raise_failure(self) -> None:
-        """Fail the step when a rule or a hook failed, whatever the code of the step did about it.
+        """Fail the step when a rule or a hook failed, even if the code of the step caught the error.
 
         Raises:
-            HookError: One did.
+            HookError: A rule or a hook failed.
         """
         if self._failure is not None:
             raise self._failure
@@ -281,7 +278,7 @@ class CallChecks:
     def _decide(
         self, call: PermissionCall, how: Callable[..., PermissionDecision], default: Verdict | None
     ) -> PermissionDecision:
-        """Decide about a call, and tell of it unless it is plainly allowed."""
+        """Decide about a call, and report the decision unless it is `allow`."""
         try:
             decision = how(self._permissions, call, default=default)
             if decision.verdict != "allow":
@@ -298,7 +295,7 @@ class CallChecks:
         args: tuple[object, ...] | None,
         kwargs: Mapping[str, object],
     ) -> PermissionCall:
-        """The call of a function; with None for the arguments, one whose arguments are not known."""
+        """Return the call of a function, as rules see it; `args` is None when the arguments are unknown."""
         names = self.names
         arguments: CallArguments = NO_ARGUMENTS if args is None else arguments_of(function, args, kwargs)
         return describe_call(
@@ -310,9 +307,9 @@ class CallChecks:
         )
 
     def _is_free(self, function: Callable[..., object]) -> bool:
-        """Whether permissions are not for a function: one of Python's own data types, or of the step's code.
+        """Whether a function needs no permission: it is Python's own for data, or defined by the step's code.
 
-        What the code of the step defines has guarded calls itself.
+        The calls inside functions that the step's code defines are guarded themselves.
         """
         if self._is_of_step(called_function(function)):
             return True
@@ -323,7 +320,7 @@ class CallChecks:
         return not _is_exception_of_program(called_function(function))
 
     def _is_named(self, function: object) -> bool:
-        """Whether a rule that asks or denies gives this builtin itself."""
+        """Whether this builtin is the target of a rule that asks or denies."""
         descriptor = unbound_builtin(function)
         return any(is_same_callable(function, each) or descriptor is each for each in self._named)
 

@@ -1,7 +1,7 @@
 """Functions behind callables, and their names.
 
-Wrappers are seen through: bound and static methods, `functools.partial`, `__call__`, what `functools.wraps`
-notes, and generic aliases: `Order[int]` is called as `Order`.
+Functions are found behind bound and static methods, `functools.partial`, `__call__`, wrappers made with
+`functools.wraps`, and generic aliases: `Order[int]` is called as `Order`.
 """
 
 import functools
@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeGuard, TypeVar, cast
 
 BOUND_TYPES = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
-"""The types of bound methods: each access makes another object."""
+"""The types of bound methods; each access makes a new object."""
 
 _TYPING_ALIAS: object = cast("Any", Generic)[TypeVar("T")]
 _ALIAS_TYPES: tuple[type, ...] = (types.GenericAlias, type(_TYPING_ALIAS))
 """The types of `list[int]`, and of `Order[int]` where `typing` makes it."""
 
 _PLAIN = frozenset({types.FunctionType, types.BuiltinFunctionType, type})
-"""Types of callables that stand for nothing else."""
+"""Types of callables that wrap no other callable."""
 
 _CACHE_TYPE: type[object] = type(functools.cache(len))
 _PACKAGE = __name__.partition(".")[0]
@@ -27,7 +27,7 @@ _MAX_WRAPPERS = 32
 
 
 def layers_of(function: object) -> tuple[object, ...]:
-    """A callable and everything that it wraps, from the outside in; of `each.__call__` also `each`."""
+    """Return a callable and all that it wraps, outermost first; for `each.__call__` also `each`."""
     if type(function) is types.FunctionType and not function.__dict__:
         return (function,)
     layers = _chain(function, _wrapped)
@@ -68,7 +68,7 @@ def function_title(function: object) -> str:
 
 
 def names_of(function: object) -> tuple[str, ...]:
-    """The names that a callable has by itself: `send`, `Mailer.send`, `shop.mail.Mailer.send`."""
+    """Return the own names of a callable: `send`, `Mailer.send`, `shop.mail.Mailer.send`."""
     names: dict[str, None] = {}
     for layer in layers_of(function):
         if _called(layer) is not None:
@@ -84,11 +84,11 @@ def names_of(function: object) -> tuple[str, ...]:
 
 
 def other_names_of(function: object, written: str, *scopes: Mapping[str, object]) -> tuple[str, ...]:
-    """Further names by which a callable, or what it wraps, can be reached.
+    """Return further names by which a callable, or one that it wraps, can be reached.
 
     Args:
         function: The callable.
-        written: The call as it is written.
+        written: The callee as written.
         scopes: Variables and tools by their names.
     """
     names = {written: None} if written else {}
@@ -111,7 +111,7 @@ def other_names_of(function: object, written: str, *scopes: Mapping[str, object]
 def is_own_method(method: types.MethodType) -> bool:
     """Whether a function is bound to an object of a class that it belongs to.
 
-    Any function can be bound to any object, which then is an argument: `send_mail.__get__("ada")()`.
+    Any function can be bound to any object, which is then an argument: `send_mail.__get__("ada")()`.
     """
     owner, function = method.__self__, cast("object", method.__func__)
     kinds: list[type] = list(type(owner).__mro__)
@@ -128,14 +128,14 @@ def is_own_method(method: types.MethodType) -> bool:
 
 
 def is_same_callable(one: object, other: object) -> bool:
-    """Whether two are the same; every access makes another object of a bound method."""
+    """Whether two callables are the same; a bound method is a new object at each access."""
     if one is other:
         return True
     return type(one) in BOUND_TYPES and type(one) is type(other) and one == other
 
 
 def module_of(name: object) -> types.ModuleType | None:
-    """A module that is loaded, by its name."""
+    """Return a loaded module by its name; None if it is not loaded."""
     return sys.modules.get(cast("str", name))
 
 
@@ -157,7 +157,7 @@ def _is_of_this_package(function: object) -> bool:
 
 
 def _chain(function: object, inner_of: Callable[[object], object | None]) -> list[object]:
-    """Something, what is in it, what is in that; each once, because a partial may hold itself."""
+    """Return a function and those inside it, each once: a partial may contain itself."""
     chain, seen = [function], {id(function)}
     while (inner := inner_of(chain[-1])) is not None and id(inner) not in seen:
         chain.append(inner)
@@ -185,14 +185,14 @@ def _called(function: object) -> object | None:
 
 
 def _origin(function: object) -> object | None:
-    """The class that a generic alias stands for, `Order` for `Order[int]`."""
+    """Return the class of a generic alias, `Order` for `Order[int]`; None for anything else."""
     if isinstance(function, _ALIAS_TYPES):
         return cast("object", object.__getattribute__(function, "__origin__"))
     return None
 
 
 def own_attributes(value: object) -> Mapping[str, object]:
-    """The instance attributes of a value, without asking its `__getattr__`."""
+    """Return the instance attributes of a value, without calling its `__getattr__`."""
     try:
         attributes = object.__getattribute__(value, "__dict__")
     except AttributeError:
@@ -201,12 +201,12 @@ def own_attributes(value: object) -> Mapping[str, object]:
 
 
 def _attribute(value: object, name: str) -> object:
-    """An attribute that functions and classes have; None where it is missing or not to be had."""
+    """Return an attribute, from the instance alone if the value is no function or class; None if missing."""
     if isinstance(value, type) or inspect.isroutine(value):
         return cast("object", getattr(value, name, None))
     return own_attributes(value).get(name)
 
 
 def without_context(qualified: str) -> str:
-    """A qualified name without the functions around."""
+    """Return a qualified name without enclosing functions."""
     return qualified.rpartition("<locals>.")[2]

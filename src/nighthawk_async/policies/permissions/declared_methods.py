@@ -1,9 +1,9 @@
-"""Declared methods behind calls of objects and classes: `__call__`, `__init__` and `__new__`.
+"""Declared methods that run when an object or class is called: `__call__`, `__init__` and `__new__`.
 
-They are looked up as Python does when it calls: on the type, without asking descriptors or the object.
+They are looked up as Python does in a call: on the type, without calling descriptors or `__getattr__`.
 
-A function has all the names under which loaded modules export it: `os.getpid` is `posix.getpid`. Packages
-that load what they export on first use (PEP 562), this one among them, export it before that too.
+A function has all the names under which loaded modules export it: `os.getpid` is `posix.getpid`. Exports that
+a package loads on first use (PEP 562), as this one does, count before they are loaded.
 """
 
 import functools
@@ -19,12 +19,12 @@ _OWN_PACKAGE = __name__.partition(".")[0]
 
 
 def exported_names(function: object) -> list[str]:
-    """The names, with modules, under which a function, class or method can be imported.
+    """Return the names, with modules, under which a function, class or method can be imported.
 
-    Only modules that export it, or the class around it, by its own name are found.
+    Only modules that export it, or its class, by its own name are found.
 
     Args:
-        function: The function that is looked for; nothing is found for what has no name of its own.
+        function: The function, class or method; an object without a name of its own has no exported names.
     """
     if not isinstance(function, type | types.FunctionType | types.BuiltinFunctionType):
         return []
@@ -40,18 +40,18 @@ def exported_names(function: object) -> list[str]:
 
 
 def _export(module: object, name: str) -> object:
-    """Return the object that a module has by a name; an export is loaded now."""
+    """Return the object of a name in a module; an export that is not loaded yet is loaded."""
     variables = _attributes(module)
     if name in variables or name not in _exported_on_use(variables):
         return variables.get(name)
     try:
         return getattr(module, name)
-    except (AttributeError, ImportError):  # what it needs is not installed
+    except (AttributeError, ImportError):  # a package that it needs is not installed
         return None
 
 
 def _load_public_modules() -> None:
-    """Load the modules that this package exports: they export what its private ones define."""
+    """Load the public modules of this package, which export names of its private ones."""
     package = sys.modules[_OWN_PACKAGE]
     variables = _attributes(package)
     for name in _exported_on_use(variables):
@@ -66,7 +66,7 @@ def _exported_on_use(variables: dict[str, object]) -> list[str] | tuple[str, ...
 
 
 def _attributes(module: object) -> dict[str, object]:
-    """The variables of a module, without loading one that is loaded when it is used."""
+    """Return the variables of a module, without loading a lazy module."""
     if not isinstance(module, types.ModuleType):
         return {}
     return cast("dict[str, object]", object.__getattribute__(module, "__dict__"))
@@ -82,7 +82,7 @@ _ROUTINE_TYPES = (
 
 
 def is_callable_object(function: object) -> bool:
-    """Whether something is called by the `__call__` of its type: it is no class and no kind of function."""
+    """Whether a call runs the `__call__` of its type: it is neither a class nor a function of any kind."""
     return not isinstance(function, (type, *_ROUTINE_TYPES))
 
 
@@ -98,12 +98,12 @@ def declared_call(function: object) -> Callable[..., object] | None:
 
 
 def declared_by(function: object) -> tuple[object, ...]:
-    """The functions that are carried out when an object, or a class, is called, and what they wrap."""
+    """Return the functions that run when an object or class is called, and those that they wrap."""
     return tuple(_declared_functions(function)[0])
 
 
 def borrowed_by(function: object) -> tuple[object, ...]:
-    """Those of `declared_by` that are no methods of the classes that declare them.
+    """Return the functions of `declared_by` that are not methods of the classes that declare them.
 
     They have names of their own, `class Text(str): __call__ = send_mail`, or are methods of other classes.
     """
@@ -112,7 +112,7 @@ def borrowed_by(function: object) -> tuple[object, ...]:
 
 
 def smuggled_by(function: object) -> tuple[object, ...]:
-    """Those of `borrowed_by` that a class stands for which no module exports: the model may have made it.
+    """Return the functions of `borrowed_by` for a class that no module exports: the model may have made it.
 
     Methods of the class by other names, `__call__ = run`, are its own.
     """
@@ -124,7 +124,7 @@ def smuggled_by(function: object) -> tuple[object, ...]:
 
 
 def title_of(function: object) -> str:
-    """Return the name of a callable for messages and requests, and the functions it stands for."""
+    """Return the name of a callable for messages and requests, with the functions that it borrows."""
     borrowed = dict.fromkeys(map(function_title, borrowed_by(function)))
     title = function_title(function)
     return f"{title} ({', '.join(borrowed)})" if borrowed else title
@@ -136,7 +136,7 @@ def _declared_functions(function: object) -> tuple[list[object], set[str]]:
     left = [function]
     while left:
         for layer in layers_of(left.pop()):
-            inner = [each for each in _carried_out_by(layer) if id(each) not in found]
+            inner = [each for each in _run_by(layer) if id(each) not in found]
             if inner:
                 owners.update(_qualified(kind) for kind in _kinds_of(layer))
             for each in inner:
@@ -151,12 +151,13 @@ def _kinds_of(function: object) -> tuple[type, ...]:
 
 
 def _is_method_of(function: object, owners: set[str], names: Collection[str] = _NAMES) -> bool:
-    """Whether it is called like a method of one of these classes, or of no class that is known.
+    """Whether its name is that of a method of one of these classes, or of a method of no known class.
 
     Args:
         function: The function.
         owners: The names of the classes.
-        names: The names that the method may have; empty for any, and for one of no class one of the usual.
+        names: The names that the method may have; empty for any. Without a class it needs one of the default
+            names in any case.
     """
     name = getattr(function, "__name__", None)
     if names and name not in names:
@@ -169,7 +170,7 @@ def _qualified(function: object) -> str:
     return without_context(str(getattr(function, "__qualname__", "")))
 
 
-def _carried_out_by(function: object) -> list[object]:
+def _run_by(function: object) -> list[object]:
     if isinstance(function, _ROUTINE_TYPES):
         return []
     declared = [_declared(type(function), "__call__")]
@@ -180,7 +181,7 @@ def _carried_out_by(function: object) -> list[object]:
 
 
 def _is_of_python(function: object) -> bool:
-    """Whether it only makes values: `object.__init__`, `type.__call__`."""
+    """Whether it is a method of Python that only makes values: `object.__init__`, `type.__call__`."""
     return isinstance(function, types.WrapperDescriptorType) or (
         isinstance(function, types.BuiltinFunctionType) and function.__name__ == "__new__"
     )
@@ -192,6 +193,6 @@ def _declared(kind: type, name: str) -> object:
 
 
 def _unbound(declared: object) -> object:
-    """The function in a static method or a method of the class."""
+    """Return the function in a static method or class method; anything else unchanged."""
     is_method = isinstance(declared, classmethod | staticmethod)
     return cast("object", cast("classmethod[Any, Any, Any]", declared).__func__) if is_method else declared

@@ -1,4 +1,4 @@
-"""Calls that amount to calls of something else.
+"""Calls that are equivalent to calls of another function.
 
     Mailer.send(mailer, "ada")          mailer.send("ada")
     Order.from_text("tea")              Order(…)
@@ -6,7 +6,7 @@
     dataclasses.replace(order, …)       Order(…)
     methodcaller("send", "ada")(mailer) mailer.send("ada")
 
-In doubt the strict side wins: these count for rules that ask or deny.
+In doubt the strict side wins: equivalents count for rules that ask or deny.
 """
 
 import copy
@@ -21,9 +21,9 @@ from .callables import called_function, is_own_method, layers_of, without_contex
 Call = tuple[Callable[..., object], tuple[object, ...], Mapping[str, object]]
 
 REPLACING: tuple[object, ...] = (dataclasses.replace, getattr(copy, "replace", dataclasses.replace))
-"""Functions that make another object of the class of their first argument."""
+"""Functions that make a new object of the class of their first argument."""
 _REMAKING = frozenset({"__init__", "__replace__", "_replace", "model_copy"})
-"""Methods of an object that make another one of its class, or itself anew."""
+"""Methods that make a new object of the same class, or initialize the object again."""
 
 _UNBOUND = (types.MethodDescriptorType, types.WrapperDescriptorType)
 
@@ -31,7 +31,7 @@ _UNBOUND = (types.MethodDescriptorType, types.WrapperDescriptorType)
 def without_operators(
     function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> Call:
-    """The call that `operator.call(f, x)`, `methodcaller("f", x)(y)` or `type(f).__call__(f, x)` makes."""
+    """Return the call that `operator.call`, a `methodcaller` or `type(f).__call__(f, x)` makes."""
     while args:
         if callable(args[0]) and (function is operator.call or _is_slot_of_call(function, args[0])):
             function, args = args[0], args[1:]
@@ -44,13 +44,13 @@ def without_operators(
 
 
 def _is_slot_of_call(function: object, receiver: object) -> bool:
-    """Whether it is the `__call__` of the type of something, as that type declares it."""
+    """Whether it is the `__call__` that the type of the receiver declares."""
     declared = (vars(kind).get("__call__") for kind in type(receiver).__mro__ if "__call__" in vars(kind))
     return isinstance(function, types.WrapperDescriptorType) and next(declared, None) is function
 
 
 def called_method(function: object) -> str | None:
-    """The name of the method that an `operator.methodcaller` calls; None for anything else."""
+    """Return the name of the method that an `operator.methodcaller` calls; None for anything else."""
     called = called_function(function)
     return _parts(called)[0] if isinstance(called, operator.methodcaller) else None
 
@@ -68,9 +68,9 @@ def equivalents(
     """Return the equivalents of a call: classes that make objects, and methods of objects.
 
     Args:
-        function: The called function, `functools.partial` taken away.
-        args: The positional arguments, as far as they are known.
-        kwargs: The keyword arguments, as far as they are known.
+        function: The called function, without `functools.partial`.
+        args: The known positional arguments.
+        kwargs: The known keyword arguments.
     """
     found = list[object]()
     layers = layers_of(function)
@@ -95,7 +95,7 @@ def equivalents(
 
 
 def unbound_builtin(method: object) -> object | None:
-    """The function in its class that a method written in C is: `str.upper` for `"a".upper`."""
+    """Return the function of a bound method written in C: `str.upper` for `"a".upper`; otherwise None."""
     if not isinstance(method, types.BuiltinFunctionType | types.MethodWrapperType):
         return None
     owner, name = cast("object", method.__self__), method.__name__
@@ -105,7 +105,7 @@ def unbound_builtin(method: object) -> object | None:
 
 
 def class_names(function: object) -> tuple[str, ...]:
-    """The names of the classes whose `__init__` or `__new__` is carried out."""
+    """Return the names of the classes whose `__init__` or `__new__` a call runs."""
     names = (
         without_context(each.__qualname__).rpartition(".")
         for each in layers_of(function)
@@ -115,7 +115,7 @@ def class_names(function: object) -> tuple[str, ...]:
 
 
 def constructors_of(kind: object) -> tuple[object, ...]:
-    """The functions of a class of its own that are carried out when it is called."""
+    """Return the constructors that a class itself declares; none for other objects."""
     if not isinstance(kind, type):
         return ()
     declared = (vars(kind).get(name) for name in ("__init__", "__new__"))
@@ -123,7 +123,7 @@ def constructors_of(kind: object) -> tuple[object, ...]:
 
 
 def _made_by(method: object) -> type | None:
-    """The class of which a method makes an object: one of the class itself may."""
+    """Return the class of which a method may make an object: class methods and those of `_REMAKING`."""
     if not isinstance(method, types.MethodType | types.BuiltinFunctionType | types.MethodWrapperType):
         return None
     owner = cast("object", method.__self__)
@@ -134,7 +134,7 @@ def _made_by(method: object) -> type | None:
 
 
 def _first(function: object, args: tuple[object, ...], kwargs: Mapping[str, object]) -> tuple[object, ...]:
-    """The value of the first parameter, where it is known."""
+    """Return the value of the first parameter if it is known, as a tuple of at most one."""
     if args:
         return args[:1]
     if isinstance(function, types.FunctionType) and function.__code__.co_argcount:
@@ -144,7 +144,7 @@ def _first(function: object, args: tuple[object, ...], kwargs: Mapping[str, obje
 
 
 def _bound(function: object, receiver: object) -> object | None:
-    """The method of an object that a function of its class is; None for any other function."""
+    """Return a function of the receiver's class as its bound method; None for any other function."""
     if receiver is None:
         return None
     if isinstance(function, types.FunctionType):

@@ -1,8 +1,9 @@
 """Callables of Python that need no permission, and the calls they make in turn.
 
-Free is what computes with values. The special methods of the values run with it, as in `x + y`: they belong
-to the values. What a value is asked for by another name, `file.write` of `print`, or what is given to be
-called, `key`, is decided about like a call in the code. A builtin that is not listed is not free.
+Free are callables that compute with values. They may call special methods of the values, as `x + y` does,
+because these belong to the values. Other methods that they call, such as `file.write` by `print`, and
+arguments that they call, such as `key`, are checked like calls in the code. A builtin that is not listed is
+not free.
 """
 
 import builtins
@@ -21,7 +22,7 @@ from .equivalents import REPLACING, called_method
 _DATA_MODULES = frozenset({"builtins", "collections", "datetime", "decimal", "fractions"})
 _NOT_OF_DATA = (types.FunctionType, types.CodeType)
 _WRAPPERS = (collections.UserDict, collections.UserList, collections.UserString, collections.ChainMap)
-"""Classes that call methods of whatever they hold, by their names."""
+"""Classes that call methods of the objects inside them by name."""
 
 _FUNCTIONS = """
 abs aiter all anext any ascii bin callable chr delattr dir divmod format getattr globals hasattr
@@ -35,27 +36,27 @@ memoryview object property range reversed set slice staticmethod str super tuple
 """
 _FREE_TYPES = frozenset(_TYPES.split())
 
-_LOOKING_ON = (
+_INSPECTING = (
     *(isinstance, issubclass, callable, getattr, hasattr, delattr, id, repr, ascii, str, format, type, print),
     *(hash, dir, vars, setattr),
 )
-"""Builtins that do not keep or call what they are given to look at; `print` calls its `file`."""
+"""Builtins that neither keep nor call their arguments; `print` calls its `file`."""
 
 _CALLING = (
     *(map, filter, iter, collections.defaultdict, functools.reduce),
     *(itertools.starmap, itertools.accumulate, itertools.groupby),
     *(itertools.takewhile, itertools.dropwhile, itertools.filterfalse, operator.call, setattr, *REPLACING),
 )
-"""What calls what stands at a position of its arguments.
+"""Callables that call one of their positional arguments.
 
-`sorted` and the like only call a `key` that is named, and who names one hands it over.
+`sorted` and the like only call a keyword argument `key`, which is checked as an argument.
 """
 
 _SLOT_TYPES = (types.WrapperDescriptorType, types.MethodWrapperType, types.BuiltinFunctionType)
 _SETTING = "__set__"
 _DESCRIPTOR_SLOTS = frozenset({"__get__", _SETTING, "__delete__"})
 _CALLING_SLOTS = frozenset({"__call__", "__init__", "__new__", "__setattr__"}) | _DESCRIPTOR_SLOTS
-"""Special methods of Python's own that call what they are given, or put it where it is called."""
+"""Python's own special methods that call an argument, or store it where it is called."""
 _METHOD_TYPES = (
     types.MethodDescriptorType,
     types.WrapperDescriptorType,
@@ -64,7 +65,7 @@ _METHOD_TYPES = (
     types.MethodWrapperType,
 )
 _HEAP_TYPE = 1 << 9
-"""The flag of classes that are made at run time, by `class` for example."""
+"""The flag of classes made at run time, for example by `class`."""
 
 _PLAIN_TYPES = frozenset(
     {str, int, float, bool, type(None), bytes, list, tuple, dict, set, frozenset, types.ModuleType}
@@ -72,14 +73,14 @@ _PLAIN_TYPES = frozenset(
 _ASKED_BY_NAME = frozenset(
     {"as_integer_ratio", "dst", "fromutc", "items", "keys", "tzname", "utcoffset", "strftime", "isoformat"}
 )
-"""Methods without underscores that free builtins call of what they are given: `dict` asks for `keys`."""
+"""Methods without underscores that free builtins call on their arguments: `dict` calls `keys`."""
 
 
 def is_data_callable(function: object) -> bool:
-    """Whether a callable only makes or computes with values: those of Python's own data types.
+    """Whether a callable only makes values of Python's own data types, or computes with them.
 
-    Exception types are, too. `eval`, `open` and the like are not, and neither is what only claims to be of
-    one of Python's modules.
+    Exception types count too. `eval`, `open` and the like do not, and neither do callables that merely claim
+    to be of one of Python's modules.
     """
     function = called_function(function)
     if isinstance(function, type):
@@ -101,7 +102,7 @@ def is_data_callable(function: object) -> bool:
 
 def _is_data_function(function: types.BuiltinFunctionType) -> bool:
     owner = function.__self__
-    if isinstance(owner, type):  # a method of the class: `fromkeys` makes an object of this very class
+    if isinstance(owner, type):  # a class method: `fromkeys` makes an object of this class
         return _is_data_type(owner)
     if owner is not None and not isinstance(owner, types.ModuleType):
         kind = type(owner)
@@ -112,13 +113,13 @@ def _is_data_function(function: types.BuiltinFunctionType) -> bool:
     return name != "builtins" or function.__name__ in _FREE_FUNCTIONS
 
 
-def is_looking_on(function: object) -> bool:
-    """Whether a builtin neither keeps nor calls what it is given."""
-    return any(function is each for each in _LOOKING_ON)
+def only_inspects(function: object) -> bool:
+    """Whether a builtin neither keeps nor calls its arguments."""
+    return any(function is each for each in _INSPECTING)
 
 
 def calls_its_arguments(function: object) -> bool:
-    """Whether a callable of Python's own calls what it is given: `map`, or `type.__call__`."""
+    """Whether a callable of Python's own calls an argument, as `map` and `type.__call__` do."""
     called = called_function(function)
     if any(called is each for each in _CALLING):
         return True
@@ -130,13 +131,13 @@ def calls_its_arguments(function: object) -> bool:
 def called_by_name(
     function: object, args: tuple[object, ...], kwargs: Mapping[str, object], output: object
 ) -> Iterator[object]:
-    """Methods that a free builtin calls of its arguments, by names without underscores.
+    """Yield the methods without underscores that a free builtin calls on its arguments.
 
     Args:
         function: The builtin.
         args: The positional arguments.
         kwargs: The keyword arguments.
-        output: The stream where the program itself shows what is printed.
+        output: The program's own output stream, which `print` may write to.
     """
     if called_function(function) is print:
         file = kwargs.get("file")
@@ -154,7 +155,7 @@ def called_by_name(
 
 
 def assigned_by(function: object, args: tuple[object, ...]) -> tuple[object, str, object] | None:
-    """The object, the attribute and the value that `setattr`, `__setattr__` or `__set__` assigns."""
+    """Return the object, attribute and value of an assignment by `setattr`, `__setattr__` or `__set__`."""
     called = called_function(function)
     if isinstance(called, types.MethodWrapperType):
         args = (called.__self__, *args)
@@ -170,7 +171,7 @@ def assigned_by(function: object, args: tuple[object, ...]) -> tuple[object, str
 
 
 def _is_data_type(kind: type) -> bool:
-    """Whether a class is one of Python's own, whatever `__module__` its body claims."""
+    """Whether a class is one of Python's own data types; `__module__` alone is not trusted."""
     module = cast("object", getattr(kind, "__module__", None))
     if module not in _DATA_MODULES or kind in _WRAPPERS:
         return False

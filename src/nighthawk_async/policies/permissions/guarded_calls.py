@@ -1,8 +1,8 @@
 """Guard between the code of a step and the functions that it calls, under permissions.
 
-Code that people may be asked about is a coroutine. It begins in the turn of
-the step actor and, as long as nobody is asked, ends in it, like code without a guard. When it has to ask, it
-pauses, and whoever wants its value goes on with it outside of the actor.
+Code that may need an approval is a coroutine. It starts in the turn of the step actor and, while no approval
+is needed, ends in it, like code without a guard. To ask for an approval it pauses; its caller then resumes it
+outside the actor.
 """
 
 import ast
@@ -28,20 +28,20 @@ from .permissions import PermissionDecision, Permissions, refusal_of_asking, ref
 Node = TypeVar("Node", bound=ast.AST)
 
 _PLACEHOLDER = f"guard of the step {secrets.token_hex(16)}"
-"""The constant in whose place the guard is put: a text that no source text can guess."""
+"""The constant that the guard replaces: a text that no source text can guess."""
 
 
 @lru_cache(maxsize=1024)
 def compile_guarded(
     text: str, *, filename: str, mode: Literal["eval", "exec"], may_wait: bool
 ) -> types.CodeType:
-    """Compile text, which is known to be Python, with guarded calls, and a place for the guard.
+    """Compile valid Python with guarded calls and a placeholder for the guard.
 
     Args:
         text: An expression or statements.
         filename: The file name of the code.
-        mode: One of the two.
-        may_wait: Whether the guard may have to wait.
+        mode: `eval` for an expression, `exec` for statements.
+        may_wait: Whether the guard may have to wait for an approval.
 
     Raises:
         SyntaxError: The text is not Python, or is nested too deeply to be guarded.
@@ -50,7 +50,7 @@ def compile_guarded(
         if may_wait:
             try:
                 return _compile(text, filename, mode, may_wait=True)
-            except SyntaxError:  # Python has places without `await` that are not known here
+            except SyntaxError:  # Python forbids `await` in some places that are not known here
                 pass
         return _compile(text, filename, mode, may_wait=False)
     except (MemoryError, RecursionError) as error:
@@ -58,7 +58,7 @@ def compile_guarded(
 
 
 def with_guard(code: types.CodeType, guard: object) -> types.CodeType:
-    """Code of `compile_guarded` with its guard."""
+    """Return code from `compile_guarded` with this guard in it."""
     constants = [
         with_guard(each, guard)
         if isinstance(each, types.CodeType)
@@ -71,7 +71,7 @@ def with_guard(code: types.CodeType, guard: object) -> types.CodeType:
 
 
 def is_coroutine_code(code: types.CodeType) -> bool:
-    """Whether running the code gives a coroutine."""
+    """Whether running the code returns a coroutine."""
     return bool(code.co_flags & CO_COROUTINE)
 
 
@@ -83,7 +83,7 @@ def _compile(text: str, filename: str, mode: str, *, may_wait: bool) -> types.Co
 
 
 class _Guarding(ast.NodeTransformer):
-    """Rewrites calls; knows whether the place it has come to can wait."""
+    """Rewrites calls, and tracks whether `await` is possible at the current node."""
 
     def __init__(self, *, may_wait: bool) -> None:
         self._may_wait = may_wait
@@ -159,7 +159,7 @@ class _Guarding(ast.NodeTransformer):
         return [_statement("importing", node), node]
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
-        """Only its first iterable is evaluated where it stands."""
+        """Visit a generator expression: only its first iterable is evaluated at once."""
         node.generators[0].iter = self._visited(node.generators[0].iter)
         with self._waiting(False):
             node.elt = self._visited(node.elt)
@@ -184,7 +184,7 @@ class _Guarding(ast.NodeTransformer):
         return node
 
     def _visit_type_parameters(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
-        for parameter in getattr(node, "type_params", ()):  # there are some from Python 3.12 on
+        for parameter in getattr(node, "type_params", ()):  # since Python 3.12
             self.visit(parameter)
 
     def _handed_over(self, decorators: Sequence[ast.expr]) -> list[ast.expr]:
@@ -194,7 +194,7 @@ class _Guarding(ast.NodeTransformer):
         return cast("Node", self.visit(node))
 
     def _statements(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
-        """The statements of a body, each with those that the guard needs before it."""
+        """Return the statements of a body, each preceded by those that the guard needs."""
         visited = (cast("ast.stmt | list[ast.stmt]", self.visit(each)) for each in body)
         return [each for one in visited for each in (one if isinstance(one, list) else [one])]
 
@@ -224,7 +224,7 @@ def _derive(base: ast.expr) -> ast.expr:
 
 
 def _statement(method: str, place: ast.stmt) -> ast.stmt:
-    """A call of a method of the guard, as a statement."""
+    """Return a statement that calls a method of the guard."""
     called = ast.Call(func=_of_guard(method, place), args=[], keywords=[])
     return ast.copy_location(ast.Expr(value=ast.copy_location(called, place)), place)
 
@@ -235,7 +235,7 @@ def _of_guard(method: str, place: ast.AST) -> ast.expr:
 
 
 def _written_name(function: ast.expr) -> str:
-    """Return the written callee of a call, when it is a name, or attributes of one."""
+    """Return the callee of a call as written, if it is a dotted name; otherwise an empty text."""
     names: list[str] = []
     while isinstance(function, ast.Attribute):
         names.append(function.attr)
@@ -246,14 +246,14 @@ def _written_name(function: ast.expr) -> str:
 
 
 class CallGuard(CallChecks):
-    """The guard of one step: what its code calls instead of calling.
+    """The guard of one step, through which its code makes every call.
 
     Args:
         context: The state of the step.
-        permissions: The sets in force, at least one.
+        permissions: The active sets, at least one.
         tools: The tools of the step.
         ask: Asks people about a call; raises `ToolBoundaryError` unless it is approved.
-        report: Tells of decisions.
+        report: Reports decisions.
     """
 
     __slots__ = ("_ask", "is_in_turn", "may_wait")
@@ -270,9 +270,9 @@ class CallGuard(CallChecks):
         super().__init__(context, permissions, tools=tools, report=report)
         self._ask = ask
         self.may_wait = any(each.may_ask for each in permissions)
-        """Whether there may be somebody to wait for."""
+        """Whether a call may have to wait for an approval."""
         self.is_in_turn = False
-        """Whether the step actor carries code out, so that what has to wait must pause."""
+        """Whether the step actor runs the code, so that it must pause before it waits."""
 
     def run(
         self, namespace: StepNamespace, code: types.CodeType, text: str, mode: Literal["eval", "exec"]
@@ -290,21 +290,21 @@ class CallGuard(CallChecks):
         """Admit a call where nothing can wait.
 
         Args:
-            written: The call as it is written; empty for what is no name.
+            written: The callee as written, if it is a dotted name; otherwise empty.
             function: The function that is called.
             args: The positional arguments.
             kwargs: The keyword arguments.
 
         Returns:
-            What to call, without arguments.
+            A callable that makes the call; it takes no arguments.
 
         Raises:
-            ToolBoundaryError: The call is not permitted, or people would have to be asked.
+            ToolBoundaryError: The call is not permitted, or needs an approval.
             TypeError: The function cannot be called with these arguments.
-            HookError: A rule, or a hook, failed.
+            HookError: A rule or a hook failed.
         """
         if not callable(function):
-            return function  # calling it raises what Python raises
+            return function  # the call raises the error of Python
         made = without_operators(function, args, kwargs)
         call = self.check(written, *made)
         if call is not None:
@@ -314,7 +314,7 @@ class CallGuard(CallChecks):
     async def admit_waiting(
         self, written: str, function: object, /, *args: object, **kwargs: object
     ) -> object:
-        """Admit a call, after asking people where that is needed; see `admit`."""
+        """Admit a call, after an approval if it needs one; see `admit`."""
         if not callable(function):
             return function
         made = without_operators(function, args, kwargs)
@@ -328,48 +328,48 @@ class CallGuard(CallChecks):
         return _prepared(*made)
 
     def check_text(self, text: str, mode: Literal["eval", "exec"]) -> None:
-        """Admit code that is about to run, where it sees only what the block names.
+        """Check code before it runs, in a step that sees only the names in its block.
 
         Raises:
             NameError: It needs a builtin that the block does not name.
-            ToolBoundaryError: It reads an attribute that leads to names that the block does not name.
+            ToolBoundaryError: It reads an attribute that gives access to other names.
         """
         if self._context.visible_builtins is not None:
             check_internals(text, mode, self._context)
 
     def raising(self, error: object, /) -> object:
-        """Admit that a class is called by `raise`."""
+        """Admit the call of a class by `raise`."""
         if isinstance(error, type):
             self.admit("", error)
         return error
 
     def derive_all(self, bases: Iterable[object], /) -> tuple[object, ...]:
-        """Admit that a class is derived from others."""
+        """Admit deriving a class from others."""
         return tuple(map(self.derive, bases))
 
     def unpack(self, mapping: object, /) -> object:
-        """Admit that `**mapping` asks an object for its keys."""
+        """Admit `**mapping`, which asks an object for its keys."""
         self.hand_over_keys(mapping)
         return mapping
 
     def unpack_for_class(self, mapping: object, /) -> dict[str, object]:
-        """Admit the keyword arguments of a class, a metaclass among them."""
+        """Admit the keyword arguments of a class, including a metaclass."""
         self.hand_over_keys(mapping)
         keywords = dict(cast("Mapping[str, object]", mapping))
         self.hand_over(keywords.get("metaclass"))
         return keywords
 
     def attributes_of(self, owner: object, /) -> object:
-        """Return the stand-in for an object whose attribute is assigned."""
+        """Return a proxy of an object whose attribute is about to be assigned."""
         return _Assigned(self, owner)
 
     def keep_all(self) -> None:
-        """Admit what the body of a class, which calls this, has defined."""
+        """Admit the definitions in the body of a class, which is the caller."""
         self.keep_in_class(sys._getframe(1).f_locals)  # pyright: ignore[reportPrivateUsage]
 
 
 class _Assigned:
-    """Stands for an object while an attribute is assigned, so that the guard sees the value."""
+    """Proxy of an object while an attribute is assigned, so that the guard sees the value."""
 
     __slots__ = ("_guard", "_owner")
 
@@ -393,7 +393,7 @@ def _prepared(
 
 
 class _Pause:
-    """Ends the part of guarded code that is carried out in the actor's turn."""
+    """Ends the part of guarded code that runs in the actor's turn."""
 
     def __await__(self) -> Generator["_Pause", None, None]:
         yield self

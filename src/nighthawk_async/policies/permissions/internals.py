@@ -1,9 +1,9 @@
-"""Attributes that lead from an object to names that the block does not name.
+"""Attributes that give access from an object to names that the block does not mention.
 
-Where a step sees only what its block names, a function must not lead to the globals of its module, a text not
-to its class, all other classes and their modules. So attributes of the interpreter's own are refused in the
-text of the code, before it runs, and builtins that read attributes by other texts when they are called, like
-everything that permissions deny.
+Where a step sees only the names in its block, a function must not give access to the globals of its module,
+nor a text to its class, all other classes and their modules. So code with internal attributes of the
+interpreter is refused before it runs, and calls of builtins that read attributes by name are refused like
+calls that permissions deny.
 """
 
 import ast
@@ -25,7 +25,7 @@ _OF_DATA = """
 __name__ __qualname__ __doc__ __len__ __getitem__ __contains__ __iter__ __next__ __str__ __repr__
 """
 _ALLOWED = frozenset(_OF_DATA.split())
-"""Attributes with two underscores that give texts, or do what operators and statements do."""
+"""Attributes with two underscores that return texts, or do the same as operators and statements."""
 
 _OF_FRAMES = """
 f_back f_builtins f_code f_generator f_globals f_locals f_trace tb_frame tb_next
@@ -33,10 +33,10 @@ gi_code gi_frame gi_yieldfrom cr_await cr_code cr_frame cr_origin ag_await ag_co
 cell_contents mro
 """
 _INTERNALS = frozenset(_OF_FRAMES.split())
-"""Attributes without them of frames, tracebacks, generators, coroutines, cells and classes."""
+"""Internal attributes without two underscores: of frames, tracebacks, generators, cells and classes."""
 
 _FORMATTING = frozenset({"format", "format_map"})
-"""Methods of texts that read attributes; calls of them are seen, but not what is done with them later."""
+"""Methods of texts that read attributes. Calls are checked; passing the method elsewhere is refused."""
 
 _MACHINERY = frozenset({"__build_class__", "__builtins__", "__import__"})
 _FAILING = {
@@ -50,7 +50,7 @@ def _is_internal(attribute: str) -> bool:
 
 
 def names_an_internal_attribute(call: PermissionCall) -> bool:
-    """Whether a text among the arguments is such an attribute, or a dotted path with one."""
+    """Whether a text among the arguments is an internal attribute, or a dotted path with one."""
     parts = [part for text in _texts_in(call.arguments.values()) for part in text.split(".")]
     return any(_is_internal(part) or part in _FORMATTING for part in parts)
 
@@ -59,7 +59,7 @@ def _texts_in(values: Iterable[object]) -> Iterator[str]:
     for value in values:
         if isinstance(value, str):
             yield str.__str__(value)
-        elif isinstance(value, tuple):  # the further ones of a signature
+        elif isinstance(value, tuple):  # `*args`
             yield from _texts_in(cast("tuple[object, ...]", value))
 
 
@@ -74,16 +74,16 @@ NO_INTERNALS = permissions(
     ],
     default="allow",
 )
-"""What a block cannot do even where it names these: they find names, or attributes, in other texts."""
+"""Refuses builtins that read names or attributes from texts, even when a block mentions them."""
 
 
 class _Findings(Struct, frozen=True):
-    """Findings in a text of code.
+    """Internal attributes and names in code.
 
     Args:
         attributes: Internal attributes.
-        names: Names of the interpreter's machinery, those that `import` and `class` use included.
-        has_positional_patterns: Whether a class pattern leaves it to the class which attributes are read.
+        names: Internal names of the interpreter, including those that `import` and `class` use.
+        has_positional_patterns: Whether the class in a pattern decides which attributes are read.
     """
 
     attributes: tuple[str, ...]
@@ -92,16 +92,17 @@ class _Findings(Struct, frozen=True):
 
 
 def check_internals(text: str, mode: Literal["eval", "exec"], context: StepContext) -> None:
-    """Refuse code that leads to names that the block does not name.
+    """Refuse code that gives access to names that the block does not mention.
 
     Args:
-        text: The code, which is known to be Python.
+        text: The code, which is valid Python.
         mode: Whether it is an expression or statements.
-        context: The state of a step that sees only what its block names.
+        context: The state of a step that sees only the names in its block.
 
     Raises:
-        NameError: It needs a builtin that the block does not name.
-        ToolBoundaryError: It reads an attribute of the interpreter's own.
+        NameError: It needs a builtin that the block does not mention.
+        ToolBoundaryError: It reads an internal attribute of the interpreter, or a class pattern in it may
+            do so.
     """
     found = _findings(text, mode)
     for name in found.names:
@@ -140,7 +141,7 @@ def _findings(text: str, mode: Literal["eval", "exec"]) -> _Findings:
 
 
 def _attributes(node: ast.AST) -> Iterator[str]:
-    """The attributes that a piece of code reads or writes."""
+    """Yield the attributes that a node reads or writes."""
     if isinstance(node, ast.Attribute):
         yield node.attr
     elif isinstance(node, ast.MatchClass):
@@ -150,7 +151,7 @@ def _attributes(node: ast.AST) -> Iterator[str]:
 
 
 def _names(node: ast.AST) -> Iterator[str]:
-    """The names that a piece of code reads or binds."""
+    """Yield the names that a node reads or binds."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         yield "__import__"
     elif isinstance(node, ast.ClassDef):

@@ -1,10 +1,10 @@
-"""`permissions`: which calls a step may make, must ask for, or must not make.
+"""`permissions`: the calls that a step may make, must ask for, or must not make.
 
-In one set of permissions deny beats ask and ask beats allow; a call that no rule is about follows the set's
-default. Of several sets in force the strictest counts, so a scope can only narrow what is permitted.
+In one set of permissions deny beats ask and ask beats allow; the default applies to calls that no rule
+matches. Of several active sets the strictest verdict counts, so a scope can only narrow the permissions.
 
-Permissions steer a model. They are no sandbox: what operators, properties, iteration or an import of the
-program's own objects bring about is no call that they see, and Python has other ways to reach a function.
+Permissions steer a model. They are no sandbox: they do not see the calls that operators, properties,
+iteration or an import of the program's own objects make, and Python has other ways to reach a function.
 Isolate the process where that matters.
 """
 
@@ -28,7 +28,7 @@ class PermissionDecision:
 
     Args:
         verdict: The verdict.
-        rule: The rule that said so, as text; None for a default.
+        rule: The rule that decided, as text; None for a default.
     """
 
     verdict: Verdict
@@ -62,17 +62,17 @@ class Permissions:
 
     @property
     def may_ask(self) -> bool:
-        """Whether there are calls that people are asked about."""
+        """Whether a call may need an approval."""
         return bool(self.ask) or self.default == "ask"
 
     @property
-    def looks_at_names(self) -> bool:
-        """Whether a rule that asks or denies is about names, so that any name of a function may matter."""
+    def uses_names(self) -> bool:
+        """Whether a rule that asks or denies matches names, so that all names of a function count."""
         return any(isinstance(each.target, str) for each in (*self.ask, *self.deny))
 
     @property
     def strict_builtins(self) -> tuple[object, ...]:
-        """Callables of Python's own that rules for asking or denying name; others need no permission."""
+        """Python's own data callables that are targets of strict rules; others need no permission."""
         targets = (each.target for each in (*self.ask, *self.deny))
         return tuple(each for each in targets if not isinstance(each, str) and is_data_callable(each))
 
@@ -81,7 +81,7 @@ class Permissions:
 
         Args:
             call: The call.
-            default: The verdict when no rule is about it; None for the default of the set.
+            default: The verdict when no rule matches; None for the default of the set.
 
         Raises:
             HookError: A predicate raised, or is async.
@@ -95,11 +95,11 @@ class Permissions:
     def decide_for_any_arguments(
         self, call: PermissionCall, *, default: Verdict | None = None
     ) -> PermissionDecision:
-        """The strictest decision about a call whose arguments are not known.
+        """Return the strictest decision about a call with unknown arguments.
 
         Args:
             call: The call.
-            default: The verdict when no rule is about it; None for the default of the set.
+            default: The verdict when no rule matches; None for the default of the set.
         """
         return _strictest(self._possible(call, default or self.default))
 
@@ -125,23 +125,23 @@ def permissions(
     deny: RuleSource | Iterable[RuleSource] = (),
     default: Verdict,
 ) -> Permissions:
-    """Say which tools and functions the steps of an extent may call.
+    """Make permissions: the tools and functions that the steps of a scope may call.
 
-    They are for tools, and for what expressions and statements of the model call: functions, methods and
-    classes of the program, and `open`, `eval` and the like. What computes with values of Python's own data
-    types is permitted unless a rule gives it itself, `len` or `str.upper` for example; what it calls in turn,
-    a `key` or `file.write` of `print`, is not.
+    They apply to tools, and to calls in the model's expressions and statements: functions, methods and
+    classes of the program, and `open`, `eval` and the like. Python's own functions and methods of data, such
+    as `len` or `str.upper`, are permitted unless a rule's target is the object itself, not its name. A
+    callable that these call in turn, such as a `key` or the `file.write` of `print`, needs permission.
 
     Args:
         allow: The calls that are made.
         ask: The calls that people are asked about first, each time, with all arguments.
-        deny: The calls that are not made; the model is told.
-        default: The verdict for all others. The tools of the runtime, `nh_eval` and its like, are always
-            allowed by default: what they call is decided about by itself. `eval`, `exec` and `compile` are
-            denied by default, because nothing sees what their code calls.
+        deny: The calls that are not made; the model gets an error.
+        default: The verdict for all others. Without a rule, the tools of the runtime, such as `nh_eval`, are
+            always allowed, because the calls that they make are checked one by one; `eval`, `exec` and
+            `compile` are always denied, because permissions do not see the calls in their code.
 
     Raises:
-        NighthawkError: A rule is none, or the default is none of the three.
+        NighthawkError: A rule is invalid, or the default is not a verdict.
     """
     return Permissions(
         allow=checked_rules("allow", allow),
@@ -152,31 +152,31 @@ def permissions(
 
 
 def added_permissions(
-    outer: tuple[Permissions, ...], permissions: Permissions | None
+    inherited: tuple[Permissions, ...], permissions: Permissions | None
 ) -> tuple[Permissions, ...]:
-    """The permissions of outer extents, and one set more.
+    """Return the permissions of the parent and one more set.
 
     Raises:
-        NighthawkError: It is something else.
+        NighthawkError: The argument is not permissions.
     """
     if permissions is None:
-        return outer
+        return inherited
     if not isinstance(cast("object", permissions), Permissions):
         raise NighthawkError(
             f"permissions must be what nighthawk_async.permissions gives, not {permissions!r}"
         )
-    return (*outer, permissions)
+    return (*inherited, permissions)
 
 
 def decide(
     sets: Sequence[Permissions], call: PermissionCall, *, default: Verdict | None = None
 ) -> PermissionDecision:
-    """The strictest decision of several sets about a call.
+    """Return the strictest decision of several sets about a call.
 
     Args:
-        sets: The sets in force, at least one.
+        sets: The active sets, at least one.
         call: The call.
-        default: The verdict when no rule is about it; None for the default of each set.
+        default: The verdict when no rule matches; None for the default of each set.
 
     Raises:
         HookError: A predicate raised, or is async.
@@ -187,7 +187,7 @@ def decide(
 def decide_for_any_arguments(
     sets: Sequence[Permissions], call: PermissionCall, *, default: Verdict | None = None
 ) -> PermissionDecision:
-    """The strictest decision of several sets about a call whose arguments are not known; see `decide`."""
+    """Return the strictest decision of several sets about a call with unknown arguments; see `decide`."""
     return _strictest(each.decide_for_any_arguments(call, default=default) for each in sets)
 
 
@@ -199,12 +199,12 @@ _GO_ON = "Do not reach it in another way; go on without it, or end the block."
 
 
 def refusal_of_call(call: PermissionCall, decision: PermissionDecision) -> ToolBoundaryError:
-    """The call is denied."""
+    """Return the error for a denied call."""
     return _refusal(f"{call.name} is not permitted ({decision})", _GO_ON)
 
 
 def refusal_of_asking(call: PermissionCall) -> ToolBoundaryError:
-    """People have to be asked, but the code cannot wait for them where the call stands."""
+    """Return the error for a call that needs an approval where the code cannot wait."""
     return _refusal(
         f"{call.name} needs an approval, which cannot be waited for inside a lambda, a function that is not "
         "async, a class or a generator expression",
@@ -213,7 +213,7 @@ def refusal_of_asking(call: PermissionCall) -> ToolBoundaryError:
 
 
 def refusal_of_handing_over(call: PermissionCall, decision: PermissionDecision) -> ToolBoundaryError:
-    """The function would be called by others."""
+    """Return the error for passing a function to code that may call it."""
     return _refusal(
         f"{call.name} is not permitted to be handed to something that calls it ({decision})",
         _GO_ON if decision.verdict == "deny" else f"Call {call.name} directly.",
@@ -221,21 +221,21 @@ def refusal_of_handing_over(call: PermissionCall, decision: PermissionDecision) 
 
 
 def refusal_of_disguise(attribute: str, owner: object) -> ToolBoundaryError:
-    """Another value of the attribute would make a function pass for another one."""
+    """Return the error for assigning an attribute by which permissions identify functions."""
     return _refusal(
         f"{attribute} of a {type(owner).__name__} is not assigned: permissions know functions by it", _GO_ON
     )
 
 
 def refusal_after_asking(call: PermissionCall, error: NighthawkError) -> ToolBoundaryError:
-    """People were asked, in vain."""
+    """Return the error for a call that was not approved."""
     text = str(error)
     message = text if text.startswith(f"{call.action}: ") else f"{call.action}: {text}"
     return _refusal(message, _ask_again(call) if isinstance(error, ArgumentsChangedError) else _GO_ON)
 
 
 def refusal_of_change(call: PermissionCall) -> ToolBoundaryError:
-    """The object shows itself in another way than when people were asked."""
+    """Return the error for an object whose description has changed since people were asked."""
     return _refusal(f"{call.action}: the object is no longer what was approved", _ask_again(call))
 
 

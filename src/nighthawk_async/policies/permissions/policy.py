@@ -1,4 +1,4 @@
-"""Permissions as a policy, and names that a block does not mention hidden as another one."""
+"""Policies that check permissions, and that hide the names that a block does not mention."""
 
 import builtins
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,10 +36,10 @@ from .receivers import fields_of
 
 
 def make_call_guard(sets: Sequence[Permissions], context: StepContext) -> CallGuard:
-    """The guard of the calls that a step's code makes.
+    """Return the guard of the calls that a step's code makes.
 
     Args:
-        sets: The active permissions; none where the step only sees no more than its block names.
+        sets: The active permissions; empty when the step is only limited to the names in its block.
         context: The state of the step.
     """
     if context.visible_builtins is not None:
@@ -48,7 +48,7 @@ def make_call_guard(sets: Sequence[Permissions], context: StepContext) -> CallGu
 
 
 async def permit_tool(sets: Sequence[Permissions], function: ToolFunction, arguments: str) -> None:
-    """Let a tool of the program be called.
+    """Check the call of a tool of the program, and ask people if it needs an approval.
 
     Args:
         sets: The active permissions.
@@ -57,7 +57,7 @@ async def permit_tool(sets: Sequence[Permissions], function: ToolFunction, argum
 
     Raises:
         ToolBoundaryError: The call is not permitted, or the arguments do not fit.
-        HookError: A rule failed, or a hook did.
+        HookError: A rule or a hook failed.
     """
     given = function.validated(arguments)
     values = CallArguments(values={**function.defaults, **given}, given=frozenset(given))
@@ -68,7 +68,7 @@ async def permit_tool(sets: Sequence[Permissions], function: ToolFunction, argum
 async def permit_provided_tool(
     sets: Sequence[Permissions], name: str, arguments: Mapping[str, object]
 ) -> None:
-    """Let a tool of the runtime be called. It is allowed unless a rule is about it.
+    """Check the call of a tool of the runtime, which is allowed unless a rule matches; see `permit_tool`.
 
     Args:
         sets: The active permissions.
@@ -77,7 +77,7 @@ async def permit_provided_tool(
 
     Raises:
         ToolBoundaryError: The call is not permitted.
-        HookError: A rule failed, or a hook did.
+        HookError: A rule or a hook failed.
     """
     call = PermissionCall(
         name=name, kind="tool", arguments=arguments, callable=None, names=(name,), given=frozenset(arguments)
@@ -108,7 +108,7 @@ async def _ask(call: PermissionCall) -> None:
 
 
 def _shown_arguments(call: PermissionCall) -> dict[str, object]:
-    """The arguments that people are told."""
+    """Return the arguments to show to people."""
     given = {name: call.arguments[name] for name in call.arguments if name in call.given}
     if call.unclear_receiver is not None and (fields := fields_of(call.unclear_receiver)):
         given["**self" if "self" in given else "self"] = fields
@@ -116,7 +116,6 @@ def _shown_arguments(call: PermissionCall) -> dict[str, object]:
 
 
 def _report(call: PermissionCall, decision: PermissionDecision) -> None:
-    """Report a decision."""
     event = PermissionDecided(
         execution_ref=get_environment().execution_ref,
         name=call.name,
@@ -132,14 +131,14 @@ def hide_unnamed(
     block: NaturalBlock,
     implicit_references: Mapping[str, object],
 ) -> None:
-    """Leave a step only what its block names.
+    """Hide all names from a step but those that its block mentions.
 
-    That is what its author wrote in angle brackets, the exception types that it may raise, the scope's
-    implicit references, and the classes of the values that it has to produce. An implicit reference hides a
-    local variable of its name that the block does not name.
+    Visible are the names in angle brackets, the exception types that it may raise, the implicit references of
+    the scope, and the classes of the values that it has to produce. An implicit reference hides a local
+    variable of the same name that the block does not mention.
 
     Args:
-        context: The state of the step, which has not begun.
+        context: The state of the step, before it starts.
         block: The block.
         implicit_references: Names that the scope makes available.
     """
@@ -157,7 +156,7 @@ def hide_unnamed(
 
 
 def _types_to_produce(context: StepContext) -> Iterator[tuple[str, type]]:
-    """The classes in the types of write bindings and of the return value, by their names in the block."""
+    """Yield the classes in the types of write bindings and the return value, by their names in the block."""
     for kind in _classes_in((*context.binding_types.values(), *_return_types(context))):
         name = kind.__name__
         scope = context.step_locals if name in context.step_locals else context.step_globals
@@ -170,12 +169,12 @@ def _return_types(context: StepContext) -> tuple[object, ...]:
         return ()
     try:
         return (return_type(context),)
-    except ExecutionError:  # a block that returns a value is told
+    except ExecutionError:  # reported later, if the block returns a value
         return ()
 
 
 def _classes_in(annotations: Iterable[object]) -> Iterator[type]:
-    """The classes that annotations are made of; of a member in `Literal`, its enumeration."""
+    """Yield the classes in annotations; for an enumeration member in `Literal`, its enumeration."""
     for annotation in annotations:
         if issubclass(type(annotation), type):  # not isinstance, which asks the value for its __class__
             yield cast("type", annotation)
@@ -187,10 +186,10 @@ def _classes_in(annotations: Iterable[object]) -> Iterator[type]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PermissionPolicy(Policy):
-    """Lets only permitted calls be made, by models and by what they write.
+    """Checks the calls that models and their code make.
 
     Args:
-        sets: The permissions, which all hold, those of outer scopes first.
+        sets: The permissions, which all apply, those of parent scopes first.
     """
 
     sets: tuple[Permissions, ...]
@@ -199,13 +198,13 @@ class PermissionPolicy(Policy):
     holds_in_inner_runs: ClassVar[bool] = True
 
     def guard_calls(self, context: StepContext) -> CallGuard:
-        """The guard of the calls that the step's code makes."""
+        """Return the guard of the calls that the step's code makes."""
         return make_call_guard(self.sets, context)
 
     async def guard_tool_call(
         self, call: ToolCall, function: ToolFunction | None, *, is_counted: bool
     ) -> ToolCall:
-        """Let a call be made, or not, or ask people about it."""
+        """Check a call, and ask people if it needs an approval."""
         if function is None:
             await permit_provided_tool(self.sets, call.name, parsed_arguments(call))
         else:
@@ -214,7 +213,7 @@ class PermissionPolicy(Policy):
 
 
 class VisibleNamesPolicy(Policy):
-    """Shows a step only what its block names (`StepContextLimits.visible_names`)."""
+    """Hides names that the block does not mention (`StepContextLimits.visible_names`)."""
 
     position: ClassVar[Position] = Position.VISIBLE_NAMES
 
@@ -223,24 +222,24 @@ class VisibleNamesPolicy(Policy):
         hide_unnamed(context, block, get_environment().implicit_references)
 
     def guard_calls(self, context: StepContext) -> CallGuard:
-        """The guard that keeps code from reaching them by other ways, where there are no permissions."""
+        """Return the guard that keeps code from reaching hidden names in other ways, without permissions."""
         return make_call_guard((), context)
 
 
 def with_permissions(policies: Policies, permissions: Permissions | None, inner: InnerScope) -> Policies:
-    """The policies with what `run` and `scope` were told of permissions.
+    """Add the `permissions` argument of `run` and `scope` to the policies.
 
     Args:
-        policies: The policies without; their permissions hold as well.
+        policies: The policies before; their permissions stay active.
         permissions: The permissions; None for no change.
         inner: The run or scope.
 
     Raises:
-        NighthawkError: It is something else.
+        NighthawkError: The argument is not permissions.
     """
     if permissions is None:
         return policies
-    outer = policies.find(PermissionPolicy)
+    parent = policies.find(PermissionPolicy)
     return policies.with_policy(
-        PermissionPolicy(added_permissions(() if outer is None else outer.sets, permissions))
+        PermissionPolicy(added_permissions(() if parent is None else parent.sets, permissions))
     )

@@ -1,7 +1,7 @@
 """The names by which a step reaches functions and objects, and descriptions of a method's object.
 
-The program's own are those that the step began with, its globals and the builtins; the model may choose
-others.
+The program's own names are the locals at the start of the step, its globals and the builtins; the model may
+choose others.
 """
 
 import builtins
@@ -23,9 +23,9 @@ _MAX_TEXT = 200
 
 
 def receiver_of(function: object) -> object | None:
-    """The object that a method is called on, or that is called itself; None for what is none.
+    """Return the object of a method, or the callable object itself; None for other functions.
 
-    A class is one when it has inherited the method, whose name is that of another class.
+    It may be a class that inherits the method, because the name of the method names another class.
     """
     layers = layers_of(function)
     method = next((each for each in layers if isinstance(each, types.MethodType)), None)
@@ -52,9 +52,9 @@ def _is_of_its_class(method: types.MethodType) -> bool:
 
 
 def stable_text(receiver: object) -> str | None:
-    """Return the text of an object, or the name of a class; None if it says nothing, or changes later.
+    """Return the text of an object, or the name of a class; None if the text says nothing or may change.
 
-    A long text is cut off, and what tells it from others is the beginning of its SHA-256.
+    A long text is cut off and ends with the beginning of its SHA-256, which distinguishes it from others.
     """
     if isinstance(receiver, type):
         return f"{receiver.__module__}.{receiver.__qualname__}"
@@ -62,9 +62,9 @@ def stable_text(receiver: object) -> str | None:
         return None
     try:
         text = repr(receiver)
-    except Exception:  # `__repr__` of the program may raise anything, and people are asked all the same
+    except Exception:  # the program's `__repr__` may raise anything, and people are asked anyway
         return None
-    if " at 0x" in text:  # an address says nothing
+    if " at 0x" in text:  # an address does not identify the object to people
         return None
     if len(text) <= _MAX_TEXT:
         return text
@@ -75,8 +75,8 @@ def fields_of(receiver: object) -> dict[str, object]:
     """The public attributes of an object that an approval can be bound to.
 
     Raises:
-        UndigestibleArgumentError: It has attributes, maybe hidden ones of a type written in C, but none of
-            these.
+        UndigestibleArgumentError: It runs code of the step, or all its attributes are private, have no stable
+            JSON form, or may be hidden in a type written in C.
     """
     if runs_step_code(type(receiver)):
         raise UndigestibleArgumentError(
@@ -96,10 +96,10 @@ def fields_of(receiver: object) -> dict[str, object]:
 
 
 def _attributes(receiver: object) -> Mapping[str, object]:
-    """The instance attributes of an object, those in slots included, without asking its `__getattr__`."""
+    """Return the instance attributes of an object, slots included, without calling its `__getattr__`."""
     attributes: dict[str, object] = {}
     for kind in type(receiver).__mro__:
-        if "__slots__" not in vars(kind):  # what types written in C show tells no object from another
+        if "__slots__" not in vars(kind):  # members of types written in C do not distinguish objects
             continue
         for name, slot in tuple(vars(kind).items()):
             if isinstance(slot, types.MemberDescriptorType):
@@ -134,15 +134,15 @@ class StepNames:
     """The names of one step.
 
     Args:
-        context: The state of the step, which has just begun.
-        are_sought: Whether it matters which other names a function has.
+        context: The state of the step, which has just started.
+        are_needed: Whether a rule uses other names of a function.
     """
 
-    __slots__ = ("_are_sought", "_by_value", "_context", "_exported", "_initial", "_of_bound", "_size")
+    __slots__ = ("_are_needed", "_by_value", "_context", "_exported", "_initial", "_of_bound", "_size")
 
-    def __init__(self, context: StepContext, *, are_sought: bool) -> None:
+    def __init__(self, context: StepContext, *, are_needed: bool) -> None:
         self._context = context
-        self._are_sought = are_sought
+        self._are_needed = are_needed
         self._initial: Mapping[str, object] = dict(context.step_locals)
         self._by_value: dict[int, list[str]] = {}
         self._of_bound: list[str] = []
@@ -150,23 +150,23 @@ class StepNames:
         self._exported: dict[int, tuple[object, list[str]]] = {}
 
     def is_own_name(self, name: str, function: object) -> bool:
-        """Whether a name without a module or class means a function, as the program wrote it."""
+        """Whether a name without a module or class refers to a function in the program."""
         scopes = (self._initial, self._context.step_globals, vars(builtins))
         scope = next((each for each in scopes if name in each), None)
         return scope is not None and any(is_same_callable(scope[name], each) for each in layers_of(function))
 
     def other_names(self, function: object, written: str, tools: ToolScope) -> tuple[str, ...]:
-        """Names by which a function is reached, whoever chose them; none when they do not matter.
+        """Return all names of a function, also those that the model chose; none when no rule needs them.
 
-        They are those of `other_names_of`, those under which modules export it, and `variable.method`;
-        for an object or a class also those of the functions that it declares to be called by.
+        They are those of `other_names_of`, those under which modules export it, and `variable.method`; for an
+        object or a class also those of the functions that run when it is called.
 
         Args:
             function: The function.
-            written: The call as it is written.
+            written: The callee as written.
             tools: The tools of the step.
         """
-        if not self._are_sought:
+        if not self._are_needed:
             return ()
         borrowed = (name for each in borrowed_by(function) for name in self._names_of_one(each, "", tools))
         return (*self._names_of_one(function, written, tools), *borrowed)
@@ -182,10 +182,10 @@ class StepNames:
         return (*names, *(f"{owner}.{method}" for owner in owners), *exported)
 
     def receiver(self, function: object) -> tuple[str | None, object | None]:
-        """Of which object a function is a method: as people are told, and itself when that may mean others.
+        """Return a description of a method's object, and the object when the description may fit others.
 
-        They are told a variable of the program and how it shows itself. A global alone means one object, and
-        so does a text; a parameter alone does not.
+        The description is a variable of the program, and the text of the object. A global or a text
+        identifies one object; a parameter does not.
         """
         receiver = receiver_of(function)
         if receiver is None:
@@ -199,27 +199,28 @@ class StepNames:
         return shown or None, None if own or text is not None else receiver
 
     def _variables(self, value: object) -> list[str]:
-        """The variables of the program that hold a value."""
+        """Return the variables of the program that hold a value."""
         local = [name for name, each in self._initial.items() if each is value]
         return local + [name for name, each in self._globals_like(value) if each is value]
 
     def _exported_names(self, function: object) -> list[str]:
-        """Those of `exported_names`, looked for once: there may be a thousand modules."""
+        """Return `exported_names`, cached: there may be a thousand modules."""
         if id(function) not in self._exported:
-            if len(self._exported) >= _MAX_EXPORTED:  # each access makes another object of a bound method
+            if len(self._exported) >= _MAX_EXPORTED:  # each access of a bound method makes a new object
                 self._exported.clear()
-            self._exported[id(function)] = (function, exported_names(function))  # alive, its id is its own
+            # The function is kept alive, so that its id stays unique.
+            self._exported[id(function)] = (function, exported_names(function))
         return self._exported[id(function)][1]
 
     def _globals_like(self, value: object) -> list[tuple[str, object]]:
-        """The globals that hold a value, and those that are bound methods; found without looking at all."""
+        """Return the globals that hold a value, and all bound methods, from an index."""
         variables = self._context.step_globals
         if len(variables) != self._size:
-            self._look_at_globals()
+            self._index_globals()
         names = (*self._by_value.get(id(value), ()), *self._of_bound)
         return [(name, variables[name]) for name in names if name in variables]
 
-    def _look_at_globals(self) -> None:
+    def _index_globals(self) -> None:
         variables = tuple(self._context.step_globals.items())  # other threads may change them meanwhile
         self._size = len(variables)
         self._by_value, self._of_bound = {}, []

@@ -1,4 +1,4 @@
-"""`rule`: which calls a permission is about.
+"""`rule`: the calls that a permission applies to.
 
 In doubt the strict side wins: an argument that cannot be compared with a pattern matches `ask` and `deny`,
 and does not match `allow`.
@@ -40,7 +40,7 @@ def strict_targets(target: object) -> tuple[object, ...]:
 
 
 def may_be(targets: tuple[object, ...], call: PermissionCall) -> bool:
-    """Whether a call may run one of these.
+    """Whether a call may run one of these targets.
 
     Args:
         targets: The targets of a rule.
@@ -56,7 +56,7 @@ def may_be(targets: tuple[object, ...], call: PermissionCall) -> bool:
 
 
 def _may_be_bound(target: object, call: PermissionCall) -> bool:
-    """Whether it is called with an object that is not known, so that it may be a method of this one."""
+    """Whether the object of the called method is unknown, so that it may be the object of this target."""
     if call.method is not None:
         return call.method == getattr(target, "__name__", None)
     if isinstance(target, types.MethodType):
@@ -87,12 +87,12 @@ def _may_be_partial(
 def _is_same(one: object, other: object) -> bool:
     try:
         return one is other or bool(one == other)
-    except Exception:  # a comparison of the program may raise anything; in doubt it is the same
+    except Exception:  # the program's comparison may raise anything; in doubt they are equal
         return True
 
 
 Predicate: TypeAlias = Callable[[PermissionCall], object]
-"""Whether a rule is about a call."""
+"""Condition of a rule: whether it applies to a call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -100,9 +100,9 @@ class PermissionRule:
     """A rule for calls. Made by `rule`.
 
     Args:
-        target: A name or a pattern of names, or what is called.
-        patterns: The patterns of arguments, by their names.
-        when: Looks at the call; None for every call.
+        target: A name, a pattern of names, or a callable.
+        patterns: The patterns of arguments, by name.
+        when: The condition; None for every call.
     """
 
     target: str | Callable[..., object]
@@ -123,15 +123,15 @@ class PermissionRule:
 
     @property
     def is_unconditional(self) -> bool:
-        """Whether it is about every call of its target."""
+        """Whether it applies to every call of its target."""
         return not self.patterns and self.when is None
 
     def is_about(self, call: PermissionCall, *, is_strict: bool) -> bool:
-        """Whether its target is what is called, with whatever arguments.
+        """Whether its target is called, with any arguments.
 
         Args:
             call: The call.
-            is_strict: Whether it asks or denies, so that in doubt it is.
+            is_strict: Whether the rule asks or denies, so that in doubt it applies.
         """
         target = self.target
         if isinstance(target, str):
@@ -144,11 +144,11 @@ class PermissionRule:
         return may_be(self._targets, call)
 
     def matches(self, call: PermissionCall, *, is_strict: bool) -> bool:
-        """Whether it is about a call.
+        """Whether it applies to a call.
 
         Args:
             call: The call.
-            is_strict: Whether it asks or denies, so that in doubt it is.
+            is_strict: Whether the rule asks or denies, so that in doubt it applies.
 
         Raises:
             HookError: A predicate or a comparison raised, or is async.
@@ -166,7 +166,7 @@ class PermissionRule:
         if name not in call.arguments:
             return is_strict and not call.has_named_arguments
         if not name.isdigit() and _has_positions(call):
-            return is_strict  # which of them it means is not known
+            return is_strict  # the position of the named argument is unknown
         value = call.arguments[name]
         if not is_plain(value):
             value = as_data(value)
@@ -189,7 +189,7 @@ class PermissionRule:
             answer = predicate(subject)
             if not is_awaitable(answer):
                 return bool(answer)
-        except (Exception, SystemExit) as error:  # whatever it raises, the call is not made
+        except (Exception, SystemExit) as error:  # after any error the call is not made
             what = f"permission rule {self} failed for {call.name}"
             failed = HookError(f"{what}: {describe_error(error)}", hook=str(self))
             raise failed.without_content(f"{what}: {type(error).__name__}") from error
@@ -199,30 +199,30 @@ class PermissionRule:
 
 
 RuleSource: TypeAlias = str | Callable[..., object] | PermissionRule
-"""A name or a pattern of names, what is called, or a rule."""
+"""A name, a pattern of names, a callable, or a rule."""
 
 
 def rule(
     target: str | Callable[..., object], /, *, when: Predicate | None = None, **arguments: object
 ) -> PermissionRule:
-    """Say which calls a permission is about.
+    """Make a rule: the calls that a permission applies to.
 
     Example:
         rule("send_mail", to="*@example.com")
         rule("shop.orders.*", when=lambda call: call.arguments["amount"] < 100)
 
     Args:
-        target: A name, in which `*`, `?` and `[…]` stand for others: `send_mail`, `Mailer.*`,
-            `shop.orders.*`; or what is called.
-        when: Looks at the call, after everything else fits.
-        arguments: The patterns of arguments. A text is a pattern for the argument as text, upper and
-            lower case being different; of several values in a list, `allow` needs all to fit, `ask` and
-            `deny` one. A function is asked about the argument. Anything else has to be equal to it. A value
-            that may be other data than it shows, a subclass of `int` that compares itself for example, does
-            not fit for `allow`.
+        target: A name, with `*`, `?` and `[…]` as wildcards: `send_mail`, `Mailer.*`, `shop.orders.*`; or a
+            callable.
+        when: A function that returns whether the rule applies to the call; called last.
+        arguments: The patterns of arguments. A text is a case-sensitive pattern for the argument as text; of
+            the values in a list, all must match for `allow`, one for `ask` and `deny`. A function returns
+            whether an argument matches. Any other pattern must be equal to the argument. A value that may
+            differ from the data it shows, such as an `int` subclass with its own comparison, does not match
+            for `allow`.
 
     Raises:
-        NighthawkError: The target is nothing that can be called, or the predicate cannot be asked.
+        NighthawkError: The target is neither a name nor callable, or the predicate is not callable.
     """
     if when is not None and not callable(cast("object", when)):
         raise NighthawkError(f"when must be a function of a call, not {when!r}")
@@ -230,14 +230,14 @@ def rule(
 
 
 def checked_rules(name: str, rules: RuleSource | Iterable[RuleSource]) -> tuple[PermissionRule, ...]:
-    """Rules of what was given for rules: one, or several.
+    """Return an argument of `permissions` as rules.
 
     Args:
         name: The name of the argument, for the error.
-        rules: The given rules.
+        rules: The given rule or rules.
 
     Raises:
-        NighthawkError: One of them is none.
+        NighthawkError: One of them is not a rule.
     """
     given = (rules,) if isinstance(rules, str | PermissionRule) or callable(rules) else rules
     if not isinstance(cast("object", given), Iterable) or isinstance(given, Mapping):
@@ -259,12 +259,12 @@ def _checked_target(target: object) -> str | Callable[..., object]:
 
 
 def _has_positions(call: PermissionCall) -> bool:
-    """Whether some arguments have positions for names."""
+    """Whether some arguments are named by their positions."""
     return not call.has_named_arguments and any(name.isdigit() for name in call.arguments)
 
 
 def _text_fits(value: object, pattern: str, *, is_strict: bool) -> bool:
-    """Whether a value looks like a pattern, as text."""
+    """Whether a value, as text, matches a pattern."""
     if isinstance(value, list | tuple | set | frozenset):
         items = cast("Iterable[object]", value)
         fits = (_text_fits(item, pattern, is_strict=is_strict) for item in items)
@@ -272,7 +272,7 @@ def _text_fits(value: object, pattern: str, *, is_strict: bool) -> bool:
     if isinstance(value, Enum):
         return _text_fits(value.value, pattern, is_strict=is_strict)
     if isinstance(value, str):
-        return fnmatchcase(str.__str__(value), pattern)  # whatever a subclass shows
+        return fnmatchcase(str.__str__(value), pattern)  # not the `__str__` of a subclass
     if value is None or isinstance(value, Number | PurePath):
         return fnmatchcase(str(value), pattern)
     return is_strict

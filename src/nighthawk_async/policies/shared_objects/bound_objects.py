@@ -138,7 +138,7 @@ class BoundObjects:
                 self._bind((name, value))
 
     def contested(self, *, with_callees: bool) -> list[tuple[str, object, Binding]]:
-        """The objects within the step's reach that another step binds: its bindings and its locals.
+        """Return the bindings and locals of the step whose objects another step binds.
 
         Args:
             with_callees: Whether steps that this one called count as others. Its callers never do: they wait
@@ -188,10 +188,10 @@ class BoundObjects:
 
 
 def _enclosing_steps() -> frozenset[BoundObjects]:
-    outer = _innermost.get()
-    if outer is None:
+    parent = _innermost.get()
+    if parent is None:
         return frozenset()
-    return frozenset(step for step in (outer, *outer.callers) if step.is_in_flight)
+    return frozenset(step for step in (parent, *parent.callers) if step.is_in_flight)
 
 
 def _bound_values(context: StepContext, names: tuple[str, ...]) -> Iterator[tuple[str, object]]:

@@ -50,8 +50,8 @@ class MutationGuard(CommandGuard):
         """Return the context manager of the step's duration."""
         return self._bound
 
-    def carry_out(self, command: Command, state: StepState) -> object:
-        """Run a command; see `Command.carry_out`.
+    def execute(self, command: Command, state: StepState) -> object:
+        """Run a command; see `Command.execute`.
 
         Raises:
             ConcurrentMutationError: It changed an object that another step has bound, and the mode is
@@ -60,12 +60,12 @@ class MutationGuard(CommandGuard):
                 error.
         """
         if self._mode == "ignore":
-            return command.carry_out(state)
+            return command.execute(state)
         watch = self._open_watch(command)
         try:
             if watch is None:
-                return command.carry_out(state)
-            return self._carry_out_watched(watch, command, state)
+                return command.execute(state)
+            return self._execute_watched(watch, command, state)
         finally:
             self._bound.refresh()
 
@@ -121,12 +121,12 @@ class MutationGuard(CommandGuard):
             roots.extend(self._owners(command.target))
         return MutationWatch(self._bound, roots) if roots else None
 
-    def _carry_out_watched(self, watch: MutationWatch, command: Command, state: StepState) -> object:
+    def _execute_watched(self, watch: MutationWatch, command: Command, state: StepState) -> object:
         context = state.context
         names, assigned_names = dict(context.step_locals), set(context.assigned_names)
         reply: object = None
         try:
-            reply = command.carry_out(state)
+            reply = command.execute(state)
         except BaseException as error:
             failure = self.close_watch(watch)
             if failure is None or not isinstance(error, Exception):

@@ -17,7 +17,7 @@ from ...runtime.snapshot import is_shared
 from .bound_objects import Binding, BoundObjects
 
 MAX_WATCHED_DEPTH = 4
-"""The depth below a bound object to which changes are looked for."""
+"""The depth below a bound object to which changes are detected."""
 
 MAX_WATCHED_OBJECTS = 250
 """The number of objects that are compared for one command."""
@@ -97,7 +97,7 @@ class MutationWatch:
         self._watched: dict[int, _Watched] = {}
         self._pending: deque[_Watched] = deque()
         self._items_left = MAX_WATCHED_ITEMS
-        self._look_at(roots)
+        self._take_snapshots(roots)
         _OPEN_WATCHES.add(self)
 
     def close(self) -> list[Mutation]:
@@ -148,7 +148,7 @@ class MutationWatch:
         """The step whose code runs."""
         return self._owner
 
-    def _look_at(self, roots: list[tuple[str, object, Binding]]) -> None:
+    def _take_snapshots(self, roots: list[tuple[str, object, Binding]]) -> None:
         for name, value, other in roots:
             self._add(value, root=_Root(name, value, other), path=name, depth=0)
         while self._pending:

@@ -15,7 +15,7 @@ from ..types.model import ModelRequest
 from ..types.outcomes import StepOutcome
 from .agent_loop import AgentLoop, ProposedOutcome
 from .agent_protocol import AgentTask, plain_task
-from .model_stream import open_stream
+from .model_stream import load_price, open_stream
 from .outcome_codec import Answer
 from .partial_answer import find_partial_answer
 from .refusals import count_correction, find_host_error
@@ -78,6 +78,7 @@ class ModelAgent:
     async def _run_turn(self, task: AgentTask, loop: AgentLoop, request: ModelRequest) -> None:
         """Stream one response and run its tool calls; the first error ends the turn and is raised bare."""
         failures: list[Exception] = []
+        await load_price(self.model)
         request_error: ModelError | None = None
         stream: object = None
         partial_answer = find_partial_answer()

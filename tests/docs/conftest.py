@@ -9,11 +9,15 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import TypeAlias
 
 import pytest
 from opentelemetry import metrics, trace
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.util._once import Once
 
 import nighthawk_async as nh
@@ -63,8 +67,56 @@ def telemetry_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(metrics._internal, "_PROXY_METER_PROVIDER", metrics._internal._ProxyMeterProvider())
     trace_with(monkeypatch, trace.get_tracer_provider())
     yield
-    metrics.get_meter_provider().shutdown()
+    if isinstance(provider := metrics.get_meter_provider(), MeterProvider):
+        provider.shutdown()
     nh.telemetry.configure_telemetry()
+
+
+class OtlpHandler(BaseHTTPRequestHandler):
+    """Takes what an exporter of OpenTelemetry sends."""
+
+    server: "OtlpServer"
+
+    def do_POST(self) -> None:
+        request = ExportTraceServiceRequest()
+        request.ParseFromString(self.rfile.read(int(self.headers["content-length"])))
+        self.server.spans += [
+            span.name
+            for resource in request.resource_spans
+            for scope in resource.scope_spans
+            for span in scope.spans
+        ]
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.end_headers()
+        self.close_connection = True
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Write nothing."""
+
+
+class OtlpServer(HTTPServer):
+    """A receiver of traces on the loopback."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), OtlpHandler)
+        self.spans: list[str] = []
+
+
+@pytest.fixture
+def otlp_receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A receiver that OpenTelemetry's variable names. The spans of a run and a step must arrive there."""
+    with OtlpServer() as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join()
+    assert server.spans[-1] == "nighthawk.run"
+    assert {"nighthawk.step", "invoke_agent shout", "execute_tool nh_assign"} <= {*server.spans}
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from typing import TypeAlias
 
 import pytest
 from opentelemetry import metrics, trace
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.util._once import Once
 
@@ -78,6 +77,8 @@ class OtlpHandler(BaseHTTPRequestHandler):
     server: "OtlpServer"
 
     def do_POST(self) -> None:
+        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
         request = ExportTraceServiceRequest()
         request.ParseFromString(self.rfile.read(int(self.headers["content-length"])))
         self.server.spans += [

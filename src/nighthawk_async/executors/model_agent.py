@@ -78,10 +78,10 @@ class ModelAgent:
     async def _run_turn(self, task: AgentTask, loop: AgentLoop, request: ModelRequest) -> None:
         """Stream one response and run its tool calls; the first error ends the turn and is raised bare."""
         failures: list[Exception] = []
-        await load_price(self.model)
         request_error: ModelError | None = None
         stream: object = None
         partial_answer = find_partial_answer()
+        await load_price(self.model)
 
         async with BareTaskGroup() as task_group:
             try:

@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import cache, lru_cache
 from time import time
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 from urllib.parse import SplitResult
 
 from anyio import CapacityLimiter, Event, to_thread
@@ -97,7 +97,7 @@ def listed_price(
         )
     except LookupError:
         return None
-    listed: dict[str, Any] = vars(found.model_price)
+    listed = cast("dict[str, Any]", vars(found.model_price))
     prices = {name: each for name, each in listed.items() if each is not None and not name.startswith("_")}
     if not prices.keys() >= {"input_mtok", "output_mtok"}:
         return None
@@ -117,30 +117,30 @@ def _as_price(prices: Mapping[str, Any]) -> ModelPrice:
     starts = {tier.start for name in _TOKENS for tier in getattr(prices.get(name), "tiers", ())}
     price: ModelPrice | None = None
     above: int | None = None
-    for start in sorted({-1, *starts}, reverse=True):
-        amounts = [_amount(prices.get(name), above=start) for name in _TOKENS]
-        sent, received, read, written = amounts
-        assert sent is not None
-        assert received is not None
-        price = ModelPrice(
-            input=sent,
-            output=received,
-            cache_read=read,
-            cache_write=written,
-            long_request=price,
-            long_request_tokens=above,
-        )
+    for start in sorted(starts, reverse=True):
+        price = _price_above(prices, start, price, above)
         above = start
-    assert price is not None
-    return price
+    return _price_above(prices, -1, price, above)
 
 
-def _amount(price: Any, *, above: int) -> Decimal | None:
-    """The price of a token in requests that send more than that many."""
-    if not hasattr(price, "tiers"):
-        return price
-    reached = [tier.price for tier in price.tiers if tier.start <= above]
-    return reached[-1] if reached else price.base
+def _price_above(
+    prices: Mapping[str, Any], tokens: int, long_request: ModelPrice | None, long_request_tokens: int | None
+) -> ModelPrice:
+    """The price of requests that send more than so many tokens, up to the next tier."""
+    amounts = {name: _amount_above(price, tokens) for name, price in prices.items() if name in _TOKENS}
+    return ModelPrice(
+        input=amounts["input_mtok"],
+        output=amounts["output_mtok"],
+        cache_read=amounts.get("cache_read_mtok"),
+        cache_write=amounts.get("cache_write_mtok"),
+        long_request=long_request,
+        long_request_tokens=long_request_tokens,
+    )
+
+
+def _amount_above(price: Any, tokens: int) -> Decimal:
+    reached = [tier.price for tier in getattr(price, "tiers", ()) if tier.start <= tokens]
+    return reached[-1] if reached else getattr(price, "base", price)
 
 
 @cache

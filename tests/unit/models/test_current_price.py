@@ -1,5 +1,6 @@
 """A model's price comes from genai-prices where that knows it, else from the catalog."""
 
+import importlib
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -7,10 +8,13 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from threading import Event
+from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
+import anyio.to_thread
 import pytest
 
 import nighthawk_async as nh
@@ -334,6 +338,38 @@ async def test_requests_that_begin_together_wait_for_one_import_and_a_cancelled_
             assert isinstance(model, HasCurrentPrice)
             tasks.start_soon(model.load_price)
     assert [model.capabilities.price for model in models] == [DEAR] * len(models)
+
+
+@pytest.mark.anyio
+@pytest.mark.usefixtures("dear_models")
+async def test_a_cancelled_request_leaves_a_long_import_and_another_one_gets_the_price(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    began, released, imported = Event(), Event(), importlib.import_module
+
+    def slow_import(name: str) -> ModuleType:
+        if name == "genai_prices":
+            began.set()
+            assert released.wait(60)
+        return imported(name)
+
+    monkeypatch.setattr(importlib, "import_module", slow_import)
+    first, second = (model_of("openai-chat:gpt-4.1", base_url="http://127.0.0.1:1/v1") for _ in range(2))
+    assert isinstance(first, HasCurrentPrice)
+    assert isinstance(second, HasCurrentPrice)
+    try:
+        async with anyio.create_task_group() as others:
+            async with anyio.create_task_group() as cancelled:
+                cancelled.start_soon(first.load_price)
+                await anyio.to_thread.run_sync(began.wait)
+                others.start_soon(second.load_price)
+                await anyio.wait_all_tasks_blocked()
+                cancelled.cancel_scope.cancel()
+            assert first.capabilities.price != DEAR
+            released.set()
+    finally:
+        released.set()
+    assert second.capabilities.price == DEAR
 
 
 LAZY = """

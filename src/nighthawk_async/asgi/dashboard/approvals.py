@@ -16,6 +16,7 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 
 from ...errors import NoHumanError, ToolValidationError
 from ...observation import find_node_writer
+from ...observe.page.summaries import ANSWERABLE, Summary
 from ...observe.tree import TaskTree, find_node_id, find_tree
 from ...parallel.event_loop import LoopEvent
 from ...policies.people.errors import AnswerRefusedError
@@ -23,7 +24,6 @@ from ...policies.people.request import ApprovalRequest, Question, typed_answer
 from ...runtime.validation import type_adapter, type_name
 from ...types.json import JsonableValue
 from .request import RefusalError, bad_request, not_allowed, not_now, not_valid
-from .summaries import ANSWERABLE, Summary
 
 _MAX_CHOICES = 200
 

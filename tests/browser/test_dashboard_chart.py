@@ -17,6 +17,9 @@ pytestmark = [
 ]
 
 
+NONE = "\N{EN DASH}"
+
+
 class Clock:
     """The time of the tree, in Unix seconds."""
 
@@ -70,29 +73,21 @@ def test_it_shows_figures_per_function_and_per_model(
         ["reply", "1", "499", "1", "$0.2500", "8.00 s", "8.00 s"],
         ["classify", "2", "398", "2", "$0.5100", "2.00 s", "3.00 s"],
     ]
-    assert chart.locator("rect title").all_text_contents() == _titles(
-        chart, ["classify", "classify", "reply"]
-    )
-    chart.get_by_label("Per").select_option("model")
-    chart.get_by_label("Figure").select_option("cost")
+    bars = chart.locator("rect title").all_text_contents()
+    assert [title.partition(",")[0] for title in bars] == ["classify", "classify", "reply"]
+    chart.get_by_role("combobox", name="Per").select_option("model")
+    chart.get_by_role("combobox", name="Figure").select_option("cost")
     assert [each[:2] for each in texts(totals)] == [["large", "2"], ["small", "1"]]
     chart.locator("summary").click()
     figures = chart.locator(".figures table")
     assert figures.locator("caption").inner_text() == "cost per model over time"
     assert figures.locator("thead th").all_inner_texts() == ["From", "large", "small"]
-    assert [each[1:] for each in texts(figures)] == [["–", "$0.0100"], ["$0.5000", "–"], ["$0.2500", "–"]]
-    chart.get_by_label("Figure").select_option("latency")
+    assert [each[1:] for each in texts(figures)] == [[NONE, "$0.0100"], ["$0.5000", NONE], ["$0.2500", NONE]]
+    chart.get_by_role("combobox", name="Figure").select_option("latency")
     assert chart.locator("circle").count() == 3
     assert chart.locator("polyline").count() == 1
-    assert [each[1:] for each in texts(figures)] == [["–", "1.00 s"], ["3.00 s", "–"], ["8.00 s", "–"]]
+    assert [each[1:] for each in texts(figures)] == [[NONE, "1.00 s"], ["3.00 s", NONE], ["8.00 s", NONE]]
     assert chart.locator("svg").get_attribute("aria-label").startswith("median latency per model over time")
-
-
-def _titles(chart: Any, names: list[str]) -> list[str]:
-    """The titles that the bars have, of these series."""
-    shown = chart.locator("rect title").all_text_contents()
-    assert [title.partition(",")[0] for title in shown] == names
-    return shown
 
 
 def test_an_empty_one_says_so_and_goes_on(open_site: OpenSite, open_page: OpenPage, clock: Clock) -> None:
@@ -117,7 +112,7 @@ def test_one_point_stands_in_the_middle(
     call(site, clock, "classify", "small", seconds=1, tokens=99, cost="0.01")
     page = open_page(site.address)
     chart = open_chart(page)
-    chart.get_by_label("Figure").select_option(figure)
+    chart.get_by_role("combobox", name="Figure").select_option(figure)
     mark = chart.locator("rect, circle")
     assert mark.count() == 1
     box, whole = mark.bounding_box(), chart.locator("svg").bounding_box()
@@ -159,7 +154,7 @@ def test_usage_of_an_agent_counts_for_the_models_that_it_names(
     chart = open_chart(page)
     chart.locator("rect").wait_for()
     assert [each[0] for each in texts(chart.locator(".totals-table"))] == ["outside functions"]
-    chart.get_by_label("Per").select_option("model")
+    chart.get_by_role("combobox", name="Per").select_option("model")
     assert [each[:3] for each in texts(chart.locator(".totals-table"))] == [
         ["large", "2", "30"],
         ["small", "2", "10"],

@@ -72,7 +72,7 @@ def _write_lines(watch: Watch, output: TextIO) -> None:
 
 
 def view_as_recording(view: NodeView, *, now: float | None = None) -> str:
-    """Return a node and everything below it as a recording, in the lines of JSON that `recording(to=…)` writes.
+    """Return a node and everything below it as a recording, in the lines that `recording(to=…)` writes.
 
     The command `nighthawk-async view` and `read_recording` show it from a file. Children that were dropped
     are missing in it, and their usage as well.

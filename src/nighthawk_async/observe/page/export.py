@@ -61,7 +61,8 @@ def view_as_page(view: NodeView, *, title: str = "nighthawk-async", now: float |
     before_title, _, rest = page.partition("<title>")
     after_title = rest.partition("</title>\n")[2]
     body, _, _ = after_title.rpartition("</body>")
-    return f"{before_title}{head}<title>{html.escape(title)}</title>\n{body}{end}</body>\n</html>\n"
+    shown_title = html.escape(title.encode(errors="replace").decode())
+    return f"{before_title}{head}<title>{shown_title}</title>\n{body}{end}</body>\n</html>\n"
 
 
 def _data_of(view: NodeView, title: str, now: float) -> Summary:

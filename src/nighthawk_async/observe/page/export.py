@@ -52,7 +52,7 @@ def view_as_page(view: NodeView, *, title: str = "nighthawk-async", now: float |
         f'<meta name="referrer" content="no-referrer">\n'
         f'<link rel="icon" href="data:image/svg+xml;base64,{icon}">\n<style>{style}</style>\n'
     )
-    data = _to_json(_data_of(view, title, time.time() if now is None else now)).replace("<", "\\u003c")
+    data = _data_of(view, title, time.time() if now is None else now).replace("<", "\\u003c")
     end = (
         f'<script type="application/json" id="recording">{data}</script>\n'
         f'<script type="module">{script}</script>\n'
@@ -65,20 +65,26 @@ def view_as_page(view: NodeView, *, title: str = "nighthawk-async", now: float |
     return f"{before_title}{head}<title>{shown_title}</title>\n{body}{end}</body>\n</html>\n"
 
 
-def _data_of(view: NodeView, title: str, now: float) -> Summary:
-    """Return the data of a page: the beginning of the stream of a dashboard, and the details of each node."""
-    nodes: list[Summary] = []
-    details: Summary = {}
+def _data_of(view: NodeView, title: str, now: float) -> str:
+    """Return the data of a page: the beginning of the stream of a dashboard, and the details of each node.
+
+    Each node is encoded by itself: to encode thousands at once would keep all other threads waiting.
+    """
+    nodes: list[str] = []
+    details: list[str] = []
     for node in _shown(view):
         summary = summarize_node(node)
         known = node_details(node)
         if node is view and view.kind != "tree":
-            nodes.append(_top_of(summary))
+            nodes.append(_to_json(_top_of(summary)))
             summary = {**summary, "parent_id": "0"}
-        nodes.append({**summary, "controls": []})
-        details[node.id] = {**_without_empty(known), "controls": []}
+        nodes.append(_to_json({**summary, "controls": []}))
+        details.append(f"{_to_json(node.id)}:{_to_json({**_without_empty(known), 'controls': []})}")
     greeting: Summary = {"title": title, "can_act": False, "protects_reading": False, "now": now}
-    return {"greeting": {**greeting, "stream": "recording"}, "nodes": [*nodes], "details": details}
+    return (
+        f'{{"greeting":{_to_json({**greeting, "stream": "recording"})},'
+        f'"nodes":[{",".join(nodes)}],"details":{{{",".join(details)}}}}}'
+    )
 
 
 def _shown(view: NodeView) -> list[NodeView]:

@@ -49,7 +49,7 @@ def test_a_function_and_its_only_step_are_one_row(open_site: OpenSite, open_page
     assert "70 / 4" in item.inner_text()
     assert "step" in item.locator(".span").get_attribute("class").split()
     item.click()
-    page.locator("#details h2", has_text="classify step").wait_for()
+    page.locator("#details h2", has_text="classify · classify step").wait_for()
     page.keyboard.press("p")
     page.locator("#notice", has_text="suspend: accepted").wait_for()
     step.change_state("suspended")

@@ -3,7 +3,7 @@
 import { FIGURES, binsOf, seriesOf } from "./chart_series.js";
 import { showFigures, showTotals } from "./chart_table.js";
 import { element, setText } from "./dom.js";
-import { clockTime, cost, count, duration } from "./format.js";
+import { clockTime, cost, count, latency } from "./format.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const HEIGHT = 170;
@@ -13,7 +13,7 @@ const LABEL_WIDTH = 86;
 const NAMES = {
   tokens: ["Tokens", "tokens", (value) => count(Math.round(value))],
   cost: ["Cost", "cost", (value) => cost({ cost: value }) || "$0"],
-  latency: ["Latency", "median latency", duration],
+  latency: ["Latency", "median latency", latency],
 };
 
 export class Chart {
@@ -145,10 +145,10 @@ function total(values) {
   return values.reduce((whole, each) => whole + (each ?? 0), 0);
 }
 
-// The end of the axis: 1, 2, 4 or 6 times a power of ten, so that its half is a short number, too.
+// The end of the axis, such that its half is a short number, too.
 function niceMost(value, isWhole) {
   const power = 10 ** Math.floor(Math.log10(value));
-  const most = [1, 2, 4, 6, 8, 10].find((each) => each * power >= value) * power;
+  const most = [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((each) => each * power >= value) * power;
   return isWhole ? Math.max(2, most) : most;
 }
 

@@ -94,7 +94,7 @@ function totalsOf(points) {
     whole.unpriced_requests += point.unpriced;
     whole.is_complete &&= point.isComplete;
   }
-  return { usage: whole, latency: median(seconds), slowest: seconds.reduce((one, other) => Math.max(one, other), 0) };
+  return { usage: whole, median: median(seconds), slowest: seconds.reduce((one, other) => Math.max(one, other), 0) };
 }
 
 function modelPoints(store, now) {

@@ -1,18 +1,18 @@
 // The tables of the chart: the whole of each series, which is also its key, and the same figures as the chart.
 
 import { element } from "./dom.js";
-import { clockTime, cost, duration, meaningOf, tokenCount } from "./format.js";
+import { clockTime, cost, latency, meaningOf, tokenCount } from "./format.js";
 
 export function showTotals(table, series, label) {
   const headings = [label, "Calls", "Tokens in", "Tokens out", "Cost", "Median", "Slowest"];
-  const rows = series.map(({ name, usage, latency, slowest }, place) => [
+  const rows = series.map(({ name, usage, median, slowest }, place) => [
     element("th", { attributes: { scope: "row", title: name } }, swatch(place), element("span", { text: name })),
     cell(String(usage.calls)),
     cell(tokenCount(usage, "input_tokens")),
     cell(tokenCount(usage, "output_tokens")),
     cell(cost(usage) || "–"),
-    cell(latency === null ? "–" : duration(latency)),
-    cell(latency === null ? "–" : duration(slowest)),
+    cell(median === null ? "–" : latency(median)),
+    cell(median === null ? "–" : latency(slowest)),
   ]);
   fill(table, "Totals", headings, rows);
 }

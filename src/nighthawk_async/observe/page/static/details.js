@@ -124,7 +124,7 @@ export class Details {
     const node = this.#node;
     const { head, buttons, error, values, usage, attributes } = this.#parts;
     const hadFocus = this.#panel.contains(document.activeElement);
-    setText(head.firstChild, node.name || "everything");
+    setText(head.firstChild, this.#title || "everything");
     this.#showFacts();
     showButtons(buttons, node, { canAct: this.#actions.canAct, isParking: this.#isParking, onAction: (name) => this.#act(name) });
     showError(error, node);
@@ -142,6 +142,12 @@ export class Details {
 
   #showFacts() {
     showFacts(this.#parts.facts, this.#node, { now: this.#now(), isParking: this.#isParking, partner: this.#partner, onOpen: this.#onOpen });
+  }
+
+  // A step is known by the function whose row it shares.
+  get #title() {
+    const { kind, name } = this.#node;
+    return kind === "step" && this.#partner ? `${this.#partner.name} · ${name}` : name;
   }
 
   // The function of its only step, and the other way round.

@@ -12,6 +12,11 @@ export function duration(seconds) {
     : `${Math.floor(minutes / 60)}:${pad(minutes % 60)}:${pad(whole % 60)}`;
 }
 
+// A duration of which short ones are told apart.
+export function latency(seconds) {
+  return seconds > 0 && seconds < 0.0995 ? `${Number((seconds * 1000).toPrecision(2))} ms` : duration(seconds);
+}
+
 export function count(number) {
   if (number < 10_000) return String(number);
   if (number < 999_500) return `${(number / 1000).toFixed(number < 99_950 ? 1 : 0)}k`;

@@ -203,7 +203,6 @@ function showNothing() {
 function select(id) {
   if (tree.selected === id) return openDetails();
   tree.selected = id;
-  rows.keepOpen(id);
   showInAddress(id, actions.stream);
   clearTimeout(detailsTimer);
   // Whoever runs through the rows opens only the one where they stay.
@@ -228,6 +227,7 @@ function openDetails() {
   clearTimeout(detailsTimer);
   const id = tree.selected;
   if (id === null || details.id === id) return;
+  rows.keepOpen(id);
   panel.hidden = false;
   main.classList.add("open");
   details.open(id, actions.stream, closeDetails);

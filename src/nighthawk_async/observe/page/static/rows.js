@@ -52,10 +52,9 @@ export class Rows {
 
   // Where somebody looks, nothing closes by itself.
   keepOpen(id) {
+    this.reveal(id);
     const row = this.of(id);
-    if (!row) return;
-    this.reveal(row.headId);
-    if (row.isExpanded) this.#chosen.set(row.id, true);
+    if (row?.isExpanded && !this.#filters.isActive) this.#chosen.set(row.id, true);
   }
 
   update() {

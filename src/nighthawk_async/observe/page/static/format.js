@@ -28,7 +28,7 @@ export const MARKS = [
   ["+", "at least: there were requests without a known price"],
 ];
 
-// The same marks and digits as in the terminal: see live_tree_words.py.
+// The same marks and digits as in the terminal: see node_words.py.
 const LEAST_COST = 0.0001;
 const SMALL_COST = dollarFormat(4);
 const LARGE_COST = dollarFormat(2);

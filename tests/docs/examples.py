@@ -137,7 +137,7 @@ def run_page(page: Page, *, request_fixture: Callable[[str], object]) -> None:
                 request_fixture(setup)
             match block.kind:
                 case "file":
-                    Path(block.file).write_text(block.text, encoding="utf-8")
+                    commands.write(block.file, block.text)
                 case "run":
                     printed = commands.run(block.text, typed=block.typed)
                 case "serve":

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.warm_python import WarmPopen, run_warm
+
 __all__ = ["PORT_VARIABLE", "Commands"]
 
 PORT_VARIABLE = "PORT_OF_THE_PAGE"
@@ -21,11 +23,14 @@ PORT_VARIABLE = "PORT_OF_THE_PAGE"
 
 PATIENCE_SECONDS = 120.0
 
+_AS_PYTHON = {"python": (), "pytest": ("-m", "pytest"), "nighthawk-async": ("-m", "nighthawk_async")}
+"""Programs of pages as arguments of this Python, which can then start warm."""
+
 
 class Commands:
     """Writes files and runs commands as a reader would, in the current directory.
 
-    This Python's programs go before others. Port 8000, the one on pages, is replaced with that of
+    Port 8000, the one on pages, is replaced with that of
     `PORT_VARIABLE`. As a context manager it ends its servers.
     """
 
@@ -62,7 +67,7 @@ class Commands:
     def serve(self, line: str) -> None:
         """Start a server, and wait until it accepts connections."""
         [command] = _parsed(line)
-        server = subprocess.Popen(command, env=_environment(), stdout=subprocess.DEVNULL)
+        server = WarmPopen(command, env=_environment(), stdout=subprocess.DEVNULL)
         self._servers.callback(_end, server)
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not _accepts(int(os.environ[PORT_VARIABLE])):
@@ -81,9 +86,9 @@ def _parsed(lines: str) -> list[list[str]]:
 
 
 def _found(command: list[str]) -> list[str]:
-    """The command with the path of its program, this Python's own before others."""
-    program = Path(sys.executable).with_name(command[0])
-    return [str(program) if program.exists() else command[0], *command[1:]]
+    """The command as one of this Python's modules or scripts."""
+    program, *arguments = command
+    return [sys.executable, *_AS_PYTHON[program], *arguments]
 
 
 def _environment() -> Mapping[str, str]:
@@ -96,9 +101,7 @@ def _environment() -> Mapping[str, str]:
 
 
 def _output_of(command: list[str]) -> str:
-    done = subprocess.run(
-        command, env=_environment(), capture_output=True, text=True, timeout=PATIENCE_SECONDS
-    )
+    done = run_warm(command, folder=Path.cwd(), variables=_environment())
     assert done.returncode == 0, f"{shlex.join(command)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -108,7 +111,7 @@ def _dialogue_of(command: list[str], typed: Sequence[str]) -> str:
     answers = list(typed)
     shown = b""
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(command, env=_environment(), stdin=theirs, stdout=theirs, stderr=theirs)
+    process = WarmPopen(command, env=_environment(), stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     with os.fdopen(ours, "rb+", buffering=0) as terminal, process:
         while piece := _read(terminal.fileno()):

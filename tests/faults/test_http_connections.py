@@ -508,6 +508,23 @@ async def test_connections_idle_for_long_are_closed_whatever_their_origin(
         await server.wait_until_open(at_most=0)
 
 
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(("scheme", "is_kept"), [("http", False), ("https", True)])
+async def test_a_connection_without_tls_is_given_up_before_servers_of_ones_own_close_it(
+    scheme: str, is_kept: bool
+) -> None:
+    url = urlsplit(f"{scheme}://127.0.0.1:9/v1")
+    async with open_http_pool() as pool:
+        connection, _ = pool.take_nowait(url)
+        connection.is_reusable = True  # as after a whole response
+        pool.give_back_nowait(url, connection)
+        await anyio.sleep(5)
+        again, expired = pool.take_nowait(url)
+        assert (again is connection, expired) == (is_kept, [] if is_kept else [connection])
+        await connection.aclose()
+        await again.aclose()
+
+
 async def test_a_connection_given_back_closes_those_that_were_idle_for_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

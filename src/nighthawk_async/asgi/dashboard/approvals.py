@@ -92,6 +92,7 @@ def question_as_json(question: Question) -> Summary:
         "attempt": question.attempt,
         "error": None if question.error is None else visible(question.error),
         "has_default": question.has_default,
+        "default": _shown_default(question),
     }
 
 
@@ -105,6 +106,15 @@ def visible(text: str) -> str:
         each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode()
         for each in text
     )
+
+
+def _shown_default(question: Question) -> str | None:
+    """The default as text; None for values whose own code would have to say what they are."""
+    default = question.default
+    if type(default) is str:
+        return visible(default)
+    is_plain = default is None or type(default) in (bool, int, float)
+    return str(default) if question.has_default and is_plain else None
 
 
 def _stated_answer(question: Question, body: AnswerBody) -> object:

@@ -289,7 +289,14 @@ async def test_a_connection_is_used_again_after_a_whole_response() -> None:
     assert pool.statistics().open == 0
 
 
-@pytest.mark.parametrize("headers", [{"connection": "close"}, {"Connection": "Close"}])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pytest.param({"connection": "close"}, id="it says so"),
+        pytest.param({"Connection": "Close"}, id="it says so in capitals"),
+        pytest.param({"Server": "llama.cpp", "Keep-Alive": "timeout=5, max=100"}, id="llama.cpp's"),
+    ],
+)
 async def test_a_connection_that_the_server_closes_is_not_kept(headers: dict[str, str]) -> None:
     async with ModelServer([ModelReply(text="Hello", headers=headers)]) as server, open_http_pool() as pool:
         await collect(model_at(server.base_url, pool))

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
 _CLOSE_SECONDS = 2.0
 _IDLE_SECONDS = 30.0  # the least that providers and gateways keep
-# llama.cpp's server and Uvicorn, and so most servers without TLS, close after 5 seconds. What is sent at that
-# moment is lost.
+# Uvicorn, and so most servers without TLS, close after 5 seconds. What is sent at that moment is lost.
 _IDLE_SECONDS_WITHOUT_TLS = 4.0
 # Thousands of steps that begin together occupy the event loop for seconds. If they all opened connections,
 # these would be ready at once, but would time out before a task could use them.

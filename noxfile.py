@@ -180,7 +180,10 @@ def types(session: nox.Session) -> None:
 def check_first_pages(session: nox.Session, folder: Path) -> None:
     """Check the pages that a user reads first with the default rules of ruff, mypy and pyright."""
     session.run("python", "-m", "tests.types.pages", str(folder), "--first")
-    session.run("ruff", "check", "--isolated", "--no-cache", str(folder), "examples")
+    session.run("ruff", "check", "--isolated", "--no-cache", "examples")
+    for made in (folder, *(each for each in folder.iterdir() if each.is_dir())):
+        with session.chdir(made):  # as its reader does, for whom the files of the folder are their own
+            session.run("ruff", "check", "--isolated", "--no-cache", *map(str, sorted(made.glob("*.py"))))
     session.run("mypy", "--config-file=", str(folder))
     (folder / "pyrightconfig.json").write_text(json.dumps({"include": ["."]}))
     session.run("pyright", "--pythonpath", python_of(session), "--project", str(folder))

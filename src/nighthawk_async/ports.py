@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
-from .types.model import ModelCapabilities, ModelEvent, ModelRequest
+from .types.model import ModelCapabilities, ModelEvent, ModelPrice, ModelRequest
 from .types.usage import Usage
 
 
@@ -58,6 +58,19 @@ class HasSettings(Protocol):
 
         Raises:
             ConfigurationError: A setting is bad.
+        """
+        ...
+
+
+@runtime_checkable
+class HasCurrentPrice(Protocol):
+    """A model whose price is looked up, beside the protocol `Model`."""
+
+    async def load_price(self) -> ModelPrice | None:
+        """Look up the price of requests that begin now. From then on, `capabilities` has it.
+
+        Returns:
+            The price; None when it is unknown.
         """
         ...
 

@@ -15,7 +15,7 @@ from nighthawk_async.observe.node_words import (
     label_of,
     tokens_text,
 )
-from nighthawk_async.observe.tree_rows import Digests, Row, rows_that_fit
+from nighthawk_async.observe.tree_rows import Row, rows_of
 from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response, tool_call
 from nighthawk_async.types.usage import Usage, cost_text
 from tests.browser.pages import row
@@ -76,8 +76,8 @@ def record(tickets: list[str], tree: TaskTree) -> None:
 
 
 def terminal_rows(tree: TaskTree) -> list[tuple[Any, ...]]:
-    """What each row of the terminal says, where there is room for all of them, the newest root first."""
-    rows = rows_that_fit(tree.snapshot(), Digests(), 10_000)
+    """What each row of the terminal says, where a function and its step share one, the newest root first."""
+    rows = rows_of(tree.snapshot())
     return [_of_terminal(each) for root in reversed(list(_roots(rows))) for each in root]
 
 
@@ -92,7 +92,7 @@ def _of_terminal(shown: Row) -> tuple[Any, ...]:
     tokens = tokens_text(view.subtree_usage).removesuffix(" tok").replace(",", "")
     kind = label.kind or view.kind
     figures = (tokens, cost_text(view.subtree_usage))
-    return (view.id, len(shown.levels), kind, label.name, view.state, *figures)
+    return ((shown.step or view).id, len(shown.levels), kind, label.name, shown.state, *figures)
 
 
 def page_rows(page: Any) -> list[tuple[Any, ...]]:
@@ -128,8 +128,8 @@ def test_the_page_has_the_rows_of_the_terminal_for_a_run_that_has_ended(
     row(page, "classify").wait_for()
     expected = terminal_rows(tree)
     assert page_rows(page) == expected
-    assert {each[2] for each in expected} >= {"run", "function", "step", "model", "tool"}
-    assert {each[4] for each in expected} >= {"completed", "raised"}
+    assert {each[2] for each in expected} == {"run", "group", "task", "function", "model", "tool"}
+    assert {each[4] for each in expected} == {"completed", "failed"}
     assert expected[0][5] == str(5 * (812 + 31))
 
 

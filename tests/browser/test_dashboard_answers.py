@@ -90,7 +90,7 @@ def test_the_default_can_be_taken(serve: Serve, open_page: OpenPage) -> None:
     asked.ask()
     asked.page.locator("#asked").click()
     assert asked.page.locator(".asking textarea").get_attribute("placeholder") == "int"
-    asked.page.locator(".asking").get_by_role("button", name="Take the default").click()
+    asked.page.locator(".asking").get_by_role("button", name="Take the default: 7").click()
     assert asked.answer == "7"
 
 

@@ -4,22 +4,33 @@ Each fixture stands for the endpoint an example talks to: a scripted server on t
 environment variables that a reader would set, or put in the place of the embedded model's own server.
 """
 
+import ast
 import gc
 import json
 import os
+import socket
+import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import TypeAlias
 
+import httpx
 import pytest
 from opentelemetry import metrics, trace
+from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.util._once import Once
 
 import nighthawk_async as nh
+from nighthawk_async.catalog.local import LOCAL_MODELS
+from nighthawk_async.models.weights import _write_marker, weights_path
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, ReplyHandler
 from nighthawk_async.types.messages import ToolCall
 from tests.tracing import trace_with
+
+from .commands import PORT_VARIABLE
 
 Serve: TypeAlias = Callable[[Iterable[ModelReply] | ReplyHandler], ModelServer]
 
@@ -63,8 +74,58 @@ def telemetry_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(metrics._internal, "_PROXY_METER_PROVIDER", metrics._internal._ProxyMeterProvider())
     trace_with(monkeypatch, trace.get_tracer_provider())
     yield
-    metrics.get_meter_provider().shutdown()
+    if isinstance(provider := metrics.get_meter_provider(), MeterProvider):
+        provider.shutdown()
     nh.telemetry.configure_telemetry()
+
+
+class OtlpHandler(BaseHTTPRequestHandler):
+    """Takes what an exporter of OpenTelemetry sends."""
+
+    server: "OtlpServer"
+
+    def do_POST(self) -> None:
+        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+        request = ExportTraceServiceRequest()
+        request.ParseFromString(self.rfile.read(int(self.headers["content-length"])))
+        self.server.spans += [
+            span.name
+            for resource in request.resource_spans
+            for scope in resource.scope_spans
+            for span in scope.spans
+        ]
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.end_headers()
+        self.close_connection = True
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Write nothing."""
+
+
+class OtlpServer(HTTPServer):
+    """A receiver of traces on the loopback."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), OtlpHandler)
+        self.spans: list[str] = []
+
+
+@pytest.fixture
+def otlp_receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A receiver that OpenTelemetry's variable names. The spans of a run and a step must arrive there."""
+    with OtlpServer() as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join()
+    assert server.spans[-1] == "nighthawk.run"
+    assert {"nighthawk.step", "invoke_agent shout", "execute_tool nh_assign"} <= {*server.spans}
 
 
 @pytest.fixture
@@ -143,6 +204,78 @@ def _classify(request: RecordedRequest) -> ModelReply:
     review = request.body["messages"][-1]["content"]
     label = "positive" if "love" in review or "elegant" in review else "negative"
     return ModelReply(text=json.dumps(dict.fromkeys(schema["properties"], label)))
+
+
+ORDERS_OF_THE_TUTORIAL = {"4711": "a new one", "4717": "money back", "4712": "information"}
+
+
+@pytest.fixture
+def embedded_model_of_the_tutorial(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The embedded model for programs that a page starts, with the answers that the real one gave."""
+    address = serve(_answer_mail).base_url.removesuffix("/v1")
+    folder = tmp_path_factory.mktemp("stand_in")
+    program = f"ADDRESS = {address!r}\n{STAND_IN_FOR_XLLAMACPP}"
+    Path(folder, "xllamacpp.py").write_text(program, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
+    monkeypatch.setenv("NIGHTHAWK_CACHE_DIR", str(folder))
+    source = LOCAL_MODELS["smollm2-135m"].weights
+    assert source is not None
+    path = weights_path(source)
+    path.parent.mkdir()
+    with path.open("wb") as weights:
+        weights.truncate(source.file_bytes)  # a file with a hole, which takes no room
+    _write_marker(source, path)
+
+
+def _answer_mail(request: RecordedRequest) -> ModelReply:
+    schema = request.body["response_format"]["json_schema"]["schema"]
+    [name] = schema["properties"]
+    text = ast.literal_eval(request.body["messages"][-1]["content"].partition(" = ")[2])
+    if name == "label":
+        label = "question" if text.endswith(("?", "ten days.")) else "complaint"
+        return ModelReply(text=json.dumps({name: label}), usage=nh.Usage(input_tokens=60, output_tokens=17))
+    if name == "reply":
+        return ModelReply(text=json.dumps({name: text}))
+    found = next((number for number in ORDERS_OF_THE_TUTORIAL if number in text), "1")
+    order = {"number": int(found), "wants": ORDERS_OF_THE_TUTORIAL.get(found, "information")}
+    return ModelReply(text=json.dumps({name: order}), usage=nh.Usage(input_tokens=65, output_tokens=26))
+
+
+@pytest.fixture
+def person_at_the_dashboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Says yes to everything that the service of a page asks, on a free port of the loopback."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    monkeypatch.setenv(PORT_VARIABLE, str(port))
+    monkeypatch.setenv("NIGHTHAWK_DASHBOARD_TOKEN", "a-long-random-text")
+    ended = threading.Event()
+    person = threading.Thread(target=_say_yes, args=(f"http://127.0.0.1:{port}/dashboard/api", ended))
+    person.start()
+    yield
+    ended.set()
+    person.join()
+
+
+def _say_yes(address: str, ended: threading.Event) -> None:
+    with httpx.Client(headers={"Authorization": "Bearer a-long-random-text"}) as client:
+        while not ended.wait(0.05):
+            with suppress(httpx.TransportError):  # the service does not run yet, or no more
+                _answer_what_waits(client, address)
+
+
+def _answer_what_waits(client: httpx.Client, address: str) -> None:
+    seen = client.get(f"{address}/tree").json()
+    nodes = [seen["tree"]]
+    for node in nodes:
+        nodes += node.get("children", [])
+        if "answer" in node.get("controls", []):
+            question = client.get(f"{address}/nodes/{node['id']}").json()["question"]
+            digest = question.get("digest")
+            answer = {"default": True} if digest is None else {"answer": "approve", "digest": digest}
+            client.post(f"{address}/nodes/{node['id']}/answer", json={"stream": seen["stream"], **answer})
 
 
 @pytest.fixture

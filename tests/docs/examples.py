@@ -7,6 +7,10 @@ see, direct the run; each stands in a paragraph of its own above the block it co
 - `<!-- output -->` above a `text` block: the example before it printed exactly that.
 - `<!-- no-run: REASON -->`: the example is only compiled. The pages that may do so are listed in
 `test_examples.py`.
+- `<!-- file: NAME -->`: the example is a whole file. It is written, and does not run by itself.
+- `<!-- run -->` above an `sh` block: its commands run in the folder of the files, one after the other. With
+`<!-- typed: ONE | TWO -->` they run in a terminal, whose person answers the prompts so.
+- `<!-- serve -->` above an `sh` block: the same, but the server that it starts goes on until the page ends.
 """
 
 import contextlib
@@ -23,28 +27,38 @@ from typing import Literal
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from .commands import Commands
+
 __all__ = ["Block", "Page", "pages_of", "parse_page", "run_page"]
 
-_DIRECTIVE = re.compile(r"\s*<!--\s*(setup|no-run|output)\b:?\s*(.*?)\s*-->\s*", re.DOTALL)
+_DIRECTIVE = re.compile(
+    r"\s*<!--\s*(setup|no-run|output|file|run|serve|typed)\b:?\s*(.*?)\s*-->\s*", re.DOTALL
+)
+_WITHOUT_ARGUMENT = ("output", "run", "serve")
+_SECONDS = re.compile(r"\b\d+\.\d+s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One example, or the output that is expected of the example before it.
+    """An example, a file, commands, or the output that is expected of the block before it.
 
     Args:
-        kind: Which of the two.
-        text: The code, or the output.
+        kind: Which of them; `serve` is a command that goes on.
+        text: The code, the commands, or the output.
         line: The line of its first character in the page, counted from 1.
         setups: Names of the fixtures to request first.
         reason_not_to_run: Why it is compiled only; empty when it runs.
+        file: The name of the file.
+        typed: The answers of the person at the terminal; None without a terminal.
     """
 
-    kind: Literal["example", "output"]
+    kind: Literal["example", "output", "file", "run", "serve"]
     text: str
     line: int
     setups: tuple[str, ...] = ()
     reason_not_to_run: str = ""
+    file: str = ""
+    typed: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +80,9 @@ class _Directives:
 
     setups: list[str] = field(default_factory=list[str])
     reason_not_to_run: str = ""
-    is_output: bool = False
+    file: str = ""
+    typed: tuple[str, ...] | None = None
+    kind: Literal["example", "output", "run", "serve"] = "example"
 
 
 def parse_page(name: str, text: str) -> Page:
@@ -109,21 +125,40 @@ def run_page(page: Page, *, request_fixture: Callable[[str], object]) -> None:
         AssertionError: An example printed something else than the page says.
         Exception: Whatever an example raises.
     """
-    with _as_main_module() as module:
-        printed = io.StringIO()
+    with _as_main_module() as module, Commands() as commands:
+        printed = ""
         for block in page.blocks:
             if block.kind == "output":
-                assert printed.getvalue().rstrip() == block.text.rstrip(), (
+                assert _comparable(printed) == _comparable(block.text), (
                     f"{page.name}:{block.line}: the output"
                 )
                 continue
             for setup in block.setups:
                 request_fixture(setup)
-            code = _compile(block, filename=f"{page.name}[{block.line}]")
-            if not block.reason_not_to_run:
-                printed = io.StringIO()
-                with contextlib.redirect_stdout(printed):
-                    exec(code, module.__dict__)
+            match block.kind:
+                case "file":
+                    commands.write(block.file, block.text)
+                case "run":
+                    printed = commands.run(block.text, typed=block.typed)
+                case "serve":
+                    commands.serve(block.text)
+                case "example":
+                    code = _compile(block, filename=f"{page.name}[{block.line}]")
+                    if not block.reason_not_to_run:
+                        printed = _printed_by(code, module)
+
+
+def _printed_by(code: CodeType, module: ModuleType) -> str:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(code, module.__dict__)
+    return printed.getvalue()
+
+
+def _comparable(output: str) -> str:
+    """An output without what differs from run to run: how long it took, and blanks at the ends of lines."""
+    lines = _SECONDS.sub("0.0s", output).splitlines()
+    return "\n".join(line.rstrip() for line in lines).strip("\n")
 
 
 def _read_directive(comment: str, directives: _Directives, place: str) -> None:
@@ -131,15 +166,22 @@ def _read_directive(comment: str, directives: _Directives, place: str) -> None:
     if match is None:
         return
     word, argument = match.groups()
-    if (word == "output") == bool(argument):
-        raise ValueError(f"{place}: {word} takes {'no argument' if word == 'output' else 'an argument'}")
+    is_bare = word in _WITHOUT_ARGUMENT
+    if is_bare == bool(argument):
+        raise ValueError(f"{place}: {word} takes {'no argument' if is_bare else 'an argument'}")
     match word:
         case "setup":
             directives.setups.append(argument)
         case "no-run":
             directives.reason_not_to_run = argument
+        case "file":
+            directives.file = argument
+        case "typed":
+            directives.typed = tuple(answer.strip() for answer in argument.split("|"))
+        case "run" | "serve":
+            directives.kind = word
         case _:
-            directives.is_output = True
+            directives.kind = "output"
 
 
 def _block_of(token: Token, directives: _Directives, place: str) -> Block | None:
@@ -149,17 +191,29 @@ def _block_of(token: Token, directives: _Directives, place: str) -> Block | None
     is_example = language in ("python", "py")
     if language == "pycon":
         raise ValueError(f"{place}: interactive sessions are not run; write a python block and its output")
-    if directives.is_output:
+    if directives.kind == "output":
         if is_example:
             raise ValueError(f"{place}: output stands above a text block")
         return Block(kind="output", text=token.content, line=line)
-    if not is_example:
-        if directives.reason_not_to_run:
-            raise ValueError(f"{place}: no-run stands above an example")
-        return None
     setups = tuple(directives.setups)
-    reason = directives.reason_not_to_run
-    return Block(kind="example", text=token.content, line=line, setups=setups, reason_not_to_run=reason)
+    if directives.kind in ("run", "serve"):
+        if language != "sh":
+            raise ValueError(f"{place}: {directives.kind} stands above an sh block")
+        return Block(
+            kind=directives.kind, text=token.content, line=line, setups=setups, typed=directives.typed
+        )
+    if not is_example:
+        if directives.reason_not_to_run or directives.file or directives.typed:
+            raise ValueError(f"{place}: no-run, file and typed do not stand above this")
+        return None
+    return Block(
+        kind="file" if directives.file else "example",
+        text=token.content,
+        line=line,
+        setups=setups,
+        reason_not_to_run=directives.reason_not_to_run,
+        file=directives.file,
+    )
 
 
 def _compile(block: Block, *, filename: str) -> CodeType:

@@ -77,6 +77,9 @@ def test_an_example_that_is_not_run_is_still_compiled() -> None:
         pytest.param("'''pycon\n>>> 1\n1\n'''\n", id="an interactive session"),
         pytest.param("<!-- no-run: -->\n'''python\npass\n'''\n", id="no reason"),
         pytest.param("<!-- no-run: why -->\n'''sh\nls\n'''\n", id="no-run above something else"),
+        pytest.param("<!-- run -->\n'''python\npass\n'''\n", id="run above an example"),
+        pytest.param("<!-- file: a.py -->\n'''sh\nls\n'''\n", id="file above something else"),
+        pytest.param("<!-- typed: y -->\n'''text\ny\n'''\n", id="typed above no command"),
         pytest.param("<!-- output -->\n'''python\npass\n'''\n", id="output above an example"),
         pytest.param("'''python\npass\n'''\n\n<!-- setup: late -->\n", id="setup below every example"),
     ],
@@ -89,3 +92,37 @@ def test_an_example_that_would_go_unseen_is_an_error(text: str) -> None:
 def test_an_example_inside_a_list_is_found() -> None:
     page = page_of("1. First:\n\n    '''python\n    x = 1\n    '''\n")
     assert [block.text for block in page.blocks] == ["x = 1\n"]
+
+
+def test_files_are_written_and_commands_run_among_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (
+        "<!-- file: word.py -->\n'''python\nWORD = 'one'\n'''\n\n"
+        "<!-- file: show.py -->\n'''python\nimport word\n\nprint(word.WORD, 'in 1.25s')\n'''\n\n"
+        "<!-- run -->\n'''sh\npython show.py\n'''\n\n<!-- output -->\n'''text\n{} in 0.50s\n'''\n"
+    )
+    run(text.format("one"))
+    with pytest.raises(AssertionError, match=r"docs/page.md:20"):
+        run(text.format("two"))
+
+
+def test_a_command_that_fails_fails_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(AssertionError, match="ZeroDivisionError"):
+        run("<!-- file: fail.py -->\n'''python\n1 / 0\n'''\n\n<!-- run -->\n'''sh\npython fail.py\n'''\n")
+
+
+def test_what_a_person_types_stands_behind_the_prompts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (
+        "<!-- file: ask.py -->\n'''python\nprint('Hello ' + input('Name? > ') + input('Mark? > '))\n'''\n\n"
+        "<!-- typed: {} -->\n<!-- run -->\n'''sh\npython ask.py\n'''\n\n"
+        "<!-- output -->\n'''text\nName? > Ada\nMark? > !\nHello Ada!\n'''\n"
+    )
+    run(text.format("Ada | !"))
+    with pytest.raises(AssertionError, match="asked too little"):
+        run(text.format("Ada | ! | more"))

@@ -289,7 +289,14 @@ async def test_a_connection_is_used_again_after_a_whole_response() -> None:
     assert pool.statistics().open == 0
 
 
-@pytest.mark.parametrize("headers", [{"connection": "close"}, {"Connection": "Close"}])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pytest.param({"connection": "close"}, id="it says so"),
+        pytest.param({"Connection": "Close"}, id="it says so in capitals"),
+        pytest.param({"Server": "llama.cpp", "Keep-Alive": "timeout=5, max=100"}, id="llama.cpp's"),
+    ],
+)
 async def test_a_connection_that_the_server_closes_is_not_kept(headers: dict[str, str]) -> None:
     async with ModelServer([ModelReply(text="Hello", headers=headers)]) as server, open_http_pool() as pool:
         await collect(model_at(server.base_url, pool))
@@ -506,6 +513,23 @@ async def test_connections_idle_for_long_are_closed_whatever_their_origin(
         async with model_at(other.base_url, pool).stream(HELLO):
             assert pool.statistics().idle == 0
         await server.wait_until_open(at_most=0)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(("scheme", "is_kept"), [("http", False), ("https", True)])
+async def test_a_connection_without_tls_is_given_up_before_servers_of_ones_own_close_it(
+    scheme: str, is_kept: bool
+) -> None:
+    url = urlsplit(f"{scheme}://127.0.0.1:9/v1")
+    async with open_http_pool() as pool:
+        connection, _ = pool.take_nowait(url)
+        connection.is_reusable = True  # as after a whole response
+        pool.give_back_nowait(url, connection)
+        await anyio.sleep(5)
+        again, expired = pool.take_nowait(url)
+        assert (again is connection, expired) == (is_kept, [] if is_kept else [connection])
+        await connection.aclose()
+        await again.aclose()
 
 
 async def test_a_connection_given_back_closes_those_that_were_idle_for_long(

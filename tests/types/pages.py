@@ -4,8 +4,9 @@
 example stands on the lines that it has on its page. What a page may do and a module may not is allowed in the
 first lines of the module, and nowhere else.
 
-`python -m tests.types.pages FOLDER --first` writes only the first pages that a user reads. Their functions
-are clean under the default rules of type checkers and linters, without any exception.
+`python -m tests.types.pages FOLDER --first` writes only the first pages that a user reads, and in folders the
+files that the readers of a page make. Their functions are clean under the default rules of type checkers and
+linters, without any exception.
 """
 
 import sys
@@ -68,11 +69,24 @@ def write_pages(folder: Path, *, first: bool = False) -> list[Path]:
         assert len(pages) == len(FIRST_PAGES)
     header = () if first else HEADER
     texts = {folder / _file_name(page): module_of(page, header) for page in pages}
-    for path in set(folder.glob("*.py")).difference(texts):
+    if first:
+        texts |= _files_of_pages(folder)
+    for path in set(folder.rglob("*.py")).difference(texts):
         path.unlink()
     for path, text in texts.items():
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return list(texts)
+
+
+def _files_of_pages(folder: Path) -> dict[Path, str]:
+    """The files that a page lets its reader make, and their texts."""
+    return {
+        folder / Path(page.name).stem / block.file: block.text
+        for page in pages_of(PROJECT)
+        for block in page.blocks
+        if block.kind == "file"
+    }
 
 
 def _file_name(page: Page) -> str:

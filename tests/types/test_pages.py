@@ -31,3 +31,9 @@ def test_every_page_with_examples_is_written_and_others_are_removed(tmp_path: Pa
     assert sorted(paths) == sorted(tmp_path.glob("*.py"))
     assert {"page_README.py", "page_docs_natural_blocks.py"} <= {path.name for path in paths}
     assert all(compile(path.read_text(encoding="utf-8"), path.name, "exec") for path in paths)
+
+
+def test_the_files_that_a_reader_makes_are_among_the_first_pages(tmp_path: Path) -> None:
+    paths = write_pages(tmp_path, first=True)
+    assert tmp_path / "tutorial" / "classify.py" in paths
+    assert sorted(paths) == sorted(tmp_path.rglob("*.py"))

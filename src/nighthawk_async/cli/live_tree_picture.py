@@ -68,7 +68,7 @@ class Picture:
         room = self._width - figures.cell_len
         label = label_of(view, row.step)
         line = self._guide(row)
-        line.append(f"{self._lines.marks[view.state]} ", STYLES[view.state])
+        line.append(f"{self._lines.marks[row.state]} ", STYLES[row.state])
         if label.kind:
             line.append(f"{label.kind} ", "dim")
         line.append(self._shown(label.name), "bold" if not view.is_ended else "")

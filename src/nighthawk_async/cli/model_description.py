@@ -1,7 +1,7 @@
 """`models show`: the known facts of one model and the way to reach it. Nothing is sent."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.markup import escape
@@ -12,6 +12,7 @@ from ..catalog.models import UNKNOWN_MODEL, ModelFacts, find_model_facts
 from ..catalog.providers import PROVIDERS
 from ..configuration import parse_model_id
 from ..errors import UnknownModelError
+from ..models.current_price import CurrentPrice, library_version
 from ..models.time_limits import TransportSettings, overridden_capabilities
 from ..models.weights import are_weights_whole, weights_path
 from ..suggestions import did_you_mean
@@ -48,6 +49,7 @@ class ModelDescription:
         key: The origin of the key, or that it is missing. Never the key.
         weights: The place of the weights, for models on this machine.
         capabilities: Its capabilities, the setting `capabilities` included.
+        price_source: The source of the price, where it is neither the catalog nor a setting.
         note: The note of the catalog.
         source: The source of the catalog.
     """
@@ -61,6 +63,7 @@ class ModelDescription:
     key: str = ""
     weights: str = ""
     capabilities: ModelCapabilities
+    price_source: str = ""
     note: str = ""
     source: str = ""
 
@@ -85,6 +88,7 @@ class ModelDescription:
             "context": "unknown" if context is None else f"{context:,} tokens",
             "longest response": "unknown" if longest is None else f"{longest:,} tokens",
             "price": price_in_words(capabilities.price),
+            "price from": self.price_source,
             "note": self.note,
             "source": self.source,
         }
@@ -102,6 +106,7 @@ class ModelDescription:
             "key": self.key or None,
             "weights": self.weights or None,
             "capabilities": capabilities_as_json(self.capabilities),
+            "price_source": self.price_source or None,
             "note": self.note or None,
             "source": self.source or None,
         }
@@ -135,6 +140,9 @@ def describe_model(
     facts = find_model_facts(model_id)
     url, origin = active_base_url(provider, transport, environment)
     has_key, key = active_key(provider, transport, environment, url)
+    capabilities = overridden_capabilities(facts.capabilities, transport.capabilities)
+    listed = CurrentPrice(url, parsed.name, facts.capabilities.price).find_listed()
+    is_listed = listed is not None and "price" not in transport.capabilities
     return ModelDescription(
         model_id=model_id,
         row=_DEFAULTS if facts is UNKNOWN_MODEL else facts.pattern,
@@ -143,7 +151,8 @@ def describe_model(
         base_url_origin=origin,
         has_key=has_key,
         key=key,
-        capabilities=overridden_capabilities(facts.capabilities, transport.capabilities),
+        capabilities=replace(capabilities, price=listed) if is_listed else capabilities,
+        price_source=library_version() if is_listed else "",
         note=_note(facts),
         source=facts.source,
     )

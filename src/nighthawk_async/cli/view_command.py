@@ -9,7 +9,7 @@ from rich.console import Console
 import nighthawk_async as nh
 
 from ..errors import ConfigurationError
-from ..observe import Recording, read_recording, view_as_text
+from ..observe import Recording, read_recording, view_as_page, view_as_text
 from .dashboard_command import allowed_hosts, load_server, serve_page
 
 _LEAST_WIDTH = 40  # of a line of text, in characters
@@ -18,6 +18,12 @@ _WIDTH_OF_FILES = 110  # of a line in a file or pipe
 
 def view(
     file: Annotated[Path, typer.Argument(help="The file of the recording.", metavar="FILE")],
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the page of the dashboard to one file, which opens without a server.", metavar="FILE"
+        ),
+    ] = None,
     page: Annotated[bool, typer.Option("--page", help="Serve the page of the dashboard instead.")] = False,
     host: Annotated[str, typer.Option(help="With --page: the address to serve on.")] = "127.0.0.1",
     port: Annotated[
@@ -33,10 +39,22 @@ def view(
         typer.echo(
             f"nighthawk-async: {file} ends before its program did, or the program still runs", err=True
         )
+    if export is not None:
+        _export(recording, export, title=file.name)
     if page:
         _serve(recording, file, host, port)
         return
-    _print_tree(recording)
+    if export is None:
+        _print_tree(recording)
+
+
+def _export(recording: Recording, path: Path, *, title: str) -> None:
+    text = view_as_page(recording.snapshot(), title=title, now=recording.until)
+    try:
+        path.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror or error}") from error
+    typer.echo(f"Page: {path}")
 
 
 def _print_tree(recording: Recording) -> None:

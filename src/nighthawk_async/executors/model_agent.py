@@ -15,7 +15,7 @@ from ..types.model import ModelRequest
 from ..types.outcomes import StepOutcome
 from .agent_loop import AgentLoop, ProposedOutcome
 from .agent_protocol import AgentTask, plain_task
-from .model_stream import open_stream
+from .model_stream import load_price, open_stream
 from .outcome_codec import Answer
 from .partial_answer import find_partial_answer
 from .refusals import count_correction, find_host_error
@@ -81,6 +81,7 @@ class ModelAgent:
         request_error: ModelError | None = None
         stream: object = None
         partial_answer = find_partial_answer()
+        await load_price(self.model)
 
         async with BareTaskGroup() as task_group:
             try:

@@ -4,12 +4,22 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 
 from ..observation import find_node_writer
-from ..ports import Model
+from ..ports import HasCurrentPrice, Model
 from ..runtime.environment import find_environment
 from ..runtime.model_access import ask_source
 from ..runtime.policies import NO_POLICIES
 from ..tracing import find_tracing
 from ..types.model import ModelEvent, ModelRequest
+
+
+async def load_price(model: Model) -> None:
+    """Let a model look up its price, before a request to it is measured, shown or sent.
+
+    Args:
+        model: The model to ask.
+    """
+    if isinstance(model, HasCurrentPrice):
+        await model.load_price()
 
 
 def open_stream(

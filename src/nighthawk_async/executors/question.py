@@ -27,7 +27,7 @@ from ..types.model import (
     UsageReported,
 )
 from ..types.usage import Usage
-from .model_stream import open_stream
+from .model_stream import load_price, open_stream
 from .outcome_codec import parse_json_object
 from .partial_answer import find_partial_answer
 from .refusals import ANSWER_AGAIN, CUT_OFF, Refusals, cause_of, count_correction, quote, refusal_text
@@ -154,6 +154,7 @@ class Asker:
             response_format=ResponseFormat(name=question.name, schema=question.schema),
             settings=self.settings,
         )
+        await load_price(self.model)
         response = _Response()
         failure: ModelError | None = None
         stream: object = None

@@ -24,7 +24,7 @@ from ..catalog.models import suggest_model
 from ..catalog.providers import RetryRules
 from ..errors import ModelConnectionError, ModelError, ModelProtocolError, ModelProviderError
 from ..tracing import find_trace_context
-from ..types.model import ModelEvent, ModelPrice
+from ..types.model import ModelEvent
 from ..wire.codec import Codec, EncodedRequest, ResponseDecoder
 from ..wire.provider_errors import find_bare_error, status_error
 from ..wire.redaction import excerpt
@@ -105,7 +105,6 @@ class HttpRequestPlan:
         encoded: The encoded request.
         settings: Time limits and retries.
         retry_rules: The provider's rules of retries.
-        price: The price of the model; None when it is unknown.
         demand: The demand on the limits.
         pacing_key: Tells the requests that share limits from others.
     """
@@ -115,7 +114,6 @@ class HttpRequestPlan:
     encoded: EncodedRequest
     settings: TransportSettings
     retry_rules: RetryRules
-    price: ModelPrice | None
     demand: Demand
     pacing_key: Hashable
 

@@ -20,7 +20,7 @@ from ..ports import AttemptUsage, ResendCheck
 from ..runtime.environment import find_environment
 from ..runtime.step_node import waiting_state, write_retry
 from ..tracing import note_named_event
-from ..types.model import ModelEvent, ResponseFailed, UsageReported
+from ..types.model import ModelEvent, ModelPrice, ResponseFailed, UsageReported
 from .debug_log import LOGGER, RequestLog
 from .endpoint import name_error
 from .http_attempt import HttpAttempt, HttpRequestPlan, LoopTurns
@@ -119,6 +119,7 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         pacer: Decides when an attempt may begin.
         limits: The time limits.
         resend_check: Called before the request is sent again; None for no check.
+        price: The price of the model; None when it is unknown.
     """
 
     def __init__(
@@ -129,6 +130,7 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         pacer: Pacer,
         limits: TimeLimits,
         resend_check: ResendCheck | None,
+        price: ModelPrice | None,
     ) -> None:
         self._plan = plan
         self._check_resend = resend_check
@@ -142,7 +144,7 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         self._opened: HttpAttempt | None = None  # stays open until the end, even after a failure
         self._sent = 0
         self._chance = 0.0
-        self.tally = UsageTally(plan.price)
+        self.tally = UsageTally(price)
         """The consumption of the attempts."""
         self.turns = LoopTurns()
         """Detects when other tasks should run."""

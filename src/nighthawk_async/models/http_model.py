@@ -4,7 +4,7 @@ The usage of a response is that of all attempts. It is not a generator: no cance
 caller holds the stream, only while it waits for something.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -15,7 +15,7 @@ from uuid import uuid4
 from ..catalog.providers import RetryRules
 from ..errors import ModelError
 from ..ports import ResendCheck, ResponseStream
-from ..types.model import ModelCapabilities, ModelEvent, ModelRequest, UsageReported
+from ..types.model import ModelCapabilities, ModelEvent, ModelPrice, ModelRequest, UsageReported
 from ..types.usage import Usage
 from ..wire.codec import Codec, DemandsMaxTokens, EncodedRequest
 from ..wire.redaction import find_secrets
@@ -33,6 +33,9 @@ Resource = TypeVar("Resource")
 PoolSource: TypeAlias = Callable[[], AbstractAsyncContextManager[HttpPool]]
 """Provides the pool for one request; leaving the context manager ends the request."""
 
+PriceSource: TypeAlias = Callable[[], Awaitable[ModelPrice | None]]
+"""Looks up the price of a request that begins now."""
+
 
 class HttpResponseStream(ResponseStream):
     """The events of one response. Entering it waits for the first output; see `ports.Model.stream`.
@@ -41,10 +44,19 @@ class HttpResponseStream(ResponseStream):
         plan: The request.
         pool_source: Provides the pool.
         pacer_source: Provides the pacer.
+        load_price: Looks up the price.
     """
 
-    def __init__(self, plan: HttpRequestPlan, *, pool_source: PoolSource, pacer_source: PacerSource) -> None:
+    def __init__(
+        self,
+        plan: HttpRequestPlan,
+        *,
+        pool_source: PoolSource,
+        pacer_source: PacerSource,
+        load_price: PriceSource,
+    ) -> None:
         self._plan = plan
+        self._load_price = load_price
         self._pool_source = pool_source
         self._pacer_source = pacer_source
         self._attempts: HttpAttempts | None = None
@@ -76,10 +88,16 @@ class HttpResponseStream(ResponseStream):
     async def __aenter__(self) -> Self:
         limits = TimeLimits(self._plan.settings, self._plan.endpoint.base_url.netloc)
         try:
+            price = await self._load_price()
             pool = await self._enter(self._pool_source())
             pacer = await self._enter(self._pacer_source(self._plan.pacing_key))
             attempts = HttpAttempts(
-                self._plan, pool=pool, pacer=pacer, limits=limits, resend_check=self._resend_check
+                self._plan,
+                pool=pool,
+                pacer=pacer,
+                limits=limits,
+                resend_check=self._resend_check,
+                price=price,
             )
             self._attempts = await self._enter(attempts)
             self._response = await attempts.begin()
@@ -266,6 +284,7 @@ class HttpModel:
         idempotency_header: The header in which the provider takes a key that is the same for all attempts.
         pool_source: Provides the pool for a request. Without one, each request opens a connection of its own.
         pacer_source: Provides the pacer for a request. Without one, no request waits for another.
+        price_source: Looks up the price. Without one, it is that of the capabilities.
     """
 
     def __init__(
@@ -281,6 +300,7 @@ class HttpModel:
         idempotency_header: str | None = None,
         pool_source: PoolSource = open_http_pool,
         pacer_source: PacerSource = pacer_of_request,
+        price_source: PriceSource | None = None,
     ) -> None:
         self._codec = codec
         self._model_id = endpoint.model_id
@@ -289,6 +309,7 @@ class HttpModel:
         self._retry_rules = retry_rules
         self._pool_source = pool_source
         self._pacer_source = pacer_source
+        self._price_source = price_source
         self._memory = SettingsMemory(
             endpoint=endpoint,
             settings=settings,
@@ -308,6 +329,14 @@ class HttpModel:
     def capabilities(self) -> ModelCapabilities:
         """The capabilities of the model."""
         return self._capabilities
+
+    async def load_price(self) -> ModelPrice | None:
+        """Look up the price of requests that begin now; see `ports.HasCurrentPrice`."""
+        if self._price_source is not None:
+            price = await self._price_source()
+            if price != self._capabilities.price:
+                self._capabilities = replace(self._capabilities, price=price)
+        return self._capabilities.price
 
     def endpoint_of(self, settings: Mapping[str, Any]) -> Endpoint:
         """Return the endpoint of a request, for telemetry.
@@ -359,6 +388,7 @@ class HttpModel:
             self._plan(fitted, encoded, settings),
             pool_source=self._pool_source,
             pacer_source=self._pacer_source,
+            load_price=self.load_price,
         )
 
     def _plan(
@@ -370,7 +400,6 @@ class HttpModel:
             encoded=_with_key(encoded, settings.idempotency_header),
             settings=settings.transport,
             retry_rules=self._retry_rules,
-            price=self._capabilities.price,
             demand=Demand(
                 lane=self._model_name,
                 input_tokens=estimate_input_tokens(request, encoded.body),

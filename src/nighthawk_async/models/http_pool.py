@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from .http_transport import HttpConnection
 
 _CLOSE_SECONDS = 2.0
-_IDLE_SECONDS = 30.0  # the least that servers and gateways keep
+_IDLE_SECONDS = 30.0  # the least that providers and gateways keep
+# Uvicorn, and so most servers without TLS, close after 5 seconds. What is sent at that moment is lost.
+_IDLE_SECONDS_WITHOUT_TLS = 4.0
 # Thousands of steps that begin together occupy the event loop for seconds. If they all opened connections,
 # these would be ready at once, but would time out before a task could use them.
 _CONNECTING_AT_ONCE = 512
@@ -60,6 +62,7 @@ class HttpPoolStatistics:
 class _Idle:
     connection: "HttpConnection"
     since: float
+    scheme: str
 
 
 def open_http_pool(*, max_idle: int = 10_000) -> "HttpPool":
@@ -139,7 +142,9 @@ class HttpPool:
             from .http_transport import HttpConnection  # httpx is loaded on first use
 
             connecting = self._connecting.setdefault(_origin(url), anyio.Semaphore(_CONNECTING_AT_ONCE))
-            connection = HttpConnection(url, connecting=connecting, keepalive_seconds=_IDLE_SECONDS)
+            connection = HttpConnection(
+                url, connecting=connecting, keepalive_seconds=_idle_seconds(url.scheme)
+            )
         self._in_flight += 1
         return connection, expired
 
@@ -155,7 +160,7 @@ class HttpPool:
         if self._is_closed or not connection.is_reusable or self._idle_count >= self._max_idle:
             return [connection, *expired]
         free = self._idle.setdefault(_origin(url), deque())
-        free.append(_Idle(connection, anyio.current_time()))
+        free.append(_Idle(connection, anyio.current_time(), url.scheme))
         self._idle_count += 1
         return expired
 
@@ -169,7 +174,7 @@ class HttpPool:
         return expired
 
     def _is_expired(self, idle: _Idle) -> bool:
-        return idle.since <= anyio.current_time() - _IDLE_SECONDS
+        return idle.since <= anyio.current_time() - _idle_seconds(idle.scheme)
 
 
 class HttpExchange:
@@ -281,6 +286,11 @@ class HttpExchange:
 def too_long(max_bytes: int) -> str:
     """Return the error of a response that is longer than it may be."""
     return f"the response is over {max_bytes:,} bytes long (max_response_bytes)"
+
+
+def _idle_seconds(scheme: str) -> float:
+    """The longest idle time after which a connection is used again."""
+    return _IDLE_SECONDS if scheme == "https" else min(_IDLE_SECONDS, _IDLE_SECONDS_WITHOUT_TLS)
 
 
 def _origin(url: SplitResult) -> _Origin:

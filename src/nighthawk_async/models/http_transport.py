@@ -386,6 +386,9 @@ class HttpConnection:
         await response.aclose()
         self._chunks = self._response = None
         is_kept = "close" not in response.headers.get("connection", "").lower()
+        # llama.cpp's server closes after a stream although it promises to keep; a request sent before that
+        # arrives would be lost.
+        is_kept = is_kept and response.headers.get("server") != "llama.cpp"
         self.is_reusable = is_kept and response.http_version == "HTTP/1.1"
 
     def _broken(self, error: httpx.TransportError) -> ModelConnectionError:

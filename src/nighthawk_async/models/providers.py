@@ -17,6 +17,7 @@ from ..suggestions import did_you_mean
 from ..wire.codec import Codec
 from ..wire.redaction import is_secret_name
 from ..wire.transport_settings import check_setting_names, checked_settings
+from .current_price import CurrentPrice
 from .debug_log import show_log
 from .endpoint import Endpoint, check_header, is_loopback, parse_base_url, with_version
 from .http_model import HttpModel, PoolSource
@@ -75,6 +76,7 @@ def create_model(
     base_url = _base_url(facts, transport, known_environment)
     _check_way(parsed, facts, base_url, transport)
     codec = create_codec(facts.protocol)
+    price = CurrentPrice(base_url, parsed.name, model_facts.capabilities.price)
     check_setting_names(settings, codec.settings_form, may_have_others=not _is_own_endpoint(facts, base_url))
     checked_settings(settings, codec.settings_form)
     return HttpModel(
@@ -88,6 +90,7 @@ def create_model(
         idempotency_header=facts.idempotency_header,
         pool_source=pool_source,
         pacer_source=pacer_source,
+        price_source=None if "price" in transport.capabilities else price.load,
     )
 
 

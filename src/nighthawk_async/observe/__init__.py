@@ -12,6 +12,8 @@ __getattr__, __dir__, __all__ = attach_exports(
             "ObserveError",
             "RecordingFileError",
         ),
+        "page.export": ("view_as_page",),
+        "recording_file": ("view_as_recording",),
         "recording_reader": ("Recording", "read_recording"),
         "tree": (
             "TaskTree",

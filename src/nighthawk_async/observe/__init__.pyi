@@ -7,6 +7,8 @@ from .errors import (
     ObserveError,
     RecordingFileError,
 )
+from .page.export import view_as_page
+from .recording_file import view_as_recording
 from .recording_reader import Recording, read_recording
 from .tree import TaskTree, find_node_id, find_tree, get_tree, recording, snapshot, watch
 from .tree_text import view_as_text
@@ -35,6 +37,8 @@ __all__ = [
     "recording",
     "snapshot",
     "view_as_json",
+    "view_as_page",
+    "view_as_recording",
     "view_as_text",
     "watch",
 ]

@@ -4,15 +4,18 @@ The first line says what the file is; the last one, that the recording has ended
 as `view_as_json` shows it, without the nodes below it; the last line about a node counts.
 """
 
+import json
 import logging
 import os
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from ..types.json import JsonableValue
 from .changes import Changes, NodeLines
+from .views import NodeView, view_as_json
 from .watching import Watch
 
 FORMAT = "nighthawk-async recording"
@@ -66,3 +69,29 @@ def _write_lines(watch: Watch, output: TextIO) -> None:
         lines.write(changes.until(watch.newest()))
     lines.finish()
     lines.write_line({"ended_at": time.time()})
+
+
+def view_as_recording(view: NodeView, *, now: float | None = None) -> str:
+    """Return a node and everything below it as a recording, in the lines that `recording(to=…)` writes.
+
+    The command `nighthawk-async view` and `read_recording` show it from a file. Children that were dropped
+    are missing in it, and their usage as well.
+
+        Path("triage.jsonl").write_text(observe.view_as_recording(tree.snapshot()), encoding="utf-8")
+
+    Args:
+        view: The view.
+        now: The time at which the recording ends, in Unix seconds; None for the current time.
+    """
+    ended_at = time.time() if now is None else now
+    return "".join(f"{json.dumps(line)}\n" for line in _lines_of(view, ended_at))  # in ASCII, as in a file
+
+
+def _lines_of(view: NodeView, ended_at: float) -> Iterator[dict[str, JsonableValue]]:
+    yield {"format": FORMAT, "version": VERSION, "began_at": view.began_at}
+    for node in view.walk():
+        if node.kind == "tree":
+            continue
+        line = view_as_json(node, depth=0)
+        yield {**line, "parent_id": "0"} if node is view else line
+    yield {"ended_at": ended_at}

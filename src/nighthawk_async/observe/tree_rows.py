@@ -37,6 +37,11 @@ class Row:
     hidden: int = 0
     step: NodeView | None = None
 
+    @property
+    def state(self) -> NodeState:
+        """The state of the row: that of the step while its function is running, which may wait for it."""
+        return self.view.state if self.step is None or self.view.is_ended else self.step.state
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Detail:
@@ -211,7 +216,7 @@ class _Rows:
         """The rows of a node and of everything below it."""
         is_folded = not self._detail.ended and bool(view.children) and self._digests.is_quiet(view)
         hidden = self._digests.of(view).nodes - 1 if is_folded else 0
-        step = _only_step(view) if self._detail.shared else None
+        step = only_step(view) if self._detail.shared else None
         yield Row(kind="node", view=view, levels=levels, is_last=is_last, hidden=hidden, step=step)
         inner, lowest = (*levels, not is_last), step or view
         if said := self._said(lowest):
@@ -228,8 +233,11 @@ class _Rows:
         return last_line_said(view)
 
 
-def _only_step(view: NodeView) -> NodeView | None:
-    """The step of a function that has nothing else below it and nothing else to show."""
+def only_step(view: NodeView) -> NodeView | None:
+    """Return the step of a function that has nothing else below it and nothing else to show; None for none.
+
+    Both share a row, in the terminal and on the page.
+    """
     if view.kind != "function" or len(view.children) != 1 or view.dropped_children:
         return None
     step = view.children[0]

@@ -58,7 +58,7 @@ def _lines(view: NodeView, lines: Lines, width: int, now: float) -> Iterator[str
 def _label(row: Row, lines: Lines) -> str:
     label = label_of(row.view, row.step)
     inputs = f"({label.inputs})" if label.inputs else ""
-    return f"{lines.marks[row.view.state]} {label.kind}{' ' if label.kind else ''}{label.name}{inputs}"
+    return f"{lines.marks[row.state]} {label.kind}{' ' if label.kind else ''}{label.name}{inputs}"
 
 
 def _figures(view: NodeView, now: float) -> str:

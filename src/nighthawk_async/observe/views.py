@@ -191,6 +191,7 @@ _OWN_FORM = frozenset(
         *("usage", "usage_by_model", "subtree_usage", "subtree_usage_by_model"),
     }
 )
+_AMOUNTS = tuple(field.name for field in fields(Usage))
 _PLAIN = tuple(field.name for field in fields(NodeView) if field.name not in _OWN_FORM)
 
 
@@ -235,7 +236,8 @@ def _node_as_json(view: NodeView) -> dict[str, JsonableValue]:
 
 
 def _usage_as_json(usage: Usage) -> dict[str, JsonableValue]:
-    return {**asdict(usage), "cost": str(usage.cost)}
+    amounts = {name: getattr(usage, name) for name in _AMOUNTS}  # `asdict` would copy each deeply
+    return {**amounts, "cost": str(usage.cost)}
 
 
 def _usages_as_json(usages: Mapping[str, Usage]) -> dict[str, JsonableValue]:

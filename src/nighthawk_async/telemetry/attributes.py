@@ -91,13 +91,17 @@ def output_content(
 
 
 def result_content(result: ToolResult, secrets: Sequence[str]) -> str:
-    """Return the result of a tool call.
+    """Return the result of a tool call: what a text encodes, if that is an object or a list.
 
     Args:
         result: The result.
         secrets: The secrets that are known.
     """
-    return _json(_response(result), secrets)
+    response = _response(result)
+    if isinstance(response, str) and response.startswith(("{", "[")):
+        with suppress(*NOT_JSON):
+            response = decode_json(response)
+    return _json(response, secrets)
 
 
 def structured(content: Mapping[str, str]) -> dict[str, Any]:

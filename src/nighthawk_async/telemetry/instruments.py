@@ -4,7 +4,6 @@ Instruments are created at their first value: those created before a provider ex
 """
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
 from opentelemetry import metrics
 from opentelemetry.metrics import Counter, Histogram, MeterProvider
@@ -101,12 +100,42 @@ def record_tokens(
         _histogram(provider, metric, "{token}", TOKENS).record(reported[attribute], {**attributes, **outcome})
 
 
-@lru_cache(maxsize=64)
+class _Instruments:
+    """The instruments of one provider, by name. A provider need not have a hash: that of Logfire has none."""
+
+    __slots__ = ("counters", "histograms", "meter", "provider")
+
+    def __init__(self, provider: MeterProvider) -> None:
+        self.provider = provider
+        self.meter = provider.get_meter(LIBRARY, library_version())
+        self.counters: dict[str, Counter] = {}
+        self.histograms: dict[str, Histogram] = {}
+
+
+_last: _Instruments | None = None
+"""Those of the last provider; a program has one."""
+
+
+def _instruments(provider: MeterProvider) -> _Instruments:
+    global _last
+    instruments = _last
+    if instruments is None or instruments.provider is not provider:
+        instruments = _last = _Instruments(provider)
+    return instruments
+
+
 def _histogram(provider: MeterProvider, name: str, unit: str, bounds: Sequence[float]) -> Histogram:
-    meter = provider.get_meter(LIBRARY, library_version())
-    return meter.create_histogram(name, unit, explicit_bucket_boundaries_advisory=bounds)
+    instruments = _instruments(provider)
+    histogram = instruments.histograms.get(name)
+    if histogram is None:
+        histogram = instruments.meter.create_histogram(name, unit, explicit_bucket_boundaries_advisory=bounds)
+        instruments.histograms[name] = histogram
+    return histogram
 
 
-@lru_cache(maxsize=64)
 def _counter(provider: MeterProvider, name: str, unit: str) -> Counter:
-    return provider.get_meter(LIBRARY, library_version()).create_counter(name, unit)
+    instruments = _instruments(provider)
+    counter = instruments.counters.get(name)
+    if counter is None:
+        counter = instruments.counters[name] = instruments.meter.create_counter(name, unit)
+    return counter

@@ -1,6 +1,7 @@
 """`models list` and `models show`: what is known of models, without a request."""
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,18 @@ def test_show_gives_what_the_catalog_knows_and_the_row_that_says_so(capsys: Capt
         "long_request": None,
         "long_request_tokens": None,
     }
+
+
+def test_show_says_when_a_price_is_by_genai_prices(capsys: Captured) -> None:
+    version = pytest.importorskip("genai_prices").__version__
+    deepseek = ["--base-url", "https://api.deepseek.com/v1"]
+    shown = json_of(["models", "show", "openai-chat:deepseek-chat", *deepseek], capsys)
+    assert shown["price_source"] == f"genai-prices {version}"
+    assert Decimal(shown["capabilities"]["price"]["input"]) > 0
+    own = ["--setting", 'capabilities={"price": {"input": "3", "output": "4"}}']
+    shown = json_of(["models", "show", "openai-chat:deepseek-chat", *deepseek, *own], capsys)
+    assert shown["price_source"] is None
+    assert shown["capabilities"]["price"]["input"] == "3"
 
 
 def test_show_prints_one_line_for_each_thing(capsys: Captured) -> None:

@@ -17,7 +17,6 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from nighthawk_async.asgi import Dashboard
-from nighthawk_async.asgi.dashboard.summaries import summarize_node
 from nighthawk_async.cli.application import run_command_line
 from nighthawk_async.cli.live_tree_picture import Picture
 from nighthawk_async.cli.top_app import TopApp, details_text
@@ -33,6 +32,7 @@ from nighthawk_async.cli.top_tree import Nodes, TreeRows
 from nighthawk_async.errors import ConfigurationError
 from nighthawk_async.observation import NodeWriter
 from nighthawk_async.observe import TaskTree, view_as_json
+from nighthawk_async.observe.page.summaries import summarize_node
 from nighthawk_async.types.usage import Usage
 from tests.unit.observe.recorded import begin
 

@@ -51,6 +51,19 @@ def test_bad_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "other.txt is no recording of nighthawk-async" in capsys.readouterr().err
 
 
+def test_a_recording_as_a_page_in_a_file(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "page.html"
+    assert run_command_line(["view", str(recording), "--export", str(path)]) == 0
+    assert capsys.readouterr().out == f"Page: {path}\n"
+    page = path.read_text(encoding="utf-8")
+    assert "<title>tree.jsonl</title>" in page
+    assert '"name":"shop:4"' in page
+    assert run_command_line(["view", str(recording), "--export", str(tmp_path)]) == 2
+    assert "directory" in capsys.readouterr().err.lower()
+
+
 def test_a_recording_as_a_page(recording: Path) -> None:
     command = [sys.executable, "-m", "nighthawk_async", "view", str(recording), "--page"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ}) as process:

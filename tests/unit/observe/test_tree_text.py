@@ -4,7 +4,7 @@ import pytest
 
 from nighthawk_async.observe import TaskTree, view_as_text
 from nighthawk_async.types.usage import Usage
-from tests.unit.observe.recorded import begin
+from tests.unit.observe.recorded import begin, only
 
 
 def recorded() -> TaskTree:
@@ -38,6 +38,17 @@ def test_one_line_for_each_node_and_one_for_the_function_and_its_step() -> None:
 def test_the_view_of_one_node_begins_with_that_node() -> None:
     run = recorded().snapshot().children[0]
     assert view_as_text(run.children[0]).startswith("✗ classify")
+
+
+def test_the_row_of_a_function_has_the_state_of_its_step_while_it_goes_on() -> None:
+    tree = TaskTree()
+    function = begin(tree, "function", "classify")
+    step = function.begin_child("step", "shop:4")
+    step.change_state("suspended")
+    assert view_as_text(only(tree)).startswith("‖ classify")
+    step.end("raised", error=ValueError("no"))
+    function.end("failed", error=ValueError("no"))
+    assert view_as_text(only(tree)).startswith("✗ classify")
 
 
 def test_widths_and_ascii() -> None:

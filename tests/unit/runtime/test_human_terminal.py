@@ -104,7 +104,7 @@ async def test_an_empty_line_is_the_default_where_there_is_one() -> None:
     async with run_asking(screen.handler()):
         assert await ask_user("How many?", schema=int, default=7) == 7
         assert await ask_user("Your name?") == ""
-    assert "(int, nothing for 7) > " in screen.shown
+    assert "(int, Enter for 7) > " in screen.shown
 
 
 @pytest.mark.parametrize("line", ["y", "Yes", " YES "])

@@ -5,48 +5,49 @@
 
 import re
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
-from typing import Any, TypeVar
-from urllib.parse import parse_qs, quote
+from typing import Any
 
 from anyio import to_thread
 
 from ...errors import NighthawkError
 from ...observation import find_node_writer
 from ...observe.errors import NodeNotFoundError
+from ...observe.page.export import view_as_page
+from ...observe.page.files import CONTENT_TYPES, PAGE
+from ...observe.page.search import nodes_with
+from ...observe.page.summaries import OWN_REQUEST, node_details, summarize_tree
+from ...observe.recording_file import view_as_recording
 from ...observe.tree import TaskTree, find_node_id, find_tree
 from ...observe.views import NodeView
 from ...policies.people.default_handler import using_default_handler
 from ...policies.people.request import HumanHandler
 from ...types.json import JsonableValue
-from ..problems import Problem
 from ..protocol import Application, AsgiScope, Receive, Send, ServedApplication, header_values
 from ..service import checked_seconds
 from .actions import ACTIONS, carry_out
 from .approvals import DashboardHandler
-from .live import HEARTBEAT_SECONDS, OpenStreams, node_changes, node_details, tree_changes
+from .live import HEARTBEAT_SECONDS, OpenStreams, node_changes, tree_changes
+from .paths import check_method, path_below, query_of, redirect_below, whole_number
 from .request import (
     NOTHING_HERE,
     NOTHING_RECORDED,
     ClientLeftError,
     RefusalError,
-    bad_request,
     check_stream,
     no_such_node,
     stream_id,
 )
 from .responses import (
-    PAGE,
-    STATIC_FILES,
     Response,
+    file_response,
     json_response,
     problem_response,
     send_response,
     static_response,
 )
 from .security import Guard, checked_hosts, checked_tokens
-from .summaries import OWN_REQUEST, summarize_tree
 
 
 class Beside:
@@ -90,118 +91,6 @@ class Beside:
             return
         with self._tree.recording(), using_default_handler(self._human):
             await self._app(scope, receive, send)
-
-
-Default = TypeVar("Default", int, None)
-
-_MAX_DIGITS = 9
-
-
-def path_below(asgi_scope: AsgiScope) -> str | None:
-    """Return the path below the dashboard's, without its leading slash; None when there is no slash at all.
-
-    Some servers and frameworks keep the mount path in the path, others remove it.
-
-    Args:
-        asgi_scope: The request.
-    """
-    path: str = asgi_scope["path"]
-    root: str = (asgi_scope.get("root_path") or "").rstrip("/")
-    if root and (path == root or path.startswith(root + "/")):
-        path = path[len(root) :]
-    return path[1:] if path.startswith("/") else None
-
-
-def redirect_below(asgi_scope: AsgiScope) -> Response:
-    """Return the redirect from the dashboard's path without a trailing slash to the one with it.
-
-    It names only the last segment of the path, so it works behind proxies that change the segments before it.
-
-    Args:
-        asgi_scope: The request.
-    """
-    whole = asgi_scope["path"] or asgi_scope.get("root_path") or ""
-    last = quote(whole.rpartition("/")[2], safe="")
-    return Response(status=307, headers={"location": f"./{last}/" if last else "./"})
-
-
-def check_method(asgi_scope: AsgiScope, *allowed: str) -> None:
-    """Refuse other methods.
-
-    Args:
-        asgi_scope: The request.
-        allowed: The allowed methods.
-
-    Raises:
-        RefusalError: The method is another one.
-    """
-    if asgi_scope["method"] not in allowed:
-        problem = Problem(
-            status=405,
-            name="method-not-allowed",
-            title="The method is not allowed",
-            detail="This path does not take requests of that method.",
-        )
-        raise RefusalError(problem, {"allow": ", ".join(allowed)})
-
-
-def query_of(asgi_scope: AsgiScope) -> Mapping[str, list[str]]:
-    """Return the values of the query, by name.
-
-    Args:
-        asgi_scope: The request.
-
-    Raises:
-        RefusalError: The query has too many values.
-    """
-    try:
-        return parse_qs(asgi_scope.get("query_string", b"").decode("latin-1"), max_num_fields=20)
-    except ValueError:
-        raise RefusalError(bad_request("The query has too many parts.")) from None
-
-
-def whole_number(
-    query: Mapping[str, list[str]], name: str, default: Default, *, least: int, most: int
-) -> int | Default:
-    """Return a number of the query.
-
-    Args:
-        query: The query.
-        name: The name of the number.
-        default: The value when the number is missing.
-        least: The minimum; less is refused.
-        most: The maximum; more is reduced to it.
-
-    Raises:
-        RefusalError: The value is not a whole number, or is less than the minimum.
-    """
-    values = query.get(name)
-    if values is None:
-        return default
-    text = values[0]
-    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and int(text) >= least):
-        raise RefusalError(bad_request(f"{name} is a whole number of at least {least}."))
-    return min(int(text), most)
-
-
-def nodes_with(view: NodeView, text: str) -> list[str]:
-    """Return the ids of the nodes that contain a text, ignoring case.
-
-    Args:
-        view: The root node.
-        text: The text.
-        text: The text.
-    """
-    wanted = text.lower()
-    return [node.id for node in view.walk() if any(wanted in each.lower() for each in _texts(node))]
-
-
-def _texts(node: NodeView) -> Iterator[str]:
-    for values in (node.inputs, node.outputs):
-        for name, value in values.items():
-            yield f"{name}: {value}"
-    if node.error is not None:
-        yield node.error.message
 
 
 _MAX_NODES = 5_000
@@ -345,6 +234,8 @@ class Dashboard:
             return json_response({"actor": self._guard.check_acting(asgi_scope)})
         self._guard.check_reading(asgi_scope)
         tree = self._find_tree()
+        if node_id is not None and action in ("recording", "page"):
+            return await self._export(tree, node_id, action, asgi_scope)
         if node_id is not None and action in (None, "changes"):
             return await self._serve_node(tree, node_id, action, asgi_scope, receive, send)
         if path == "api/tree":
@@ -395,6 +286,22 @@ class Dashboard:
         await self._streams.send(events, receive, send)
         return None
 
+    async def _export(self, tree: TaskTree, node_id: str, form: str, asgi_scope: AsgiScope) -> Response:
+        """Return a node and everything below it as a file. A view never changes, so a thread writes it."""
+        _check_seen(tree, asgi_scope)
+        try:
+            view = tree.snapshot(None if node_id == _TOP else node_id)
+        except NodeNotFoundError as error:
+            raise RefusalError(no_such_node(str(error))) from None
+        return await to_thread.run_sync(self._file_of, view, form)
+
+    def _file_of(self, view: NodeView, form: str) -> Response:
+        if form == "page":
+            text, content_type, ending = view_as_page(view, title=self._title), "text/html", "html"
+        else:
+            text, content_type, ending = view_as_recording(view), "application/x-ndjson", "jsonl"
+        return file_response(text, name=f"node-{view.id}.{ending}", content_type=content_type)
+
     def _tree_as_json(self, tree: TaskTree, asgi_scope: AsgiScope) -> dict[str, JsonableValue]:
         query = query_of(asgi_scope)
         depth = whole_number(query, "depth", None, least=0, most=1_000)
@@ -437,7 +344,7 @@ def _check_seen(tree: TaskTree, asgi_scope: AsgiScope) -> None:
 def _serve_file(path: str, asgi_scope: AsgiScope) -> Response:
     """Return the page, or one of its files."""
     name = PAGE if not path else path.removeprefix("static/")
-    if path and (name in (path, PAGE) or name not in STATIC_FILES):
+    if path and (name in (path, PAGE) or name not in CONTENT_TYPES):
         raise RefusalError(NOTHING_HERE)
     check_method(asgi_scope, "GET", "HEAD")
     return static_response(name, asgi_scope)

@@ -16,6 +16,7 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 
 from ...errors import NoHumanError, ToolValidationError
 from ...observation import find_node_writer
+from ...observe.page.summaries import ANSWERABLE, Summary
 from ...observe.tree import TaskTree, find_node_id, find_tree
 from ...parallel.event_loop import LoopEvent
 from ...policies.people.errors import AnswerRefusedError
@@ -23,7 +24,6 @@ from ...policies.people.request import ApprovalRequest, Question, typed_answer
 from ...runtime.validation import type_adapter, type_name
 from ...types.json import JsonableValue
 from .request import RefusalError, bad_request, not_allowed, not_now, not_valid
-from .summaries import ANSWERABLE, Summary
 
 _MAX_CHOICES = 200
 
@@ -92,6 +92,7 @@ def question_as_json(question: Question) -> Summary:
         "attempt": question.attempt,
         "error": None if question.error is None else visible(question.error),
         "has_default": question.has_default,
+        "default": _shown_default(question),
     }
 
 
@@ -105,6 +106,15 @@ def visible(text: str) -> str:
         each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode()
         for each in text
     )
+
+
+def _shown_default(question: Question) -> str | None:
+    """The default as text; None for values whose own code would have to say what they are."""
+    default = question.default
+    if type(default) is str:
+        return visible(default)
+    is_plain = default is None or type(default) in (bool, int, float)
+    return str(default) if question.has_default and is_plain else None
 
 
 def _stated_answer(question: Question, body: AnswerBody) -> object:

@@ -5,45 +5,20 @@ No events are queued for a reader: when one is taken, the next is made from the 
 
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, suppress
-from typing import cast
 
 import anyio
 from msgspec import Struct, field
 
 from ...actors import BareTaskGroup
+from ...observe.page.summaries import Summary, is_own_request, node_details, summarize_node
 from ...observe.tree import TaskTree
-from ...observe.views import NodeView, TranscriptPart, view_as_json
+from ...observe.views import NodeView, TranscriptPart
 from ...observe.watching import Watch
 from ...parallel.event_loop import LoopEvent
-from ...types.json import JsonableValue
 from ..event_stream_encoding import HEARTBEAT, StreamEvent, encode_event, transcript_events
 from ..protocol import Message, Receive, Send
 from .request import stream_id
 from .responses import encode_headers
-from .summaries import Summary, is_own_request, summarize_node
-
-_MOST_EXACT = 2**53
-"""The largest integer that a browser does not round."""
-
-
-def node_details(view: NodeView, question: Summary | None) -> Summary:
-    """Return all details of a node, without the nodes below it. Large numbers are texts, for browsers.
-
-    Args:
-        view: The node.
-        question: The question that can be answered here; None for none.
-    """
-    details: Summary = view_as_json(view, depth=0)
-    attributes = cast("dict[str, JsonableValue]", details["attributes"])
-    details["attributes"] = {name: _exact(value) for name, value in attributes.items()}
-    if question is not None:
-        details["question"] = question
-        details["controls"] = [*sorted(view.controls), "answer"]
-    return details
-
-
-def _exact(value: JsonableValue) -> JsonableValue:
-    return str(value) if isinstance(value, int) and abs(value) > _MOST_EXACT else value
 
 
 class Changes(Struct, kw_only=True):

@@ -8,10 +8,10 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib.resources import files
 
 from msgspec import Struct
 
+from ...observe.page.files import CONTENT_TYPES, read_file
 from ...types.json import JsonableValue
 from ..problems import Problem
 from ..protocol import AsgiScope, Message, Send, header_values
@@ -57,6 +57,22 @@ def json_response(value: JsonableValue, *, status: int = 200) -> Response:
     return Response(status=status, headers=headers, body=_to_json(value).encode(errors="replace"))
 
 
+def file_response(text: str, *, name: str, content_type: str) -> Response:
+    """Return a text as a file to download. Characters that UTF-8 cannot encode become "?".
+
+    Args:
+        text: The text.
+        name: The name of the file, in plain ASCII.
+        content_type: Its content type.
+    """
+    headers = {
+        "content-type": f"{content_type}; charset=utf-8",
+        "content-disposition": f'attachment; filename="{name}"',
+        "cache-control": "no-store",
+    }
+    return Response(headers=headers, body=text.encode(errors="replace"))
+
+
 def problem_response(problem: Problem, headers: Mapping[str, str]) -> Response:
     """Return the response that reports a problem.
 
@@ -91,56 +107,11 @@ async def send_response(send: Send, response: Response, *, is_head: bool = False
     await send({"type": "http.response.body", "body": b"" if is_head else response.body})
 
 
-PAGE = "index.html"
-
-_STYLE = "text/css; charset=utf-8"
-_SCRIPT = "text/javascript; charset=utf-8"
-
-_NAMES: Mapping[str, tuple[str, ...]] = {
-    "text/html; charset=utf-8": (PAGE,),
-    "image/svg+xml": ("icon.svg",),
-    _STYLE: ("theme.css", "layout.css", "tree.css", "details.css"),
-    _SCRIPT: (
-        "actions.js",
-        "address.js",
-        "app.js",
-        "connection.js",
-        "details.js",
-        "dialogs.js",
-        "dom.js",
-        "event_stream.js",
-        "facts.js",
-        "failures.js",
-        "filters.js",
-        "format.js",
-        "keyboard.js",
-        "question_form.js",
-        "rows.js",
-        "row_elements.js",
-        "search.js",
-        "states.js",
-        "store.js",
-        "summary.js",
-        "tables.js",
-        "theme.js",
-        "token.js",
-        "transcript.js",
-        "tree_view.js",
-        "waterfall.js",
-    ),
-}
-
-STATIC_FILES: Mapping[str, str] = {
-    name: content_type for content_type, names in _NAMES.items() for name in names
-}
-"""The files by name, with their content types."""
-
-
 def static_response(name: str, asgi_scope: AsgiScope) -> Response:
     """Return the response with a file, or one that says that the browser has it already.
 
     Args:
-        name: The name of the file, one of `STATIC_FILES`.
+        name: The name of the file, one of `CONTENT_TYPES`.
         asgi_scope: The request.
     """
     body, tag = _load(name)
@@ -148,11 +119,11 @@ def static_response(name: str, asgi_scope: AsgiScope) -> Response:
     known = ",".join(header_values(asgi_scope, b"if-none-match"))
     if tag in (each.strip().removeprefix("W/") for each in known.split(",")):
         return Response(status=304, headers=headers)
-    return Response(headers={**headers, "content-type": STATIC_FILES[name]}, body=body)
+    return Response(headers={**headers, "content-type": CONTENT_TYPES[name]}, body=body)
 
 
 @cache
 def _load(name: str) -> tuple[bytes, str]:
     """Return a file and its validator, which changes whenever the file does."""
-    body = (files(__name__.rpartition(".")[0]) / "static" / name).read_bytes()
+    body = read_file(name)
     return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'

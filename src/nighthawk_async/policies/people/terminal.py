@@ -253,7 +253,7 @@ class TerminalHandler:
         self._print(question.prompt, style="bold")
         hints = [] if question.schema is str else [type_name(question.schema)]
         if question.has_default:
-            hints.append(f"nothing for {question.default!r}")
+            hints.append(f"Enter for {question.default!r}")
         self._print(f"({', '.join(hints)}) > " if hints else "> ", end="")
 
     def _show_request(self, request: ApprovalRequest) -> None:

@@ -174,6 +174,24 @@ async def test_the_default_of_a_question_can_be_taken_where_it_has_one() -> None
         assert await asked.answer({"answer": 1}) == 202
 
 
+@pytest.mark.parametrize(
+    ("default", "text"),
+    [
+        pytest.param("We send a new one.", "We send a new one.", id="a text"),
+        pytest.param("", "", id="an empty text"),
+        pytest.param("\u202ea", "\\u202ea", id="a text that turns the reading direction"),
+        pytest.param(7, "7", id="a number"),
+        pytest.param(None, "None", id="nothing"),
+        pytest.param(object(), None, id="an object, whose code is not run"),
+    ],
+)
+async def test_a_default_is_shown_where_it_is_plain_data(default: object, text: str | None) -> None:
+    async with asking(lambda: ask_user("Which?", default=default)) as asked:
+        shown = data_of(await fetch(asked.dashboard, await asked.path()))["question"]
+        assert shown["default"] == text
+        assert await asked.answer({"default": True}) == 202
+
+
 async def test_it_is_told_until_when_an_approval_can_be_given() -> None:
     before = time.time()
     async with asking(lambda: request_approval("refund", expires=3600)) as asked:

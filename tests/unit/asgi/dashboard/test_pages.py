@@ -17,7 +17,7 @@ from tests.unit.asgi.dashboard.dashboard_client import fetch
 
 pytestmark = pytest.mark.anyio
 
-STATIC = Path(str(files("nighthawk_async.asgi.dashboard"))) / "static"
+STATIC = Path(str(files("nighthawk_async.observe.page"))) / "static"
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from nighthawk_async.asgi import Dashboard, NighthawkMiddleware
 from nighthawk_async.asgi.dashboard.live import Changes, changes_between, changes_since, everything
-from nighthawk_async.asgi.dashboard.summaries import summarize_node
 from nighthawk_async.observation import NodeWriter
 from nighthawk_async.observe import NodeView, TaskTree
+from nighthawk_async.observe.page.summaries import summarize_node
 from nighthawk_async.testing import ScriptedExecutor
 from nighthawk_async.types.usage import Usage
 from tests.unit.asgi.asgi_client import http_scope, open_connection

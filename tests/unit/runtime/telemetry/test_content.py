@@ -62,7 +62,9 @@ async def test_messages_and_calls_have_the_shapes_of_the_conventions(traces: Tra
     assert (role, part["type"], part["id"]) == ("tool", "tool_call_response", "call_0")
     told = traces.attributes("execute_tool")
     assert json.loads(told["gen_ai.tool.call.arguments"]) == arguments
-    assert json.loads(told["gen_ai.tool.call.result"]) == part["response"]
+    result = json.loads(told["gen_ai.tool.call.result"])  # an object, not its text once more
+    assert result == json.loads(part["response"])
+    assert result["value"]["target_path"] == "answer"
 
 
 async def test_the_latest_conventions_tell_finish_reasons_beside_the_messages(traces: Traces) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,32 @@ async def test_requests_tell_their_duration_and_their_tokens(reader: InMemoryMet
         "output": (2, 10),
     }
     assert {name: value for name, value in tokens["input"].attributes.items() if "token" not in name} == CHAT
+
+
+@dataclass
+class UnhashableProvider(metrics.MeterProvider):
+    """A provider that passes everything on, a dataclass like that of Logfire: it has no hash."""
+
+    provider: MeterProvider
+
+    def get_meter(self, name: str, *args: Any, **settings: Any) -> metrics.Meter:
+        return self.provider.get_meter(name, *args, **settings)
+
+
+async def test_a_provider_needs_no_hash(
+    reader: InMemoryMetricReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = metrics.get_meter_provider(), InMemoryMetricReader()
+    assert isinstance(first, MeterProvider)
+    for provider in (first, MeterProvider(metric_readers=[second])):
+        unhashable = UnhashableProvider(provider)
+        monkeypatch.setattr(metrics, "get_meter_provider", lambda unhashable=unhashable: unhashable)
+        async with nh.run(agent(evaluate("1 +"))):
+            await act()
+    for each in (reader, second):
+        points = points_of(each)
+        assert told(points["gen_ai.client.operation.duration"]) == [(CHAT, 2)]
+        assert points["nighthawk.corrections"][0].value == 1
 
 
 async def test_the_bounds_of_the_buckets_are_those_of_the_conventions(reader: InMemoryMetricReader) -> None:

@@ -11,9 +11,9 @@ export function extentOf(node, root, now) {
   return { left, width: Math.max(share(end(node)) - left, 0), seconds: end(node) - node.began_at };
 }
 
-export function drawExtent(span, node, root, now) {
+export function drawExtent(span, node, root, kind, now) {
   const { left, width, seconds } = extentOf(node, root, now);
-  span.className = `span ${node.kind}`;
+  span.className = `span ${kind}`;
   span.style.left = `min(${(left * 100).toFixed(2)}%, calc(100% - 2px))`;
   span.style.width = `${(width * 100).toFixed(2)}%`;
   span.title = `begins after ${duration(node.began_at - root.began_at) || "0 ms"}, takes ${duration(seconds)}`;

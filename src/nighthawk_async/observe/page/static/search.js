@@ -1,6 +1,6 @@
 // Asks the service which nodes hold a text in the values that the page has only the beginnings of.
 
-import { authorization } from "./token.js";
+import { findNodes } from "./source.js";
 
 const TYPING_PAUSE = 200;
 const SHORTEST_PAUSE = 1_000;
@@ -39,10 +39,9 @@ export class Search {
   async #fetch() {
     this.#attempt?.abort();
     const attempt = (this.#attempt = new AbortController());
-    const query = new URLSearchParams({ text: this.#text, stream: this.#stream ?? "" });
     try {
-      const response = await fetch(`api/search?${query}`, { headers: authorization(), signal: attempt.signal, cache: "no-store" });
-      if (response.ok) this.#onFound((await response.json()).nodes);
+      const nodes = await findNodes(this.#text, this.#stream ?? "", attempt.signal);
+      if (nodes) this.#onFound(nodes);
     } catch {
       // The next change asks again; the connection tells that the service is away.
     }

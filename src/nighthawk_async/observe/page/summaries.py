@@ -1,16 +1,17 @@
-"""Nodes as rows of the page: the details that are visible without opening a node. Pure.
+"""Nodes as the page reads them: summaries for its rows, and the details of one node. Pure.
 
 The names are those of `observe.view_as_json`. Empty values are left out, because thousands of nodes are sent.
 So are texts of any length: they are sent for one node when it is opened.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
-from ...observe.node_words import preview_in_row
-from ...observe.views import NodeView
 from ...types.json import JsonableValue
 from ...types.usage import Usage
+from ..node_words import preview_in_row
+from ..tree_rows import only_step
+from ..views import NodeView, view_as_json
 
 Summary: TypeAlias = dict[str, JsonableValue]
 
@@ -19,6 +20,9 @@ ANSWERABLE = "nighthawk.dashboard.answerable"
 
 OWN_REQUEST = "nighthawk.dashboard.request"
 """The attribute of requests to the dashboard itself, which it does not show."""
+
+_MOST_EXACT = 2**53
+"""The largest integer that a browser does not round."""
 
 _HINT_CHARACTERS = 160
 _HINT_VALUES = 4
@@ -42,8 +46,9 @@ def summarize_node(view: NodeView) -> Summary:
         "version": view.version,
     }
     controls = sorted(view.controls) + (["answer"] if view.attributes.get(ANSWERABLE) is True else [])
-    error = view.error
+    error, step = view.error, only_step(view)
     further: Summary = {
+        "step": None if step is None else step.id,
         "ended_at": view.ended_at,
         "source": view.source,
         "hint": _hint(view.inputs),
@@ -51,6 +56,7 @@ def summarize_node(view: NodeView) -> Summary:
         if error is None
         else {"type": error.type, "message": error.message[:_ERROR_CHARACTERS]},
         "usage": _usage_summary(view.usage),
+        "usage_by_model": _usages_of_others(view),
         "subtree_usage": _usage_summary(view.subtree_usage),
         "retries": view.retries,
         "subtree_retries": view.subtree_retries,
@@ -96,6 +102,13 @@ def _counted_summary(view: NodeView) -> Summary:
     return {**summarize_node(view), "child_count": len(_shown_children(view))}
 
 
+def _usages_of_others(view: NodeView) -> Summary | None:
+    """Return the usage by model of a node that is not itself named after the model, as a model request is."""
+    if view.usage_by_model.keys() <= {view.name}:
+        return None
+    return {model: _usage_summary(usage) for model, usage in view.usage_by_model.items()}
+
+
 def _hint(inputs: Mapping[str, str]) -> str:
     """Return the beginning of the inputs, on one line."""
     shown = (f"{name}: {preview_in_row(text)[:_HINT_CHARACTERS]}" for name, text in _first(inputs.items()))
@@ -121,3 +134,23 @@ def _usage_summary(usage: Usage) -> Summary | None:
     if not usage.is_complete:
         shown["is_complete"] = False
     return shown
+
+
+def node_details(view: NodeView, question: Summary | None = None) -> Summary:
+    """Return all details of a node, without the nodes below it. Large numbers are texts, for browsers.
+
+    Args:
+        view: The node.
+        question: The question that can be answered here; None for none.
+    """
+    details: Summary = view_as_json(view, depth=0)
+    attributes = cast("dict[str, JsonableValue]", details["attributes"])
+    details["attributes"] = {name: _exact(value) for name, value in attributes.items()}
+    if question is not None:
+        details["question"] = question
+        details["controls"] = [*sorted(view.controls), "answer"]
+    return details
+
+
+def _exact(value: JsonableValue) -> JsonableValue:
+    return str(value) if isinstance(value, int) and abs(value) > _MOST_EXACT else value

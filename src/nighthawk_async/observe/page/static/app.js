@@ -2,18 +2,20 @@
 
 import { Actions } from "./actions.js";
 import { nodeInAddress, showInAddress } from "./address.js";
-import { Connection } from "./connection.js";
+import { Chart } from "./chart.js";
 import { Details } from "./details.js";
 import { closeDialogsAboutNodes, showKeys } from "./dialogs.js";
 import { byId, element, setText } from "./dom.js";
-import { Failures } from "./failures.js";
+import { makeExportMenu } from "./export_menu.js";
 import { Filters } from "./filters.js";
-import { plural } from "./format.js";
+import { clockTime, plural } from "./format.js";
 import { KEYS, isNowhere, isTyping, moveInTree } from "./keyboard.js";
 import { Rows } from "./rows.js";
 import { Search } from "./search.js";
+import { connect, isFile, recordedAt } from "./source.js";
 import { KIND_NAMES, kindLabel } from "./states.js";
-import { Store } from "./store.js";
+import { Store, TOP } from "./store.js";
+import { Subtrees } from "./subtrees.js";
 import { Summary } from "./summary.js";
 import { setUpTheme } from "./theme.js";
 import { getToken, setToken, takeTokenFromAddress } from "./token.js";
@@ -29,12 +31,13 @@ const STATES_OF_CONNECTION = {
   offline: "no connection, trying again",
   locked: "a token is needed",
   empty: "nothing is recorded yet, trying again",
+  file: isFile ? `as it was on ${new Date(recordedAt * 1000).toLocaleDateString()} at ${clockTime(recordedAt, false)}` : "",
 };
 
 const store = new Store();
 const filters = new Filters();
-const rows = new Rows(store, filters);
-const failures = new Failures(store);
+const subtrees = new Subtrees(store);
+const rows = new Rows(store, filters, subtrees);
 const main = byId("main");
 const treeElement = byId("tree");
 const panel = byId("details");
@@ -49,14 +52,15 @@ let needsToken = false;
 let isLocked = false;
 let linked = null;
 
-const now = () => Date.now() / 1000 + clockOffset;
+const now = () => recordedAt ?? Date.now() / 1000 + clockOffset;
 const actions = new Actions(store, { notify, onToken: tokenChanged, onParking: parkingChanged });
-const details = new Details(panel, actions, store, now);
+const details = new Details(panel, actions, store, { now, onOpen: select, makeMenu });
+const chart = new Chart(byId("chart"), store, now);
 const search = new Search((nodes) => {
   filters.found = new Set(nodes);
   rowsChanged();
 });
-const tree = new TreeView(treeElement, store, rows, failures, { onSelect: select, onToggle: toggle, onScroll: schedule });
+const tree = new TreeView(treeElement, store, rows, subtrees, { onSelect: select, onToggle: toggle, onScroll: schedule });
 const summary = new Summary({ totals: byId("totals"), states: byId("states"), asked: byId("asked"), onState: toggleState });
 
 linked = nodeInAddress();
@@ -65,11 +69,13 @@ setUpTheme(byId("theme"));
 setUpFilters();
 setUpKeyboard();
 byId("failures").addEventListener("click", goToFailure);
+byId("charts").addEventListener("click", toggleChart);
+byId("export").append(makeMenu(TOP));
 byId("help").addEventListener("click", () => showKeys(KEYS));
 byId("asked").addEventListener("click", () => summary.firstAsked && reveal(summary.firstAsked));
 byId("token").addEventListener("click", () => (getToken() ? forgetToken() : actions.enterToken()));
 new ResizeObserver(resized).observe(treeElement);
-const connection = new Connection("api/changes", take, showConnection);
+const connection = connect("api/changes", take, showConnection);
 setInterval(tick, TICK);
 schedule();
 
@@ -117,7 +123,7 @@ function goToLinked() {
 }
 
 function goToFailure() {
-  const next = failures.after(tree.selected);
+  const next = subtrees.failureAfter(tree.selected);
   if (next === null) notify("Nothing has failed.");
   else reveal(next);
 }
@@ -142,7 +148,9 @@ function draw() {
 
 function tick() {
   if (document.hidden) return;
+  if (isFile) return;
   details.tick();
+  chart.tick();
   schedule();
 }
 
@@ -165,10 +173,10 @@ function showEmptiness() {
 }
 
 function showFailures() {
-  failures.update();
+  subtrees.update();
   const button = byId("failures");
-  button.hidden = !failures.list.length;
-  setText(button, `${plural(failures.list.length, "failure", "failures")} ›`);
+  button.hidden = !subtrees.failures.length;
+  setText(button, `${plural(subtrees.failures.length, "failure", "failures")} ›`);
 }
 
 function showConnection(state) {
@@ -206,6 +214,7 @@ function select(id) {
 
 function reveal(id) {
   filters.clear();
+  rows.searchChanged();
   search.ask("", actions.stream);
   showFilters();
   rows.reveal(id);
@@ -218,6 +227,7 @@ function openDetails() {
   clearTimeout(detailsTimer);
   const id = tree.selected;
   if (id === null || details.id === id) return;
+  rows.keepOpen(id);
   panel.hidden = false;
   main.classList.add("open");
   details.open(id, actions.stream, closeDetails);
@@ -242,7 +252,7 @@ function clearSelection() {
 }
 
 function toggle(id) {
-  const row = rows.list[rows.places.get(id)];
+  const row = rows.of(id);
   if (row?.hasChildren) expand(id, !row.isExpanded);
 }
 
@@ -254,6 +264,7 @@ function expand(id, isExpanded) {
 
 function toggleState(state) {
   if (!filters.states.delete(state)) filters.states.add(state);
+  rows.searchChanged();
   rowsChanged();
 }
 
@@ -263,20 +274,41 @@ function setUpFilters() {
   for (const name of KIND_NAMES) kind.append(element("option", { text: kindLabel(name), attributes: { value: name } }));
   kind.addEventListener("change", () => {
     filters.kind = kind.value;
+    rows.searchChanged();
     rowsChanged();
   });
   const field = byId("search");
   field.addEventListener("input", () => {
     filters.text = field.value.trim().toLowerCase();
     search.ask(filters.text, actions.stream);
+    rows.searchChanged();
     rowsChanged();
   });
   field.addEventListener("keydown", (event) => {
     if (event.key === "Enter" || event.key === "ArrowDown") {
       event.preventDefault();
-      treeElement.focus();
+      goToMatch();
     }
   });
+}
+
+function goToMatch() {
+  rows.update();
+  const first = filters.isActive && rows.list.find((row) => !row.isBeside);
+  treeElement.focus();
+  if (first) select(first.id);
+}
+
+function toggleChart() {
+  const isShown = chart.toggle();
+  byId("charts").setAttribute("aria-expanded", isShown);
+}
+
+// A file cannot be saved again. A function is saved with its step, whose row it shares.
+function makeMenu(id) {
+  if (isFile) return "";
+  const whole = () => (id === TOP ? id : (rows.of(id)?.headId ?? id));
+  return makeExportMenu(whole, () => actions.stream, notify);
 }
 
 function showFilters() {
@@ -300,7 +332,7 @@ function setUpKeyboard() {
       if (isNowhere(document.activeElement)) treeElement.focus();
       return;
     }
-    const keys = { "/": goToSearch, f: goToFailure, "?": () => showKeys(KEYS), c: act("cancel"), s: act("steer"), p: act("suspend", "resume"), a: answer };
+    const keys = { "/": goToSearch, f: goToFailure, g: toggleChart, "?": () => showKeys(KEYS), c: act("cancel"), s: act("steer"), p: act("suspend", "resume"), a: answer };
     if (!Object.hasOwn(keys, event.key)) return;
     event.preventDefault();
     keys[event.key]();
@@ -326,7 +358,7 @@ function goBack(event) {
 
 function act(...names) {
   return () => {
-    const node = store.get(tree.selected);
+    const node = store.get(rows.of(tree.selected)?.id ?? tree.selected);
     const name = names.find((each) => node?.controls?.includes(each));
     if (!node || !isSeen(node.id)) return notify("No row is chosen.");
     if (!actions.canAct) return notify("The dashboard is read-only: no token is configured.", true);

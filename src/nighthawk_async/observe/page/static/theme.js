@@ -1,10 +1,13 @@
 // Light, dark, or what the system says.
 
+import { keptIn } from "./storage.js";
+
 const KEY = "nighthawk-async:theme";
 const THEMES = ["system", "light", "dark"];
 
 export function setUpTheme(button) {
-  let theme = THEMES.includes(localStorage.getItem(KEY)) ? localStorage.getItem(KEY) : "system";
+  const kept = keptIn("localStorage", KEY);
+  let theme = THEMES.includes(kept.value) ? kept.value : "system";
   const show = () => {
     if (theme === "system") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = theme;
@@ -12,7 +15,7 @@ export function setUpTheme(button) {
   };
   button.addEventListener("click", () => {
     theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
-    localStorage.setItem(KEY, theme);
+    kept.value = theme;
     show();
   });
   show();

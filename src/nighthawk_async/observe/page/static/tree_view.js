@@ -11,17 +11,17 @@ export class TreeView {
   #canvas = element("div", { className: "canvas", attributes: { role: "presentation" } });
   #store;
   #rows;
-  #failures;
+  #subtrees;
   #made = new Map();
   #spare = [];
   #anchor = null;
   selected = null;
 
-  constructor(container, store, rows, failures, { onSelect, onToggle, onScroll }) {
+  constructor(container, store, rows, subtrees, { onSelect, onToggle, onScroll }) {
     this.#container = container;
     this.#store = store;
     this.#rows = rows;
-    this.#failures = failures;
+    this.#subtrees = subtrees;
     container.append(this.#canvas);
     container.addEventListener("scroll", onScroll, { passive: true });
     this.#canvas.addEventListener("click", (event) => {
@@ -76,8 +76,8 @@ export class TreeView {
     for (let index = first; index < last; index += 1) this.#drawRow(list[index], index, now);
     // Who reads the page without seeing it goes by the order of the elements.
     putInOrder(this.#canvas, [...wanted].flatMap((id) => this.#made.get(id)?.row ?? []));
-    const isShown = this.selected !== null && this.#made.has(this.selected);
-    setAttribute(this.#container, "aria-activedescendant", isShown ? `row-${this.selected}` : null);
+    const chosen = this.#rows.of(this.selected)?.id;
+    setAttribute(this.#container, "aria-activedescendant", this.#made.has(chosen) ? `row-${chosen}` : null);
   }
 
   #keepAnchor(scrollTop) {
@@ -94,7 +94,8 @@ export class TreeView {
 
   #drawRow(place, index, now) {
     const node = this.#store.get(place.id);
-    if (!node) return;
+    const head = this.#store.get(place.headId);
+    if (!node || !head) return;
     let made = this.#made.get(place.id);
     if (!made) {
       made = this.#spare.pop() ?? makeRow();
@@ -103,9 +104,9 @@ export class TreeView {
     }
     const top = `${index * ROW_HEIGHT}px`;
     if (made.row.style.top !== top) made.row.style.top = top;
-    const isSelected = place.id === this.selected;
+    const isSelected = place.id === this.selected || place.headId === this.selected;
     const isParking = this.#store.isParking(node.id);
-    const failures = this.#failures.below(node.id);
-    updateRow(made, { place, node, root: this.#store.rootOf(place.id), isSelected, isParking, failures, now });
+    const failures = this.#subtrees.failuresBelow(node.id);
+    updateRow(made, { place, head, node, root: this.#store.rootOf(place.id), isSelected, isParking, failures, now });
   }
 }

@@ -42,13 +42,14 @@ export class QuestionForm {
     setText(this.#expiry, `until ${clockTime(this.#expiresAt, false)}, ${duration(left)} left`);
   }
 
-  #fillQuestion({ prompt, type_name: typeName, choices, error, attempt, has_default: hasDefault }, send) {
+  #fillQuestion(question, send) {
+    const { prompt, type_name: typeName, choices, error, attempt, has_default: hasDefault } = question;
     this.shown.append(element("div", { className: "prompt", text: prompt }));
     if (error) this.shown.append(element("div", { className: "wrong", text: `Attempt ${attempt}: ${error}` }));
     const field = choices ? makeChoices(choices) : makeText(typeName);
     const answer = () => send(choices ? { choice: Number(field.value) } : { text: field.value });
     const made = [button("Answer", "main", answer)];
-    if (hasDefault) made.push(button("Take the default", "", () => send({ default: true })));
+    if (hasDefault) made.push(button(defaultLabel(question.default), "", () => send({ default: true })));
     this.shown.append(field, buttons(...made));
   }
 
@@ -60,6 +61,11 @@ export class QuestionForm {
     const deny = button("Deny", "danger", () => send({ answer: "deny", reason: reason.value }));
     this.shown.append(reason, buttons(approve, deny));
   }
+}
+
+function defaultLabel(text) {
+  if (!text) return "Take the default";
+  return `Take the default: ${text.length > 80 ? `${text.slice(0, 79)}…` : text}`;
 }
 
 function makeChoices(choices) {

@@ -1,9 +1,9 @@
 // One node whole, as it goes on.
 
-import { Connection } from "./connection.js";
 import { element, setClass, setText } from "./dom.js";
 import { showButtons, showFacts } from "./facts.js";
 import { QuestionForm, questionKey } from "./question_form.js";
+import { connect } from "./source.js";
 import { isActive } from "./states.js";
 import { makeTable, showAttributes, showUsage, showValues } from "./tables.js";
 import { TRANSCRIPT_EVENTS, TranscriptView } from "./transcript.js";
@@ -21,6 +21,8 @@ export class Details {
   #actions;
   #store;
   #now;
+  #onOpen;
+  #makeMenu;
   #connection = null;
   #node = null;
   #transcript = null;
@@ -29,11 +31,13 @@ export class Details {
   #isToAnswer = false;
   id = null;
 
-  constructor(panel, actions, store, now) {
+  constructor(panel, actions, store, { now, onOpen, makeMenu }) {
     this.#panel = panel;
     this.#actions = actions;
     this.#store = store;
     this.#now = now;
+    this.#onOpen = onOpen;
+    this.#makeMenu = makeMenu;
   }
 
   open(id, stream, onClose) {
@@ -46,7 +50,7 @@ export class Details {
     this.#panel.replaceChildren(head, status, facts, buttons, error, question, ...tables);
     for (const each of [error, ...tables]) each.hidden = true;
     this.#panel.scrollTop = 0;
-    this.#connection = new Connection(
+    this.#connection = connect(
       `api/nodes/${encodeURIComponent(id)}/changes?stream=${encodeURIComponent(stream)}`,
       (name, data) => this.#take(name, data),
       (state) => this.#showConnection(state),
@@ -83,7 +87,7 @@ export class Details {
   #lay(onClose) {
     const close = element("button", { text: "✕", attributes: { type: "button", "aria-label": "Close details" }, on: { click: onClose } });
     return {
-      head: element("div", { className: "head" }, element("h2"), close),
+      head: element("div", { className: "head" }, element("h2"), this.#makeMenu(this.id), close),
       status: element("p", { className: "quiet", attributes: { role: "status" } }),
       facts: element("dl", { className: "facts" }),
       buttons: element("div", { className: "buttons" }),
@@ -120,7 +124,7 @@ export class Details {
     const node = this.#node;
     const { head, buttons, error, values, usage, attributes } = this.#parts;
     const hadFocus = this.#panel.contains(document.activeElement);
-    setText(head.firstChild, node.name || "everything");
+    setText(head.firstChild, this.#title || "everything");
     this.#showFacts();
     showButtons(buttons, node, { canAct: this.#actions.canAct, isParking: this.#isParking, onAction: (name) => this.#act(name) });
     showError(error, node);
@@ -137,7 +141,21 @@ export class Details {
   }
 
   #showFacts() {
-    showFacts(this.#parts.facts, this.#node, { now: this.#now(), isParking: this.#isParking });
+    showFacts(this.#parts.facts, this.#node, { now: this.#now(), isParking: this.#isParking, partner: this.#partner, onOpen: this.#onOpen });
+  }
+
+  // A step is known by the function whose row it shares.
+  get #title() {
+    const { kind, name } = this.#node;
+    return kind === "step" && this.#partner ? `${this.#partner.name} · ${name}` : name;
+  }
+
+  // The function of its only step, and the other way round.
+  get #partner() {
+    const known = this.#store.get(this.id);
+    if (!known) return null;
+    const above = this.#store.get(known.parent_id);
+    return this.#store.sharedStepOf(known) ?? (above?.step === this.id ? above : null);
   }
 
   #act(name) {

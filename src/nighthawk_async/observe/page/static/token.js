@@ -1,6 +1,10 @@
 // The token of whoever looks: known to this tab only, and to no server log.
 
+import { keptIn } from "./storage.js";
+
 const KEY = `nighthawk-async:token:${location.pathname}`;
+
+const kept = keptIn("sessionStorage", KEY);
 
 const WRONG = "That is not the token of this dashboard.";
 
@@ -30,12 +34,11 @@ export async function findFault(token) {
 }
 
 export function getToken() {
-  return sessionStorage.getItem(KEY) ?? "";
+  return kept.value;
 }
 
 export function setToken(token) {
-  if (token) sessionStorage.setItem(KEY, token);
-  else sessionStorage.removeItem(KEY);
+  kept.value = token;
 }
 
 export function authorization() {

@@ -12,6 +12,11 @@ export function duration(seconds) {
     : `${Math.floor(minutes / 60)}:${pad(minutes % 60)}:${pad(whole % 60)}`;
 }
 
+// A duration of which short ones are told apart.
+export function latency(seconds) {
+  return seconds > 0 && seconds < 0.0995 ? `${Number((seconds * 1000).toPrecision(2))} ms` : duration(seconds);
+}
+
 export function count(number) {
   if (number < 10_000) return String(number);
   if (number < 999_500) return `${(number / 1000).toFixed(number < 99_950 ? 1 : 0)}k`;
@@ -23,7 +28,7 @@ export const MARKS = [
   ["+", "at least: there were requests without a known price"],
 ];
 
-// The same marks and digits as in the terminal: see live_tree_words.py.
+// The same marks and digits as in the terminal: see node_words.py.
 const LEAST_COST = 0.0001;
 const SMALL_COST = dollarFormat(4);
 const LARGE_COST = dollarFormat(2);

@@ -28,11 +28,13 @@ export function makeRow() {
   return { row, name, parts };
 }
 
-export function updateRow(made, { place, node, root, isSelected, isParking, failures, now }) {
+// The row of a function and its step is named after the function, and does what the step does.
+export function updateRow(made, { place, head, node, root, isSelected, isParking, failures, now }) {
   const { row, name, parts } = made;
+  const state = isActive(head) ? node.state : head.state;
   setAttribute(row, "id", `row-${node.id}`);
   row.dataset.id = node.id;
-  setClass(row, `row ${node.state}${place.depth ? "" : " root"}${place.isBeside ? " beside" : ""}`);
+  setClass(row, `row ${state}${place.depth ? "" : " root"}${place.isBeside ? " beside" : ""}`);
   setAttribute(row, "aria-level", place.depth + 1);
   setAttribute(row, "aria-posinset", place.position);
   setAttribute(row, "aria-setsize", place.size);
@@ -40,19 +42,19 @@ export function updateRow(made, { place, node, root, isSelected, isParking, fail
   setAttribute(row, "aria-selected", isSelected);
   name.style.paddingLeft = `${Math.min(place.depth, DEEPEST_INDENT) * INDENT}px`;
   setText(parts.twisty, place.hasChildren ? (place.isExpanded ? "▾" : "▸") : "");
-  setText(parts.glyph, glyphOf(node.state));
-  setText(parts.kind, kindLabel(node.kind));
-  setText(parts.title, node.name);
-  setText(parts.hint, errorOf(node) || (node.hint ?? ""));
+  setText(parts.glyph, glyphOf(state));
+  setText(parts.kind, kindLabel(head.kind));
+  setText(parts.title, head.name);
+  setText(parts.hint, errorOf(head) || errorOf(node) || (node.hint ?? ""));
   setText(parts.badge, badgeOf(node, isParking, failures));
   parts.badge.classList.toggle("bad", failures > 0);
   parts.badge.hidden = !parts.badge.textContent;
-  setText(parts.state, node.state);
-  const end = node.ended_at ?? (isActive(node) ? now : node.began_at);
-  setText(parts.duration, duration(end - node.began_at));
-  showFigure(parts.tokens, tokens(node.subtree_usage));
-  showFigure(parts.cost, cost(node.subtree_usage));
-  drawExtent(parts.span, node, root ?? node, now);
+  setText(parts.state, state);
+  const end = head.ended_at ?? (isActive(head) ? now : head.began_at);
+  setText(parts.duration, duration(end - head.began_at));
+  showFigure(parts.tokens, tokens(head.subtree_usage));
+  showFigure(parts.cost, cost(head.subtree_usage));
+  drawExtent(parts.span, head, root ?? head, node.kind, now);
 }
 
 function showFigure(shown, text) {

@@ -4,19 +4,21 @@ import { element, keepChildren, setClass, setText } from "./dom.js";
 import { clockTime, duration } from "./format.js";
 import { glyphOf, kindLabel } from "./states.js";
 
-export function showFacts(list, node, { now, isParking }) {
+// A function and its step share a row: each leads to the other.
+export function showFacts(list, node, { now, isParking, partner, onOpen }) {
   const facts = [
     ["kind", `${kindLabel(node.kind)}, node ${node.id}`],
     ["state", isParking ? `${node.state}; waits before its next turn` : node.state, `state ${node.state}`],
     ["began", clockTime(node.began_at)],
     ["duration", duration((node.ended_at ?? now) - node.began_at)],
   ];
+  if (partner) facts.push([partner.kind, `${partner.name}, node ${partner.id}`]);
   if (node.source) facts.push(["source", node.source, "code"]);
   if (node.retries) facts.push(["retries", String(node.retries)]);
   if (node.dropped_children) facts.push(["dropped", `${node.dropped_children} children, kept no longer`]);
   keepChildren(list, facts, {
     keyOf: ([name]) => name,
-    make: ([name]) => element("div", {}, element("dt", { text: name }), makeValue(name)),
+    make: ([name]) => element("div", {}, element("dt", { text: name }), makeValue(name, partner, onOpen)),
     bring: ({ lastChild: value }, [name, text, className = ""]) => {
       setClass(value, className);
       if (name === "state") setText(value.firstChild, glyphOf(node.state));
@@ -25,7 +27,11 @@ export function showFacts(list, node, { now, isParking }) {
   });
 }
 
-function makeValue(name) {
+function makeValue(name, partner, onOpen) {
+  if (name === partner?.kind) {
+    const open = () => onOpen(partner.id);
+    return element("dd", {}, element("button", { className: "link", attributes: { type: "button" }, on: { click: open } }));
+  }
   const glyph = name === "state" ? [element("span", { className: "glyph", attributes: { "aria-hidden": "true" } })] : [];
   return element("dd", {}, ...glyph, element("span"));
 }

@@ -43,6 +43,11 @@ export class Store {
     return this.children.get(id) ?? [];
   }
 
+  // The step that shares the row of its function; null for none, or where it is not there yet.
+  sharedStepOf(node) {
+    return this.nodes.get(node.step) ?? null;
+  }
+
   rootOf(id) {
     let node = this.nodes.get(id);
     while (node && node.parent_id !== TOP && this.nodes.has(node.parent_id)) node = this.nodes.get(node.parent_id);

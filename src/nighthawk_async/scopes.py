@@ -10,7 +10,7 @@ from typing import Literal, ParamSpec, TypeVar, Unpack, cast
 from .configuration import StepExecutorConfiguration
 from .errors import NighthawkError
 from .executors.choice import ExecutorChoice, chosen_inner_executor
-from .natural.tokens import is_usable_name
+from .natural.program import is_usable_name
 from .policies.arguments import PolicyArguments, with_arguments
 from .runtime.activities import KernelActivity
 from .runtime.call_wrapping import wrap_calls

@@ -14,8 +14,7 @@ from .errors import NaturalParseError, NighthawkError
 from .executors.choice import ExecutorChoice
 from .functions import scope_maker, step_runners
 from .natural.blocks import NaturalBlock, parse_literal
-from .natural.program import SENTINEL
-from .natural.tokens import is_usable_name, root_name
+from .natural.program import SENTINEL, is_usable_name, root_name
 from .natural.transform import StepResult
 from .runtime.prepare import NaturalSite
 from .types.outcomes import OutcomeKind

@@ -10,9 +10,8 @@ from nighthawk_async.errors import ExecutionError, ModelProtocolError, ModelStat
 from nighthawk_async.executors.outcome_codec import parse_json_object
 from nighthawk_async.models.providers import create_codec
 from nighthawk_async.types.messages import ToolCall
+from nighthawk_async.wire.json_text import MAX_DEPTH, arguments_object, check_depth, decode_json
 from nighthawk_async.wire.provider_errors import find_bare_error, status_error
-from nighthawk_async.wire.request_json import arguments_object
-from nighthawk_async.wire.response_json import MAX_DEPTH, check_depth, decode_json
 from nighthawk_async.wire.sse import ServerSentEvent
 
 DEPTHS = [MAX_DEPTH, 900, 1_100, 8_000, 50_000]

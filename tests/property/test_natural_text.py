@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nighthawk_async.errors import NaturalParseError
-from nighthawk_async.natural.program import parse_program
-from nighthawk_async.natural.tokens import find_tokens, parse_bindings, unescape
+from nighthawk_async.natural.program import find_tokens, parse_bindings, parse_program, unescape
 from nighthawk_async.types.outcomes import OUTCOME_KINDS
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True).filter(

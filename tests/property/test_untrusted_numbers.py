@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nighthawk_async.runtime.usage_meter import UsageMeter
 from nighthawk_async.types.usage import MAX_COUNT, Usage
-from nighthawk_async.wire import response_json
+from nighthawk_async.wire import json_text
 
 _COUNTS = (
     st.integers(0, 100)
@@ -79,11 +79,11 @@ def depth_of(value: Any) -> int:
 def test_the_depth_of_json_is_told_from_its_bytes(value: Any, is_ascii: bool, bound: int) -> None:
     text = json.dumps(value, ensure_ascii=is_ascii)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(response_json, "MAX_DEPTH", bound)
-        patched.setattr(response_json, "_BRACKETS_AT_ONCE", 2)
+        patched.setattr(json_text, "MAX_DEPTH", bound)
+        patched.setattr(json_text, "_BRACKETS_AT_ONCE", 2)
         for data in (text, text.encode()):
             if depth_of(value) <= bound:
-                response_json.check_depth(data)
+                json_text.check_depth(data)
             else:
                 with pytest.raises(msgspec.DecodeError, match=f"deeper than {bound} levels"):
-                    response_json.check_depth(data)
+                    json_text.check_depth(data)

@@ -22,7 +22,7 @@ from msgspec import Struct
 from ..types.model import ModelCapabilities, ModelPrice, ReasoningEffort
 from .model_facts import ModelFacts, price, with_long_requests
 
-_RULES = "openai_rules"
+_RULES = "openai_schemas"
 _SOURCE = (
     "developers.openai.com/api/docs/models, /pricing and /guides/reasoning, answers of the endpoint that "
     "others recorded, the model types of openai 3.54.0, and the tables of litellm 1.109.1 and genai-prices "

@@ -18,11 +18,9 @@ from ..configuration import parse_model_id
 from ..models.providers import create_model
 from ..models.time_limits import TransportSettings
 from ..ports import Model
-from .active_endpoint import active_base_url, active_headers, shown_url
-from .capability_probes import ALL_CAPABILITIES, Ability, find_abilities
 from .model_check import CHECK_SETTINGS, Finding, judge_endpoint, print_row
-from .model_description import LOCAL, describe_model
-from .model_probe import DIRECT_QUESTION, ask_model
+from .model_description import LOCAL, active_base_url, active_headers, describe_model, shown_url
+from .model_probes import ALL_CAPABILITIES, DIRECT_QUESTION, Ability, ask_model, find_abilities
 from .server_facts import ServerFacts, ask_server
 
 _NAME_COLUMNS = 30

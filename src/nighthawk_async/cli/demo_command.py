@@ -35,9 +35,8 @@ def demo(
     # Imported here, since the natural functions are compiled on import and the other commands do not need
     # them.
     from ..executors.agent import AgentStepExecutor
-    from .demo import run_demo
+    from .demo import DemoView, run_demo
     from .demo_functions import load_reviews
-    from .demo_view import DemoView
 
     console = Console()
     prepare_local_model(model, Console(stderr=True))

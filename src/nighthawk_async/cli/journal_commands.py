@@ -12,7 +12,7 @@ from ..errors import ConfigurationError
 from ..journal import JournalStore
 from ..journal import open as open_journal
 from ..journal.description import describe_record
-from .model_words import wide_console
+from .model_description import wide_console
 
 journal = typer.Typer(help="The runs of a journal and their records.", no_args_is_help=True)
 

@@ -29,10 +29,9 @@ from ..errors import (
 from ..models.providers import create_model
 from ..ports import Model
 from ..types.usage import Usage
-from ..wire.response_json import NOT_JSON, decode_json
-from .model_description import ModelDescription, describe_model
-from .model_probe import DIRECT_QUESTION, FORM_REQUEST, TOOL_NAME, TOOL_REQUEST, Exchange, ask_model
-from .model_words import dollars
+from ..wire.json_text import NOT_JSON, decode_json
+from .model_description import ModelDescription, describe_model, dollars
+from .model_probes import DIRECT_QUESTION, FORM_REQUEST, TOOL_NAME, TOOL_REQUEST, Exchange, ask_model
 
 FindingState: TypeAlias = Literal["ok", "failed", "skipped"]
 

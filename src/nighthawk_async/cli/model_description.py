@@ -1,33 +1,243 @@
-"""`models show`: the known facts of one model and the way to reach it. Nothing is sent."""
+"""`models show`: the known facts of one model and the way to reach it, in words and as JSON.
 
+Nothing is sent.
+"""
+
+import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
 from typing import Any
+from urllib.parse import SplitResult, parse_qsl
 
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from ..catalog.local import GGUF_FILE, LOCAL_MODELS, LocalModelFacts
 from ..catalog.models import UNKNOWN_MODEL, ModelFacts, find_model_facts
-from ..catalog.providers import PROVIDERS
+from ..catalog.providers import PROVIDERS, ProviderFacts
 from ..configuration import parse_model_id
 from ..errors import UnknownModelError
 from ..models.current_price import CurrentPrice, library_version
+from ..models.endpoint import is_loopback, parse_base_url, with_version
 from ..models.time_limits import TransportSettings, overridden_capabilities
 from ..models.weights import are_weights_whole, weights_path
 from ..suggestions import did_you_mean
-from ..types.model import ModelCapabilities
-from .active_endpoint import active_base_url, active_key, shown_url
-from .model_words import (
-    capabilities_as_json,
-    media_in_words,
-    price_in_words,
-    reasoning_in_words,
-    sampling_in_words,
-    schemas_in_words,
-    tools_in_words,
-    wide_console,
-)
+from ..types.model import ModelCapabilities, ModelPrice
+from ..wire.redaction import is_secret_name
+
+
+def active_base_url(
+    provider: ProviderFacts, transport: TransportSettings, environment: Mapping[str, str]
+) -> tuple[SplitResult, str]:
+    """Return the address of a provider's requests, and the setting that gives it.
+
+    Args:
+        provider: The provider.
+        transport: The model settings of the transport.
+        environment: Environment variables.
+
+    Raises:
+        ConfigurationError: It is no URL.
+    """
+    variable = environment.get(provider.base_url_variable, "").strip()
+    if transport.base_url:
+        text, origin = transport.base_url, "the setting base_url"
+    elif variable:
+        text, origin = variable, f"the variable {provider.base_url_variable}"
+    else:
+        text, origin = provider.base_url, "the provider's own"
+    return with_version(parse_base_url(text), provider.version_path), origin
+
+
+def active_key(
+    provider: ProviderFacts,
+    transport: TransportSettings,
+    environment: Mapping[str, str],
+    base_url: SplitResult,
+) -> tuple[bool, str]:
+    """Whether requests carry a key, and its source or the way to set it.
+
+    Args:
+        provider: The provider.
+        transport: The model settings that steer the transport.
+        environment: Environment variables.
+        base_url: The address of requests.
+    """
+    if transport.api_key is not None and transport.api_key.get_secret_value().strip():
+        return True, "set (the setting api_key)"
+    for variable in provider.key_variables:
+        if environment.get(variable, "").strip():
+            return True, f"set (the variable {variable})"
+    query_names = [name for name, _ in parse_qsl(base_url.query)]
+    for name in (*transport.extra_headers, *query_names):
+        if is_secret_name(name):
+            return True, f"set ({name})"
+    if is_loopback(base_url.hostname):
+        return False, "not set; a server on this machine needs none"
+    return False, f"not set; set the variable {' or '.join(provider.key_variables)}, or the setting api_key"
+
+
+def active_headers(
+    provider: ProviderFacts, transport: TransportSettings, environment: Mapping[str, str]
+) -> dict[str, str]:
+    """The headers of a provider's requests that identify the caller, credentials included.
+
+    Args:
+        provider: The provider.
+        transport: The model settings that steer the transport.
+        environment: Environment variables.
+    """
+    keys = [environment.get(variable, "").strip() for variable in provider.key_variables]
+    if transport.api_key is not None:
+        keys.insert(0, transport.api_key.get_secret_value().strip())
+    key = next(filter(None, keys), "")
+    own = {name.strip().lower(): value for name, value in transport.extra_headers.items()}
+    return {**({provider.key_header: provider.key_prefix + key} if key else {}), **own}
+
+
+def shown_url(url: SplitResult) -> str:
+    """A URL without its query, which may hold a credential.
+
+    Args:
+        url: The URL.
+    """
+    return url._replace(query="…" if url.query else "").geturl()
+
+
+_WIDTH_OF_PIPES = 100
+
+
+def wide_console() -> Console:
+    """The terminal on standard output; without a terminal, lines are wide."""
+    console = Console(highlight=False)
+    if console.is_terminal or "COLUMNS" in os.environ:
+        return console
+    return Console(highlight=False, width=_WIDTH_OF_PIPES)
+
+
+_NOT_WITH_TOOLS = "not in a request that offers tools"
+
+
+def tools_in_words(capabilities: ModelCapabilities) -> str:
+    """Whether the model calls tools.
+
+    Args:
+        capabilities: The capabilities of the model.
+    """
+    if not capabilities.tools:
+        return "no"
+    count = "several in one response" if capabilities.parallel_tool_calls else "one in a response"
+    return f"yes, {count}" if capabilities.forced_tool_choice else f"yes, {count}, never on demand"
+
+
+def schemas_in_words(capabilities: ModelCapabilities) -> str:
+    """Whether the endpoint enforces a JSON Schema on answers.
+
+    Args:
+        capabilities: The capabilities of the model.
+    """
+    if not capabilities.structured_output:
+        return "no"
+    return "yes" if capabilities.structured_output_with_tools else f"yes, {_NOT_WITH_TOOLS}"
+
+
+def media_in_words(capabilities: ModelCapabilities) -> str:
+    """The kinds of media that the model takes.
+
+    Args:
+        capabilities: The capabilities of the model.
+    """
+    kinds = [name for name in ("images", "audio", "video", "documents") if getattr(capabilities, name)]
+    return ", ".join(kinds) or "text only"
+
+
+def reasoning_in_words(capabilities: ModelCapabilities) -> str:
+    """Whether, and how, the amount of reasoning can be set.
+
+    Args:
+        capabilities: The capabilities of the model.
+    """
+    if not capabilities.reasoning:
+        return "not adjustable"
+    way = "by a word (reasoning_effort)"
+    if capabilities.reasoning_control == "budget":
+        way = "by a number of tokens (thinking_budget_tokens, or reasoning_effort)"
+    if capabilities.reasoning_efforts is not None:
+        way = f"{way}: {', '.join(capabilities.reasoning_efforts)}"
+    return way if capabilities.reasoning_with_tools else f"{way}; {_NOT_WITH_TOOLS}"
+
+
+def sampling_in_words(capabilities: ModelCapabilities) -> str:
+    """Whether sampling can be controlled.
+
+    Args:
+        capabilities: The capabilities of the model.
+    """
+    return "adjustable" if capabilities.sampling else "not adjustable (temperature, top_p, top_k)"
+
+
+def price_in_words(price: ModelPrice | None) -> str:
+    """A price in US dollars per million tokens.
+
+    Args:
+        price: The price; None when it is unknown.
+    """
+    if price is None:
+        return "unknown"
+    if not price.input and not price.output:
+        return "free"
+    parts = [f"{dollars(price.input)} sent", f"{dollars(price.output)} received"]
+    if price.cache_read is not None:
+        parts.append(f"{dollars(price.cache_read)} read from the cache")
+    if price.cache_write is not None:
+        parts.append(f"{dollars(price.cache_write)} written to the cache")
+    return f"{', '.join(parts)} per million tokens"
+
+
+def dollars(amount: Decimal) -> str:
+    """An amount of US dollars, cents at least.
+
+    Args:
+        amount: The amount.
+    """
+    plain = f"{amount.normalize():f}"
+    whole, _, fraction = plain.partition(".")
+    return f"${whole}.{fraction.ljust(2, '0')}"
+
+
+def short_count(count: int | None) -> str:
+    """A number of tokens in few characters; a dash when it is unknown.
+
+    Args:
+        count: The number.
+    """
+    if count is None:
+        return "-"
+    return f"{count / 1_000_000:.3g}M" if count >= 1_000_000 else f"{count / 1_000:.3g}K"
+
+
+def capabilities_as_json(capabilities: ModelCapabilities) -> dict[str, Any]:
+    """Return the capabilities of a model as JSON; prices are texts, since they are decimal numbers.
+
+    Args:
+        capabilities: The capabilities of the model.
+    """
+    fields = asdict(capabilities)
+    if capabilities.price is not None:
+        fields["price"] = _price_as_json(asdict(capabilities.price))
+    return fields
+
+
+def _price_as_json(prices: Mapping[str, Any]) -> dict[str, Any]:
+    amounts: dict[str, Any] = {
+        name: str(each) if isinstance(each, Decimal) else each for name, each in prices.items()
+    }
+    if amounts["long_request"] is not None:
+        amounts["long_request"] = _price_as_json(amounts["long_request"])
+    return amounts
+
 
 LOCAL = "local"
 """The provider of models on this machine."""

@@ -18,11 +18,20 @@ from ..errors import ConfigurationError, UnknownModelError
 from ..models.time_limits import TransportSettings
 from ..models.weights import are_weights_whole, pull_weights, weights_path
 from ..types.model import ModelCapabilities, ModelPrice
-from .active_endpoint import active_base_url, active_key, shown_url
 from .capability_view import run_capability_check
 from .model_check import run_check
-from .model_description import LOCAL, describe_model, print_description
-from .model_words import capabilities_as_json, media_in_words, short_count, wide_console
+from .model_description import (
+    LOCAL,
+    active_base_url,
+    active_key,
+    capabilities_as_json,
+    describe_model,
+    media_in_words,
+    print_description,
+    short_count,
+    shown_url,
+    wide_console,
+)
 from .pull_view import showing_pull
 
 _HEADINGS = ("NAME", "TOOLS", "SCHEMA", "TAKES", "REASONING", "CONTEXT", "$ IN", "$ OUT")

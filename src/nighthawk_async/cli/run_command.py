@@ -22,8 +22,7 @@ from ..configuration import StepExecutorConfiguration, parse_model_id
 from ..observe import TaskTree
 from ..types.json import JsonableValue
 from .demo_command import DEMO_MODEL, prepare_local_model
-from .live_tree import LiveTree, TreeDisplay
-from .live_tree_lines import JsonTree, PlainTree
+from .live_tree import JsonTree, LiveTree, PlainTree, TreeDisplay
 from .live_tree_terminal import Screen, TerminalTree, printing_above
 from .run_interrupts import EXIT_INTERRUPTED, Interrupts
 from .run_script import ArgumentError, Backend, Script, call_function, parse_script, run_as_main

@@ -16,7 +16,7 @@ import anyio
 import httpx
 
 from ..models.endpoint import proxy_for
-from ..wire.response_json import NOT_JSON, decode_json
+from ..wire.json_text import NOT_JSON, decode_json
 
 LIMIT_SECONDS = 10.0
 """The number of seconds that a server has for all requests of this module."""

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from ..errors import ConfigurationError, ModelProtocolError, NighthawkError
-from ..wire.response_json import NOT_JSON, decode_json
+from ..wire.json_text import NOT_JSON, decode_json
 from ..wire.sse import ServerSentEventDecoder
 
 _TIMEOUT = httpx.Timeout(10.0, read=60.0)  # seconds; the dashboard sends keep-alives more often

@@ -22,7 +22,7 @@ from ..runtime.step_context import StepContext
 from ..runtime.validation import reason_without_schema, type_name
 from ..types.model import OutcomeTransport
 from ..types.outcomes import OutcomeKind
-from ..wire.strict_schema import is_strict_schema
+from ..wire.openai_schemas import is_strict_schema
 from .sent_schemas import Endpoint, allows_null, compact_schema, refusal_of, strict_schema, terse_schema
 
 RETURN_VALUE = "the return value"

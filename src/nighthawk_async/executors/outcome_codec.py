@@ -23,7 +23,7 @@ from ..types.outcomes import (
     StepOutcome,
 )
 from ..types.unset import UNSET
-from ..wire.response_json import NOT_JSON, decode_json, describe_not_json
+from ..wire.json_text import NOT_JSON, decode_json, describe_not_json
 from .answer_form import RETURN_VALUE, AnswerForm
 
 _FIELDS: Mapping[OutcomeKind, tuple[str, ...]] = {

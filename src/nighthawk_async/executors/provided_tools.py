@@ -15,7 +15,7 @@ from ..runtime.tool_function import OUTCOME_TOOL_NAME
 from ..runtime.validation import type_name
 from ..secret_names import HIDDEN
 from ..types.messages import ToolDefinition
-from ..wire.response_json import NOT_JSON, check_depth, describe_not_json
+from ..wire.json_text import NOT_JSON, check_depth, describe_not_json
 from .answer_form import object_schema, opened_schema
 
 Arguments = TypeVar("Arguments")

@@ -1,7 +1,7 @@
 """JSON Schemas as they are sent: without meaningless keywords, and in the form an endpoint accepts.
 
 Sources: the error messages of the endpoints, as in `tool_surface`; the structured outputs of OpenAI
-(`wire.strict_schema`) and Anthropic (`wire.anthropic.schema`).
+(`wire.openai_schemas`) and Anthropic (`wire.anthropic.schema`).
 """
 
 from collections import Counter
@@ -95,7 +95,7 @@ def strict_schema(schema: _Schema) -> dict[str, Any]:
     """A compact schema as endpoints enforce it: objects are closed, and require all their properties.
 
     That narrows it; keywords that the endpoint does not accept are left out. Anything that cannot be
-    expressed this way, such as an object with free keys, stays, and `wire.strict_schema` then claims nothing.
+    expressed this way, such as an object with free keys, stays, and `is_strict_schema` then claims nothing.
 
     Args:
         schema: A JSON Schema; it stays as it is.

@@ -16,8 +16,15 @@ from msgspec import Struct
 
 from ..errors import NaturalParseError
 from ..types.outcomes import OutcomeKind
-from .program import SENTINEL, NaturalProgram, parse_program, permitted_kinds, program_body
-from .tokens import Bindings, parse_bindings
+from .program import (
+    SENTINEL,
+    Bindings,
+    NaturalProgram,
+    parse_bindings,
+    parse_program,
+    permitted_kinds,
+    program_body,
+)
 
 NaturalLiteral: TypeAlias = ast.Constant | ast.JoinedStr
 

@@ -25,10 +25,9 @@ from msgspec import Struct
 
 from ..errors import NaturalParseError
 from .blocks import ParsedLiteral, annotation_names, literal_parts, natural_literal
-from .program import SENTINEL
+from .program import SENTINEL, find_tokens, root_name
 from .rewrite import rewrite_function
 from .scope import FunctionNode, FunctionScope, function_scope
-from .tokens import find_tokens, root_name
 from .tree import own_statements
 
 Code: TypeAlias = Literal["NH000", "NH001", "NH002", "NH003", "NH004", "NH005", "NH006", "NH007"]

@@ -20,8 +20,8 @@ from .blocks import (
     natural_literal,
     parse_literal,
 )
+from .program import find_tokens, root_name
 from .scope import FunctionNode, function_scope
-from .tokens import find_tokens, root_name
 from .tree import (
     block_statements,
     call_statement,

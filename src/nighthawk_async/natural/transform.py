@@ -20,10 +20,10 @@ from msgspec import Struct
 from ..errors import NaturalParseError
 from ..types.outcomes import OutcomeKind
 from .blocks import NaturalBlock, ParsedLiteral, annotation_expression, annotation_names
+from .program import root_name
 from .rewrite import rewrite_function
 from .scope import FunctionScope, NestedBlock, function_scope, mangle, nested_blocks
 from .source import compile_expression, compile_function, find_function, skeleton_names, skeleton_scopes
-from .tokens import root_name
 from .tree import CLOSURE_NAMES
 
 Result = TypeVar("Result")

@@ -21,9 +21,8 @@ from anyio import NoEventLoopError, from_thread
 from anyio.lowlevel import checkpoint
 
 from .calling import checked_seconds, is_async_callable
-from .clocks import Clock
 from .errors import DeadlineExceededError
-from .event_loop import is_loop_thread
+from .event_loop import Clock, is_loop_thread
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

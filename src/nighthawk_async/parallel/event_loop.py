@@ -1,14 +1,15 @@
-"""Handles and events of an event loop, for any thread."""
+"""Handles, events and clocks of an event loop, for any thread."""
 
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVarTuple
 
 import anyio
 from anyio import NoEventLoopError, from_thread
-from anyio.lowlevel import EventLoopToken, current_token
+from anyio.lowlevel import EventLoopToken, RunVar, current_token
 
 from ..pickling import PicklableError
 
@@ -126,3 +127,111 @@ def find_task() -> object:
             if task is not None:
                 return task
     return threading.current_thread()
+
+
+class Clock:
+    """The time, in seconds, of the event loop that the current thread runs or works for.
+
+    A thread that belongs to no event loop has the clock of the machine.
+
+    Attributes:
+        is_of_loop_thread: Whether it was made on the thread of the event loop.
+    """
+
+    __slots__ = ("_loop", "is_of_loop_thread")
+
+    def __init__(self) -> None:
+        self.is_of_loop_thread = is_loop_thread()
+        self._loop = _find_loop()
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether it can be read here without asking another thread."""
+        return self._loop is None or find_running_loop() == self._loop
+
+    def now(self) -> float:
+        """Return the current time, from the thread of the event loop or from any other.
+
+        Raises:
+            RuntimeError: It was made on the thread of one event loop and is read in a thread of another. The
+                first may be blocked until the other has ended, so reading could wait for ever.
+            anyio.RunFinishedError: The event loop has ended.
+        """
+        if self._loop is None:
+            return time.monotonic()
+        if find_running_loop() == self._loop:
+            return anyio.current_time()
+        if self.is_of_loop_thread and _find_loop() not in (None, self._loop):
+            raise RuntimeError("a deadline of one event loop cannot be read in a thread of another")
+        return from_thread.run_sync(anyio.current_time, token=self._loop)
+
+
+def _find_loop() -> EventLoopToken | None:
+    """Return the event loop that the current thread runs, or works for; None for a thread without one."""
+    running = find_running_loop()
+    if running is not None:
+        return running
+    try:
+        return from_thread.run_sync(current_token)
+    except NoEventLoopError:
+        return None
+
+
+_ahead: RunVar[float] = RunVar("nighthawk_async_stopwatch")
+
+
+def shared_time() -> float:
+    """Return seconds that can be compared with other results of this function, from any thread or event loop.
+
+    Event loops have clocks of their own, which start anywhere, and in tests may jump. So the clock of an
+    event loop is followed from its first reading, and aligned with the clock of the machine.
+    """
+    if not is_loop_thread():
+        return time.monotonic()
+    now = anyio.current_time()
+    ahead = _ahead.get(None)
+    if ahead is None:
+        ahead = time.monotonic() - now
+        _ahead.set(ahead)
+    return now + ahead
+
+
+class Stopwatch:
+    """A stopwatch that runs while at least one holder keeps it started."""
+
+    __slots__ = ("_elapsed", "_lock", "_started_at", "_users")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._started_at = 0.0
+        self._elapsed = 0.0
+
+    def __getstate__(self) -> float:
+        """Return the elapsed time for copies and pickles, which are not started."""
+        return self.elapsed_seconds
+
+    def __setstate__(self, elapsed_seconds: float) -> None:
+        self._elapsed = elapsed_seconds
+        self._lock, self._users, self._started_at = threading.Lock(), 0, 0.0
+
+    @property
+    def elapsed_seconds(self) -> float:
+        """The time for which it has run, in seconds."""
+        with self._lock:
+            return self._elapsed + (self._since_start() if self._users else 0.0)
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                self._started_at = shared_time()
+            self._users += 1
+
+    def __exit__(self, *exc_details: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._elapsed += self._since_start()
+
+    def _since_start(self) -> float:
+        return max(shared_time() - self._started_at, 0.0)

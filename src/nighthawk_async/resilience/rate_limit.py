@@ -18,8 +18,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..models.pacing_lane import Demand, LimitCounts, PacingLimits, Start
 from ..parallel import raise_if_cancel_requested
-from ..parallel.clocks import shared_time
-from ..parallel.event_loop import LoopEvent, is_loop_thread, is_worker_thread
+from ..parallel.event_loop import LoopEvent, is_loop_thread, is_worker_thread, shared_time
 from ..parallel.task_current import asked_to_end
 from ..runtime.environment import find_environment, get_environment, using_environment
 from ..runtime.usage_meter import UsageMeter

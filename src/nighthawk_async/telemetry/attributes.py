@@ -36,8 +36,8 @@ from ..types.messages import (
 )
 from ..types.model import ModelRequest
 from ..types.usage import Usage
+from ..wire.json_text import NOT_JSON, decode_json
 from ..wire.redaction import redact
-from ..wire.response_json import NOT_JSON, decode_json
 
 _Part = dict[str, Any]
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from ..types.messages import ToolCall
 from ..types.usage import Usage
-from ..wire.response_json import NOT_JSON, decode_json
+from ..wire.json_text import NOT_JSON, decode_json
 
 ReplyEnding: TypeAlias = Literal["complete", "close", "reset", "hang"]
 """The end of a reply: normal, by closing or resetting the connection, or by stalling forever."""

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from ..errors import ModelStatusError
 from ..types.model import ResponseFailed
+from .json_text import NOT_JSON, as_object, decode_json
 from .redaction import excerpt
-from .response_json import NOT_JSON, as_object, decode_json
 
 _TRANSIENT_BELOW_500 = frozenset({408, 409, 429})
 

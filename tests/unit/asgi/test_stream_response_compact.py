@@ -9,7 +9,7 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async import parallel
 from nighthawk_async.asgi import NighthawkMiddleware, stream_node, stream_response
-from nighthawk_async.asgi.event_stream_progress import Counts, count_progress
+from nighthawk_async.asgi.event_stream_live import Counts, count_progress
 from nighthawk_async.observe import TaskTree
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 from nighthawk_async.types.model import ModelRequest

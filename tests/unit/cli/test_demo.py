@@ -20,9 +20,8 @@ from rich.console import Console
 import nighthawk_async as nh
 from nighthawk_async.catalog.models import ModelFacts
 from nighthawk_async.cli.application import run_command_line
-from nighthawk_async.cli.demo import run_demo
+from nighthawk_async.cli.demo import DemoRecord, DemoView, live_view, run_demo
 from nighthawk_async.cli.demo_functions import Review, load_reviews
-from nighthawk_async.cli.demo_view import DemoRecord, DemoView, live_view
 from nighthawk_async.models.weights import PullProgress
 from nighthawk_async.prompt import tokens
 from nighthawk_async.testing import (

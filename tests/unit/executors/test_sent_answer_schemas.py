@@ -13,7 +13,7 @@ import nighthawk_async as nh
 from nighthawk_async.executors.answer_form import AnswerForm, flat_schema, wrapped_schema
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 from nighthawk_async.wire.anthropic.schema import supported_schema
-from nighthawk_async.wire.strict_schema import is_strict_schema
+from nighthawk_async.wire.openai_schemas import is_strict_schema
 
 pytestmark = pytest.mark.anyio
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nighthawk_async.natural.tokens import parse_bindings, root_name
+from nighthawk_async.natural.program import parse_bindings, root_name
 
 
 def test_7_reads_and_writes_are_told_apart():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nighthawk_async.wire.response_json import JsonObjectScanner
+from nighthawk_async.wire.json_text import JsonObjectScanner
 
 json_objects = st.dictionaries(
     st.text(),

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from nighthawk_async.errors import ConfigurationError
-from nighthawk_async.wire.request_json import arguments_object, request_json, valid_arguments
+from nighthawk_async.wire.json_text import arguments_object, request_json, valid_arguments
 
 
 def test_entries_keep_their_order_and_mappings_of_every_kind_are_objects() -> None:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import TypeAdapter
 
-from nighthawk_async.wire.strict_schema import is_strict_schema
+from nighthawk_async.wire.openai_schemas import is_strict_schema
 
 CLOSED: dict[str, Any] = {
     "type": "object",

@@ -3,7 +3,7 @@ import pytest
 from nighthawk_async.errors import ConfigurationError
 from nighthawk_async.types.messages import ToolDefinition
 from nighthawk_async.types.model import ModelRequest, NamedToolChoice, ToolChoice
-from nighthawk_async.wire.request_json import check_tool_choice
+from nighthawk_async.wire.json_text import check_tool_choice
 
 LOOK = ToolDefinition(name="look", description="", parameters={"type": "object"})
 

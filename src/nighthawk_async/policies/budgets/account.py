@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakSet
 
 from ...errors import BudgetExceededError
-from ...parallel.clocks import Stopwatch
+from ...parallel.event_loop import Stopwatch
 from ...pickling import checked_picklable
 from ...runtime.usage_meter import UsageMeter
 from .terms import Amount, BudgetAmounts, BudgetLimits, BudgetTerms, Resource

@@ -29,7 +29,7 @@ from ...types.model import (
     ToolChoice,
 )
 from ..codec import STREAM_HEADERS, UNKNOWN_CAPABILITIES, EncodedRequest
-from ..request_json import check_tool_choice, request_json
+from ..json_text import check_tool_choice, request_json
 from ..transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings, refuse_settings
 from .messages import (
     FILE_PROVIDERS,

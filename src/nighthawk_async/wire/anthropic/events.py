@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ...types.usage import Usage
-from ..response_json import total_count
+from ..json_text import total_count
 
 
 class OutputTokens(msgspec.Struct):

@@ -42,8 +42,8 @@ from ...types.messages import (
     UserMessage,
 )
 from ...types.model import ModelCapabilities
+from ..json_text import NO_TEXT, arguments_object
 from ..media import WEB_SCHEMES, bare_media_type, describe_media, has_scheme, media_kind
-from ..request_json import NO_TEXT, arguments_object
 
 FILE_PROVIDERS = frozenset({"anthropic"})
 """The providers whose uploaded files an endpoint of this protocol may know."""

@@ -22,10 +22,16 @@ from ...types.model import (
     ToolCallStarted,
     UsageReported,
 )
+from ..json_text import (
+    NOT_JSON,
+    JsonObjectScanner,
+    arguments_object,
+    check_response,
+    is_something,
+    new_call_id,
+)
 from ..provider_errors import response_failure
 from ..redaction import excerpt
-from ..request_json import arguments_object
-from ..response_json import NOT_JSON, JsonObjectScanner, check_response, is_something, new_call_id
 from ..sse import ServerSentEvent
 from .events import Delta, Event, Message, WireUsage
 from .messages import PROTOCOL_NAME

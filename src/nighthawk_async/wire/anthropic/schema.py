@@ -1,15 +1,19 @@
-"""JSON Schemas in the subset that Anthropic's structured output takes.
+"""JSON Schemas in the subset that Anthropic's structured output takes, and refusals of what it does not.
 
 The endpoint refuses the whole request for one keyword it does not know. Constraints that it cannot enforce,
 such as a minimum, move into the description, where the model reads them; the caller validates the answer
 anyway. Objects are closed, which only narrows the answer. Schemas that would be narrowed to nothing, a value
 of any type or an object with free keys, are refused, and so is a schema that contains itself.
 
-Source: "Structured outputs", "JSON Schema limitations", of the provider's documentation, and the schema
-transformation of the official SDK.
+`find_parameter_problem` and `find_problem` are the rules of the endpoint; see `wire.schema_rules`.
+
+Sources: "Structured outputs", "JSON Schema limitations", of the provider's documentation, and the schema
+transformation of the official SDK; the endpoint's error message, property keys match
+`^[a-zA-Z0-9_.-]{1,64}$`.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
@@ -17,6 +21,7 @@ from typing import Any, TypeGuard, cast
 from urllib.parse import unquote
 
 from ...errors import ConfigurationError
+from ..schema_rules import SchemaLocation, schemas_in
 
 _ROOT = "#"
 
@@ -332,3 +337,35 @@ def _is_list(value: object) -> TypeGuard[Sequence[object]]:
 
 def _is_schema(value: object) -> TypeGuard[_Schema]:
     return isinstance(value, Mapping)
+
+
+_PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}", re.ASCII)
+
+
+def find_parameter_problem(parameters: Mapping[str, Any]) -> str | None:
+    """See `wire.schema_rules.SchemaRules`."""
+    for name in cast("Mapping[str, object]", parameters.get("properties", {})):
+        if not _PROPERTY.fullmatch(name):
+            return (
+                f"Anthropic's endpoint refuses the parameter name {name!r}; it takes at most 64 ASCII "
+                "letters, digits, underscores, dots and hyphens. Rename the parameter."
+            )
+    return None
+
+
+def find_problem(schema: Mapping[str, Any], place: SchemaLocation) -> str | None:
+    """See `wire.schema_rules.SchemaRules`."""
+    names = (name for _, each in schemas_in(schema) for name in _property_names(each))
+    if bad := next((name for name in names if not _PROPERTY.fullmatch(name)), None):
+        return f"Anthropic's endpoint refuses the property name {bad!r}"
+    if place == "response":
+        try:
+            supported_schema(schema)
+        except ConfigurationError as error:
+            return str(error).partition("; ")[0].rstrip(".")
+    return None
+
+
+def _property_names(schema: Mapping[str, Any]) -> Mapping[str, object]:
+    properties = schema.get("properties")
+    return cast("Mapping[str, object]", properties) if isinstance(properties, Mapping) else {}

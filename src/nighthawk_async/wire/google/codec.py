@@ -26,7 +26,7 @@ from ...types.model import (
     NamedToolChoice,
 )
 from ..codec import STREAM_HEADERS, UNKNOWN_CAPABILITIES, EncodedRequest
-from ..request_json import check_tool_choice, request_json
+from ..json_text import check_tool_choice, request_json
 from ..transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings
 from .contents import PROTOCOL, encode_contents, find_refusal
 from .response import GoogleResponseDecoder

@@ -33,8 +33,8 @@ from ...types.messages import (
     UserMessage,
     guess_media_type,
 )
+from ..json_text import NO_TEXT, arguments_object
 from ..media import WEB_SCHEMES, bare_media_type, describe_media, has_scheme
-from ..request_json import NO_TEXT, arguments_object
 
 _FILE_PROVIDER = "google"
 _FILES_URL = "https://generativelanguage.googleapis.com/v1beta/"

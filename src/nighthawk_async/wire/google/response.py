@@ -32,9 +32,9 @@ from ...types.model import (
     UsageReported,
 )
 from ...types.usage import Usage
+from ..json_text import NOT_JSON, check_response, is_something, new_call_id, total_count
 from ..provider_errors import response_failure
 from ..redaction import excerpt
-from ..response_json import NOT_JSON, check_response, is_something, new_call_id, total_count
 from ..sse import ServerSentEvent
 from .contents import PROTOCOL
 

@@ -28,7 +28,7 @@ from ...errors import ModelProtocolError
 from ...types.messages import ToolCall
 from ...types.model import ModelEvent, ToolCallArgumentsDelta, ToolCallCompleted, ToolCallStarted
 from ...types.usage import Usage
-from ..response_json import JsonObjectScanner, as_object, new_call_id
+from ..json_text import JsonObjectScanner, as_object, new_call_id
 
 _MAX_EMPTY_OBJECT_CHARACTERS = 16
 

@@ -21,9 +21,9 @@ from ...types.model import (
     ResponseFormat,
 )
 from ..codec import STREAM_HEADERS, UNKNOWN_CAPABILITIES, EncodedRequest
+from ..json_text import check_tool_choice, request_json
 from ..media import describe_media
-from ..request_json import check_tool_choice, request_json
-from ..strict_schema import is_strict_schema
+from ..openai_schemas import is_strict_schema
 from ..transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings
 from .content import (
     PROTOCOL,

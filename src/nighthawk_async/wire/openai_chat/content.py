@@ -22,6 +22,7 @@ from ...types.messages import (
     UploadedFile,
     UserContent,
 )
+from ..json_text import valid_arguments
 from ..media import (
     OPENAI_FILE_PROVIDERS,
     WEB_SCHEMES,
@@ -33,7 +34,6 @@ from ..media import (
     is_all_text,
     media_kind,
 )
-from ..request_json import valid_arguments
 
 PROTOCOL = "openai-chat"
 """The name of the protocol, in model ids and in `ProviderContent`."""

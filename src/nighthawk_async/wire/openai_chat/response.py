@@ -23,9 +23,9 @@ from ...types.model import (
     UsageReported,
 )
 from ..codec import MANY_WAITING_CALLS
+from ..json_text import NOT_JSON, as_object, check_response, is_something
 from ..provider_errors import response_failure
 from ..redaction import excerpt
-from ..response_json import NOT_JSON, as_object, check_response, is_something
 from ..sse import ServerSentEvent
 from .chunks import (
     Choice,

@@ -20,8 +20,8 @@ from ...types.model import (
     ToolChoice,
 )
 from ..codec import STREAM_HEADERS, UNKNOWN_CAPABILITIES, EncodedRequest
-from ..request_json import check_tool_choice, request_json
-from ..strict_schema import is_strict_schema
+from ..json_text import check_tool_choice, request_json
+from ..openai_schemas import is_strict_schema
 from ..transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings, refuse_settings
 from .input import PROTOCOL, encode_input, find_refusal
 from .response import ResponsesDecoder

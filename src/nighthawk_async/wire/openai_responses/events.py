@@ -28,8 +28,8 @@ from ...errors import ModelProtocolError
 from ...types.messages import ToolCall
 from ...types.model import ModelEvent, ToolCallArgumentsDelta, ToolCallCompleted, ToolCallStarted
 from ...types.usage import Usage
+from ..json_text import NOT_JSON, JsonObjectScanner, is_something, new_call_id
 from ..redaction import excerpt
-from ..response_json import NOT_JSON, JsonObjectScanner, is_something, new_call_id
 
 _BEGINNING_CHARACTERS = 3  # enough to distinguish an empty object from all others
 

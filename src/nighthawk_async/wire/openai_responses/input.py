@@ -28,6 +28,7 @@ from ...types.messages import (
     UserContent,
     UserMessage,
 )
+from ..json_text import valid_arguments
 from ..media import (
     OPENAI_FILE_PROVIDERS,
     WEB_SCHEMES,
@@ -38,7 +39,6 @@ from ..media import (
     is_all_text,
     media_kind,
 )
-from ..request_json import valid_arguments
 
 
 def encode_user_content(content: tuple[UserContent, ...]) -> str | list[dict[str, Any]]:

@@ -21,9 +21,9 @@ from ...types.model import (
     UsageReported,
 )
 from ..codec import MANY_WAITING_CALLS
+from ..json_text import check_response, is_something
 from ..provider_errors import response_failure
 from ..redaction import excerpt
-from ..response_json import check_response, is_something
 from ..sse import ServerSentEvent
 from .events import (
     COMPLAINT,

@@ -1,15 +1,20 @@
-"""Whether a JSON Schema keeps to the subset that endpoints enforce under `strict`.
+"""JSON Schemas at OpenAI's endpoints: the strict subset, and refusals of what the standard allows.
 
-Anything not known to be in the subset counts as outside: an endpoint refuses the whole request for one
-unknown keyword, and without the claim it accepts the same schema.
+`is_strict_schema` says whether a schema keeps to the subset that endpoints enforce under `strict`. Anything
+not known to be in the subset counts as outside: an endpoint refuses the whole request for one unknown
+keyword, and without the claim it accepts the same schema. `find_parameter_problem` and `find_problem` are the
+rules for all schemas; see `schema_rules`. Other servers of these protocols take more.
 
-Source: structured outputs, "Supported schemas", of the OpenAI platform documentation: the root is an object,
+Sources: structured outputs, "Supported schemas", of the OpenAI platform documentation: the root is an object,
 every object lists all its properties as required and forbids others, every value has a type, and a reference
-stands alone. It does not define exactly what counts against its size limits, so more is counted here.
+stands alone. It does not define exactly what counts against its size limits, so more is counted here. The
+endpoints' error message `array schema missing items`.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard, cast
+
+from .schema_rules import SchemaLocation, schemas_in
 
 _Schema = Mapping[str, Any]
 
@@ -168,3 +173,26 @@ def _depth(schema: _Schema, root: _Schema, depths: dict[str, int]) -> int:
 
 def _is_schema(value: object) -> TypeGuard[_Schema]:
     return isinstance(value, Mapping)
+
+
+def find_parameter_problem(parameters: Mapping[str, Any]) -> str | None:
+    """See `schema_rules.SchemaRules`."""
+    for path, schema in schemas_in(parameters):
+        if _is_open_array(schema):
+            place = ".".join(part for part in path if part not in ("properties", "$defs"))
+            return (
+                f"OpenAI's endpoint refuses the type of {place}, a list whose items have no common type, "
+                "such as a tuple; annotate it as list[…], or as an object with named fields."
+            )
+    return None
+
+
+def find_problem(schema: Mapping[str, Any], place: SchemaLocation) -> str | None:
+    """See `schema_rules.SchemaRules`."""
+    if any(_is_open_array(each) for _, each in schemas_in(schema)):
+        return "OpenAI's endpoint refuses lists whose items have no common type, such as tuples"
+    return None
+
+
+def _is_open_array(schema: Mapping[str, Any]) -> bool:
+    return schema.get("type") == "array" and "items" not in schema

@@ -16,7 +16,7 @@ from unittest.mock import patch
 import anyio
 
 import nighthawk_async as nh
-from nighthawk_async.executors import piecemeal
+from nighthawk_async.executors import direct
 from nighthawk_async.runtime.step_context import StepContext
 
 from ..measure import Benchmark, CannotMeasureHereError, Figures
@@ -67,7 +67,7 @@ def joined(context: StepContext) -> list[tuple[str, ...]]:
     return [tuple(context.write_names)]
 
 
-WAYS = {"one-by-one": one_by_one, "joined": joined, "as-it-is": piecemeal.question_groups}
+WAYS = {"one-by-one": one_by_one, "joined": joined, "as-it-is": direct.question_groups}
 
 
 def classify(subject: Subject, groups: Callable[[StepContext], Any], operations: int) -> Figures:
@@ -78,7 +78,7 @@ def classify(subject: Subject, groups: Callable[[StepContext], Any], operations:
     except nh.ConfigurationError as error:
         raise CannotMeasureHereError(str(error)) from error
     known = _texts(subject.texts)[:operations]
-    with patch.object(piecemeal, "question_groups", groups):
+    with patch.object(direct, "question_groups", groups):
         answers, requests = anyio.run(_answer_all, executor, subject, known, backend="trio")
     rights = [
         [_is_right(answer[name], text[name]) for name in answer] if answer else [False]

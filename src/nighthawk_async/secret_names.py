@@ -120,11 +120,12 @@ def hides_value(name: object, value: object) -> bool:
     """
     if type(name) is not str or len(name) > _MAX_NAME_CHARACTERS or value is None:
         return False
-    return type(value) is not bool and _names_secret_value(name)
+    return type(value) is not bool and names_secret_value(name)
 
 
 @lru_cache(maxsize=4_096)
-def _names_secret_value(name: str) -> bool:
+def names_secret_value(name: str) -> bool:
+    """Whether a name is that of a secret, for `hides_value`."""
     words = [word.lower() for word in _NAME_WORD.findall(name)]
     while words and words[-1] in _VALUES:
         words.pop()

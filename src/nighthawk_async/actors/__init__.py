@@ -56,18 +56,16 @@ __getattr__, __dir__, __all__ = attach_exports(
             "Permit",
         ),
         "mailbox": (
-            "Mailbox",
-            "find_mailbox",
-            "open_mailbox",
-            "send",
-            "try_send",
-        ),
-        "message_queue": (
             "Channel",
+            "Mailbox",
             "MessageQueue",
             "QueueStatistics",
             "Receiving",
             "Sending",
+            "find_mailbox",
+            "open_mailbox",
+            "send",
+            "try_send",
         ),
         "namespaces": (
             "Family",

@@ -30,8 +30,18 @@ from .errors import (
 )
 from .locks import acquire_gate, acquire_mutex, acquire_semaphore, gate, lock_statistics, mutex, semaphore
 from .locks_state import LockKind, LockStatistics, Permit
-from .mailbox import Mailbox, find_mailbox, open_mailbox, send, try_send
-from .message_queue import Channel, MessageQueue, QueueStatistics, Receiving, Sending
+from .mailbox import (
+    Channel,
+    Mailbox,
+    MessageQueue,
+    QueueStatistics,
+    Receiving,
+    Sending,
+    find_mailbox,
+    open_mailbox,
+    send,
+    try_send,
+)
 from .namespaces import Family, Namespace, NamespaceKind, find_namespace, open_namespace
 from .pool import Pool, find_pool
 from .pool_job import JobHandle, JobStatus

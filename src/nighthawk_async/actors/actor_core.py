@@ -15,8 +15,7 @@ from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from .actor_life import ActorFigures, ActorInstance, ActorLife, ActorMessage, Ask
 from .errors import ActorEndedError
-from .mailbox import Mailbox
-from .message_queue import QueueStatistics
+from .mailbox import Mailbox, QueueStatistics
 from .nodes import LivesNode
 from .queue_state import SendWait, wait_for_first
 from .wait_graph import Holder, begin_wait

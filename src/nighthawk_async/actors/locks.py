@@ -37,8 +37,7 @@ from dataclasses import dataclass
 import anyio
 from anyio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled
 
-from .argument_checks import check_seconds, check_whole_number
-from .errors import LockTimeoutError
+from .errors import LockTimeoutError, check_seconds, check_whole_number
 from .locks_state import LockKind, LockRequest, LockStatistics, Permit, find_lock, iterate_statistics
 from .namespaces import NamespaceKind, find_namespace
 

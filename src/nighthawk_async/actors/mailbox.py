@@ -1,13 +1,233 @@
-"""A typed mailbox: the only way to send messages to an actor."""
+"""Mailboxes and channels: queues of messages, with what they share (receive, wait to send, close, count).
 
-from typing import Any, TypeVar
+Not thread-safe: everything happens on one event loop. A mailbox belongs to its reader and holds messages: it
+is the only way to send messages to an actor. A channel connects tasks of equal rank, holds none and hands
+each message over.
+"""
 
-from .argument_checks import check_whole_number
-from .errors import MailboxClosedError, MailboxFullError, NameConflictError, UnknownMailboxError
-from .message_queue import MessageQueue
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Self, TypeVar, overload
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from .errors import (
+    ActorError,
+    ChannelClosedError,
+    MailboxClosedError,
+    MailboxFullError,
+    NameConflictError,
+    UnknownMailboxError,
+    check_whole_number,
+)
 from .namespaces import Family, NamespaceKind, find_namespace
+from .queue_state import QueueState, ReceiveWait, SendWait, wait_for_first
 
 Message = TypeVar("Message")
+Message_co = TypeVar("Message_co", covariant=True)
+Default = TypeVar("Default")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStatistics:
+    """Statistics of a mailbox or channel at one moment. `sent` is always `received + depth`.
+
+    Args:
+        depth: Messages sent and not yet received.
+        capacity: The greatest number of messages that are held; None for no limit.
+        sent: Messages sent so far.
+        received: Messages received so far, drained ones included.
+        failed_sends: Messages that were refused; excludes those whose sender was cancelled.
+        waiting_senders: Tasks waiting to send.
+        waiting_receivers: Tasks waiting for a message.
+        high_water_mark: The greatest depth so far.
+        is_closed: Whether it is closed.
+    """
+
+    depth: int
+    capacity: int | None
+    sent: int
+    received: int
+    failed_sends: int
+    waiting_senders: int
+    waiting_receivers: int
+    high_water_mark: int
+    is_closed: bool
+
+
+class MessageQueue(Generic[Message]):
+    """A first-in-first-out queue of messages; each goes to exactly one receiver."""
+
+    _closed_error: ClassVar[type[ActorError]]
+
+    def __init__(self, *, capacity: int | None, name: str | None) -> None:
+        self._name = name
+        self._state: QueueState[Message] = QueueState(capacity)
+
+    def __repr__(self) -> str:
+        state = "closed" if self.is_closed else "open"
+        return f"<{self._label()}, {state}, {len(self._state.messages)} messages>"
+
+    def __deepcopy__(self, memo: object) -> "MessageQueue[Message]":
+        """Return itself: everything that holds it shares it, even as a task-local value."""
+        return self
+
+    @property
+    def name(self) -> str | None:
+        """The name; None for none."""
+        return self._name
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it is closed. There may still be messages to receive."""
+        return self._state.is_closed
+
+    async def send(self, message: Message) -> None:
+        """Wait until the message can be sent, and send it. A cancelled wait has sent nothing.
+
+        Senders are served in the order of waiting. (One exception: a task that is cancelled by asyncio itself
+        rather than by a cancel scope, after a receiver has taken its message and before it runs again, ends
+        cancelled although the message was received.)
+
+        Raises:
+            ActorError: It is closed, or was while waiting; the message is not sent.
+        """
+        if self._state.is_closed or self._state.has_room():
+            await checkpoint()
+        wait = await wait_for_first((SendWait(self._state, message),))
+        if wait.is_refused:
+            raise self._closed()
+
+    async def receive(self) -> Message:
+        """Wait for the oldest message and take it. A cancelled wait takes nothing.
+
+        Receivers are served in the order of waiting.
+
+        Raises:
+            ActorError: It is closed, and all messages were received.
+        """
+        if self._state.is_exhausted() or self._state.is_ready():
+            await checkpoint()
+        wait = await wait_for_first((ReceiveWait(self._state),))
+        if wait.is_refused:
+            raise self._closed()
+        return wait.message
+
+    def receive_nowait(self) -> Message:
+        """Take the oldest message.
+
+        Raises:
+            anyio.WouldBlock: There is none, or every message is reserved for a receiver that waited before.
+            ActorError: It is closed, and all messages were received.
+        """
+        if self._state.is_exhausted():
+            raise self._closed()
+        if not self._state.is_ready():
+            raise anyio.WouldBlock
+        return self._state.take()
+
+    @overload
+    def try_receive(self) -> Message | None: ...
+    @overload
+    def try_receive(self, default: Default) -> Message | Default: ...
+    def try_receive(self, default: object = None) -> object:
+        """Take the oldest message.
+
+        Args:
+            default: The value to give when there is none, closed or not.
+        """
+        try:
+            return self.receive_nowait()
+        except (anyio.WouldBlock, self._closed_error):
+            return default
+
+    def close(self) -> None:
+        """Accept no more messages. Sent ones are still received; waiting senders fail. Twice is fine."""
+        self._state.close()
+
+    def receiving(self) -> "Receiving[Message]":
+        """An arm of `select` that receives a message."""
+        return Receiving(self, self._state)
+
+    def sending(self, message: Message) -> "Sending":
+        """An arm of `select` that sends a message."""
+        return Sending(self, self._state, message)
+
+    def statistics(self) -> QueueStatistics:
+        """Return the current statistics."""
+        state = self._state
+        return QueueStatistics(
+            depth=len(state.messages),
+            capacity=state.capacity,
+            sent=state.received + len(state.messages),
+            received=state.received,
+            failed_sends=state.failed_sends,
+            waiting_senders=len(state.senders),
+            waiting_receivers=len(state.receivers),
+            high_water_mark=state.high_water_mark,
+            is_closed=state.is_closed,
+        )
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Message:
+        try:
+            return await self.receive()
+        except self._closed_error:
+            raise StopAsyncIteration from None
+
+    def _label(self) -> str:
+        kind = type(self).__name__.lower()
+        return kind if self._name is None else f"{kind} {self._name!r}"
+
+    def _closed(self) -> ActorError:
+        return self._closed_error(f"the {self._label()} is closed")
+
+
+class Receiving(Generic[Message_co]):
+    """An arm of `select`: receive a message. Made by the method `receiving` of a mailbox or channel."""
+
+    __slots__ = ("_state", "source")
+
+    def __init__(self, source: MessageQueue[Message_co], state: QueueState[Message_co]) -> None:
+        self.source = source
+        self._state = state
+
+    def wait(self) -> ReceiveWait[Message_co]:
+        """Begin a wait for a select."""
+        return ReceiveWait(self._state)
+
+
+class Sending:
+    """An arm of `select`: send a message. Made by the method `sending` of a mailbox or channel."""
+
+    __slots__ = ("_message", "_state", "source")
+
+    def __init__(self, source: MessageQueue[Any], state: QueueState[Any], message: object) -> None:
+        self.source = source
+        self._state = state
+        self._message = message
+
+    def wait(self) -> SendWait[Any]:
+        """Begin a wait for a select."""
+        return SendWait(self._state, self._message)
+
+
+class Channel(MessageQueue[Message]):
+    """Hand each message from a sender to a receiver: `send` returns once a receiver has it.
+
+    It may have several senders and several receivers. Closing makes waiting senders fail and waiting
+    receivers end: then both raise `ChannelClosedError`, and iterations end.
+
+    Args:
+        name: Its name in errors; None for none.
+    """
+
+    _closed_error = ChannelClosedError
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(capacity=0, name=name)
 
 
 class Mailbox(MessageQueue[Message]):

@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
-from .argument_checks import check_whole_number
+from .errors import check_whole_number
 
 QueueOrder: TypeAlias = Literal["fifo", "lifo", "priority", "fair_round_robin"]
 """The order in which queued jobs run.

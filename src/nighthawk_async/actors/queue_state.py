@@ -1,6 +1,6 @@
 """State of a mailbox or channel: the senders, the receivers, and the wake-ups.
 
-Plain data that synchronous functions change; `message_queue` adds the waiting. Two rules keep every message
+Plain data that synchronous functions change; `mailbox` adds the waiting. Two rules keep every message
 safe, wherever a task is cancelled:
 
 - A message leaves the queue only when its receiver runs. A receiver is woken with a claim; it takes a message
@@ -128,7 +128,10 @@ def _settle(waits: Sequence[AnyWait], woken_for: Wait) -> AnyWait | None:
 
 
 def _poll(waits: Sequence[AnyWait]) -> AnyWait | None:
-    return next((wait for wait in waits if wait.poll()), None)
+    for wait in waits:
+        if wait.poll():
+            return wait
+    return None
 
 
 Message = TypeVar("Message")
@@ -201,7 +204,8 @@ class QueueState(Generic[Message]):
         """
         if self.messages:
             _, message = self.messages.popitem(last=False)
-            self.admit_senders()
+            if self.senders:
+                self.admit_senders()
         else:
             message = self._take_from_sender()
         self.received += 1
@@ -214,8 +218,10 @@ class QueueState(Generic[Message]):
         messages = list(self.messages.values())
         self.messages.clear()
         self.received += len(messages)
-        self.admit_senders()
-        self.wake_receivers()
+        if self.senders:
+            self.admit_senders()
+        if self.receivers:
+            self.wake_receivers()
         return messages
 
     def close(self) -> None:

@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import anyio
 from anyio.lowlevel import checkpoint
 
-from .argument_checks import check_seconds
-from .message_queue import MessageQueue, Receiving, Sending
+from .errors import check_seconds
+from .mailbox import MessageQueue, Receiving, Sending
 from .queue_state import ReceiveWait, SendWait, wait_for_first
 
 Message_co = TypeVar("Message_co", covariant=True)

@@ -25,8 +25,7 @@ from typing import Any, Generic, TypeVar, cast
 import anyio
 from anyio.lowlevel import checkpoint
 
-from .argument_checks import check_whole_number
-from .errors import UpdateConflictError
+from .errors import UpdateConflictError, check_whole_number
 from .namespaces import Family, Namespace, NamespaceKind, find_namespace
 
 Value_co = TypeVar("Value_co", covariant=True)

@@ -13,8 +13,7 @@ from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, TypeVarTuple
 import anyio
 
 from .actor import Actor, ActorHandle, make_core
-from .argument_checks import check_seconds, check_whole_number
-from .errors import NameConflictError, SupervisorEndedError
+from .errors import NameConflictError, SupervisorEndedError, check_seconds, check_whole_number
 from .supervisor_child import (
     ChildState,
     Restart,

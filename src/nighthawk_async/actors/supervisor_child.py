@@ -23,7 +23,7 @@ from typing import Literal, Self, TypeAlias, cast, get_args
 import anyio
 
 from ..backoff import backoff_seconds
-from .argument_checks import check_seconds, check_whole_number
+from .errors import check_seconds, check_whole_number
 
 RestartMode: TypeAlias = Literal["never", "on_failure", "always"]
 """`on_failure`: when it raised. `always`: when it returned, too. A cancellation is no failure."""

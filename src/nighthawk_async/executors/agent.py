@@ -21,24 +21,19 @@ from ..runtime.step import Step
 from ..runtime.step_context import StepContext
 from ..runtime.step_executor import StepOutcome
 from ..runtime.tool_calls import ToolResultRenderingPolicy
+from ..runtime.tool_function import OUTCOME_TOOL_NAME
 from ..threads import thread_limiter
-from ..tracing import Span, traced
+from ..tracing import Span, find_tracing, traced
 from ..types.messages import ToolCall, ToolResult
 from ..types.model import OutcomeTransport, UsageReported
 from ..types.usage import Usage
 from .agent_protocol import AgentTask, StepExecutionAgent, foreign_task, objection_to_agent
 from .answer_bindings import AnswerBindings
-from .answer_form import AnswerForm, answer_form_of
-from .direct import answer_at_once
-from .loop_guard import GuardedCalls
+from .loop_guard import GuardedCalls, RepeatedCalls
 from .model_agent import ModelAgent
-from .piecemeal import answer_piecemeal
-from .provided_tools import OUTCOME_TOOL_NAME
-from .question import Asker
 from .refusals import Refusals
-from .sent_schemas import Endpoint
-from .step_prompt import StepPrompt, answer_instructions, tool_instructions, visibility_instructions
-from .tool_surface import check_mentioned_tools, check_tools
+from .sent_schemas import Endpoint, check_tools
+from .step_prompt import StepPrompt, check_mentioned_tools, tool_instructions
 from .toolbox import ResultRoom, Toolbox
 
 _TOKENS_OF_LINE = 80
@@ -245,6 +240,8 @@ class AgentStepExecutor:
     async def _carry_out(self, program: str) -> tuple[StepOutcome, dict[str, object]]:
         environment = get_environment()
         settings = self.configuration.model_settings
+        if find_tracing() is None:
+            return await self._carry_out_in(environment, program, None)
         activity = AgentActivity(address=environment.step_path[-1], model=self.model, settings=settings)
         with traced(activity) as span:
             return await self._carry_out_in(environment, program, span)
@@ -296,23 +293,13 @@ class AgentStepExecutor:
     ) -> tuple[StepOutcome, dict[str, object]]:
         if self.model is None:
             raise ConfigurationError("The direct outcome transport needs a model, not an agent of your own.")
-        refusals = Refusals(step_id=step.context.step_id, names=prompt.names)
-        asker = Asker(
-            model=self.model,
-            step_id=step.context.step_id,
-            settings=self.configuration.model_settings,
-            max_corrective_turns=self.configuration.max_corrective_turns,
-            turn_boundary=step.actor.turn_boundary,
-            may_end=step.actor.may_end,
-            report_usage=_usage_report(environment, step, span),
-            refusals=refusals,
-        )
-        if self.model.capabilities.is_small:
-            return await answer_piecemeal(asker, step, prompt)
-        return await answer_at_once(asker, step, prompt, self._bindings(environment, step, refusals))
+        from .direct import answer_directly  # here, because most models take tools
 
-    def _bindings(self, environment: Environment, step: Step, refusals: Refusals) -> AnswerBindings:
-        return AnswerBindings(step.actor, environment, self.tool_result_rendering_policy, refusals)
+        refusals = Refusals(step_id=step.context.step_id, names=prompt.names)
+        bindings = AnswerBindings(step.actor, environment, self.tool_result_rendering_policy, refusals)
+        return await answer_directly(
+            self.model, step, prompt, bindings, _usage_report(environment, step, span)
+        )
 
     def _task(
         self,
@@ -322,9 +309,10 @@ class AgentStepExecutor:
         transport: OutcomeTransport,
         span: Span | None,
     ) -> AgentTask:
-        configuration, context = self.configuration, step.context
+        configuration, context, model = self.configuration, step.context, self.model
         guard, functions = configuration.loop_guard, environment.tool_scope.visible()
-        room = ResultRoom(self.tool_result_rendering_policy, self._context_window)
+        policy = self.tool_result_rendering_policy
+        room = ResultRoom(policy, None if model is None else model.capabilities.context_window)
         refusals = Refusals(step_id=context.step_id, names=prompt.names)
         toolbox = Toolbox(
             actor=step.actor,
@@ -334,21 +322,24 @@ class AgentStepExecutor:
             room=room,
             shows_secrets=configuration.show_secrets,
             max_argument_bytes=configuration.max_tool_argument_bytes,
-            guarded=guard and GuardedCalls(environment, guard),
+            guarded=guard and GuardedCalls(environment, RepeatedCalls(guard)),
             refusals=refusals,
             agent=span,
         )
-        check_tools(tuple(functions.values()), self.model)
-        model_name = "" if self.model is None else self.model.name
+        if functions:
+            check_tools(tuple(functions.values()), model)
+        model_name = "" if model is None else model.name
         endpoint = Endpoint.of(model_name, "tool")
         tools = toolbox.definitions(are_strict=endpoint.enforces_strict_schemas)
-        form = answer_form_of(context, transport, model_name)
+        form = prompt.answer_form(transport, model_name)
         outcome_tool = (OUTCOME_TOOL_NAME,) if transport == "tool" else ()
-        _check_mentioned_tools(step, (*(tool.name for tool in tools), *outcome_tool))
-        has_tools = bool(tools) or self.model is None  # an agent of the user's own may have others
-        outcome = self._answer_instructions(prompt, transport, form, has_tools=has_tools)
-        tool_text = self._tool_instructions(context, has_tools=has_tools)
-        system_prompt = prompt.system(tools=tool_text, outcome=outcome)
+        _check_mentioned_tools(step, (*[tool.name for tool in tools], *outcome_tool))
+        has_tools = bool(tools) or model is None  # an agent of the user's own may have others
+        limit = policy.tool_result_max_tokens
+        system_prompt = prompt.system(
+            tools=tool_instructions(limit, context.visible_builtins, has_tools=has_tools),
+            outcome=prompt.answer_instructions(transport, form, has_tools=has_tools),
+        )
         user_prompt = prompt.user()
         room.hold((system_prompt, *user_prompt))
         return AgentTask(
@@ -370,29 +361,9 @@ class AgentStepExecutor:
             may_end=step.actor.may_end,
             report_usage=partial(_measure_usage, room, _usage_report(environment, step, span)),
             answer_form=form,
-            set_bindings=self._bindings(environment, step, refusals).set,
+            set_bindings=AnswerBindings(step.actor, environment, policy, refusals).set,
             word_refusal=refusals.text,
         )
-
-    def _answer_instructions(
-        self, prompt: StepPrompt, transport: OutcomeTransport, form: AnswerForm, *, has_tools: bool
-    ) -> str:
-        return answer_instructions(
-            transport,
-            form,
-            binding_types=prompt.binding_types,
-            return_type=prompt.return_type,
-            provided_tools=self.configuration.provided_tools,
-            has_tools=has_tools,
-        )
-
-    def _tool_instructions(self, context: StepContext, *, has_tools: bool) -> str:
-        limit = self.tool_result_rendering_policy.tool_result_max_tokens
-        parts = (
-            tool_instructions(limit) if has_tools else "",
-            visibility_instructions(context.visible_builtins),
-        )
-        return "\n".join(part for part in parts if part)
 
 
 def _usage_report(environment: Environment, step: Step, span: Span | None) -> Callable[[str, Usage], None]:
@@ -434,8 +405,8 @@ async def _conclude(step: Step, outcome: StepOutcome) -> None:
 
 
 def _check_mentioned_tools(step: Step, offered: Sequence[str]) -> None:
-    if step.is_interpolated:
-        return  # its text may mention data
+    if step.is_interpolated or "nh_" not in step.program:
+        return  # an interpolated text may mention data
     context = step.context
     known = ChainMap(context.step_locals, context.step_globals)
     check_mentioned_tools(step.program, step_id=context.step_id, offered=offered, known=known)

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from ..errors import CorrectionCause, ErrorKind, ExecutionError, ModelError, NighthawkError, StepLimitError
 from ..runtime.tool_calls import ToolError, excess_of, project_error
+from ..runtime.tool_function import OUTCOME_TOOL_NAME
 from ..types.messages import (
     AssistantMessage,
     Message,
@@ -37,11 +38,10 @@ from ..types.model import (
 from ..types.outcomes import RaiseStepOutcome
 from ..types.usage import Usage
 from .agent_protocol import AgentTask
-from .answer_form import tool_schema, wrapped_schema
+from .answer_form import outcome_tool, wrapped_schema
+from .model_stream import unreported_usage
 from .outcome_codec import Answer, parse_answer
-from .provided_tools import OUTCOME_TOOL_NAME, outcome_tool_definition
 from .refusals import ANSWER_AGAIN, CUT_OFF, cause_of, quote, refusal_text
-from .request_usage import unreported_usage
 
 _END_AGAIN = "End the block again."
 
@@ -93,7 +93,7 @@ class AgentLoop:
         self._response_format: ResponseFormat | None = None
         self._form = task.form
         if task.outcome_transport == "tool":
-            self._tools = (*task.tools, outcome_tool_definition(tool_schema(self._form)))
+            self._tools = (*task.tools, outcome_tool(self._form))
         else:
             self._response_format = ResponseFormat(name="outcome", schema=wrapped_schema(self._form))
         self._turn = _Turn()

@@ -8,6 +8,8 @@ no node of the tree.
 import json
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from ..errors import ExecutionError, HookError, NighthawkError, ToolBoundaryError
 from ..runtime.environment import Environment
 from ..runtime.failures import failing_as_policy
@@ -20,13 +22,13 @@ from ..runtime.tool_calls import (
     render_outcome,
 )
 from ..types.messages import ToolCall, ToolResult
-from .provided_tools import PROVIDED_TOOLS, describe_reply
 from .refusals import Refusals, admitted_call, find_host_error, shown_result
+from .toolbox import PROVIDED_TOOLS, describe_reply
 
 _ASSIGN = "nh_assign"
 
 
-class AnswerBindings:
+class AnswerBindings(Struct, frozen=True, eq=False):
     """Sets write bindings of one step to data.
 
     Args:
@@ -36,17 +38,10 @@ class AnswerBindings:
         refusals: Phrases the refusals of values for the model.
     """
 
-    def __init__(
-        self,
-        actor: StepActor,
-        environment: Environment,
-        policy: ToolResultRenderingPolicy,
-        refusals: Refusals,
-    ) -> None:
-        self._actor = actor
-        self._environment = environment
-        self._policy = policy
-        self._refusals = refusals
+    actor: StepActor
+    environment: Environment
+    policy: ToolResultRenderingPolicy
+    refusals: Refusals
 
     async def set(self, bindings: Mapping[str, object]) -> None:
         """Set write bindings, in order.
@@ -59,10 +54,10 @@ class AnswerBindings:
             StepAbortedError: Oversight, or a hook, ended the step.
             HookError: A hook or oversight failed, or rewrites to data that JSON cannot hold.
         """
-        if self._environment.policies.govern_tool_calls:
+        if self.environment.policies.govern_tool_calls:
             ends = [await self._set_governed(name, value) for name, value in bindings.items()]
         else:
-            posted = [self._actor.post_assign(name, data=value) for name, value in bindings.items()]
+            posted = [self.actor.post_assign(name, data=value) for name, value in bindings.items()]
             ends = [await self._outcome(pending) for pending in posted]
         errors = {name: end.error for name, (end, _) in zip(bindings, ends, strict=True) if end.error}
         if not errors:
@@ -80,7 +75,7 @@ class AnswerBindings:
 
     async def _set_governed(self, name: str, value: object) -> tuple[ToolOutcome, str]:
         arguments = json.dumps({"target_path": name, "value": value})
-        policies = self._environment.policies
+        policies = self.environment.policies
         call = ToolCall(id=f"bindings.{name}", name=_ASSIGN, arguments=arguments)
         stub = ""
         try:
@@ -88,11 +83,11 @@ class AnswerBindings:
                 passed = await admitted_call(policies, call, {}, is_counted=False)
             if passed.name != _ASSIGN:
                 raise HookError(f"a value of an answer is set by {_ASSIGN} alone", hook="before_tool_call")
-            outcome, stub = await self._outcome(PROVIDED_TOOLS[_ASSIGN].post(self._actor, passed.arguments))
+            outcome, stub = await self._outcome(PROVIDED_TOOLS[_ASSIGN].post(self.actor, passed.arguments))
         except ToolBoundaryError as error:
             outcome = outcome_of_failure(error)
         if policies.overriding["after_tool_call"]:
-            content = render_outcome(outcome, self._policy)
+            content = render_outcome(outcome, self.policy)
             is_error = outcome.error is not None
             result = ToolResult(call_id=call.id, name=call.name, content=content, is_error=is_error)
             with failing_as_policy("after_tool_call"):
@@ -102,13 +97,13 @@ class AnswerBindings:
     async def _outcome(self, pending: Pending[object]) -> tuple[ToolOutcome, str]:
         """Return the result of an assignment, with the stub of the type where the value does not match."""
         try:
-            value = await self._actor.settle(pending)
+            value = await self.actor.settle(pending)
         except ExecutionError:
             raise
         except NighthawkError as error:
             if (host_error := find_host_error(error)) is not None:
                 raise host_error from host_error.__cause__
-            return outcome_of_failure(error), self._refusals.stub(error)
+            return outcome_of_failure(error), self.refusals.stub(error)
         return ToolOutcome(payload=describe_reply(pending.command, value, hides=_hides_nothing)), ""
 
 

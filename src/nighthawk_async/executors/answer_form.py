@@ -19,7 +19,9 @@ from ..errors import AnnotationError, ExecutionError
 from ..runtime.annotations import return_type
 from ..runtime.plain_data import data_schemas
 from ..runtime.step_context import StepContext
+from ..runtime.tool_function import OUTCOME_TOOL_NAME
 from ..runtime.validation import reason_without_schema, type_name
+from ..types.messages import ToolDefinition
 from ..types.model import OutcomeTransport
 from ..types.outcomes import OutcomeKind
 from ..wire.openai_schemas import is_strict_schema
@@ -69,12 +71,8 @@ class AnswerForm(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class _Site(Struct, frozen=True, kw_only=True, eq=False):
-    """The facts on which the form of a block's answers depends; usually the same at every step of a block.
+    """The facts on which the form of a block's answers depends; usually the same at every step of a block."""
 
-    Annotations in a function's body are evaluated at every step, so metadata is compared by its content.
-    """
-
-    key: tuple[object, ...]
     step_id: str
     allowed_kinds: tuple[OutcomeKind, ...]
     binding_types: tuple[tuple[str, object], ...]
@@ -84,40 +82,46 @@ class _Site(Struct, frozen=True, kw_only=True, eq=False):
     endpoint: Endpoint
     takes_expressions: bool
 
-    def __hash__(self) -> int:
-        return hash(self.key)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Site) and self.key == other.key
+_MOST_FORMS = 1024
+_forms: dict[tuple[object, ...], AnswerForm] = {}
+"""The forms made so far. Annotations in a function's body are evaluated at every step, so the keys compare
+metadata by its content."""
 
 
-def answer_form_of(context: StepContext, transport: OutcomeTransport, model_name: str) -> AnswerForm:
+def answer_form_of(
+    context: StepContext, transport: OutcomeTransport, model_name: str, *, returned: object
+) -> AnswerForm:
     """The ways to answer a block.
 
     Args:
         context: The state of the step.
         transport: The transport of outcomes.
         model_name: The model, `provider:name`; empty for the user's own agent.
+        returned: The type of the return value; `object` if it is unknown.
 
     Raises:
         AnnotationError: The direct transport cannot ask for one of the types.
     """
     takes_expressions = transport != "direct"
     names = tuple(context.raise_error_types)
-    types = tuple((name, context.binding_types.get(name, object)) for name in context.write_names)
-    returned = _return_type(context)
+    types = tuple([(name, context.binding_types.get(name, object)) for name in context.write_names])
+    returned = returned if "return" in context.allowed_kinds else object
     raises_objects = takes_expressions and (bool(names) or bool(context.named_exceptions()))
+    key = (
+        context.step_id,
+        context.allowed_kinds,
+        tuple([(name, each if type(each) is type else _comparable(each)) for name, each in types]),
+        _comparable(returned),
+        names,
+        raises_objects,
+        transport,
+        model_name,
+    )
+    known = _forms.get(key)
+    if known is not None:
+        return known
     site = _Site(
-        key=(
-            context.step_id,
-            context.allowed_kinds,
-            tuple((name, _comparable(annotation)) for name, annotation in types),
-            _comparable(returned),
-            names,
-            raises_objects,
-            transport,
-            model_name,
-        ),
         step_id=context.step_id,
         allowed_kinds=context.allowed_kinds,
         binding_types=types,
@@ -127,7 +131,22 @@ def answer_form_of(context: StepContext, transport: OutcomeTransport, model_name
         endpoint=Endpoint.of(model_name, "tool" if transport == "tool" else "response"),
         takes_expressions=takes_expressions,
     )
-    return _form(site)
+    form = _forms[key] = _form(site)
+    if len(_forms) > _MOST_FORMS:
+        _forms.pop(next(iter(_forms)), None)
+    return form
+
+
+def known_return_type(context: StepContext) -> object:
+    """The type of the return value; `object` if it is unknown.
+
+    Args:
+        context: The state of the step.
+    """
+    try:
+        return return_type(context)
+    except ExecutionError:
+        return object  # a block that returns a value raises elsewhere; others do not need the type
 
 
 def _comparable(annotation: object) -> Hashable:
@@ -142,16 +161,6 @@ def _comparable(annotation: object) -> Hashable:
     return annotation if isinstance(annotation, Hashable) else repr(annotation)
 
 
-def _return_type(context: StepContext) -> object:
-    if "return" not in context.allowed_kinds:
-        return object
-    try:
-        return return_type(context)
-    except ExecutionError:
-        return object  # a block that returns a value raises elsewhere; others do not need the type
-
-
-@lru_cache(maxsize=1024)
 def _form(site: _Site) -> AnswerForm:
     types = {f"write binding '{name}'": annotation for name, annotation in site.binding_types}
     if "return" in site.allowed_kinds:
@@ -280,6 +289,11 @@ def flat_schema(form: AnswerForm) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1024)
+def outcome_tool(form: AnswerForm) -> ToolDefinition:
+    """The tool that delivers the outcome; its arguments are exactly the final JSON of specification 8.4."""
+    return ToolDefinition(name=OUTCOME_TOOL_NAME, description="End the block.", parameters=tool_schema(form))
+
+
 def tool_schema(form: AnswerForm) -> dict[str, Any]:
     """The flat schema as the tool is sent: in the fewest words, unless the endpoint enforces it as it is."""
     schema = flat_schema(form)

@@ -1,31 +1,56 @@
 """The direct outcome transport: no tools, the model answers with the values themselves.
 
-The model gets the full prompt and answers once, with the values of all write bindings and the outcome.
-`executors.piecemeal` asks small models.
+A model gets the full prompt and answers once, with the values of all write bindings and the outcome. A small
+model is asked one short thing at a time: the program is the system prompt, and the variables it reads are the
+user prompt. Write bindings come first, then the outcome when there is a choice left. `question_groups` says
+which bindings are asked together.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, cast
 
+from msgspec.structs import replace
+
+from ..errors import AnnotationError, ExecutionError, ToolValidationError
+from ..ports import Model
+from ..runtime.annotations import return_type
+from ..runtime.conclude import OutcomeRefusedError
+from ..runtime.plain_data import data_schemas, validate_data
 from ..runtime.step import Step
-from ..types.outcomes import StepOutcome
+from ..runtime.step_context import StepContext
+from ..runtime.validation import type_name
+from ..types.outcomes import PassStepOutcome, StepOutcome
+from ..types.usage import Usage
 from .answer_bindings import AnswerBindings
-from .answer_form import answer_form_of, wrapped_schema
+from .answer_form import (
+    RETURN_VALUE,
+    AnswerForm,
+    answer_form_of,
+    known_return_type,
+    object_schema,
+    variant_schemas,
+    wrapped_schema,
+)
 from .outcome_codec import answer_from_mapping
 from .question import Asker, Question
-from .step_prompt import StepPrompt, answer_instructions
+from .step_prompt import StepPrompt
 
 
-async def answer_at_once(
-    asker: Asker, step: Step, prompt: StepPrompt, bindings: AnswerBindings
+async def answer_directly(
+    model: Model,
+    step: Step,
+    prompt: StepPrompt,
+    bindings: AnswerBindings,
+    report: Callable[[str, Usage], None],
 ) -> tuple[StepOutcome, dict[str, object]]:
-    """Ask for all values and the outcome in one request.
+    """Ask for all values and the outcome in one request, or a small model for one short thing at a time.
 
     Args:
-        asker: Asks the model.
+        model: The model.
         step: The step.
         prompt: Its prompt.
         bindings: Sets the write bindings to the values of an answer.
+        report: Counts the usage of one model request, by model id.
 
     Returns:
         The outcome and the values of the write bindings.
@@ -35,19 +60,31 @@ async def answer_at_once(
         ExecutionError: The model's answers stayed unacceptable.
         ModelError: A model request failed.
     """
+    asker = Asker(
+        model=model,
+        step_id=step.context.step_id,
+        settings=prompt.configuration.model_settings,
+        max_corrective_turns=prompt.configuration.max_corrective_turns,
+        turn_boundary=step.actor.turn_boundary,
+        may_end=step.actor.may_end,
+        report_usage=report,
+        refusals=bindings.refusals,
+    )
+    if model.capabilities.is_small:
+        return await _answer_piecemeal(asker, step, prompt)
+    return await _answer_at_once(asker, step, prompt, bindings)
+
+
+async def _answer_at_once(
+    asker: Asker, step: Step, prompt: StepPrompt, bindings: AnswerBindings
+) -> tuple[StepOutcome, dict[str, object]]:
     context = step.context
-    form = answer_form_of(context, "direct", asker.model.name)
+    form = prompt.answer_form("direct", asker.model.name)
     question = Question(
         name="step",
         schema=wrapped_schema(form),
         system_prompt=prompt.system(
-            tools="",
-            outcome=answer_instructions(
-                "direct",
-                form,
-                binding_types=prompt.binding_types,
-                return_type=prompt.return_type,
-            ),
+            tools="", outcome=prompt.answer_instructions("direct", form, has_tools=False)
         ),
         user_prompt=prompt.user(),
     )
@@ -60,3 +97,207 @@ async def answer_at_once(
         return answer.outcome, changed
 
     return await asker.ask(question, check)
+
+
+_PLAIN_TYPES = ("boolean", "integer", "number", "string")
+_MOST_TOGETHER = 4  # larger numbers were never measured
+_LONGEST_NAME = 64  # of a schema, as OpenAI allows
+
+
+async def _answer_piecemeal(
+    asker: Asker, step: Step, prompt: StepPrompt
+) -> tuple[StepOutcome, dict[str, object]]:
+    """Ask for one short thing at a time.
+
+    When a check refuses the outcome, everything is asked again, with its feedback.
+    """
+    _schemas_of(_asked_types(step.context, *step.context.write_names, is_outcome_asked=True), step.context)
+    while True:
+        try:
+            return await _answer_piecemeal_once(asker, step, prompt)
+        except OutcomeRefusedError as refused:
+            prompt = prompt.with_feedback(refused.feedback)
+
+
+async def _answer_piecemeal_once(
+    asker: Asker, step: Step, prompt: StepPrompt
+) -> tuple[StepOutcome, dict[str, object]]:
+    context = step.context
+    listeners = step.partial_listeners
+    attempt = 0 if listeners is None else listeners.begin_attempt()
+    bindings: dict[str, object] = {}
+    for names in question_groups(context):
+        bindings |= await _ask_bindings(asker, context, prompt, names)
+        if listeners is not None and listeners.are_wanted:
+            listeners.deliver(bindings, attempt)
+    if "pass" in context.allowed_kinds and (bindings or len(context.allowed_kinds) == 1):
+        outcome = PassStepOutcome()
+        await step.conclude(outcome, bindings)
+        return outcome, bindings
+    typed, definitions = _schemas_of(_asked_types(context, is_outcome_asked=True), context)
+    schemas = _outcome_schemas_of(context, typed)
+    schema = {"anyOf": schemas} if len(schemas) > 1 else schemas[0]
+    question = _short_question(context, prompt, {"outcome": schema}, definitions)
+
+    async def check(answer: Mapping[str, Any]) -> StepOutcome | OutcomeRefusedError:
+        outcome = _outcome_of_answer(context, _object_field(answer, "outcome"))
+        try:
+            await step.conclude(outcome, bindings)
+        except OutcomeRefusedError as refused:
+            return refused  # asking for the outcome again would not change the bindings
+        return outcome
+
+    answered = await asker.ask(question, check)
+    if isinstance(answered, OutcomeRefusedError):
+        raise answered
+    return answered, bindings
+
+
+def question_groups(context: StepContext) -> list[tuple[str, ...]]:
+    """The write bindings, in the order of the program, grouped by question.
+
+    Flags, numbers and texts are asked together, and choices behind them. A choice that would come first is
+    asked by itself, and so are all other types. `benchmarks/cases/small_models.py` shows why: with others
+    behind it, such a choice is less often right; all else is as right together, and numbers more often.
+    """
+    schemas, definitions = _schemas_of(_asked_types(context, *context.write_names), context)
+    groups: list[tuple[str, ...]] = []
+    is_open = False
+    for name in context.write_names:
+        kind = _kind(schemas[_binding_subject(name)], definitions.get("$defs", {}))
+        if is_open and kind != "other" and len(groups[-1]) < _MOST_TOGETHER:
+            groups[-1] = (*groups[-1], name)
+        else:
+            groups.append((name,))
+            is_open = kind == "plain"
+    return groups
+
+
+def _kind(
+    schema: Mapping[str, Any], definitions: Mapping[str, Mapping[str, Any]]
+) -> Literal["plain", "choice", "other"]:
+    """A flag, a number or a text; one of several values; or anything else."""
+    reference: object = schema.get("$ref")
+    if isinstance(reference, str):
+        schema = definitions.get(reference.rpartition("/")[2], {})
+    if "enum" in schema or "const" in schema:
+        return "choice"
+    return "plain" if schema.get("type") in _PLAIN_TYPES else "other"
+
+
+async def _ask_bindings(
+    asker: Asker, context: StepContext, prompt: StepPrompt, names: Sequence[str]
+) -> dict[str, object]:
+    schemas, definitions = _schemas_of(_asked_types(context, *names), context)
+    asked = {name: schemas[_binding_subject(name)] for name in names}
+    question = _short_question(context, prompt, asked, definitions)
+
+    async def check(answer: Mapping[str, Any]) -> dict[str, object]:
+        return {name: _checked(answer, name, context.binding_types.get(name, object)) for name in names}
+
+    return await asker.ask(question, check)
+
+
+def _checked(answer: Mapping[str, Any], name: str, annotation: object) -> object:
+    """The value that an answer gives to a binding."""
+    if name not in answer:
+        raise ExecutionError(f"the answer has no field '{name}'").caused_by("binding_missing")
+    try:
+        return validate_data(answer[name], annotation, subject=_binding_subject(name))
+    except ToolValidationError as error:
+        refused = ExecutionError(str(error)).without_content(error.message_without_content)
+        raise refused.caused_by("binding_value") from error
+
+
+def _short_question(
+    context: StepContext,
+    prompt: StepPrompt,
+    asked: Mapping[str, Mapping[str, Any]],
+    definitions: dict[str, Any],
+) -> Question:
+    """The program alone as the system prompt, and the variables it reads alone as the user prompt.
+
+    Small models attend to little: with the full prompt they classify markedly worse. One thing among several
+    is named at the end; to name several there makes answers worse.
+
+    Args:
+        context: The state of the step.
+        prompt: The prompts of the step.
+        asked: The fields of the answer, by name, with their schemas.
+        definitions: The `$defs` of the schemas.
+    """
+    values = [name for name, value in context.referenced_globals.items() if not callable(value)]
+    shown = prompt.section("locals", only=_read_roots(context)).parts
+    if values:
+        shown = (*shown, "\n" if shown else "", *prompt.section("globals", only=values).parts)
+    if len(asked) == 1 and len(context.write_names) > 1:
+        shown = (*shown, f"\n\n{next(iter(asked))}?")
+    if all(isinstance(part, str) for part in shown):
+        shown = ("".join(map(str, shown)),)
+    return Question(
+        name="_".join(asked)[:_LONGEST_NAME],
+        schema=object_schema(asked) | definitions,
+        system_prompt=prompt.with_system_fragments(prompt.program.strip()),
+        user_prompt=prompt.with_user_fragments(shown),
+    )
+
+
+def _read_roots(context: StepContext) -> list[str]:
+    """The names that the program reads; write bindings only if they are read as well."""
+    roots = dict.fromkeys(reference.partition(".")[0] for reference in context.references)
+    return [name for name in roots if name in context.read_names or name not in context.write_names]
+
+
+def _binding_subject(name: str) -> str:
+    """The name of a write binding in errors."""
+    return f"write binding '{name}'"
+
+
+def _asked_types(context: StepContext, *names: str, is_outcome_asked: bool = False) -> dict[str, object]:
+    """The types of write bindings and of the return value, by their names in errors."""
+    types = {_binding_subject(name): context.binding_types.get(name, object) for name in names}
+    if is_outcome_asked and "return" in context.allowed_kinds:
+        types[RETURN_VALUE] = return_type(context)
+    return types
+
+
+def _schemas_of(
+    types: Mapping[str, object], context: StepContext
+) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """The schemas of types, and the `$defs` they refer to, which belong at the root of the whole schema."""
+    for subject, annotation in types.items():
+        try:
+            data_schemas((annotation,))
+        except Exception as error:  # code of the user's types may raise anything
+            raise AnnotationError(
+                f"step {context.step_id}: {subject} has the type {type_name(annotation)}, which has no JSON "
+                "Schema, so the direct outcome transport cannot ask for it; use another type or "
+                "outcome_transport='tool'"
+            ) from error
+    together = data_schemas(tuple(types.values()))
+    definitions = {"$defs": together.definitions} if together.definitions else {}
+    return dict(zip(types, together.schemas, strict=True)), definitions
+
+
+def _outcome_schemas_of(context: StepContext, typed: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """The variants of specification 8.4, where `return` carries a value instead of an expression."""
+    form = replace(_form_of(context), bindings={}, return_value=typed.get(RETURN_VALUE))
+    return [variant for kind in form.allowed_kinds for variant in variant_schemas(kind, form)]
+
+
+def _outcome_of_answer(context: StepContext, data: dict[str, object]) -> StepOutcome:
+    """The outcome that an answer gives; raises `ExecutionError` when it is not allowed."""
+    return answer_from_mapping(data, _form_of(context)).outcome
+
+
+def _form_of(context: StepContext) -> AnswerForm:
+    return answer_form_of(context, "direct", "", returned=known_return_type(context))
+
+
+def _object_field(answer: Mapping[str, Any], name: str) -> dict[str, object]:
+    """A field of an answer that must hold an object; raises `ExecutionError` otherwise."""
+    value = answer.get(name)
+    if not isinstance(value, dict):
+        refused = ExecutionError(f"the answer has no object in its field '{name}'")
+        raise refused.caused_by("outcome_fields")
+    return cast("dict[str, object]", value)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 from ..catalog.request_cost import priced
 from ..errors import ConnectTimeoutError, HookError, ModelError, ModelStatusError
 from ..observation import NodeWriter
-from ..ports import ForwardedStream, Model, ResponseStream
+from ..ports import ForwardedStream, Model, ResponseStream, usage_so_far
 from ..runtime.activities import EventArrived, RequestActivity
 from ..runtime.environment import find_environment
 from ..runtime.error_text import describe_error
@@ -25,7 +25,6 @@ from ..runtime.policy import ModelCall, check_answer
 from ..tracing import Span, begin_span
 from ..types.model import ModelEvent, ModelRequest, ResponseFinished, UsageReported
 from ..types.usage import Usage
-from .request_usage import usage_so_far
 
 if TYPE_CHECKING:
     from ..observe.request_node import RequestNode

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ..configuration import LoopGuard
 from ..errors import RepeatedToolCallError, ToolBoundaryError
@@ -50,19 +50,18 @@ class _Streak(Struct, kw_only=True):
     is_new: bool = True
 
 
-class RepeatedCalls:
+class RepeatedCalls(Struct, eq=False):
     """Counts the repetitions of one step.
 
     Args:
         guard: The limits for warning, refusing and failing.
     """
 
-    def __init__(self, guard: LoopGuard) -> None:
-        self._guard = guard
-        self._streaks: dict[_Key, _Streak] = {}
-        self._turn = 0
-        self._turn_is_new = False
-        self._last_new_turn = 0
+    guard: LoopGuard
+    _streaks: dict[_Key, _Streak] = field(default_factory=dict[_Key, _Streak])
+    _turn: int = 0
+    _turn_is_new: bool = False
+    _last_new_turn: int = 0
 
     def begin(self, call: ToolCall, turn: int) -> Repetition:
         """Decide about a call that is about to be executed.
@@ -74,9 +73,9 @@ class RepeatedCalls:
         self._enter(turn or self._turn + 1)
         key = (call.name, canonical_arguments(call))
         count = self._count_now(key)
-        if count >= self._guard.fail_after:
+        if count >= self.guard.fail_after:
             return Repetition(key=key, count=count, action="fail")
-        if count >= self._guard.refuse_after:
+        if count >= self.guard.refuse_after:
             self._keep(key, count)
             return Repetition(key=key, count=count, action="refuse")
         return Repetition(key=key, count=count, action="proceed")
@@ -97,7 +96,7 @@ class RepeatedCalls:
             self._turn_is_new = True
             return False
         self._keep(repetition.key, repetition.count)
-        return repetition.count >= self._guard.warn_after
+        return repetition.count >= self.guard.warn_after
 
     def _enter(self, turn: int) -> None:
         if turn == self._turn:
@@ -126,17 +125,16 @@ _Result: TypeAlias = Callable[[], Awaitable[ToolResult]]
 _GUIDANCE = "Go on with what is known, try something else, or end the block."
 
 
-class GuardedCalls:
+class GuardedCalls(Struct, frozen=True, eq=False):
     """The loop guard of one step.
 
     Args:
         environment: The environment of the step.
-        guard: The limits for warning, refusing and failing.
+        repeated: Counts its repetitions.
     """
 
-    def __init__(self, environment: Environment, guard: LoopGuard) -> None:
-        self._environment = environment
-        self._repeated = RepeatedCalls(guard)
+    environment: Environment
+    repeated: RepeatedCalls
 
     def begin(
         self,
@@ -156,7 +154,7 @@ class GuardedCalls:
         Raises (on awaiting):
             RepeatedToolCallError: The call was made too often.
         """
-        repetition = self._repeated.begin(call, turn)
+        repetition = self.repeated.begin(call, turn)
         match repetition.action:
             case "proceed":
                 return partial(self._watched, call, repetition, carry_out(call))
@@ -167,7 +165,7 @@ class GuardedCalls:
 
     async def _watched(self, call: ToolCall, repetition: Repetition, result: _Result) -> ToolResult:
         given = await result()
-        if not self._repeated.finish(repetition, given.content):
+        if not self.repeated.finish(repetition, given.content):
             return given
         await self._report(call, repetition, "warned")
         note = (
@@ -194,7 +192,7 @@ class GuardedCalls:
     async def _fail(self, call: ToolCall, repetition: Repetition) -> ToolResult:
         await self._report(call, repetition, "failed")
         what = (
-            f"step {self._environment.execution_ref.step_id}: the model called {call.name} in "
+            f"step {self.environment.execution_ref.step_id}: the model called {call.name} in "
             f"{repetition.count} turns with the same arguments, and its result stayed the same (loop_guard)"
         )
         raise RepeatedToolCallError(f"{what}: {quote(call.arguments)}").without_content(what)
@@ -205,7 +203,7 @@ class GuardedCalls:
         from ..runtime.reporting import report
 
         event = ToolLoopSuspected(
-            execution_ref=self._environment.execution_ref,
+            execution_ref=self.environment.execution_ref,
             tool_name=call.name,
             repetitions=repetition.count,
             action=action,

@@ -15,11 +15,9 @@ from ..types.model import ModelRequest
 from ..types.outcomes import StepOutcome
 from .agent_loop import AgentLoop, ProposedOutcome
 from .agent_protocol import AgentTask, plain_task
-from .model_stream import load_price, open_stream
+from .model_stream import find_partial_answer, load_price, open_stream, usage_of_request
 from .outcome_codec import Answer
-from .partial_answer import find_partial_answer
 from .refusals import count_correction, find_host_error
-from .request_usage import usage_of_request
 
 
 class ModelAgent:

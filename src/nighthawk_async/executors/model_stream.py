@@ -1,15 +1,22 @@
-"""Sending the requests of executors, with the active policies and observers."""
+"""Sending the requests of executors, with the active policies and observers, and the usage of each."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
 
+from ..catalog.request_cost import priced
+from ..errors import ModelError
 from ..observation import find_node_writer
-from ..ports import HasCurrentPrice, Model
+from ..ports import HasCurrentPrice, Model, usage_so_far
 from ..runtime.environment import find_environment
 from ..runtime.model_access import ask_source
 from ..runtime.policies import NO_POLICIES
 from ..tracing import find_tracing
 from ..types.model import ModelEvent, ModelRequest
+from ..types.usage import Usage
+
+if TYPE_CHECKING:
+    from .partial_answer import PartialAnswer
 
 
 async def load_price(model: Model) -> None:
@@ -48,3 +55,35 @@ def open_stream(
     from .governed_stream import GovernedStream  # here, because most requests need none
 
     return GovernedStream(model, request, policies, parent=parent)
+
+
+def find_partial_answer() -> "PartialAnswer | None":
+    """Return a reader for the next response of the step in progress; None without listeners."""
+    environment = find_environment()
+    step = None if environment is None else environment.step
+    if step is None or step.partial_listeners is None:
+        return None
+    from .partial_answer import PartialAnswer  # here, because few programs read values before their end
+
+    return PartialAnswer(step.context, step.partial_listeners)
+
+
+def usage_of_request(model: Model, stream: object, reported: Usage) -> Usage:
+    """The usage of one request, from the best source, with its cost.
+
+    Args:
+        model: The model that was asked.
+        stream: The stream of `open_stream`; it knows about attempts and answers that were cancelled. None
+            when there is none.
+        reported: The usage of the events, or `unreported_usage`.
+    """
+    return priced(usage_so_far(stream) or reported, model.capabilities.price)
+
+
+def unreported_usage(error: ModelError | None = None) -> Usage:
+    """The usage of one request whose response reported none.
+
+    Args:
+        error: The error of the request, if any; it knows how often the request was sent again.
+    """
+    return Usage(requests=1, retries=0 if error is None else error.retries, is_complete=False)

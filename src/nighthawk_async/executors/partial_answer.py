@@ -15,10 +15,10 @@ from pydantic_core import from_json
 from ..errors import AnnotationError, ToolValidationError
 from ..runtime.annotations import return_type
 from ..runtime.core_schemas import CoreSchema, adapted_core_schema
-from ..runtime.environment import find_environment
 from ..runtime.plain_data import validate_data
 from ..runtime.step import PartialListeners
 from ..runtime.step_context import StepContext
+from ..runtime.tool_function import OUTCOME_TOOL_NAME
 from ..types.execution import RETURN_NAME
 from ..types.model import (
     ModelEvent,
@@ -29,7 +29,6 @@ from ..types.model import (
     ToolCallStarted,
 )
 from ..types.unset import UNSET
-from .provided_tools import OUTCOME_TOOL_NAME
 
 _STRUCTURE = re.compile(r'["{}\[\],:]')
 _IN_STRING = re.compile(r'["\\]')
@@ -405,15 +404,6 @@ class PartialAnswer:
         if name == RETURN_NAME:
             return return_type(self._context)
         return self._context.binding_types.get(name, object)
-
-
-def find_partial_answer() -> PartialAnswer | None:
-    """Return a reader for the next response of the step in progress; None without listeners."""
-    environment = find_environment()
-    step = None if environment is None else environment.step
-    if step is None or step.partial_listeners is None:
-        return None
-    return PartialAnswer(step.context, step.partial_listeners)
 
 
 def _values_in(so_far: JsonSoFar, context: StepContext) -> Iterator[tuple[str, object, int, bool]]:

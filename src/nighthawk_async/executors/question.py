@@ -27,11 +27,9 @@ from ..types.model import (
     UsageReported,
 )
 from ..types.usage import Usage
-from .model_stream import load_price, open_stream
+from .model_stream import find_partial_answer, load_price, open_stream, unreported_usage, usage_of_request
 from .outcome_codec import parse_json_object
-from .partial_answer import find_partial_answer
 from .refusals import ANSWER_AGAIN, CUT_OFF, Refusals, cause_of, count_correction, quote, refusal_text
-from .request_usage import unreported_usage, usage_of_request
 
 Answer = TypeVar("Answer")
 

@@ -30,10 +30,9 @@ from ..runtime.model_access import find_interception_error
 from ..runtime.policies import Policies
 from ..runtime.policy import check_answer
 from ..runtime.tool_calls import ToolOutcome, outcome_of_failure
-from ..runtime.tool_function import ToolFunction
+from ..runtime.tool_function import PROVIDED_TOOL_NAMES, ToolFunction
 from ..tracing import note_event
 from ..types.messages import ToolCall, ToolResult
-from .provided_tools import PROVIDED_TOOLS
 
 
 def find_host_error(error: BaseException) -> NighthawkError | None:
@@ -77,7 +76,7 @@ async def admitted_call(
         ToolBoundaryError: It is not executed; the model gets the reason.
     """
     for policy in policies.overriding["guard_tool_call"]:
-        function = None if call.name in PROVIDED_TOOLS else functions.get(call.name)
+        function = None if call.name in PROVIDED_TOOL_NAMES else functions.get(call.name)
         call = await policy.guard_tool_call(call, function, is_counted=is_counted)
     return call
 

@@ -1,16 +1,28 @@
-"""JSON Schemas as they are sent: without meaningless keywords, and in the form an endpoint accepts.
+"""JSON Schemas as they are sent, and checks of the tools of a step before the first request.
 
-Sources: the error messages of the endpoints, as in `tool_surface`; the structured outputs of OpenAI
-(`wire.openai_schemas`) and Anthropic (`wire.anthropic.schema`).
+Schemas are without meaningless keywords, and in the form an endpoint accepts. Only certain refusals of a
+provider are errors; they name the tool and a remedy, and nothing was sent. A tool is checked once, not once
+for each step.
+
+Sources: the error messages of the endpoints; function names have at most 64 characters (OpenAI, Google); the
+structured outputs of OpenAI (`wire.openai_schemas`) and Anthropic (`wire.anthropic.schema`).
 """
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeGuard, cast
+from weakref import WeakKeyDictionary
 
+import msgspec
 from msgspec import Struct
 
 from ..catalog.models import find_schema_rules
+from ..errors import ToolRegistrationError
+from ..ports import Model
+from ..runtime.tool_function import PROVIDED_TOOL_NAMES, ToolFunction
+from ..types.messages import ToolDefinition
 from ..wire.schema_rules import SchemaLocation, load_schema_rules
 
 _Schema = Mapping[str, Any]
@@ -62,6 +74,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     enforces_strict_schemas: bool = False
 
     @classmethod
+    @lru_cache(maxsize=256)
     def of(cls, model_name: str, place: SchemaLocation) -> "Endpoint":
         """The endpoint of a model.
 
@@ -253,3 +266,54 @@ def _schemas_in(schema: object) -> Iterator[_Schema]:
 
 def _is_schema(value: object) -> TypeGuard[_Schema]:
     return isinstance(value, Mapping)
+
+
+_MAX_NAME_CHARACTERS = 64
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+_checked: WeakKeyDictionary[ToolFunction, set[str]] = WeakKeyDictionary()
+
+
+def check_tools(functions: Sequence[ToolFunction], model: Model | None) -> None:
+    """Check that no provider would refuse the user's tools.
+
+    Args:
+        functions: The tools.
+        model: The model that is asked; None when that is not known.
+
+    Raises:
+        ToolRegistrationError: A name is no name for a provider or is taken, or a schema is refused.
+    """
+    if not functions:
+        return
+    names: set[str] = set(PROVIDED_TOOL_NAMES)
+    rules = "" if model is None else find_schema_rules(model.name).module
+    for function in functions:
+        if function.name in names:
+            raise ToolRegistrationError(
+                f"Two tools are named {function.name!r}; register one of them under another name."
+            )
+        names.add(function.name)
+        if rules not in (passed := _checked.get(function, set[str]())):
+            _check(function.definition, rules)
+            _checked[function] = {*passed, rules}
+
+
+def _check(definition: ToolDefinition, rules_module: str) -> None:
+    name = definition.name
+    if not _NAME.fullmatch(name) or len(name) > _MAX_NAME_CHARACTERS:
+        raise ToolRegistrationError(
+            f"Tool {name!r}: providers take names of at most {_MAX_NAME_CHARACTERS} ASCII letters, digits "
+            "and underscores; register it with @nh.tool(name=…)."
+        )
+    try:
+        msgspec.json.encode(definition.parameters)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ToolRegistrationError(
+            f"Tool {name!r}: its JSON Schema holds what JSON cannot: {error}; change the annotation or the "
+            "default that brings it."
+        ) from error
+    rules = load_schema_rules(rules_module)
+    problem = None if rules is None else rules.find_parameter_problem(definition.parameters)
+    if problem is not None:
+        raise ToolRegistrationError(f"Tool {name!r}: {problem}")

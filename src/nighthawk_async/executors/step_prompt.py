@@ -1,23 +1,26 @@
 """The prompts of one step, with the sentences about tools and answers (specification 8.2)."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from ..configuration import StepContextLimits, StepExecutorConfiguration
-from ..errors import ExecutionError
+from ..errors import ConfigurationError, ExecutionError
 from ..prompt.entries import note_described
+from ..prompt.scalars import PLAIN_TYPES
 from ..prompt.stubs import TypeNames, TypesSection, described_type, types_section
 from ..prompt.template import RenderedSection, render_section, render_system_prompt, render_user_prompt
 from ..prompt.tokens import TokenCounter
-from ..runtime.annotations import resolve_annotation, return_type
+from ..runtime.annotations import resolve_annotation
 from ..runtime.step_context import StepContext
+from ..runtime.tool_function import PROVIDED_TOOL_NAMES
 from ..runtime.validation import as_written
 from ..types.messages import UserContent
 from ..types.model import OutcomeTransport
 from ..types.outcomes import OutcomeKind
-from .answer_form import AnswerForm
+from .answer_form import AnswerForm, answer_form_of, known_return_type
 
 _ANY_TYPE = "object"
 
@@ -36,39 +39,78 @@ _FIRST: Mapping[OutcomeTransport, str] = {
 
 _ALONE = "Answer with one call of nh_outcome. Its kind:"
 
+_PROVIDED_TOOL = re.compile(rf"(?<![\w.])(?:{'|'.join(PROVIDED_TOOL_NAMES)})(?!\w)")
+_CALLED_TOOL = re.compile(r"(?<![\w.])nh_\w+(?=\()|(?<=\btool )nh_\w+|(?<![\w.])nh_\w+(?= tool\b)")
 
-def tool_instructions(tool_result_max_tokens: int) -> str:
-    """Advice on using the tools, in addition to their definitions.
+
+def check_mentioned_tools(
+    program: str, *, step_id: str, offered: Sequence[str], known: Mapping[str, object]
+) -> None:
+    """Check that a program names no tool that the step does not offer.
+
+    Args:
+        program: The program text as its author wrote it. One without `nh_` names no tool.
+        step_id: The step.
+        offered: The names of the tools on offer, the outcome tool included.
+        known: The Python names that the block can use.
+
+    Raises:
+        ConfigurationError: It names a provided tool, or writes a call of a tool, that is not on offer.
+    """
+    mentioned = dict.fromkeys((*_PROVIDED_TOOL.findall(program), *_CALLED_TOOL.findall(program)))
+    for name in mentioned:
+        if name in offered or name in known:
+            continue
+        remedy = "leave it out of the text"
+        if name in PROVIDED_TOOL_NAMES and name != "nh_outcome":
+            remedy = f"add it to provided_tools of the StepExecutorConfiguration, or {remedy}"
+        tools = ", ".join(offered) or "none"
+        raise ConfigurationError(
+            f"step {step_id}: the program names the tool {name!r}, which this step does not offer; {remedy}. "
+            f"Tools on offer: {tools}."
+        )
+
+
+@lru_cache(maxsize=256)
+def tool_instructions(
+    tool_result_max_tokens: int, visible_builtins: frozenset[str] | None = None, *, has_tools: bool = True
+) -> str:
+    """Advice on using the tools, in addition to their definitions, and on the names that code sees.
 
     Args:
         tool_result_max_tokens: The bound of one result.
+        visible_builtins: The builtins that the step's code can use, if it sees no globals besides those that
+            the block names; None for all.
+        has_tools: Whether any tool is on offer beside `nh_outcome`.
     """
-    return (
+    use = (
         "Put independent calls into one response; results are previews of at most "
         f"{tool_result_max_tokens} tokens."
     )
+    parts = (use if has_tools else "", _visibility(visible_builtins))
+    return "\n".join(part for part in parts if part)
 
 
-def visibility_instructions(visible_builtins: Collection[str] | None) -> str:
-    """Return the instructions on visible names, where only those that the block names are."""
+def _visibility(visible_builtins: frozenset[str] | None) -> str:
     if visible_builtins is None:
         return ""
     listed = ", ".join(sorted(visible_builtins))
     builtins = f"of Python's builtins only {listed}" if listed else "none of Python's builtins"
-    fails = "" if {"__build_class__", "__import__"} & set(visible_builtins) else "; import and class fail"
+    fails = "" if {"__build_class__", "__import__"} & visible_builtins else "; import and class fail"
     return (
         "Your expressions and statements see the names under LOCALS and GLOBALS, what they bind themselves, "
         f"and {builtins}{fails}."
     )
 
 
+@lru_cache(maxsize=1024)
 def answer_instructions(
     transport: OutcomeTransport,
     form: AnswerForm,
     *,
-    binding_types: Mapping[str, str],
+    binding_types: tuple[tuple[str, str], ...],
     return_type: str,
-    provided_tools: Collection[str] = (),
+    provided_tools: tuple[str, ...] = (),
     has_tools: bool = True,
 ) -> str:
     """Ways to end the block: with which outcomes, and with which values of its variables.
@@ -76,14 +118,14 @@ def answer_instructions(
     Args:
         transport: The transport of the answer.
         form: The form of the answer.
-        binding_types: The types of the write bindings, as the model writes them.
+        binding_types: The names of the write bindings with their types, as the model writes them.
         return_type: That of the return value.
         provided_tools: The names of the provided tools on offer.
         has_tools: Whether any tool is on offer beside `nh_outcome`.
     """
     first = _FIRST[transport] if has_tools or transport != "tool" else _ALONE
     kinds = [f"- {kind}: {_effect_of(kind, form, return_type)}" for kind in form.allowed_kinds]
-    return "\n".join([first, *kinds, *_variables(form, binding_types, provided_tools)])
+    return "\n".join([first, *kinds, *_variables(form, dict(binding_types), provided_tools)])
 
 
 def _effect_of(kind: OutcomeKind, form: AnswerForm, return_type: str) -> str:
@@ -159,21 +201,38 @@ class StepPrompt:
         return TypeNames(self.context.step_locals, self.context.visible_globals)
 
     @cached_property
-    def binding_types(self) -> Mapping[str, str]:
-        """The type of each write binding, as the block would write it."""
+    def binding_types(self) -> tuple[tuple[str, str], ...]:
+        """The name of each write binding with its type, as the block would write it."""
         types = self.context.binding_types
-        return {
-            name: described_type(as_written(types.get(name, object)), self.names)
-            for name in self.context.write_names
-        }
+        return tuple([(name, self._written(types.get(name, object))) for name in self.context.write_names])
+
+    @cached_property
+    def returned(self) -> object:
+        """The type of the return value; `object` if it is unknown."""
+        return known_return_type(self.context)
 
     @cached_property
     def return_type(self) -> str:
-        """The type of the return value, as the block would write it; `object` if it is unknown."""
-        try:
-            return described_type(as_written(return_type(self.context)), self.names)
-        except ExecutionError:
-            return "object"  # a block that returns a value raises elsewhere; others do not need the type
+        """The type of the return value, as the block would write it."""
+        return self._written(self.returned)
+
+    def _written(self, annotation: object) -> str:
+        return PLAIN_TYPES.get(id(annotation)) or described_type(as_written(annotation), self.names)
+
+    def answer_form(self, transport: OutcomeTransport, model_name: str) -> AnswerForm:
+        """The ways to answer the block; see `answer_form.answer_form_of`."""
+        return answer_form_of(self.context, transport, model_name, returned=self.returned)
+
+    def answer_instructions(self, transport: OutcomeTransport, form: AnswerForm, *, has_tools: bool) -> str:
+        """The instructions on the ways to end the block; see `answer_instructions`."""
+        return answer_instructions(
+            transport,
+            form,
+            binding_types=self.binding_types,
+            return_type=self.return_type,
+            provided_tools=self.configuration.provided_tools,
+            has_tools=has_tools,
+        )
 
     def system(self, *, tools: str, outcome: str) -> str:
         """The system prompt, suffix fragments included."""
@@ -212,7 +271,7 @@ class StepPrompt:
     def _limits(self) -> StepContextLimits:
         return self.configuration.context_limits
 
-    @property
+    @cached_property
     def _types(self) -> str:
         return self._types_section.text(self._limits.types_max_tokens, self.counter)
 
@@ -230,7 +289,8 @@ class StepPrompt:
     def _note_parameters(self) -> None:
         """Note the types of parameters, so that the types shown are the same whatever the arguments are."""
         for name, annotation in self.context.parameter_annotations.items():
-            if name not in self.context.step_locals or annotation is object:
+            is_plain = annotation is object or id(annotation) in PLAIN_TYPES
+            if is_plain or name not in self.context.step_locals:
                 continue
             try:
                 resolved = resolve_annotation(annotation, self.context, subject=f"parameter '{name}'")

@@ -1,27 +1,181 @@
-"""Execution of the tool calls of a step, within the room left in its model's context (specification 8.3)."""
+"""The tools of a step, nh_eval, nh_assign and nh_exec among them, and the execution of their calls.
 
+Results keep within the room left in the model's context. Source: specification 8.3.
+"""
+
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any, TypeVar
 
 import anyio
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import ExecutionError, NighthawkError, ToolBoundaryError
 from ..observation import NodeState, find_node_writer
 from ..prompt.room import MULTIMODAL_ITEM_TOKENS
+from ..prompt.scalars import PLAIN_TYPES
 from ..runtime.activities import ToolCallActivity, ToolCallFailed
+from ..runtime.commands import Assign, Command, Evaluate, Execute
 from ..runtime.environment import Environment
 from ..runtime.places import current_place, in_call_place
 from ..runtime.step_actor import Pending, StepActor
 from ..runtime.tool_calls import ToolOutcome, ToolResultRenderingPolicy, check_size, render_outcome
 from ..runtime.tool_function import ToolFunction
-from ..secret_names import hides_value
+from ..runtime.validation import type_name
+from ..secret_names import HIDDEN, hides_value
 from ..tracing import Span
 from ..types.messages import ToolCall, ToolDefinition, ToolResult, UserContent
 from ..types.usage import Usage
+from ..wire.json_text import NOT_JSON, check_depth, describe_not_json
+from .answer_form import object_schema, opened_schema
 from .loop_guard import GuardedCalls
-from .provided_tools import PROVIDED_TOOLS, describe_reply
 from .refusals import Refusals, admitted_call, count_correction, find_host_error, shown_result
+
+Arguments = TypeVar("Arguments")
+
+_MAX_READ_CHARACTERS = 1_000
+
+_READ = re.compile(
+    r"\s*(?:.*\.\s*)?(?P<name>[^\W\d]\w*)\s*"  # a name, or an attribute of anything
+    r"|.*\[\s*(?P<quote>['\"])(?P<key>[^'\"]*)(?P=quote)\s*\]\s*",  # an item under a key
+    re.DOTALL,
+)
+
+
+class _EvalArguments(msgspec.Struct, forbid_unknown_fields=True):
+    expression: str
+
+
+class _AssignArguments(msgspec.Struct, forbid_unknown_fields=True):
+    target_path: str
+    value: object = msgspec.UNSET
+    expression: str | None = None
+
+
+class _ExecArguments(msgspec.Struct, forbid_unknown_fields=True):
+    statements: str
+
+
+class ProvidedTool(Struct, frozen=True, kw_only=True):
+    """A tool of the runtime itself.
+
+    Args:
+        definition: The tool as a model sees it.
+        strict_definition: The same for endpoints that enforce schemas, which must be closed there.
+        post: Posts the call to the step actor; raises `ToolBoundaryError` for arguments that do not fit.
+    """
+
+    definition: ToolDefinition
+    strict_definition: ToolDefinition
+    post: Callable[[StepActor, str], Pending[object]]
+
+
+def _decode(arguments: str, arguments_type: type[Arguments]) -> Arguments:
+    try:
+        check_depth(arguments)
+        return msgspec.json.decode(arguments or "{}", type=arguments_type)
+    except NOT_JSON as error:
+        raise ToolBoundaryError(
+            kind="invalid_input",
+            message=f"the arguments do not fit: {describe_not_json(error, arguments)}",
+            guidance="Call the tool again with arguments that match its schema.",
+        ) from error
+
+
+def _post_eval(actor: StepActor, arguments: str) -> Pending[object]:
+    return actor.post_evaluate(_decode(arguments, _EvalArguments).expression)
+
+
+def _post_assign(actor: StepActor, arguments: str) -> Pending[object]:
+    decoded = _decode(arguments, _AssignArguments)
+    if decoded.expression is None and decoded.value is not msgspec.UNSET:
+        return actor.post_assign(decoded.target_path, data=decoded.value)
+    if decoded.expression is None or decoded.value not in (None, msgspec.UNSET):
+        raise ToolBoundaryError(
+            kind="invalid_input",
+            message="nh_assign takes a value, which is JSON, or an expression, and not both",
+            guidance="Call the tool again with one of them.",
+        )
+    return actor.post_assign(decoded.target_path, decoded.expression)
+
+
+def _post_exec(actor: StepActor, arguments: str) -> Pending[object]:
+    return actor.post_execute(_decode(arguments, _ExecArguments).statements)
+
+
+def describe_reply(command: Command, value: object, *, hides: Callable[[str, object], bool]) -> object:
+    """Return a reply for the model: the value itself, or a diagnostic object for a change of state.
+
+    Args:
+        command: The command.
+        value: The reply of the tool.
+        hides: Whether the value of a name is hidden, for an expression that only reads it.
+    """
+    shown = value
+    if isinstance(command, Assign | Evaluate):
+        read = _READ.fullmatch(command.expression[-_MAX_READ_CHARACTERS:])
+        if read is not None and hides(read["name"] or read["key"], value):
+            shown = HIDDEN
+    match command:
+        case Assign():
+            return {
+                "succeeded": True,
+                "target_path": str(command.target),
+                "type": PLAIN_TYPES.get(id(type(value))) or type_name(type(value)),
+                "value": shown,
+            }
+        case Execute():
+            return {"changed": value}
+        case _:
+            return shown
+
+
+def _tool(
+    name: str,
+    description: str,
+    properties: Mapping[str, Any],
+    *,
+    required: tuple[str, ...],
+    post: Callable[[StepActor, str], Pending[object]],
+) -> ProvidedTool:
+    closed = object_schema(properties, required)
+    return ProvidedTool(
+        definition=ToolDefinition(name=name, description=description, parameters=opened_schema(closed)),
+        strict_definition=ToolDefinition(name=name, description=description, parameters=closed),
+        post=post,
+    )
+
+
+_TEXT: Mapping[str, Any] = {"type": "string"}
+
+
+PROVIDED_TOOLS: Mapping[str, ProvidedTool] = {
+    "nh_eval": _tool(
+        "nh_eval",
+        "Evaluate a Python expression: to look, call functions, or change objects in place.",
+        {"expression": _TEXT},
+        required=("expression",),
+        post=_post_eval,
+    ),
+    "nh_assign": _tool(
+        "nh_assign",
+        "Set a name or a field (`order.total`) to a JSON value or to that of an expression.",
+        {"target_path": _TEXT, "value": {}, "expression": _TEXT},
+        required=("target_path",),
+        post=_post_assign,
+    ),
+    "nh_exec": _tool(
+        "nh_exec",
+        "Execute Python statements; new names last until the block ends.",
+        {"statements": _TEXT},
+        required=("statements",),
+        post=_post_exec,
+    ),
+}
+
 
 _PART_OF_REST = 4
 """A result takes at most 1/n of the room left, where n is this number, to leave room for later ones."""
@@ -33,7 +187,7 @@ _CHARACTERS_PER_TOKEN = 3
 """A low estimate, so that the room runs out early rather than late."""
 
 
-class ResultRoom:
+class ResultRoom(Struct, eq=False):
     """Renders the results of one step within the room left in its model's context.
 
     The size of the conversation is the usage of the last request as reported by the provider, plus an
@@ -45,18 +199,17 @@ class ResultRoom:
             every result the length that the policy allows.
     """
 
-    def __init__(self, policy: ToolResultRenderingPolicy, context_window: int | None) -> None:
-        self._policy = policy
-        self._context_window = context_window
-        self._used = 0
+    policy: ToolResultRenderingPolicy
+    context_window: int | None
+    _used: int = 0
 
     @property
     def max_tokens(self) -> int:
         """The greatest number of tokens of the next result."""
-        most = self._policy.tool_result_max_tokens
-        if self._context_window is None:
+        most = self.policy.tool_result_max_tokens
+        if self.context_window is None:
             return most
-        left = self._context_window - self._used
+        left = self.context_window - self._used
         return min(most, max(_LEAST_TOKENS, left // _PART_OF_REST))
 
     def hold(self, content: Iterable[UserContent]) -> None:
@@ -71,7 +224,9 @@ class ResultRoom:
 
     def render(self, outcome: ToolOutcome) -> tuple[UserContent, ...]:
         """Render a result, within the room there is."""
-        policy = replace(self._policy, tool_result_max_tokens=self.max_tokens)
+        policy, max_tokens = self.policy, self.max_tokens
+        if max_tokens < policy.tool_result_max_tokens:
+            policy = replace(policy, tool_result_max_tokens=max_tokens)
         content = render_outcome(outcome, policy)
         self.hold(content)
         return content

@@ -15,8 +15,14 @@ from typing import cast
 from pydantic import ValidationError
 
 from ..prompt.containers import to_bounded_value
-from ..prompt.introspection import find_class_attribute, has_base, type_name
-from ..prompt.plain_text import BIG_INTEGER_MARK, clean_text, single_line
+from ..prompt.plain_text import (
+    BIG_INTEGER_MARK,
+    clean_text,
+    find_class_attribute,
+    has_base,
+    single_line,
+    type_name,
+)
 from ..runtime.error_text import describe_validation_error
 from ..secret_names import HIDDEN, hides_value
 from ..types.json import JsonableValue

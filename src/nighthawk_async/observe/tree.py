@@ -13,7 +13,7 @@ from itertools import count
 
 from msgspec import Struct
 
-from ..actors.argument_checks import check_whole_number
+from ..actors.errors import check_whole_number
 from ..observation import (
     NodeControl,
     NodeKind,
@@ -23,8 +23,7 @@ from ..observation import (
     using_node_writer,
     using_node_writer_everywhere,
 )
-from ..prompt.introspection import type_name
-from ..prompt.plain_text import clean_text
+from ..prompt.plain_text import clean_text, type_name
 from ..types.usage import Usage
 from .controls import HeldControl
 from .errors import NodeNotFoundError, NotControllableError, NotRecordingError

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 import anyio
 from anyio.lowlevel import checkpoint
 
-from ..actors.argument_checks import check_seconds
+from ..actors.errors import check_seconds
 from ..parallel.event_loop import LoopEvent, is_loop_thread
 from .errors import NodeNotFoundError, ObserveError
 from .node import Node

@@ -17,15 +17,16 @@ from typing import Any, ForwardRef, cast
 
 import typing_extensions
 
-from .introspection import (
+from .plain_text import (
     class_dictionary,
+    clean_text,
     has_base,
     instance_dictionary,
     is_one_of,
+    single_line,
     type_module,
     type_name,
 )
-from .plain_text import clean_text, single_line
 from .scalars import find_scalar_text
 from .type_names import TypeNames, own_name
 

@@ -20,15 +20,15 @@ from pydantic import BaseModel
 
 from ..secret_names import HIDDEN, hides_value
 from .annotations import default_text, written_type
-from .introspection import (
+from .plain_text import (
     class_dictionary,
     find_class_attribute,
     has_base,
     instance_dictionary,
     is_one_of,
+    single_line,
     type_name,
 )
-from .plain_text import single_line
 from .type_names import TypeNames
 
 _MAX_WRAPPERS = 16

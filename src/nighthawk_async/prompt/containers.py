@@ -13,18 +13,30 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 
-from ..secret_names import HIDDEN, hides_value
+from ..secret_names import HIDDEN, hides_value, names_secret_value
 from ..types.json import JsonableValue
-from .introspection import find_class_attribute, has_base, resolution_order, type_name
 from .objects import object_fields
-from .plain_text import BIG_INTEGER_MARK, Noun, Part, Parts, Text, clean_text, fair_level
-from .scalars import find_scalar_text
+from .plain_text import (
+    BIG_INTEGER_MARK,
+    Noun,
+    Part,
+    Parts,
+    Text,
+    clean_text,
+    fair_level,
+    find_class_attribute,
+    has_base,
+    resolution_order,
+    type_name,
+)
+from .scalars import SCALARS, find_scalar_text
 from .tables import Frame, find_frame, find_table, frame_table, is_frame_type, scalar_of_array
 
 _CHARACTERS_PER_CELL = 16
 _SHORTEST_TEXT = 16
 _MAX_DEPTH = 48
 _KEY_CELLS = 8
+_KEY_CHARACTERS = _KEY_CELLS * _CHARACTERS_PER_CELL
 _LEAST_CELLS_OF_PAIR = 2
 _CELLS_PER_SCALAR = 2
 _LEAST_PARTS = 8
@@ -149,10 +161,15 @@ class _Walk:
     def convert(self, value: object, cells: int, depth: int) -> tuple[Part, int]:
         """Convert a value within a number of cells; return it and the number of cells it took."""
         cls = type(value)
-        render = find_scalar_text(cls)
+        render, opener = SCALARS.get(id(cls)), _OPENERS.get(id(cls))
+        if render is None and opener is None:
+            render = find_scalar_text(cls)
         if render is not None:
-            return self._charged(render(value, max(_SHORTEST_TEXT, cells * _CHARACTERS_PER_CELL)), cells)
-        opened = _open(value, cls)
+            rendered = render(value, max(_SHORTEST_TEXT, cells * _CHARACTERS_PER_CELL))
+            if type(rendered) is str and (cost := 1 + len(rendered) // _CHARACTERS_PER_CELL) <= cells:
+                return rendered, cost
+            return self._charged(rendered, cells)
+        opened = _open(value, cls) if opener is None else opener(value)
         if opened is None:
             is_item, item = scalar_of_array(value, cls)
             return self.convert(item, cells, depth) if is_item else (f"<{type_name(cls)}>", 1)
@@ -179,19 +196,23 @@ class _Walk:
     def _convert_parts(self, opened: _Opened, cells: int, depth: int) -> tuple[Part, int]:
         parts = self._selected_parts(opened, cells, depth)
         remaining = cells - 1
-        shares = self._shares(parts, opened, remaining)
+        shares = self._shares(parts, opened, remaining) if self._is_selective else None
         values: list[Part] = []
         keys: list[str] = []
         unspent = 0
+        has_keys = opened.has_keys
         for index, part in enumerate(parts):
             share = remaining if shares is None else max(1, shares[index] + unspent)
-            key, item = part if opened.has_keys else (None, part)
+            key, item = part if has_keys else (None, part)
             spent = 0
-            if opened.has_keys:
-                keys.append(_key_text(key))
+            if has_keys:
+                if type(key) is str and len(key) <= _KEY_CHARACTERS:
+                    keys.append(key if key.isascii() else clean_text(key))
+                    if not self._show_secrets and names_secret_value(key) and hides_value(key, item):
+                        item = HIDDEN
+                else:
+                    keys.append(_key_text(key))  # no name of a secret, which is shorter
                 spent = len(keys[-1]) // _CHARACTERS_PER_CELL
-                if not self._show_secrets and hides_value(key, item):
-                    item = HIDDEN
             converted, cost = self.convert(item, share, depth + 1)
             values.append(converted)
             remaining -= spent + cost
@@ -200,12 +221,12 @@ class _Walk:
                 raise _TooLarge
             if remaining < 0:
                 break
-        if self._with_tables and not opened.has_keys:
+        if self._with_tables and not has_keys:
             table = self._find_table(opened, parts, values)
             if table is not None:
                 self.has_tables = True
                 return table, cells - remaining
-        named = list(_made_distinct(keys)) if opened.has_keys else None
+        named = list(_made_distinct(keys)) if len(set(keys)) < len(keys) else keys if has_keys else None
         return self._assembled(opened, named, values), cells - remaining
 
     def _find_table(self, opened: _Opened, records: list[Any], values: list[Part]) -> Part | None:
@@ -236,10 +257,8 @@ class _Walk:
             return _CELLS_PER_SCALAR
         return _CELLS_PER_SCALAR * max(2, self.convert(item, room // _LEAST_PARTS, depth + 1)[1])
 
-    def _shares(self, parts: list[Any], opened: _Opened, cells: int) -> list[int] | None:
+    def _shares(self, parts: list[Any], opened: _Opened, cells: int) -> list[int]:
         """The cells of each part in a selective pass: as many as it needs, large ones equally many."""
-        if not self._is_selective:
-            return None
         demands = [_demand(part[1] if opened.has_keys else part, cells) for part in parts]
         level = fair_level(demands, cells)
         return [min(demand, level) for demand in demands]
@@ -287,7 +306,7 @@ def _sorted_where_possible(parts: list[Any]) -> list[Any]:
 
 
 def _key_text(key: object) -> str:
-    if type(key) is str and len(key) <= _KEY_CELLS * _CHARACTERS_PER_CELL:
+    if type(key) is str and len(key) <= _KEY_CHARACTERS:
         return clean_text(key)
     if type(key) is bool or key is None:
         return str(key)

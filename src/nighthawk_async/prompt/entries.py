@@ -9,6 +9,7 @@ import types
 import typing
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import islice
 from types import ModuleType
 from typing import Any, TypeAlias, cast
@@ -22,7 +23,6 @@ from ..types.messages import UserContent
 from .annotations import is_type_alias, is_type_expression, written_type
 from .callables import CallableDescription, callable_line, describe_callable
 from .containers import is_container_type
-from .introspection import class_dictionary, find_class_attribute, has_base, is_one_of, type_module, type_name
 from .multimodal import as_user_content
 from .objects import (
     ObjectMembers,
@@ -32,11 +32,21 @@ from .objects import (
     object_lines,
     readable_fields,
 )
-from .plain_text import VALUE_SHARE, ValueLine
-from .scalars import EnumerationDescription, describe_enumeration, find_scalar_text, module_name
+from .plain_text import (
+    VALUE_SHARE,
+    ValueLine,
+    class_dictionary,
+    find_class_attribute,
+    has_base,
+    is_one_of,
+    type_module,
+    type_name,
+)
+from .scalars import PLAIN_TYPES, EnumerationDescription, describe_enumeration, find_scalar_text, module_name
 from .type_names import TypeNames
 
 _UNRESOLVABLE = "<unresolvable>"
+_NO_LEAVES: Mapping[tuple[str, ...], object] = {}
 
 
 class _Text(Struct, frozen=True):
@@ -60,6 +70,9 @@ class _Inline(Struct, frozen=True):
 
 class _Preview(Struct, frozen=True):
     """A scalar or a container."""
+
+
+_PREVIEW = _Preview()
 
 
 _Kind: TypeAlias = (
@@ -111,8 +124,9 @@ class EntryRenderer:
     ) -> None:
         self._limits = limits
         self._show_secrets = show_secrets
-        self._references = _by_root(references)
-        counts = Counter(signature for entry in entries for signature in _signatures(entry))
+        self._references = _by_root(tuple(references))
+        described = (entry for entry in entries if entry.kind is not _PREVIEW)
+        counts = Counter(signature for entry in described for signature in _signatures(entry))
         self._named = frozenset(references)
         self._ambiguous = frozenset(signature for signature, count in counts.items() if count > 1)
 
@@ -123,7 +137,8 @@ class EntryRenderer:
             entry: The entry.
         """
         kind = entry.kind
-        hoisted = self._hoisted_leaves(entry)
+        leads_below = entry.name in self._references
+        hoisted = self._hoisted_leaves(entry) if leads_below else _NO_LEAVES
         if isinstance(kind, _Text):
             yield kind.line
         elif isinstance(kind, _Module):
@@ -147,7 +162,8 @@ class EntryRenderer:
         elif isinstance(kind, EnumerationDescription):
             yield self._value_line(entry.name, kind.kind, kind.member_names)
         else:
-            yield self._value_line(entry.name, type_name(type(entry.value)), entry.value)
+            cls = type(entry.value)
+            yield self._value_line(entry.name, PLAIN_TYPES.get(id(cls)) or type_name(cls), entry.value)
         for path, leaf in hoisted.items():
             yield from _inline(".".join((entry.name, *path)), leaf, as_user_content(leaf) or ())
 
@@ -181,6 +197,8 @@ class EntryRenderer:
 
 def _kind_of(name: str, value: object, limits: StepContextLimits, names: TypeNames | None) -> _Kind:
     cls = type(value)
+    if id(cls) in PLAIN_TYPES:
+        return _PREVIEW
     if is_type_alias(value):
         return _Text(f"{name}: type = {_underlying_type(value, names)}")
     if is_type_expression(value):
@@ -195,12 +213,12 @@ def _kind_of(name: str, value: object, limits: StepContextLimits, names: TypeNam
     if callable(value):
         return describe_callable(value, names=names)
     if find_scalar_text(cls) is not None:
-        return _Preview()
+        return _PREVIEW
     content = as_user_content(value)
     if content is not None:
         return _Inline(content)
     if is_container_type(cls):
-        return _Preview()
+        return _PREVIEW
     return find_members(value, limits=limits, names=names)
 
 
@@ -230,7 +248,8 @@ def _signatures(entry: Entry) -> Iterator[str]:
     yield from (description.signature for description in descriptions if description.signature is not None)
 
 
-def _by_root(references: Collection[str]) -> dict[str, tuple[tuple[str, ...], ...]]:
+@lru_cache(maxsize=256)
+def _by_root(references: tuple[str, ...]) -> dict[str, tuple[tuple[str, ...], ...]]:
     """Sort dotted paths by their first segment; the rest of each, in lexicographic order."""
     paths: dict[str, list[tuple[str, ...]]] = {}
     for reference in sorted(set(references)):
@@ -257,6 +276,8 @@ def note_met_types(entries: Iterable[Entry], names: TypeNames) -> None:
     """
     for entry in entries:
         kind = type(entry.value)
+        if id(kind) in PLAIN_TYPES:
+            continue
         if isinstance(entry.kind, ObjectMembers):
             names.described[id(kind)] = kind
             for _, value in entry.kind.fields:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from typing import cast
 
 from ..types.messages import BinaryContent, FileUrl, MultimodalContent, UploadedFile, UserContent
-from .introspection import has_base, type_name
-from .plain_text import break_delimiters, single_line
+from .plain_text import break_delimiters, has_base, resolution_order, single_line, type_name
+from .scalars import PLAIN_TYPES
 
-_MULTIMODAL_BASES: tuple[type, ...] = (BinaryContent, FileUrl, UploadedFile)
+_MULTIMODAL_BASES = frozenset({id(BinaryContent), id(FileUrl), id(UploadedFile)})
+_OTHER_TYPES = frozenset({*PLAIN_TYPES, *map(id, (dict, set, frozenset))})
+"""Types whose values are neither multimodal nor sequences; by identity, see `scalars`."""
 
 _MAX_HOISTED_ITEMS = 4_096
 """Longer sequences stay previews: scanning them would cost more than any prompt can hold."""
@@ -38,6 +40,8 @@ def as_user_content(value: object) -> tuple[UserContent, ...] | None:
         value: Any value; no code of it runs.
     """
     cls = type(value)
+    if id(cls) in _OTHER_TYPES:
+        return None
     if _is_multimodal(cls):
         return (cast(MultimodalContent, value),)
     if cls is not list and cls is not tuple:
@@ -74,7 +78,7 @@ def project_to_text(content: tuple[UserContent, ...]) -> str:
 
 
 def _is_multimodal(cls: type) -> bool:
-    return any(has_base(cls, base) for base in _MULTIMODAL_BASES)
+    return any(base in _MULTIMODAL_BASES for base in map(id, resolution_order(cls)))
 
 
 def _placeholder(item: MultimodalContent) -> str:

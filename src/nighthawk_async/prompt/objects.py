@@ -18,7 +18,9 @@ from pydantic import BaseModel, RootModel
 from ..configuration import StepContextLimits
 from ..secret_names import HIDDEN, hides_value
 from .callables import CallableDescription, callable_line, describe_callable
-from .introspection import (
+from .plain_text import (
+    FIELD_SHARE,
+    ValueLine,
     class_dictionary,
     find_class_attribute,
     has_base,
@@ -28,7 +30,6 @@ from .introspection import (
     resolution_order,
     type_name,
 )
-from .plain_text import FIELD_SHARE, ValueLine
 from .type_names import TypeNames, is_library_module
 
 _EXCEPTION_ARGUMENTS = BaseException.__dict__["args"]

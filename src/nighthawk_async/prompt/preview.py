@@ -4,7 +4,6 @@ A value that fits is shown whole. Otherwise as much as fits is shown, and the om
 """
 
 import json
-import re
 from collections.abc import Callable
 from typing import cast
 
@@ -12,17 +11,16 @@ from msgspec.structs import replace
 
 from ..configuration import JsonRendererStyle
 from .containers import some_parts, whole_value
-from .introspection import has_base
 from .plain_text import (
-    BIG_INTEGER_MARK,
     Noun,
     Part,
     Parts,
     Table,
     Text,
-    break_delimiters,
     clean_text,
     fair_level,
+    finished_preview,
+    has_base,
 )
 from .tables import table_heading
 from .tokens import TokenCounter
@@ -250,8 +248,6 @@ _CHARACTERS_PER_TOKEN = 4
 _MOST_CHARACTERS_PER_TOKEN = 32
 _ROUNDS = 8
 
-_BIG_INTEGER = re.compile(rf'"{BIG_INTEGER_MARK}(-?\d+)"')
-
 
 def render_preview(
     value: object,
@@ -310,7 +306,7 @@ def whole_preview(
     )
     if whole is None:
         return None
-    return _finished(encode(whole.part) if whole.is_json else Layout(style).write(whole.part))
+    return finished_preview(encode(whole.part) if whole.is_json else Layout(style).write(whole.part))
 
 
 def cut_preview(
@@ -333,7 +329,9 @@ def cut_preview(
             show_secrets=show_secrets,
         )
     layout = Layout(style)
-    shown = _fitted(lambda room: _finished(layout.show(part, room)), layout.size(part), max_tokens, counter)
+    shown = _fitted(
+        lambda room: finished_preview(layout.show(part, room)), layout.size(part), max_tokens, counter
+    )
     return _last_resort(part, max_tokens, style, counter) if shown is None else shown
 
 
@@ -369,13 +367,6 @@ def _fitted(write: Callable[[int], str], most: int, max_tokens: int, counter: To
         if room <= fits:
             break
     return best
-
-
-def _finished(text: str) -> str:
-    """Write big integers as numbers, and break up texts that look like a delimiter."""
-    if BIG_INTEGER_MARK in text:
-        text = _BIG_INTEGER.sub(r"\1", text).replace(BIG_INTEGER_MARK, "")
-    return break_delimiters(text)
 
 
 def _last_resort(part: Part, max_tokens: int, style: JsonRendererStyle, counter: TokenCounter) -> str:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ..configuration import JsonRendererStyle
 from ..types.messages import UserContent
-from .plain_text import ValueLine, break_delimiters, clean_text
+from .plain_text import ValueLine, safe_text
 from .preview import cut_preview, render_preview, whole_preview
 from .tokens import TokenCounter
 
@@ -71,12 +71,12 @@ class SectionRoom:
         if isinstance(piece, str):
             if self._counter.exceeds(piece, self._max_tokens):
                 return False
-            piece = _safe(piece)
+            piece = safe_text(piece)
         return self._append_if_room(piece)
 
     def snip(self) -> None:
         """Put the marker of an incomplete section at the end, replacing as many pieces as it needs."""
-        if not self._has_room(SNIPPED):
+        if self._total + self._charge(SNIPPED) > self._max_tokens:
             self._count_exactly()
         charge = self._charge(SNIPPED)
         while self._pieces and self._total + charge > self._max_tokens:
@@ -91,14 +91,15 @@ class SectionRoom:
             mentions: The names and dotted paths that the program mentions, in order. Values that are
                 mentioned most come first, then those mentioned first, then the others in their order.
         """
-        ranks = _Ranks(mentions)
         opened = [
-            (ranks.of(piece.line.name), index)
+            (piece.line.name, index)
             for index, piece in enumerate(self._pieces)
             if isinstance(piece, _OpenLine)
         ]
-        for _, index in sorted(opened):
-            self._close(index)
+        if opened:
+            ranks = _Ranks(mentions)
+            for _, index in sorted((ranks.of(name), index) for name, index in opened):
+                self._close(index)
 
     def parts(self) -> tuple[UserContent, ...]:
         """Return the content with line breaks between pieces, adjacent texts merged."""
@@ -125,19 +126,19 @@ class SectionRoom:
         return _OpenLine(line=line, whole=whole)
 
     def _append_if_room(self, piece: _Piece) -> bool:
-        if not self._has_room(piece):
+        charge = self._charge(piece)
+        if self._total + charge > self._max_tokens:
             self._count_exactly()
-        if not self._has_room(piece):
+            charge = self._charge(piece)
+        if self._total + charge > self._max_tokens:
             self._settle_for_shares()
             if isinstance(piece, _OpenLine):
                 piece = _line(piece.line, self._preview(piece.line, piece.line.share))
-        if not self._has_room(piece):
+                charge = self._charge(piece)
+        if self._total + charge > self._max_tokens:
             return False
-        self._append(piece, self._charge(piece))
+        self._append(piece, charge)
         return True
-
-    def _has_room(self, piece: _Piece) -> bool:
-        return self._total + self._charge(piece) <= self._max_tokens
 
     def _append(self, piece: _Piece, charge: int) -> None:
         self._pieces.append(piece)
@@ -199,7 +200,7 @@ class SectionRoom:
                 return text
             # The tokens of a line are, now and then, a few more than those of its halves.
             max_tokens -= excess
-        return _safe(line.start)
+        return safe_text(line.start)
 
     def _whole(self, line: ValueLine, max_tokens: int) -> str | None:
         return whole_preview(
@@ -244,11 +245,7 @@ class _Ranks:
 
 
 def _line(line: ValueLine, preview: str) -> str:
-    return _safe(line.start + preview)
-
-
-def _safe(text: str) -> str:
-    return break_delimiters(clean_text(text))
+    return safe_text(line.start + preview)
 
 
 def _most_tokens(text: str) -> int:

@@ -11,7 +11,7 @@ import datetime as dt
 import enum
 import math
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -23,8 +23,17 @@ from zoneinfo import ZoneInfo
 from msgspec import Struct
 
 from ..types.json import JsonableValue
-from .introspection import class_dictionary, has_base, instance_dictionary, resolution_order, type_name
-from .plain_text import BIG_INTEGER_MARK, Text, clean_text, single_line
+from .plain_text import (
+    BIG_INTEGER_MARK,
+    Text,
+    class_dictionary,
+    clean_text,
+    has_base,
+    instance_dictionary,
+    resolution_order,
+    single_line,
+    type_name,
+)
 
 _KINDS: tuple[type, ...] = (enum.StrEnum, enum.IntEnum, enum.IntFlag, enum.Flag, enum.Enum)
 
@@ -75,7 +84,7 @@ def find_scalar_text(cls: type) -> ScalarText | None:
     Args:
         cls: The type of the value, which may be a subclass of a known type.
     """
-    exact = _EXACT_TYPES.get(id(cls)) or _INHERITABLE_TYPES.get(id(cls))
+    exact = SCALARS.get(id(cls))
     if exact is not None:
         return exact
     inherited: ScalarText | None = None
@@ -93,7 +102,8 @@ def module_name(module: ModuleType) -> str:
 
 
 def _string(value: str, characters: int) -> str | Text:
-    shown, length = clean_text(str.__getitem__(value, slice(0, characters))), str.__len__(value)
+    shown, length = str.__getitem__(value, slice(0, characters)), str.__len__(value)
+    shown = shown if shown.isascii() else clean_text(shown)
     return shown if length <= characters else Text(beginning=shown, length=length)
 
 
@@ -221,3 +231,9 @@ _INHERITABLE_TYPES: dict[int, ScalarText] = {
     id(ModuleType): _module,
 }
 """Types implemented in C, whose methods read a subclass's value without calling the subclass."""
+
+SCALARS: Mapping[int, ScalarText] = {**_INHERITABLE_TYPES, **_EXACT_TYPES}
+"""The renderer of values of exactly these types."""
+
+PLAIN_TYPES: Mapping[int, str] = {id(kind): kind.__name__ for kind in (str, int, float, bool, bytes)}
+"""The names of the types, by identity, whose values are data and nothing else."""

@@ -12,8 +12,7 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from .introspection import instance_dictionary, type_name
-from .plain_text import Part, Parts, Table
+from .plain_text import Part, Parts, Table, instance_dictionary, type_name
 
 _MAX_COLUMNS = 64
 _LIBRARIES = ("numpy", "pandas", "polars")

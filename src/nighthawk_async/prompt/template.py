@@ -8,6 +8,7 @@ The LOCALS and GLOBALS sections keep within their budgets (specification 8.2.2 a
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -83,6 +84,8 @@ def render_section(
     """
     max_tokens, max_items = _section_limits(section, limits)
     selected = select_locals(entries)
+    if not selected:
+        return RenderedSection(parts=())
     shown = [
         classify_entry(name, selected[name], limits=limits, names=names)
         for name in list(selected)[:max_items]
@@ -162,6 +165,7 @@ def render_user_prompt(
     return tuple(_merged(_filled(template, values)))
 
 
+@lru_cache(maxsize=256)
 def render_system_prompt(
     template: str, *, tools: str, outcome: str, types: str = "", tool_result_max_tokens: int = 0
 ) -> str:

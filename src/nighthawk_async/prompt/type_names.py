@@ -7,8 +7,7 @@ import types
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from .introspection import class_dictionary, has_base, instance_dictionary, type_module
-from .plain_text import single_line
+from .plain_text import class_dictionary, has_base, instance_dictionary, single_line, type_module
 
 _NAME_CHARACTERS = 120
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from nighthawk_async.actors.argument_checks import check_seconds, check_whole_number
+from nighthawk_async.actors.errors import check_seconds, check_whole_number
 
 
 @pytest.mark.parametrize("number", [0, -1, 1.0, 2.5, math.nan, True, "3", None])

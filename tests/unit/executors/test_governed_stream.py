@@ -9,8 +9,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.executors.model_stream import open_stream
-from nighthawk_async.executors.request_usage import usage_so_far
-from nighthawk_async.ports import ForwardedStream, ResponseStream
+from nighthawk_async.ports import ForwardedStream, ResponseStream, usage_so_far
 from nighthawk_async.testing import ScriptedExecutor
 
 from ..runtime.budget_models import PRICE

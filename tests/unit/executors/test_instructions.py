@@ -24,7 +24,7 @@ def told(
     return answer_instructions(
         transport,
         AnswerForm(**form),
-        binding_types=types or {},
+        binding_types=tuple((types or {}).items()),
         return_type=return_type,
         provided_tools=tools,
         has_tools=has_tools,

@@ -6,8 +6,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from nighthawk_async.executors.answer_form import AnswerForm, flat_schema, tool_schema
-from nighthawk_async.executors.provided_tools import PROVIDED_TOOLS
 from nighthawk_async.executors.sent_schemas import terse_schema
+from nighthawk_async.executors.toolbox import PROVIDED_TOOLS
 from nighthawk_async.wire.openai_schemas import is_strict_schema
 
 TEXT, NUMBER, NULL = {"type": "string"}, {"type": "number"}, {"type": "null"}

@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel, WithJsonSchema
 
 import nighthawk_async as nh
-from nighthawk_async.executors.tool_surface import check_tools
+from nighthawk_async.executors.sent_schemas import check_tools
 from nighthawk_async.runtime.tool_function import ToolFunction, make_tool_function
 from nighthawk_async.testing import ScriptedModel
 from tests.specification.scripted_steps import PASS, ScriptedSteps

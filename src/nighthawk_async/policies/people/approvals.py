@@ -14,7 +14,7 @@ from typing import cast
 import anyio
 
 from ...actors import BareTaskGroup
-from ...actors.argument_checks import check_seconds, check_whole_number
+from ...actors.errors import check_seconds, check_whole_number
 from ...actors.task_group import is_cancelled
 from ...errors import ApprovalDeniedError, ApprovalExpiredError, NighthawkError, NoHumanError
 from ...parallel.outcomes import without_cancellations

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 import anyio
 from pydantic import PydanticUndefinedAnnotation, PydanticUserError
 
-from ...actors.argument_checks import check_seconds
+from ...actors.errors import check_seconds
 from ...errors import AnswerTimeoutError, NighthawkError, NoHumanError, ToolValidationError
 from ...runtime.awaitable import await_value
 from ...runtime.validation import type_adapter, type_name

@@ -12,8 +12,7 @@ from pydantic import AliasChoices, AliasPath, Discriminator
 from pydantic.fields import FieldInfo
 
 from ..annotations import literal_text, written_type
-from ..introspection import has_base, type_module
-from ..plain_text import single_line
+from ..plain_text import has_base, single_line, type_module
 from ..type_names import TypeNames
 from .fields import DataKey, InData
 

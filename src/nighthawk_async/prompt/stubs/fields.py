@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from ..annotations import is_type_expression
-from ..introspection import class_dictionary, find_class_attribute, has_base, is_one_of, resolution_order
+from ..plain_text import class_dictionary, find_class_attribute, has_base, is_one_of, resolution_order
 
 NO_DEFAULT = object()
 """The default of a required field."""

@@ -21,16 +21,17 @@ from msgspec import Struct
 from ...secret_names import HIDDEN, hides_value
 from ..annotations import default_text, is_type_alias, literal_text, written_type
 from ..callables import CallableDescription, describe_callable, summary_of
-from ..introspection import (
+from ..objects import class_methods, is_public_name
+from ..plain_text import (
+    break_delimiters,
     class_dictionary,
+    clean_text,
     find_class_attribute,
     has_base,
     instance_dictionary,
     resolution_order,
     type_module,
 )
-from ..objects import class_methods, is_public_name
-from ..plain_text import break_delimiters, clean_text
 from ..scalars import describe_enumeration
 from ..tokens import TokenCounter
 from ..type_names import TypeNames, is_of_library, is_standard, own_name

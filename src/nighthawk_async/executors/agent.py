@@ -24,7 +24,7 @@ from ..runtime.tool_calls import ToolResultRenderingPolicy
 from ..runtime.tool_function import OUTCOME_TOOL_NAME
 from ..threads import thread_limiter
 from ..tracing import Span, find_tracing, traced
-from ..types.messages import ToolCall, ToolResult
+from ..types.messages import ToolCall, ToolDefinition, ToolResult
 from ..types.model import OutcomeTransport, UsageReported
 from ..types.usage import Usage
 from .agent_protocol import AgentTask, StepExecutionAgent, foreign_task, objection_to_agent
@@ -33,7 +33,7 @@ from .loop_guard import GuardedCalls, RepeatedCalls
 from .model_agent import ModelAgent
 from .refusals import Refusals
 from .sent_schemas import Endpoint, check_tools
-from .step_prompt import StepPrompt, check_mentioned_tools, tool_instructions
+from .step_prompt import StepPrompt, check_mentioned_tools
 from .toolbox import ResultRoom, Toolbox
 
 _TOKENS_OF_LINE = 80
@@ -264,7 +264,7 @@ class AgentStepExecutor:
         await self._load_tokenizer(prompt)
         transport = self.outcome_transport
         if transport == "direct":
-            _check_mentioned_tools(step, ())
+            _check_mentioned_tools(step, (), transport)
             return await self._answer_directly(environment, step, prompt, span)
         task = self._task(environment, step, prompt, transport, span)
         if not isinstance(self.agent, ModelAgent):  # each request of that one is reported and budgeted
@@ -329,15 +329,12 @@ class AgentStepExecutor:
         if functions:
             check_tools(tuple(functions.values()), model)
         model_name = "" if model is None else model.name
-        endpoint = Endpoint.of(model_name, "tool")
-        tools = toolbox.definitions(are_strict=endpoint.enforces_strict_schemas)
+        tools = toolbox.definitions(are_strict=Endpoint.of(model_name, "tool").enforces_strict_schemas)
         form = prompt.answer_form(transport, model_name)
-        outcome_tool = (OUTCOME_TOOL_NAME,) if transport == "tool" else ()
-        _check_mentioned_tools(step, (*[tool.name for tool in tools], *outcome_tool))
+        _check_mentioned_tools(step, tools, transport)
         has_tools = bool(tools) or model is None  # an agent of the user's own may have others
-        limit = policy.tool_result_max_tokens
         system_prompt = prompt.system(
-            tools=tool_instructions(limit, context.visible_builtins, has_tools=has_tools),
+            tools=prompt.tool_instructions(has_tools=has_tools),
             outcome=prompt.answer_instructions(transport, form, has_tools=has_tools),
         )
         user_prompt = prompt.user()
@@ -404,11 +401,12 @@ async def _conclude(step: Step, outcome: StepOutcome) -> None:
     await step.conclude(outcome, step.context.changed_bindings())
 
 
-def _check_mentioned_tools(step: Step, offered: Sequence[str]) -> None:
+def _check_mentioned_tools(step: Step, tools: Sequence[ToolDefinition], transport: OutcomeTransport) -> None:
     if step.is_interpolated or "nh_" not in step.program:
         return  # an interpolated text may mention data
     context = step.context
     known = ChainMap(context.step_locals, context.step_globals)
+    offered = [*(tool.name for tool in tools), *((OUTCOME_TOOL_NAME,) if transport == "tool" else ())]
     check_mentioned_tools(step.program, step_id=context.step_id, offered=offered, known=known)
 
 

@@ -223,6 +223,12 @@ class StepPrompt:
         """The ways to answer the block; see `answer_form.answer_form_of`."""
         return answer_form_of(self.context, transport, model_name, returned=self.returned)
 
+    def tool_instructions(self, *, has_tools: bool) -> str:
+        """The instructions on the tools and on visible names; see `tool_instructions`."""
+        return tool_instructions(
+            self.tool_result_max_tokens, self.context.visible_builtins, has_tools=has_tools
+        )
+
     def answer_instructions(self, transport: OutcomeTransport, form: AnswerForm, *, has_tools: bool) -> str:
         """The instructions on the ways to end the block; see `answer_instructions`."""
         return answer_instructions(

@@ -81,14 +81,13 @@ class JsonObjectScanner:
         if self._skips_one and fragment:
             self._skips_one = False
             position = 1
-        while (match := self._next_mark(fragment, position)) is not None:
+        while True:
+            match = (_IN_STRING if self._is_in_string else _STRUCTURE).search(fragment, position)
+            if match is None:
+                return len(fragment)
             position = self._take(match[0], match.end(), len(fragment))
             if self.is_complete:
                 return position
-        return len(fragment)
-
-    def _next_mark(self, fragment: str, position: int) -> re.Match[str] | None:
-        return (_IN_STRING if self._is_in_string else _STRUCTURE).search(fragment, position)
 
     def _take(self, character: str, position: int, length: int) -> int:
         if character == '"':

@@ -51,19 +51,21 @@ class ReplayRecord:
         self._details: list[_Detail] = []
         self._extra_content: dict[str, Any] = {}
 
-    def take(self, delta: Delta, *, is_whole: bool) -> None:
+    def take(self, delta: Delta, thinking: str, *, is_whole: bool) -> None:
         """Add more of the response.
 
         Args:
             delta: More of the response, or all of it.
+            thinking: The reasoning text in its content.
             is_whole: Whether it is all of it.
         """
         if delta.reasoning and not delta.reasoning_content:
             self._reasoning.append(delta.reasoning)
-        elif delta.thinking and not delta.reasoning_content:
-            self._thinking.append(delta.thinking)
-        self._extra_content |= as_object(delta.extra_content)
-        for detail in _objects(delta.reasoning_details):
+        elif thinking and not delta.reasoning_content:
+            self._thinking.append(thinking)
+        if delta.extra_content is not None:
+            self._extra_content |= as_object(delta.extra_content)
+        for detail in _objects(delta.reasoning_details) if delta.reasoning_details else ():
             if is_whole or not self._details or not self._details[-1].goes_on_in(detail):
                 self._details.append(_Detail(fields=dict(detail)))
             else:
@@ -233,7 +235,7 @@ class ChatResponseDecoder:
             chunk = _decode_chunk(data)
         except NOT_JSON as error:
             raise ModelProtocolError(f"{_COMPLAINT} ({error}): {excerpt(data)}") from error
-        if chunk.object == "error" or is_something(chunk.error):
+        if chunk.object == "error" or (chunk.error and is_something(chunk.error)):
             return [self._fail(data)]
         self._response_id = self._response_id or _text_or_none(chunk.id)
         self._model_name = self._model_name or _text_or_none(chunk.model)
@@ -256,7 +258,7 @@ class ChatResponseDecoder:
             self._take_delta(choice.delta, events, is_whole=False)
         elif choice.message is not None:
             self._take_delta(choice.message, events, is_whole=True)
-        if is_something(choice.error):
+        if choice.error and is_something(choice.error):
             events.append(self._fail(bytes(choice.error)))
         elif choice.finish_reason and choice.finish_reason.lower() in _FAILURES:
             self._is_ended = True
@@ -266,16 +268,19 @@ class ChatResponseDecoder:
             self._take_finish_reason(choice.finish_reason)
 
     def _take_delta(self, delta: Delta, events: list[ModelEvent], *, is_whole: bool) -> None:
-        self._replay.take(delta, is_whole=is_whole)
+        content, thinking = delta.content or "", ""
+        if not isinstance(content, str):  # the parts of a model that thinks
+            content, thinking = delta.text, delta.thinking
+        self._replay.take(delta, thinking, is_whole=is_whole)
         # vLLM renamed the field; a server in between sends the same text in both.
-        if reasoning := delta.reasoning_content or delta.reasoning or delta.thinking:
+        if reasoning := delta.reasoning_content or delta.reasoning or thinking:
             events.append(ReasoningDelta(text=reasoning))
-        for text in (delta.text, delta.refusal):
+        for text in (content, delta.refusal):
             if text:
                 self._text.append(text)
                 events.append(TextDelta(text=text))
         self._has_refusal |= bool(delta.refusal)
-        self._has_content |= bool(delta.text)
+        self._has_content |= bool(content)
         if delta.function_call is not None:  # the protocol's older form, one call per response
             call = ToolCallDelta(index=0, function=delta.function_call)
             events += self._calls.feed(_to_fragment(call, position=None))
@@ -333,7 +338,9 @@ def _to_fragment(call: ToolCallDelta, *, position: int | None) -> ToolCallFragme
         id=call.id or "",
         name=function.name or "",
         arguments=arguments,
-        extra={"extra_content": extra} if (extra := as_object(call.extra_content)) else {},
+        extra={"extra_content": extra}
+        if call.extra_content and (extra := as_object(call.extra_content))
+        else {},
     )
 
 

@@ -248,7 +248,8 @@ class Mailbox(MessageQueue[Message]):
     _closed_error = MailboxClosedError
 
     def __init__(self, *, capacity: int | None = 256, name: str | None = None) -> None:
-        check_whole_number("capacity", capacity, least=1, or_none=True)
+        if capacity is not None:
+            check_whole_number("capacity", capacity, least=1, or_none=True)
         super().__init__(capacity=capacity, name=name)
 
     @property

@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..errors import AnnotationError, ExecutionError
+from ..prompt.scalars import PLAIN_TYPES
 from ..runtime.annotations import return_type
 from ..runtime.plain_data import data_schemas
 from ..runtime.step_context import StepContext
@@ -143,6 +144,8 @@ def known_return_type(context: StepContext) -> object:
     Args:
         context: The state of the step.
     """
+    if id(context.return_annotation) in PLAIN_TYPES and not context.is_generator:
+        return context.return_annotation
     try:
         return return_type(context)
     except ExecutionError:

@@ -160,15 +160,18 @@ class _Walk:
 
     def convert(self, value: object, cells: int, depth: int) -> tuple[Part, int]:
         """Convert a value within a number of cells; return it and the number of cells it took."""
+        if value is None or type(value) is bool or (type(value) is int and value.bit_length() < 64):
+            return value, 1
+        if type(value) is str and value.isascii():  # as most are; one that fits is shown as it is
+            cost = 1 + len(value) // _CHARACTERS_PER_CELL
+            if cost <= cells:
+                return value, cost
         cls = type(value)
         render, opener = SCALARS.get(id(cls)), _OPENERS.get(id(cls))
         if render is None and opener is None:
             render = find_scalar_text(cls)
         if render is not None:
-            rendered = render(value, max(_SHORTEST_TEXT, cells * _CHARACTERS_PER_CELL))
-            if type(rendered) is str and (cost := 1 + len(rendered) // _CHARACTERS_PER_CELL) <= cells:
-                return rendered, cost
-            return self._charged(rendered, cells)
+            return self._charged(render(value, max(_SHORTEST_TEXT, cells * _CHARACTERS_PER_CELL)), cells)
         opened = _open(value, cls) if opener is None else opener(value)
         if opened is None:
             is_item, item = scalar_of_array(value, cls)

@@ -44,7 +44,7 @@ def begin(activity: object) -> Span | None:
             agent = activity.agent
             return agent.begin_call(activity) if isinstance(agent, AgentSpan) else None
         case RequestActivity() if collects():
-            from .chat import ChatSpan  # here, because most requests belong to no trace
+            from .agent import ChatSpan  # here, because most requests belong to no trace
 
             return ChatSpan(activity)
         case _:

@@ -15,6 +15,7 @@ import anyio
 import nighthawk_async as nh
 from nighthawk_async.errors import ModelStatusError
 from nighthawk_async.journal import effects, response
+from nighthawk_async.journal.acknowledgement import Acknowledgement
 from nighthawk_async.parallel import task_current
 from nighthawk_async.resilience import fallback, vote
 from nighthawk_async.testing import ModelResponse, model_response, tool_call
@@ -167,6 +168,12 @@ async def _run(store: nh.journal.JournalStore) -> dict[str, Any]:
         return await work()
 
 
+def _done() -> Acknowledgement[None]:
+    acknowledgement: Acknowledgement[None] = Acknowledgement()
+    acknowledgement.succeed(None)
+    return acknowledgement
+
+
 def main(folder: str, backend: str, life: int, without: str = "") -> dict[str, Any]:
     """Run one life.
 
@@ -182,6 +189,6 @@ def main(folder: str, backend: str, life: int, without: str = "") -> dict[str, A
     if without == "responses":
         response.JournaledResponse._find_exchange = lambda self: None  # type: ignore[method-assign]
     elif without == "intents":
-        effects.EffectCall._is_in_doubt = lambda self: False  # type: ignore[method-assign]
+        effects.EffectCall._begin = lambda self: _done()  # type: ignore[method-assign]
     with nh.journal.open(f"sqlite:///{folder}/runs.db") as store:
         return anyio.run(_run, store, backend=backend)

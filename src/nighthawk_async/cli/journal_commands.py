@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 from rich.markup import escape
@@ -62,7 +63,7 @@ def show_run(
 def _store(file: Path) -> JournalStore:
     if not file.is_file():
         raise ConfigurationError(f"{file}: No such file")
-    return open_journal(f"sqlite:///{file}")
+    return open_journal(f"sqlite:///{quote(str(file))}")
 
 
 def _time(seconds: float) -> str:

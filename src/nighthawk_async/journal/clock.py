@@ -40,7 +40,12 @@ def patched(name: str) -> bool:
     Returns:
         True in runs without a journal, in runs that come here for the first time, and in later lives of
         those; False in a run that came past here before the code was changed.
+
+    Raises:
+        NighthawkError: The name is empty, or contains `/`, `[` or `]`.
     """
+    if not name or any(character in name for character in "/[]"):
+        raise NighthawkError(f"the name of a change is not empty and contains no '/', '[' or ']': {name!r}")
     recorder = _find_recorder()
     if recorder is None:
         return True

@@ -41,7 +41,9 @@ def _parts(record: Record) -> Iterator[str]:
             yield str(list(msgspec.msgpack.decode(record.body, type=tuple[int, ...])))
         case "value":
             yield _shown(record.body)
-        case "life" | "intent" | "answer":
+        case "life":
+            yield from (record.body.decode(),) if record.body else ()
+        case "intent" | "answer":
             return
 
 

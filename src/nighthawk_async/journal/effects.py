@@ -8,7 +8,8 @@ import hashlib
 import inspect
 import sys
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from functools import cached_property, partial, wraps
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast, get_type_hints, overload
 
@@ -144,7 +145,8 @@ class EffectCall:
         if (ended := self._find_end()) is not None:
             return self._replay(ended)
         if self._is_in_doubt():
-            answer = self._reconciliation()()
+            with self._reconciling() as reconcile:
+                answer = reconcile()
             if answer is not None:
                 return self._happened(answer)
         else:
@@ -168,8 +170,9 @@ class EffectCall:
             await checkpoint()
             return self._replay(ended)
         if self._is_in_doubt():
-            answer = self._reconciliation()()
-            answer = await answer if inspect.isawaitable(answer) else answer
+            with self._reconciling() as reconcile:
+                answer = reconcile()
+                answer = await answer if inspect.isawaitable(answer) else answer
             if answer is not None:
                 return self._happened(answer)
         else:
@@ -195,17 +198,29 @@ class EffectCall:
         """Record that the call begins; it may when that is durable."""
         return self._recorder.add(self._place, "intent", b"")
 
-    def _reconciliation(self) -> Callable[[], Any]:
+    @contextmanager
+    def _reconciling(self) -> Generator[Callable[[], Any], None, None]:
+        """Ask whether the call took effect. While nobody knows, no model and no policy may repeat it."""
         if self._reconcile is None:
-            raise CallInDoubtError(
-                f"{self._place}: {self._effect.name} had begun when its process ended, and nobody knows "
-                "whether it took effect. It is not repeated. Give nighthawk_async.once a reconcile function "
-                "that finds out, or decorate the function with nighthawk_async.repeatable if it may be "
-                "repeated.",
-                place=self._place,
-                idempotency_key=idempotency_key(self._recorder.run_id, self._place),
+            raise self._in_doubt(
+                "nobody knows whether it took effect. It is not repeated. Give nighthawk_async.once a "
+                "reconcile function that finds out, or decorate the function with "
+                "nighthawk_async.repeatable if it may be repeated."
             )
-        return self._reconcile
+        try:
+            yield self._reconcile
+        except JournalError:
+            raise
+        except Exception as error:
+            what = f"its reconcile function failed ({type(error).__name__}: {error})"
+            raise self._in_doubt(f"{what}. It is not repeated. The next life asks again.") from error
+
+    def _in_doubt(self, text: str) -> CallInDoubtError:
+        return CallInDoubtError(
+            f"{self._place}: {self._effect.name} had begun when its process ended, and {text}",
+            place=self._place,
+            idempotency_key=idempotency_key(self._recorder.run_id, self._place),
+        )
 
     def _happened(self, answer: object) -> Any:
         return self._keep_result(answer.result if isinstance(answer, Happened) else answer)
@@ -294,7 +309,7 @@ def once(
             Without it, a call in doubt raises `CallInDoubtError`.
 
     Raises (a call):
-        CallInDoubtError: The call is in doubt, and there is no `reconcile`.
+        CallInDoubtError: The call is in doubt, and there is no `reconcile`, or it failed.
         JournalValueError: The result cannot be stored. The call took effect; the next life is in doubt.
         JournalError: The call cannot be recorded, so it was not begun.
     """

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from .acknowledgement import Acknowledgement
 from .errors import JournalError
-from .records import Record, RecordIndex, RecordKind
+from .records import ENDED, Record, RecordIndex, RecordKind, failure_place
 
 Durability: TypeAlias = Literal["response", "effect"]
 NewCode: TypeAlias = Literal["error", "insert"]
@@ -57,9 +57,13 @@ class RunRecorder:
         """Return the record of an earlier life at a place; this life has reached the place."""
         return self._index.find(place, kind)
 
-    def is_passed(self, record: Record) -> bool:
-        """Whether an earlier life went on after what was recorded."""
-        return self._index.is_passed(record)
+    def find_passed(self, place: str, kind: RecordKind) -> Record | None:
+        """Return the latest error at a place that an earlier life went on after."""
+        return self._index.find_passed(place, kind)
+
+    def add_failure(self, place: str, kind: RecordKind, body: bytes) -> None:
+        """Record an error at a place. Each life may meet another one there."""
+        self.add(failure_place(place, self.epoch), kind, body)
 
     def check_new(self, place: str) -> None:
         """Check that a place without a record may be new.
@@ -94,6 +98,10 @@ class RunRecorder:
         self.check_new(place)
         self._written.add((place, kind))
         return self._append([self._record(place, kind, body)])
+
+    def end(self) -> None:
+        """Record that the life has ended regularly: the program has handled all errors."""
+        self._append([self._record(ROOT, "life", ENDED)])
 
     def _record(self, place: str, kind: RecordKind, body: bytes) -> Record:
         self._seq += 1

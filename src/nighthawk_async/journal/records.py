@@ -12,7 +12,7 @@ RecordKind: TypeAlias = Literal[
 ]
 """Kinds of records.
 
-- life: a life of the run begins.
+- life: a life of the run begins, or has ended regularly.
 - step: a step begins, with digests of its inputs.
 - answer: the answer of an executor that asked no model through the journal.
 - response, failure: the response of a model, or the error of a request.
@@ -20,6 +20,10 @@ RecordKind: TypeAlias = Literal[
 - decision: what time has decided.
 - value: a value that would be another one in each life, or a wake-up time.
 """
+
+
+ENDED = b"ended"
+"""The content of the record of a life that has ended regularly."""
 
 
 class Record(Struct, frozen=True, kw_only=True):
@@ -51,18 +55,29 @@ class RecordIndex:
 
     def __init__(self, records: Iterable[Record]) -> None:
         self._records: dict[tuple[str, RecordKind], Record] = {}
-        self._last_seq: dict[str, dict[str, int]] = {}  # by place, for each frame directly below it
+        self._frames: dict[
+            str, dict[str, dict[int, int]]
+        ] = {}  # by place and frame in it: the last of each life
+        self._left: dict[str, dict[str, None]] = {}  # by place: the frames that this life has not reached
+        self._errors: dict[tuple[str, RecordKind], list[Record]] = {}  # by the place that has them below it
         self._reached: set[str] = set()
+        self._ended: set[int] = set()
         for record in records:
             if record.kind != "life":
                 self._add(record)
+            elif record.body == ENDED:
+                self._ended.add(record.epoch)
 
     def _add(self, record: Record) -> None:
         self._records[record.place, record.kind] = record
+        failed, _, frame = record.place.rpartition("/")
+        if frame.startswith("failed["):
+            self._errors.setdefault((failed, record.kind), []).append(record)
         place = ""
         for frame in record.place.split("/"):
-            frames = self._last_seq.setdefault(place, {})
-            frames[frame] = max(record.seq, frames.get(frame, 0))
+            self._frames.setdefault(place, {}).setdefault(frame, {})[record.epoch] = record.seq
+            if _is_awaited(frame):
+                self._left.setdefault(place, {})[frame] = None
             place = f"{place}/{frame}" if place else frame
 
     def find(self, place: str, kind: RecordKind) -> Record | None:
@@ -74,7 +89,8 @@ class RecordIndex:
         """Note that this life has reached a place."""
         while place and place not in self._reached:
             self._reached.add(place)
-            place = place.rpartition("/")[0]
+            place, _, frame = place.rpartition("/")
+            self._left.get(place, {}).pop(frame, None)
 
     def check_new(self, place: str) -> None:
         """Check that a place without a record may be new: what came after it was not recorded.
@@ -83,7 +99,7 @@ class RecordIndex:
             JournalDivergenceError: It was, so the program has changed.
         """
         parent, new = self._first_new(place)
-        if parent is None or not _is_sequential(new):
+        if parent is None or not _is_awaited(new):
             return
         left = self.left_in(parent)
         if left:
@@ -96,23 +112,34 @@ class RecordIndex:
 
     def left_in(self, parent: str) -> list[str]:
         """The frames of a place, in the order of its records, that this life has not reached."""
-        frames = self._last_seq.get(parent, {})
-        return [
-            frame for frame in frames if _is_sequential(frame) and f"{parent}/{frame}" not in self._reached
-        ]
+        return list(self._left.get(parent, ()))
 
-    def is_passed(self, record: Record) -> bool:
-        """Whether the program went on after what was recorded, in the same task or in one that waited for it.
+    def find_passed(self, place: str, kind: RecordKind) -> Record | None:
+        """Return the latest error of a place that the life which recorded it went on after.
+
+        Args:
+            place: The place, which has the records below it; see `failure_place`.
+            kind: The kind of the record.
+        """
+        return next(
+            (each for each in reversed(self._errors.get((place, kind), ())) if self._is_passed(each)), None
+        )
+
+    def _is_passed(self, record: Record) -> bool:
+        """Whether the life went on after what it recorded, in the same task or in one that waited for it.
 
         An error that ended an earlier life is no reason to end the next one in the same way. What other tasks
-        recorded afterwards says nothing, so only what one task does after the other counts.
+        recorded afterwards says nothing, nor what later lives recorded, so only what one task did after the
+        other in the same life counts.
         """
+        if record.epoch in self._ended:
+            return True
         place = record.place
         while "/" in place:
             place, _, frame = place.rpartition("/")
             if _is_awaited(frame) and any(
-                seq > record.seq and each != frame and _is_awaited(each)
-                for each, seq in self._last_seq[place].items()
+                each != frame and epochs.get(record.epoch, 0) > record.seq and _is_awaited(each)
+                for each, epochs in self._frames[place].items()
             ):
                 return True
         return False
@@ -121,13 +148,18 @@ class RecordIndex:
         """The first frame of a place that nothing was recorded in, and the place that it is in."""
         parent = ""
         for frame in place.split("/"):
-            frames = self._last_seq.get(parent)
+            frames = self._frames.get(parent)
             if frames is None:
                 return None, ""
             if frame not in frames:
                 return parent, frame
             parent = f"{parent}/{frame}" if parent else frame
         return None, ""
+
+
+def failure_place(place: str, epoch: int) -> str:
+    """The place of an error that a life met in a place; each life may meet another one."""
+    return f"{place}/failed[{epoch}]"
 
 
 def _is_sequential(frame: str) -> bool:

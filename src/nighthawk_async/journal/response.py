@@ -118,8 +118,8 @@ class JournaledResponse(ForwardedStream):
         record = self._recorder.find_record(self._place, "response")
         if record is not None:
             return msgspec.msgpack.decode(record.body, type=RecordedExchange)
-        failure = self._recorder.find_record(self._place, "failure")
-        if failure is not None and self._recorder.is_passed(failure):
+        failure = self._recorder.find_passed(self._place, "failure")
+        if failure is not None:
             raise replay_error(msgspec.msgpack.decode(failure.body, type=RecordedError))
         return None
 
@@ -138,6 +138,7 @@ class JournaledResponse(ForwardedStream):
             await written.wait()
 
     def _keep_failure(self, error: ModelError | ConfigurationError) -> None:
-        """Record that the request failed; once, also when several lives ended with it."""
-        if self._recorder.find_record(self._place, "failure") is None:
-            self._recorder.add(self._place, "failure", msgspec.msgpack.encode(record_error(error)))
+        """Record that the request failed."""
+        if not self._has_ended:
+            self._has_ended = True
+            self._recorder.add_failure(self._place, "failure", msgspec.msgpack.encode(record_error(error)))

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import fields
 from typing import Any, cast
 
@@ -20,9 +20,8 @@ from ..types.outcomes import (
 )
 from ..types.unset import UNSET
 from .effects import tool_effect
-from .errors import JournalDivergenceError
+from .errors import JournalDivergenceError, JournalError
 from .recorder import ROOT, RunRecorder
-from .records import Record
 from .response import JournaledResponse
 from .values import decode_value, encode_value
 
@@ -54,22 +53,20 @@ class RunJournal(RunRecorder):
     def find(self, place: str) -> tuple[int, ...] | None:
         """Return a kept decision; see `ports.RunJournal`."""
         place = self.relative(place)
-        record = self._index.find(place, "decision") or self._find_passed_failure(place)
+        record = self._index.find(place, "decision") or self._index.find_passed(place, "decision")
         return None if record is None else msgspec.msgpack.decode(record.body, type=tuple[int, ...])
-
-    def _find_passed_failure(self, place: str) -> Record | None:
-        """The decision of an earlier life that ended a group of calls with an error, and went on after it."""
-        for epoch in range(self.epoch - 1, 0, -1):
-            record = self._index.find(f"{place}/failed[{epoch}]", "decision")
-            if record is not None and self._index.is_passed(record):
-                return record
-        return None
 
     def keep(self, place: str, decision: tuple[int, ...], *, is_failure: bool = False) -> None:
         """Keep a decision; see `ports.RunJournal`."""
         place = self.relative(place)
-        place = f"{place}/failed[{self.epoch}]" if is_failure else place
-        self.add(place, "decision", msgspec.msgpack.encode(decision))
+        body = msgspec.msgpack.encode(decision)
+        if not is_failure:
+            self.add(place, "decision", body)
+            return
+        with suppress(
+            JournalError
+        ):  # the error of the calls is raised, and the next record fails in the same way
+            self.add_failure(place, "decision", body)
 
     def begin_step(self, place: str, program: str, inputs: Mapping[str, object]) -> None:
         """Record a step, or compare it with its record; see `ports.RunJournal`."""

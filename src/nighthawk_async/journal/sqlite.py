@@ -48,6 +48,7 @@ CREATE TABLE records (
 CREATE UNIQUE INDEX records_by_place ON records (run_id, place, kind) WHERE kind <> 'life';
 """
 _BUSY_SECONDS = 30.0
+_ENDED = "ended"
 
 
 class RunRow(Struct, frozen=True, kw_only=True):
@@ -251,10 +252,13 @@ def is_alive(holder: str) -> bool:
 
 
 def _started_at(pid: int) -> str:
-    """The start time of a process, which distinguishes it from later ones of its number; empty if unknown."""
+    """The start time of a process, which distinguishes it from later ones of its number.
+
+    Empty if unknown, and `_ENDED` for a process that its parent has not waited for yet.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return ""
     fields = stat.rpartition(")")[2].split()
-    return "" if fields[0] in ("Z", "X") else fields[19]
+    return _ENDED if fields[0] in ("Z", "X") else fields[19]

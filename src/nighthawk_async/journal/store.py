@@ -353,6 +353,8 @@ class _OpenedRun(OpenedJournal):
             status = "cancelled"
         text = "" if error is None else f"{type(error).__name__}: {error}"[:2_000]
         try:
+            if error is None:
+                recorder.end()
             return self._store.end(self._run_id, recorder.epoch, status, text), divergence
         except JournalError as failure:
             failed: Acknowledgement[None] = Acknowledgement()

@@ -222,9 +222,9 @@ class Calls(Generic[Item, Result]):
     def decide(self) -> None:
         """Start no more calls, and cancel those in flight. If called in time, they may end late."""
         self._is_decided = self._limit is None or self._limit.remaining_seconds >= 0
+        self._scope.cancel()
         if self._order is not None:
             self._order.decide(is_failure=False)
-        self._scope.cancel()
 
     def fail(self, error: BaseException) -> None:
         """Start no more calls, cancel those in flight, and raise the error at the end.
@@ -232,9 +232,9 @@ class Calls(Generic[Item, Result]):
         An exception from closing the source is then dropped, unless it is not an `Exception`.
         """
         self._failures.append(error)
+        self._scope.cancel()
         if self._order is not None and isinstance(error, Exception):
             self._order.decide(is_failure=True)
-        self._scope.cancel()
 
     async def run(self) -> None:
         """Make the calls, and wait until none is in flight.

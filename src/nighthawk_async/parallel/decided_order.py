@@ -77,6 +77,7 @@ class DecidedOrder:
         """
         if self._current is not None and self._kept is None and not self._keeps_each:
             decision = (*self._taken, self._current)
+            self._current = None  # decided once, also when it cannot be kept
             self._decisions.keep(self._place, decision, is_failure=is_failure)
 
 

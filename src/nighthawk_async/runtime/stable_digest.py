@@ -23,7 +23,8 @@ def stable_digest(value: object) -> str:
     """
     try:
         form = _ENCODER.encode(value)
-    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
+    except (TypeError, ValueError, OverflowError, RuntimeError, msgspec.MsgspecError):
+        # Too deep, not of plain data, or changed by another thread meanwhile.
         form = _type_name(value).encode()
     return hashlib.sha256(form).hexdigest()[:_DIGEST_CHARACTERS]
 

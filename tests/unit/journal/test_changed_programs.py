@@ -143,3 +143,37 @@ def test_options_that_are_none_are_refused(tmp_path: Path) -> None:
         nh.journal.open("sqlite:///x.db", durability="never")  # type: ignore[arg-type]
     with pytest.raises(nh.NighthawkError, match="journal must be a store"):
         nh.run(nh.AgentStepExecutor.from_model(both()), journal="runs.db")  # type: ignore[arg-type]
+
+
+async def test_changes_around_a_map_are_noticed(tmp_path: Path) -> None:
+    async def old() -> list[str]:
+        return await nh.parallel.map(shout, ["a", "b"])
+
+    async def new() -> list[str]:
+        return [await whisper("C"), *await old()]
+
+    async def guarded() -> list[str]:
+        return [*([await whisper("C")] if nh.journal.patched("whisper") else []), *await old()]
+
+    async def gone() -> str:
+        return "nothing"
+
+    async def another_map() -> list[str]:
+        return [*await nh.parallel.map(whisper, ["C"]), await shout("a")]
+
+    with opened(tmp_path) as store:
+        await live(store, both(), old)
+        with pytest.raises(JournalDivergenceError, match=r"whisper\(\)\[0\] is not in the journal.*map\[0\]"):
+            await live(store, both(), new)
+        with pytest.raises(JournalDivergenceError, match=r"map\[0\] there too"):
+            await live(store, both(), gone)
+        assert await live(store, both(), guarded) == ["A", "B"]
+        await live(store, both(), lambda: shout("a"), "run-2")
+        with pytest.raises(JournalDivergenceError, match=r"map\[0\] is not in the journal"):
+            await live(store, both(), another_map, "run-2")
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a[0]"])
+async def test_a_name_of_a_change_that_is_no_part_of_a_place_is_refused(name: str) -> None:
+    with pytest.raises(nh.NighthawkError, match="name of a change"):
+        nh.journal.patched(name)

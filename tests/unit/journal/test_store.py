@@ -87,6 +87,16 @@ def test_the_holder_of_a_lease_is_known_by_its_process() -> None:
     assert not tables.is_alive("")
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the state of a process is read from /proc")
+def test_a_killed_process_that_nobody_has_waited_for_holds_no_lease() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    holder = f"{process.pid}:{tables.process_name('x').split(':')[1]}:x"
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert not tables.is_alive(holder)
+    process.communicate()
+
+
 def test_synchronous_programs_continue_as_well(tmp_path: Path) -> None:
     model = shouting()
     with opened(tmp_path) as store:

@@ -21,8 +21,9 @@ from ..natural.tree import CLOSURE_NAMES
 from ..parallel import is_async_callable
 from ..runtime.environment import find_journal
 from ..runtime.places import using_function_place
+from ..runtime.stable_digest import stable_digests
 from .acknowledgement import Acknowledgement
-from .errors import CallInDoubtError, JournalError, JournalValueError
+from .errors import CallInDoubtError, JournalError, JournalValueError, check_inputs
 from .recorder import RunRecorder
 from .values import decode_value, encode_value
 
@@ -98,6 +99,16 @@ class Effect:
         except Exception:  # names that exist for type checkers alone
             return None
 
+    def inputs_of(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Mapping[str, object]:
+        """The arguments of a call, by name; without the object of a method."""
+        names = list(self.signature.parameters)
+        is_method = bool(args) and names[:1] in (["self"], ["cls"])
+        try:
+            bound = self.signature.bind_partial(*args, **keywords).arguments
+        except TypeError:  # the call will say so
+            bound = dict(keywords)
+        return {name: bound[name] for name in names[is_method:] if name in bound and name != _KEY}
+
     def call_of(self, args: tuple[Any, ...], keywords: Mapping[str, Any], key: str) -> Callable[[], Any]:
         """The call with its arguments, and with its key where the function takes one."""
         given = {**keywords, _KEY: key} if self.takes_key else keywords
@@ -124,6 +135,8 @@ class EffectCall:
         effect: The function.
         call: The call, with its arguments.
         reconcile: Asks whether a call in doubt took effect; None where nobody can tell.
+        inputs: The arguments, by name, which have to be the recorded ones; None where the response that asks
+            for the call has them.
     """
 
     def __init__(
@@ -133,8 +146,10 @@ class EffectCall:
         effect: Effect,
         call: Callable[[], Any],
         reconcile: Callable[[], Any] | None,
+        inputs: Mapping[str, object] | None = None,
     ) -> None:
         self._recorder = recorder
+        self._inputs = inputs
         self._place = place
         self._effect = effect
         self._call = call
@@ -142,6 +157,7 @@ class EffectCall:
 
     def run(self) -> Any:
         """Make the call in a thread, or get its recorded result; see `run_async`."""
+        self._check_inputs()
         if (ended := self._find_end()) is not None:
             return self._replay(ended)
         if self._is_in_doubt():
@@ -163,9 +179,11 @@ class EffectCall:
 
         Raises:
             CallInDoubtError: The call had begun in an earlier life, and nobody knows whether it took effect.
+            JournalDivergenceError: It has other arguments than the recorded one.
             JournalError: The call cannot be recorded.
             Exception: The error of the call, or the recorded one.
         """
+        self._check_inputs()
         if (ended := self._find_end()) is not None:
             await checkpoint()
             return self._replay(ended)
@@ -187,6 +205,13 @@ class EffectCall:
             raise
         return self._keep_result(result)
 
+    def _check_inputs(self) -> None:
+        """Check that this is the call that was recorded: the result of another one must not be taken for it."""
+        record = None if self._inputs is None else self._recorder.find_record(self._place, "intent")
+        if record is not None:
+            recorded = msgspec.msgpack.decode(record.body, type=dict[str, str])
+            check_inputs(self._place, "call", recorded, stable_digests(self._inputs or {}))
+
     def _find_end(self) -> EndedCall | None:
         record = self._recorder.find_record(self._place, "result")
         return None if record is None else msgspec.msgpack.decode(record.body, type=EndedCall)
@@ -196,7 +221,8 @@ class EffectCall:
 
     def _begin(self) -> Acknowledgement[None]:
         """Record that the call begins; it may when that is durable."""
-        return self._recorder.add(self._place, "intent", b"")
+        digests = stable_digests(self._inputs or {})
+        return self._recorder.add(self._place, "intent", msgspec.msgpack.encode(digests))
 
     @contextmanager
     def _reconciling(self) -> Generator[Callable[[], Any], None, None]:
@@ -311,6 +337,7 @@ def once(
     Raises (a call):
         CallInDoubtError: The call is in doubt, and there is no `reconcile`, or it failed.
         JournalValueError: The result cannot be stored. The call took effect; the next life is in doubt.
+        JournalDivergenceError: The recorded call had other arguments.
         JournalError: The call cannot be recorded, so it was not begun.
     """
     return _decorator(function, "once", reconcile)
@@ -395,7 +422,8 @@ def _find_call(
     place = recorder.relative(place)
     key = idempotency_key(recorder.run_id, place)
     reconcile = effect.reconciliation_of(args, keywords, key)
-    return EffectCall(recorder, place, effect, effect.call_of(args, keywords, key), reconcile)
+    inputs = effect.inputs_of(args, keywords)
+    return EffectCall(recorder, place, effect, effect.call_of(args, keywords, key), reconcile, inputs)
 
 
 def tool_effect(

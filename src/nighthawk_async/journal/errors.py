@@ -10,6 +10,8 @@ InterceptionError
 └── RunTakenOverError           another process has taken the run over
 """
 
+from collections.abc import Mapping
+
 from ..runtime.model_access import InterceptionError
 
 
@@ -32,6 +34,30 @@ class JournalDivergenceError(JournalError):
     def __init__(self, message: str, *, place: str) -> None:
         super().__init__(message)
         self.place = place
+
+
+def check_inputs(place: str, kind: str, recorded: Mapping[str, str], present: Mapping[str, str]) -> None:
+    """Compare the inputs of something with those that were recorded.
+
+    Args:
+        place: Its place.
+        kind: The word for it.
+        recorded: The digests of the recorded inputs, by name.
+        present: Those of the present ones.
+
+    Raises:
+        JournalDivergenceError: They differ.
+    """
+    differing = [name for name, digest in present.items() if recorded.get(name) != digest]
+    if differing:
+        names = ", ".join(f"<{name}>" for name in differing)
+        raise JournalDivergenceError(
+            f"{place}: the {kind} has other inputs than the recorded one: {names}. Everything that a run "
+            "reads from outside (files, clocks, random numbers) has to be the same in each of its lives: "
+            "take it from nighthawk_async.journal, or from a function decorated with "
+            "nighthawk_async.once or repeatable.",
+            place=place,
+        )
 
 
 class JournalValueError(JournalError):

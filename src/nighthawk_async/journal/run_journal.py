@@ -20,7 +20,7 @@ from ..types.outcomes import (
 )
 from ..types.unset import UNSET
 from .effects import tool_effect
-from .errors import JournalDivergenceError, JournalError
+from .errors import JournalDivergenceError, JournalError, check_inputs
 from .recorder import ROOT, RunRecorder
 from .response import JournaledResponse
 from .values import decode_value, encode_value
@@ -78,16 +78,7 @@ class RunJournal(RunRecorder):
             self.add(place, "step", msgspec.msgpack.encode(StepRecord(program=digest, inputs=digests)))
             return
         recorded = msgspec.msgpack.decode(record.body, type=StepRecord)
-        differing = [name for name, digest in digests.items() if recorded.inputs.get(name) != digest]
-        if differing:
-            names = ", ".join(f"<{name}>" for name in differing)
-            raise JournalDivergenceError(
-                f"{place}: the step has other inputs than the recorded one: {names}. Everything that a run "
-                "reads from outside (files, clocks, random numbers) has to be the same in each of its lives: "
-                "take it from nighthawk_async.journal, or from a function decorated with "
-                "nighthawk_async.once or repeatable.",
-                place=place,
-            )
+        check_inputs(place, "step", recorded.inputs, digests)
 
     def find_answer(self, place: str, types: Mapping[str, object]) -> object | None:
         """Return the answer of an executor; see `ports.RunJournal`."""

@@ -5,6 +5,7 @@ event loop. Records are written in the order in which they were handed in, all t
 so a durable record implies every earlier one of the same process.
 """
 
+import os
 import queue
 import sqlite3
 import threading
@@ -79,7 +80,8 @@ class JournalStore:
         self.path = path
         self.durability: Durability = durability
         self.new_code: NewCode = new_code
-        self._holder = sqlite.process_name(uuid.uuid4().hex[:8])
+        self._token = uuid.uuid4().hex[:8]
+        self._process = 0  # of the thread
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -101,7 +103,7 @@ class JournalStore:
         with self._lock:
             thread, self._is_closed = self._thread, True
             self._thread = None
-        if thread is not None:
+        if thread is not None and self._process == os.getpid():  # a forked process has no such thread
             self._jobs.put(None)
             thread.join(_CLOSE_SECONDS)
 
@@ -132,7 +134,7 @@ class JournalStore:
         """Begin a life of a run; see `sqlite.claim_run`."""
 
         def claim_run(connection: sqlite3.Connection) -> tuple[int, list[Record]]:
-            claimed = sqlite.claim_run(connection, run_id, self._holder)
+            claimed = sqlite.claim_run(connection, run_id, sqlite.process_name(self._token))
             self._leases[run_id] = claimed[0]
             return claimed
 
@@ -166,7 +168,13 @@ class JournalStore:
         with self._lock:
             if self._is_closed:
                 raise JournalStoreError(f"the journal {self.path} is closed")
+            if self._thread is not None and self._process != os.getpid():
+                raise JournalStoreError(
+                    f"the journal {self.path} was in use when this process was forked from process "
+                    f"{self._process}; open it again here."
+                )
             if self._thread is None:
+                self._process = os.getpid()
                 name = f"nighthawk_async journal {self.path.name}"
                 self._thread = threading.Thread(target=self._work, name=name, daemon=True)
                 self._thread.start()

@@ -16,6 +16,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -146,13 +147,15 @@ class ProgramKiller:
 
 def serve(program: str) -> None:
     """Fork a process for each job on standard input; the body of the killer's own process."""
+    answers = os.fdopen(os.dup(1), "w")  # programs may print: that goes to standard error
+    os.dup2(2, 1)
     module, _, name = program.partition(":")
     function: Any = importlib.import_module(module)
     for part in name.split("."):
         function = getattr(function, part)
     for line in sys.stdin:
         job = cast("dict[str, Any]", json.loads(line))
-        print(json.dumps(_run_life(function, job)), flush=True)
+        print(json.dumps(_run_life(function, job)), file=answers, flush=True)
 
 
 def _run_life(function: Callable[..., Any], job: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -180,6 +183,7 @@ def _run_life(function: Callable[..., Any], job: Mapping[str, Any]) -> Mapping[s
 def _be_life(function: Callable[..., Any], job: Mapping[str, Any], writer: int) -> None:
     """Run one life in the forked process, which never returns."""
     status = _FAILED
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the next jobs are not its input
     try:
         _arm(job["kill_at"])
         answer: dict[str, Any] = {"result": function(**job["arguments"])}
@@ -187,6 +191,8 @@ def _be_life(function: Callable[..., Any], job: Mapping[str, Any], writer: int) 
         status = 0
     except BaseException:
         text = json.dumps({"error": traceback.format_exc()})
+    with suppress(Exception):
+        sys.stdout.flush()
     with os.fdopen(writer, "w") as stream:
         stream.write(text)
     os._exit(status)

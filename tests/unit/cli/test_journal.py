@@ -63,3 +63,9 @@ def test_what_is_not_there(journal: Path, capsys: pytest.CaptureFixture[str]) ->
     assert run_command_line(["journal", "list", str(missing)]) == 2
     assert "No such file" in capsys.readouterr().err
     assert not missing.exists()
+
+
+def test_a_file_with_a_percent_sign_in_its_name(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    renamed = journal.rename(journal.with_name("runs%41.db"))
+    assert run_command_line(["journal", "list", str(renamed)]) == 0
+    assert "order-17" in capsys.readouterr().out

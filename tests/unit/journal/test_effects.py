@@ -11,7 +11,7 @@ import anyio.to_thread
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.journal import CallInDoubtError, Happened, JournalValueError
+from nighthawk_async.journal import CallInDoubtError, Happened, JournalDivergenceError, JournalValueError
 from nighthawk_async.testing import model_response, tool_call
 
 from .durable_runs import AnsweringModel, live, opened, places
@@ -273,3 +273,58 @@ async def test_a_call_that_was_cancelled_is_in_doubt(tmp_path: Path) -> None:
         await live(store, no_model(), crashing)
         with pytest.raises(CallInDoubtError):
             await live(store, no_model(), pay)
+
+
+async def test_the_result_of_a_call_is_not_taken_for_that_of_another(tmp_path: Path) -> None:
+    paid: list[str] = []
+
+    class Shop:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        @nh.once
+        async def pay(self, order: str, *lines: int, idempotency_key: str = "") -> str:
+            paid.append(order)
+            return f"paid {order}"
+
+    async def program(orders: list[tuple[str, int]]) -> list[str]:
+        return [await Shop(order).pay(order, line) for order, line in orders]
+
+    with opened(tmp_path) as store:
+        expected = ["paid a", "paid b"]
+        for _ in range(2):
+            assert await live(store, no_model(), lambda: program([("a", 1), ("b", 2)])) == expected
+        with pytest.raises(
+            JournalDivergenceError, match=r"other inputs than the recorded one: <order>, <lines>"
+        ):
+            await live(store, no_model(), lambda: program([("b", 2), ("a", 1)]))
+    assert paid == ["a", "b"]
+
+
+async def test_tasks_that_were_started_by_hand_get_no_results_of_each_other(tmp_path: Path) -> None:
+    paid: list[str] = []
+
+    @nh.once
+    async def pay(order: str) -> str:
+        paid.append(order)
+        return f"paid {order}"
+
+    async def program(orders: str) -> dict[str, str]:
+        receipts: dict[str, str] = {}
+
+        async def one(order: str) -> None:
+            async with nh.open_tasks() as tasks:
+                receipts[order] = await tasks.start(pay, order)
+
+        async with anyio.create_task_group() as group:
+            for order in orders:
+                group.start_soon(one, order)
+                await anyio.wait_all_tasks_blocked()
+        return receipts
+
+    with opened(tmp_path) as store:
+        await live(store, no_model(), lambda: program("a"))
+        with pytest.raises(ExceptionGroup) as caught:
+            await live(store, no_model(), lambda: program("ba"))
+        assert caught.group_contains(JournalDivergenceError, match="<order>")
+    assert paid == ["a"]

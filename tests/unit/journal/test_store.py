@@ -198,3 +198,41 @@ async def test_a_cancelled_run_is_noted(tmp_path: Path) -> None:
             await live(store, shouting(), program)
         assert store.runs()[0].status == "cancelled"
         assert await live(store, shouting(), lambda: shout("a")) == "A"
+
+
+_FORK = """
+import os, sys
+import anyio
+from tests.unit.journal.test_store import live, shout, shouting
+import nighthawk_async as nh
+
+with nh.journal.open(sys.argv[1]) as store:
+    unused = nh.journal.open(sys.argv[1])
+    assert anyio.run(live, store, shouting(), lambda: shout("a")) == "A"
+    child = os.fork()
+    if not child:
+        try:
+            anyio.run(live, store, shouting(), lambda: shout("a"))
+        except nh.journal.JournalStoreError as error:
+            print(error)
+        print(anyio.run(live, unused, shouting(), lambda: shout("a"), "run-2"))
+        store.close()
+    else:
+        assert os.waitpid(child, 0)[1] == 0
+        print([row.status for row in store.runs()])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_process_opens_the_journal_again(tmp_path: Path) -> None:
+    process = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", _FORK, f"sqlite:///{tmp_path}/runs.db"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+    )
+    assert process.returncode == 0, process.stderr
+    refused, result, statuses = process.stdout.splitlines()
+    assert "was forked from process" in refused
+    assert (result, statuses) == ("A", "['ended', 'ended']")

@@ -206,7 +206,7 @@ class EffectCall:
         return self._keep_result(result)
 
     def _check_inputs(self) -> None:
-        """Check that this is the call that was recorded: the result of another one must not be taken for it."""
+        """Check that this is the recorded call, so that it does not get the result of another one."""
         record = None if self._inputs is None else self._recorder.find_record(self._place, "intent")
         if record is not None:
             recorded = msgspec.msgpack.decode(record.body, type=dict[str, str])

@@ -54,8 +54,8 @@ def test_a_program_is_killed_by_time(killer: ProgramKiller) -> None:
     assert killer.live(kill_at=KillPoint(seconds=0.05), how="hangs").was_killed
 
 
-def test_a_program_that_hangs_is_told(tmp_path: Path) -> None:
+def test_a_program_that_hangs_is_reported(tmp_path: Path) -> None:
     (tmp_path / "talkative.py").write_text(_PROGRAM)
-    with ProgramKiller("talkative:main", {}, path=[tmp_path], timeout_seconds=0.5) as killer:
-        with pytest.raises(TimeoutError, match=r"talkative:main did not end"):
-            killer.live(how="hangs")
+    killer = ProgramKiller("talkative:main", {}, path=[tmp_path], timeout_seconds=0.5)
+    with killer, pytest.raises(TimeoutError, match=r"talkative:main did not end"):
+        killer.live(how="hangs")

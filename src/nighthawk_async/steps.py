@@ -17,6 +17,7 @@ from .natural.blocks import NaturalBlock, parse_literal
 from .natural.program import SENTINEL, is_usable_name, root_name
 from .natural.transform import StepResult
 from .runtime.prepare import NaturalSite
+from .runtime.tracebacks import fold_frames
 from .types.outcomes import OutcomeKind
 
 if TYPE_CHECKING:
@@ -199,7 +200,11 @@ def step(
 
 
 async def _run(chosen: _ChosenStep, run: Callable[..., Any]) -> Any:
-    return chosen.result(await run(chosen.block, chosen.site, chosen.values, None))
+    try:
+        return chosen.result(await run(chosen.block, chosen.site, chosen.values, None))
+    except BaseException as error:
+        fold_frames(error)
+        raise
 
 
 @overload
@@ -268,7 +273,11 @@ def step_sync(
         is_async=False,
     )
     _, run_sync = step_runners(scope_maker(model, limits))
-    return chosen.result(run_sync(chosen.block, chosen.site, chosen.values, None))
+    try:
+        return chosen.result(run_sync(chosen.block, chosen.site, chosen.values, None))
+    except BaseException as error:
+        fold_frames(error)
+        raise
 
 
 def _choose(

@@ -15,6 +15,7 @@ from .annotations import ReturnCheck
 from .environment import find_environment, find_journal, using_environment
 from .places import using_function_place
 from .tool_function import ToolScope
+from .tracebacks import fold_frames
 
 Result = TypeVar("Result")
 
@@ -140,6 +141,10 @@ class _CallScope(_Returning):
         return self
 
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
+        self._leave_scope()
+        fold_frames(exc)
+
+    def _leave_scope(self) -> None:
         if self._scope is not None:
             self._scope.__exit__(None, None, None)
 
@@ -174,9 +179,10 @@ class _ObservedCall(_CallScope):
         try:
             self._place.__exit__(exc_type, exc, traceback)
         finally:
-            super().__exit__(exc_type, exc, traceback)
+            self._leave_scope()
             _report_end(self._node, self._outputs, exc)
             self._observed.__exit__(exc_type, exc, traceback)
+            fold_frames(exc)  # at last: a context manager restores the traceback that it was given
 
     def concluded(self, value: Result) -> Result:
         self._outputs = {"return": value}
@@ -207,6 +213,7 @@ class GeneratorScope(_Returning):
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
         has_been_closed = isinstance(exc, GeneratorExit)  # the caller wants no more values
         _report_end(self._node, self._outputs, None if has_been_closed else exc)
+        fold_frames(exc)
 
     def concluded(self, value: Result) -> Result:
         """Record the value that it is about to return, and return it."""

@@ -1,7 +1,6 @@
 """Marks on errors and log records that identify their execution."""
 
 import logging
-import sys
 
 from ..errors import NighthawkError
 from ..types.execution import OUTSIDE_RUNS, ExecutionRef
@@ -17,22 +16,6 @@ def mark_with_execution(error: BaseException | None, execution_ref: ExecutionRef
     """
     if isinstance(error, NighthawkError) and error.execution_id is None:
         error.execution_id = execution_ref.execution_id
-
-
-_PACKAGE = __name__.partition(".")[0]
-
-
-def hide_frames_from_pytest() -> None:
-    """Hide the frames of the library in pytest's tracebacks, except when debugging.
-
-    Called when a step has failed, because all modules in its traceback are loaded then. pytest's
-    `--full-trace` still shows them.
-    """
-    if "_pytest" not in sys.modules or logging.getLogger("nighthawk").isEnabledFor(logging.DEBUG):
-        return
-    for name, module in tuple(sys.modules.items()):
-        if name.partition(".")[0] == _PACKAGE:
-            vars(module).setdefault("__tracebackhide__", True)
 
 
 class _Marks(logging.Filter):

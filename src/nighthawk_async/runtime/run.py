@@ -30,6 +30,7 @@ from .run_state import RunState, SyncBackend
 from .run_tasks import open_run_scope
 from .step_executor import StepExecutor, check_executor
 from .tool_function import ToolScope
+from .tracebacks import fold_frames, folding_frames
 from .usage_meter import UsageMeter
 
 
@@ -160,7 +161,7 @@ class Run:
 
     def __enter__(self) -> "Run":
         self._claim()
-        with ExitStack() as stack:
+        with folding_frames(), ExitStack() as stack:
             stack.callback(self._state.portals.close)
             if self._journal is not None:
                 self._use_journal(stack.enter_context(self._journal.open_run(self._run_id)))
@@ -173,26 +174,32 @@ class Run:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._stack.__exit__(exc_type, exc, traceback)
+        with folding_frames():
+            self._stack.__exit__(exc_type, exc, traceback)
+        fold_frames(exc)
 
     async def __aenter__(self) -> "Run":
         self._claim()
-        async with AsyncExitStack() as stack:
-            stack.push_async_callback(self._close_portals)
-            await stack.enter_async_context(self._state.using_resources())
-            if self._journal is not None:
-                self._use_journal(await stack.enter_async_context(self._journal.open_run(self._run_id)))
-            stack.enter_context(self._active())
-            for events in scope_events(self._environment.policies, "run"):
-                await stack.enter_async_context(events)
-            self._task_group = await stack.enter_async_context(BareTaskGroup())
-            self._async_stack = stack.pop_all()
+        with folding_frames():
+            async with AsyncExitStack() as stack:
+                stack.push_async_callback(self._close_portals)
+                await stack.enter_async_context(self._state.using_resources())
+                if self._journal is not None:
+                    self._use_journal(await stack.enter_async_context(self._journal.open_run(self._run_id)))
+                stack.enter_context(self._active())
+                for events in scope_events(self._environment.policies, "run"):
+                    await stack.enter_async_context(events)
+                self._task_group = await stack.enter_async_context(BareTaskGroup())
+                self._async_stack = stack.pop_all()
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
-        return await self._async_stack.__aexit__(exc_type, exc, traceback)
+        with folding_frames():
+            is_handled = await self._async_stack.__aexit__(exc_type, exc, traceback)
+        fold_frames(exc)
+        return is_handled
 
     def _claim(self) -> None:
         if self._is_entered:

@@ -30,7 +30,7 @@ from .awaitable import is_awaitable
 from .bridge import run_from_sync
 from .conclude import StepResult
 from .environment import Environment, find_journal, get_environment, using_environment
-from .execution_marks import hide_frames_from_pytest, mark_with_execution
+from .execution_marks import mark_with_execution
 from .inspection import make_inspector
 from .nesting import begins_stretch, current_depth, in_own_task, too_deep
 from .partial_delivery import delivery_of
@@ -43,6 +43,7 @@ from .step_actor import StepActor
 from .step_control import ExecuteAttempt, SteerableStep, StepAttempt, admitted
 from .step_executor import StepExecutor, is_async_executor
 from .step_node import ObservedStep
+from .tracebacks import hide_frames_from_pytest
 
 _StepEnd: TypeAlias = tuple[StepOutcome, StepResult]
 """The outcome of a step, and its result."""

@@ -66,6 +66,24 @@ class UnpicklableError(PicklableError):
         self.text = text
 
 
+UnpicklableError.__module__ = f"{__name__.partition('.')[0]}.errors"  # which exports it
+
+
+def set_public_module(room: str, definitions: Mapping[str, object]) -> None:
+    """Set the module of the exceptions that a module defines to the room that exports them.
+
+    Tracebacks, logs and pickles name the public path then, which stays when a file moves.
+
+    Args:
+        room: The name of the room, in the package: `journal`.
+        definitions: The `globals()` of the module, at its end. All its exceptions are exported.
+    """
+    module = str(definitions["__name__"])
+    for each in definitions.values():
+        if isinstance(each, type) and issubclass(each, BaseException) and each.__module__ == module:
+            each.__module__ = f"{__name__.partition('.')[0]}.{room}"
+
+
 def checked_picklable(value: Value, advice: str) -> Value:
     """Check that a value can be pickled, and return it for the `__reduce__` of its holder.
 

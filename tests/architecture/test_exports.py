@@ -15,7 +15,7 @@ from .source_tree import PACKAGE, SOURCE, Module, parse_package
 
 PUBLIC_ROOMS = (
     *("resilience", "hooks", "human", "oversight", "testing", "asgi", "actors", "parallel"),
-    *("observe", "errors", "models", "executors", "policies", "runtime", "telemetry"),
+    *("observe", "errors", "models", "executors", "policies", "runtime", "telemetry", "journal"),
 )
 """The rooms whose exports are public, beside the package itself."""
 
@@ -102,6 +102,17 @@ def test_every_exported_name_exists(name: str) -> None:
 @pytest.mark.parametrize("name", PUBLIC_MODULES)
 def test_every_public_name_is_exported(name: str) -> None:
     assert unexported_names(MODULES[name], importlib.import_module(name)) == set()
+
+
+@pytest.mark.parametrize("name", PUBLIC_MODULES)
+def test_every_exported_exception_names_a_public_module_that_exports_it(name: str) -> None:
+    loaded = importlib.import_module(name)
+    for each in declared_exports(MODULES[name]) or []:
+        value = getattr(loaded, each)
+        if isinstance(value, type) and issubclass(value, BaseException):
+            assert value.__module__ in PUBLIC_MODULES, each
+            assert value.__qualname__ in (declared_exports(MODULES[value.__module__]) or [])
+            assert getattr(importlib.import_module(value.__module__), value.__qualname__) is value
 
 
 def test_a_stub_stands_beside_a_lazy_package_only() -> None:

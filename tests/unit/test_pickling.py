@@ -62,15 +62,16 @@ COPIES: Mapping[str, Callable[[Any], Any]] = {
 
 
 def find_error_types() -> dict[str, type[BaseException]]:
-    """Every exception class that a module of the package defines, by where it stands."""
+    """Every exception class that the package defines, by its path."""
     found: dict[str, type[BaseException]] = {}
     for each in pkgutil.walk_packages(nh.__path__, f"{nh.__name__}."):
         if each.name.rpartition(".")[2] == "__main__":
             continue
         module = importlib.import_module(each.name)
-        for name, value in vars(module).items():
-            if inspect.isclass(value) and issubclass(value, BaseException) and value.__module__ == each.name:
-                found[f"{each.name}.{name}"] = value
+        for value in vars(module).values():
+            is_error = inspect.isclass(value) and issubclass(value, BaseException)
+            if is_error and value.__module__.partition(".")[0] == nh.__name__:
+                found[f"{value.__module__}.{value.__qualname__}"] = value
     return found
 
 
@@ -96,7 +97,8 @@ def make_error(error_type: type[BaseException]) -> BaseException:
 
 def test_the_errors_of_every_room_are_found() -> None:
     rooms = {name.split(".")[1] for name in ERROR_TYPES}
-    assert {"errors", "actors", "parallel", "asgi", "resilience", "observe", "recording", "runtime"} <= rooms
+    assert {"errors", "actors", "parallel", "asgi", "resilience", "observe", "testing", "runtime"} <= rooms
+    assert {"journal", "human"} <= rooms
     assert {nh.parallel.TaskCancelledError, ForeignCancellationError, LockTimeoutError} <= {
         *ERROR_TYPES.values()
     }

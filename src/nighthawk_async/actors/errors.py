@@ -17,7 +17,7 @@ This package knows nothing of natural functions, so its errors have a base class
 Also checks of numbers that callers pass: invalid ones raise at once, with the same messages for all actors.
 """
 
-from ..pickling import PicklableError
+from ..pickling import PicklableError, set_public_module
 
 
 class ActorError(PicklableError):
@@ -249,3 +249,6 @@ def check_seconds(name: str, seconds: object, *, or_none: bool = False) -> None:
 
 def _or_none(or_none: bool) -> str:
     return " or None" if or_none else ""
+
+
+set_public_module("actors", globals())

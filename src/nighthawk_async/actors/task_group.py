@@ -18,6 +18,7 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint_if_cancelled
 
+from ..pickling import set_public_module
 from .errors import ActorError
 
 
@@ -99,3 +100,6 @@ def _bare(group: BaseExceptionGroup[BaseException]) -> BaseException:
     if len(errors) == 1:
         return errors[0]
     return group.derive(errors) if errors else group
+
+
+set_public_module("actors", globals())

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, partial, wraps
+from importlib import import_module
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast, get_type_hints, overload
 
 import msgspec
@@ -31,6 +32,8 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Mode: TypeAlias = Literal["once", "repeatable", "every_life"]
 
+_ROOMS = frozenset({"nighthawk_async.human", "nighthawk_async.testing"})
+"""The rooms whose errors can be raised before the room is loaded."""
 _MODE = "__nighthawk_effect__"
 _KEY = "idempotency_key"
 _KEY_CHARACTERS = 32
@@ -282,6 +285,8 @@ def _rebuilt(failure: CallFailure, place: str) -> Exception:
         JournalValueError: The program has no such class any more, or it takes other arguments.
     """
     found: object = sys.modules.get(failure.module)
+    if found is None and failure.module in _ROOMS:  # which exports an error, but is loaded on first use
+        found = import_module(failure.module)
     for part in failure.name.split("."):
         found = getattr(found, part, None)
     problem = None

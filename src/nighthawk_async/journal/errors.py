@@ -12,6 +12,7 @@ InterceptionError
 
 from collections.abc import Mapping
 
+from ..pickling import set_public_module
 from ..runtime.model_access import InterceptionError
 
 
@@ -94,3 +95,6 @@ class RunInProgressError(JournalError):
 
 class RunTakenOverError(JournalError):
     """Another process has taken the run over; this one records nothing more and begins no effect."""
+
+
+set_public_module("journal", globals())

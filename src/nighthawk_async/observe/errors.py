@@ -9,6 +9,7 @@ NighthawkError
 """
 
 from ..errors import NighthawkError
+from ..pickling import set_public_module
 
 
 class ObserveError(NighthawkError):
@@ -47,3 +48,6 @@ class NotRecordingError(ObserveError):
 
 class RecordingFileError(ObserveError):
     """A file is no recording, or a line of it is malformed."""
+
+
+set_public_module("observe", globals())

@@ -18,7 +18,7 @@
 This package knows nothing of natural functions, so its errors have a base class of their own.
 """
 
-from ..pickling import PicklableError
+from ..pickling import PicklableError, set_public_module
 
 
 class ParallelError(PicklableError):
@@ -104,3 +104,6 @@ class TasksClosedError(TaskError):
 
 class TaskValueError(TaskError, TypeError):
     """A task-local value cannot be copied, so other tasks could see it change."""
+
+
+set_public_module("parallel", globals())

@@ -17,6 +17,7 @@ from typing import Any, cast
 import msgspec
 import yaml
 
+from ..pickling import set_public_module
 from ..runtime.model_access import InterceptionError
 from .exchange import RecordedExchange, replay_consumed, replay_error, replay_events
 from .redaction import encoded
@@ -162,3 +163,6 @@ def _outline(node: yaml.Node) -> str:
         pairs = cast("list[tuple[yaml.Node, yaml.Node]]", node.value)
         return "{" + ",".join(f"{_outline(name)}:{_outline(value)}" for name, value in pairs) + "}"
     return "[" + ",".join(_outline(each) for each in cast("list[yaml.Node]", node.value)) + "]"
+
+
+set_public_module("testing", globals())

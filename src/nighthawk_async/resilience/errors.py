@@ -12,6 +12,7 @@ Errors that a transformed function raises itself are passed on unchanged.
 from collections.abc import Sequence
 
 from ..errors import NighthawkError
+from ..pickling import set_public_module
 
 
 class ResilienceError(NighthawkError):
@@ -66,3 +67,6 @@ class EnsembleError(ResilienceError):
         super().__init__(message)
         self.errors = tuple(errors)
         self.models = tuple(models)
+
+
+set_public_module("resilience", globals())

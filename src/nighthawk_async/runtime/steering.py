@@ -28,7 +28,7 @@ from ..parallel import (
     current_task,
     raise_if_cancel_requested,
 )
-from ..pickling import PicklableError
+from ..pickling import PicklableError, set_public_module
 from ..types.messages import BinaryContent, FileUrl, UploadedFile, UserContent
 
 ParkingMoment: TypeAlias = Literal["suspended", "resumed"]
@@ -300,3 +300,6 @@ def _checked_content(content: Sequence[object]) -> list[UserContent]:
         if not isinstance(item, str | BinaryContent | FileUrl | UploadedFile):
             raise NighthawkError(f"A step is steered with texts and other content, not with {item!r}.")
     return [cast("UserContent", item) for item in content if item != ""]
+
+
+set_public_module("runtime", globals())

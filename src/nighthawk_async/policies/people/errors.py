@@ -17,6 +17,7 @@ raised to the caller that answers, the others to the caller that asks.
 """
 
 from ...errors import ApprovalDeniedError, HumanError, NighthawkError, NoHumanError
+from ...pickling import set_public_module
 
 
 class InvalidAnswerError(HumanError):
@@ -49,3 +50,6 @@ class RequestClosedError(AnswerRefusedError):
 
 class UndigestibleArgumentError(NighthawkError):
     """An argument has no stable JSON form that an approval could be bound to."""
+
+
+set_public_module("human", globals())

@@ -115,6 +115,9 @@ class ConcurrentMutationWarning(PicklableError, RuntimeWarning):  # noqa: N818  
         self.report = report
 
 
+ConcurrentMutationWarning.__module__ = "nighthawk_async.policies"  # which exports it
+
+
 class ConcurrentMutationError(ToolBoundaryError):
     """The error that the model sees for such a change in a run with `concurrent_mutation="error"`.
 

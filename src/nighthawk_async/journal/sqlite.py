@@ -22,6 +22,7 @@ LEASE_SECONDS = 30.0
 """The time after which a process that renews its lease no more has lost its run."""
 
 RunStatus: TypeAlias = Literal["running", "ended", "failed", "cancelled"]
+"""The status of a run: how its last life ended, or `running` as long as it was not."""
 
 _SCHEMA_VERSION = 1
 _SCHEMA = """

@@ -19,13 +19,14 @@ class DecidedOrder:
             made once, when the calls are decided.
     """
 
-    __slots__ = ("_changed", "_current", "_decisions", "_keeps_each", "_kept", "_place", "_taken")
+    __slots__ = ("_changed", "_current", "_decisions", "_is_decided", "_keeps_each", "_kept", "_place", "_taken")
 
     def __init__(self, decisions: Decisions, place: str, *, keeps_each: bool) -> None:
         self._decisions = decisions
         self._place = place
         self._keeps_each = keeps_each
         self._kept = self._find_each() if keeps_each else decisions.find(place)
+        self._is_decided = self._kept is not None
         self._taken: list[int] = []
         self._current: int | None = None
         self._changed = anyio.Event()
@@ -75,10 +76,10 @@ class DecidedOrder:
         Args:
             is_failure: Whether that one is an error, which ends the calls.
         """
-        if self._current is not None and self._kept is None and not self._keeps_each:
-            decision = (*self._taken, self._current)
-            self._current = None  # decided once, also when it cannot be kept
-            self._decisions.keep(self._place, decision, is_failure=is_failure)
+        if self._current is None or self._is_decided or self._keeps_each:
+            return
+        self._is_decided = True  # also when it cannot be kept, or when another call fails at the same moment
+        self._decisions.keep(self._place, (*self._taken, self._current), is_failure=is_failure)
 
 
 def find_decided_order(place: str, *, keeps_each: bool) -> DecidedOrder | None:

@@ -175,3 +175,26 @@ async def test_a_call_whose_reconciliation_fails_stays_in_doubt(tmp_path: Path, 
         is_reachable[0] = True
         assert await live(store, model, lambda: settle_order(7)) == "found"
     assert paid == [7]
+
+
+async def test_calls_that_fail_at_the_same_moment_are_decided_once(tmp_path: Path) -> None:
+    both = anyio.Event()
+
+    async def fail(word: str) -> None:
+        await both.wait()
+        raise ValueError(word)
+
+    async def program() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_set_later, both)
+            await nh.parallel.map(fail, ["lamp", "cup"])
+
+    with opened(tmp_path) as store, pytest.raises(ExceptionGroup) as caught:
+        await live(store, FailingModel(), program)
+    assert caught.group_contains(ValueError, match="lamp")
+    assert caught.group_contains(ValueError, match="cup")
+
+
+async def _set_later(event: anyio.Event) -> None:
+    await anyio.wait_all_tasks_blocked()
+    event.set()

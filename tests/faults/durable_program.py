@@ -85,7 +85,7 @@ class AskedModel:
         await anyio.sleep(random.random() / 200)
         if "primary" in str(request.messages[0]):
             raise ModelStatusError("no capacity", status=503, is_transient=True)
-        yield _events(
+        yield _Events(
             model_response(
                 tool_call("nh_exec", statements="history.append(item)"),
                 tool_call("nh_assign", target_path="note", expression="book(item)"),
@@ -95,10 +95,18 @@ class AskedModel:
         )
 
 
-async def _events(response: ModelResponse) -> AsyncIterator[nh.models.ModelEvent]:
-    for event in response.events:
+class _Events(AsyncIterator[nh.models.ModelEvent]):
+    """The events of a response. No generator, which a cancelled step would leave to the garbage collector."""
+
+    def __init__(self, response: ModelResponse) -> None:
+        self._events = iter(response.events)
+
+    async def __anext__(self) -> nh.models.ModelEvent:
         await anyio.lowlevel.checkpoint()
-        yield event
+        event = next(self._events, None)
+        if event is None:
+            raise StopAsyncIteration
+        return event
 
 
 @nh.natural_function

@@ -19,7 +19,16 @@ class DecidedOrder:
             made once, when the calls are decided.
     """
 
-    __slots__ = ("_changed", "_current", "_decisions", "_is_decided", "_keeps_each", "_kept", "_place", "_taken")
+    __slots__ = (
+        "_changed",
+        "_current",
+        "_decisions",
+        "_is_decided",
+        "_keeps_each",
+        "_kept",
+        "_place",
+        "_taken",
+    )
 
     def __init__(self, decisions: Decisions, place: str, *, keeps_each: bool) -> None:
         self._decisions = decisions

@@ -35,13 +35,21 @@ class AnsweringModel:
         prompt = str(request.messages[0])
         self.prompts.append(prompt)
         turn = sum(1 for message in request.messages if isinstance(message, nh.models.AssistantMessage))
-        yield _events(self._answer(prompt, turn))
+        yield _Events(self._answer(prompt, turn))
 
 
-async def _events(response: ModelResponse) -> AsyncIterator[nh.models.ModelEvent]:
-    for event in response.events:
+class _Events(AsyncIterator[nh.models.ModelEvent]):
+    """The events of a response. No generator, which a cancelled step would leave to the garbage collector."""
+
+    def __init__(self, response: ModelResponse) -> None:
+        self._events = iter(response.events)
+
+    async def __anext__(self) -> nh.models.ModelEvent:
         await anyio.lowlevel.checkpoint()
-        yield event
+        event = next(self._events, None)
+        if event is None:
+            raise StopAsyncIteration
+        return event
 
 
 def assigning(target: str, expression: str) -> ModelResponse:

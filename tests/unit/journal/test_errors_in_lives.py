@@ -8,7 +8,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.errors import ModelStatusError
-from nighthawk_async.journal import CallInDoubtError, JournalStoreError
+from nighthawk_async.journal import CallInDoubtError, JournalError, JournalStoreError
 from nighthawk_async.testing import ModelResponse, model_response, tool_call
 
 from .durable_runs import AnsweringModel, assigning, live, opened
@@ -193,6 +193,7 @@ async def test_calls_that_fail_at_the_same_moment_are_decided_once(tmp_path: Pat
         await live(store, FailingModel(), program)
     assert caught.group_contains(ValueError, match="lamp")
     assert caught.group_contains(ValueError, match="cup")
+    assert not caught.group_contains(JournalError)
 
 
 async def _set_later(event: anyio.Event) -> None:

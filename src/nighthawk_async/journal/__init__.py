@@ -22,8 +22,8 @@ __getattr__, __dir__, __all__ = attach_exports(
             "RunTakenOverError",
         ),
         "records": ("Record", "RecordKind"),
-        "sqlite": ("RunRow", "RunStatus"),
         "store": ("JournalStore", "open"),
+        "tables": ("RunRow", "RunStatus"),
         "values": ("register",),
     },
 )

@@ -12,8 +12,8 @@ from .errors import (
     RunTakenOverError,
 )
 from .records import Record, RecordKind
-from .sqlite import RunRow, RunStatus
 from .store import JournalStore, open
+from .tables import RunRow, RunStatus
 from .values import register
 
 __all__ = [

@@ -7,35 +7,34 @@ so a durable record implies every earlier one of the same process.
 
 import os
 import queue
-import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, TypeAlias, TypeVar, cast
-from urllib.parse import unquote
 
 import anyio
 from msgspec import Struct
 
 from ..errors import ConfigurationError
 from ..ports import OpenedJournal
-from . import sqlite
+from . import tables
 from .acknowledgement import Acknowledgement
-from .errors import JournalError, JournalStoreError
+from .addresses import read_address
+from .database import Database
+from .errors import JournalError, JournalStoreError, RunTakenOverError
+from .holders import process_name
 from .recorder import Durability, NewCode
 from .records import Record
 from .run_journal import RunJournal
-from .sqlite import RunRow, RunStatus
+from .tables import RunRow, RunStatus
 
 Result = TypeVar("Result")
 
 _MOST_BATCH = 1_000
-_RENEW_SECONDS = sqlite.LEASE_SECONDS / 3
 _CLOSE_SECONDS = 60.0
 
 CommitListener: TypeAlias = Callable[[Literal["before", "after"], Sequence[Record]], object]
@@ -57,7 +56,7 @@ class _Append(Struct, frozen=True, kw_only=True, eq=False):
 class _Task(Struct, frozen=True, kw_only=True, eq=False):
     """Anything else to do with the database."""
 
-    function: Callable[[sqlite3.Connection], Any]
+    function: Callable[[], Any]
     done: Acknowledgement[Any]
 
 
@@ -65,19 +64,23 @@ _Job: TypeAlias = _Append | _Task
 
 
 class JournalStore:
-    """A store of journals in a SQLite file. Made by `nighthawk_async.journal.open`.
+    """A store of journals in a database. Made by `nighthawk_async.journal.open`.
 
     It may be made before any event loop runs and be shared by all runs of the process. Its thread begins with
     the first run. Close it with `close`, or use it as a context manager.
 
     Args:
-        path: The file.
+        address: The address of the database, without a password.
+        connect: Opens the database.
         durability: See `open`.
         new_code: See `open`.
     """
 
-    def __init__(self, path: Path, *, durability: Durability, new_code: NewCode) -> None:
-        self.path = path
+    def __init__(
+        self, address: str, connect: Callable[[], Database], *, durability: Durability, new_code: NewCode
+    ) -> None:
+        self.address = address
+        self._connect = connect
         self.durability: Durability = durability
         self.new_code: NewCode = new_code
         self._token = uuid.uuid4().hex[:8]
@@ -86,11 +89,14 @@ class JournalStore:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._is_closed = False
-        self._failure: JournalStoreError | None = None
+        # Used by the thread alone:
+        self._database: Database | None = None
         self._leases: dict[str, int] = {}
+        self._lost: dict[tuple[str, int], JournalError] = {}  # lives that can record nothing more, and why
+        self._abandoned: dict[str, tuple[int, str]] = {}  # leases that are to be given back
 
     def __repr__(self) -> str:
-        return f"JournalStore({str(self.path)!r})"
+        return f"JournalStore({self.address!r})"
 
     def __enter__(self) -> "JournalStore":
         return self
@@ -113,7 +119,7 @@ class JournalStore:
         Raises:
             JournalStoreError: The store cannot be read.
         """
-        return self._perform(sqlite.read_runs).wait_in_thread()
+        return self._perform(lambda: tables.read_runs(self._opened())).wait_in_thread()
 
     def records(self, run_id: str) -> list[Record]:
         """Return the records of a run, in order. Blocks while it reads.
@@ -124,17 +130,17 @@ class JournalStore:
         Raises:
             JournalStoreError: The store cannot be read.
         """
-        return self._perform(lambda connection: sqlite.read_records(connection, run_id)).wait_in_thread()
+        return self._perform(lambda: tables.read_records(self._opened(), run_id)).wait_in_thread()
 
     def open_run(self, run_id: str) -> OpenedJournal:
         """Open the journal of a run; see `ports.JournalStore`."""
         return _OpenedRun(self, run_id)
 
     def claim(self, run_id: str) -> Acknowledgement[tuple[int, list[Record]]]:
-        """Begin a life of a run; see `sqlite.claim_run`."""
+        """Begin a life of a run; see `tables.claim_run`."""
 
-        def claim_run(connection: sqlite3.Connection) -> tuple[int, list[Record]]:
-            claimed = sqlite.claim_run(connection, run_id, sqlite.process_name(self._token))
+        def claim_run() -> tuple[int, list[Record]]:
+            claimed = tables.claim_run(self._opened(), run_id, process_name(self._token))
             self._leases[run_id] = claimed[0]
             return claimed
 
@@ -151,15 +157,25 @@ class JournalStore:
         return written
 
     def end(self, run_id: str, epoch: int, status: RunStatus, error: str) -> Acknowledgement[None]:
-        """End a life of a run; see `sqlite.end_run`."""
+        """End a life of a run; see `tables.end_run`."""
 
-        def end_run(connection: sqlite3.Connection) -> None:
-            sqlite.end_run(connection, run_id, epoch, status, error)
-            self._leases.pop(run_id, None)
+        def end_run() -> None:
+            lost = self._lost.pop((run_id, epoch), None)
+            try:
+                if lost is not None:
+                    raise lost
+                tables.end_run(self._opened(), run_id, epoch, status, error)
+            except Exception as failure:
+                if self._leases.get(run_id) == epoch:
+                    self._abandoned[run_id] = epoch, str(failure)
+                raise
+            finally:
+                if self._leases.get(run_id) == epoch:
+                    del self._leases[run_id]
 
         return self._perform(end_run)
 
-    def _perform(self, function: Callable[[sqlite3.Connection], Result]) -> Acknowledgement[Result]:
+    def _perform(self, function: Callable[[], Result]) -> Acknowledgement[Result]:
         done: Acknowledgement[Result] = Acknowledgement()
         self._put(_Task(function=function, done=done))
         return done
@@ -167,50 +183,67 @@ class JournalStore:
     def _put(self, job: _Job) -> None:
         with self._lock:
             if self._is_closed:
-                raise JournalStoreError(f"the journal {self.path} is closed")
+                raise JournalStoreError(f"the journal {self.address} is closed")
             if self._thread is not None and self._process != os.getpid():
                 raise JournalStoreError(
-                    f"the journal {self.path} was in use when this process was forked from process "
+                    f"the journal {self.address} was in use when this process was forked from process "
                     f"{self._process}; open it again here."
                 )
             if self._thread is None:
                 self._process = os.getpid()
-                name = f"nighthawk_async journal {self.path.name}"
+                name = f"nighthawk_async journal {self.address}"
                 self._thread = threading.Thread(target=self._work, name=name, daemon=True)
                 self._thread.start()
             self._jobs.put(job)
 
     def _work(self) -> None:
-        """Do the jobs, until the store is closed. After a failure to write, every further job fails."""
-        connection: sqlite3.Connection | None = None
+        """Do the jobs, until the store is closed.
+
+        A failure ends every run in progress: it records nothing more. The next run opens the database anew.
+        """
         renewed_at = time.monotonic()
-        while True:
-            batch = self._next_batch(renewed_at)
-            if batch is None:
-                break
-            if time.monotonic() - renewed_at >= _RENEW_SECONDS:
+        while (batch := self._next_batch(renewed_at)) is not None:
+            if time.monotonic() - renewed_at >= tables.LEASE_SECONDS / 3:
                 renewed_at = time.monotonic()
-                self._renew(connection)
-            for appends in _grouped(batch):
+                self._renew()
+            for jobs in _grouped(batch):
                 try:
-                    if self._failure is not None:
-                        raise self._failure
-                    if connection is None:
-                        connection = sqlite.open_database(self.path)
-                    self._do(connection, appends)
+                    self._do(jobs)
                 except JournalError as error:
-                    _fail(appends, error)
+                    self._fail(jobs, error)
                 except Exception as error:
-                    self._failure = JournalStoreError(f"the journal {self.path} cannot be used: {error}")
-                    self._failure.__cause__ = error
-                    _fail(appends, self._failure)
-        if connection is not None:
-            self._give_back(connection)
-            connection.close()
+                    self._fail(jobs, self._break_off(error))
+        self._end()
+
+    def _opened(self) -> Database:
+        if self._database is None:
+            self._database = self._connect()
+        self._give_back(self._database)
+        return self._database
+
+    def _break_off(self, error: Exception) -> JournalStoreError:
+        """End all runs in progress, and close the database."""
+        failure = JournalStoreError(f"the journal {self.address} cannot be used: {error}")
+        failure.__cause__ = error
+        for life in self._leases.items():
+            self._lost.setdefault(life, failure)
+        database, self._database = self._database, None
+        if database is not None:
+            with suppress(Exception):  # it may have been closed by the other side
+                database.close()
+        return failure
+
+    def _fail(self, jobs: Sequence[_Job], error: JournalError) -> None:
+        for job in jobs:
+            if isinstance(job, _Append):
+                self._lost.setdefault((job.run_id, job.epoch), error)
+                job.written.fail(error)
+            else:
+                job.done.fail(error)
 
     def _next_batch(self, renewed_at: float) -> list[_Job] | None:
         """The next jobs, maybe none; None at the end."""
-        wait = max(0.0, renewed_at + _RENEW_SECONDS - time.monotonic()) if self._leases else None
+        wait = max(0.0, renewed_at + tables.LEASE_SECONDS / 3 - time.monotonic()) if self._leases else None
         try:
             first = self._jobs.get(timeout=wait)
         except queue.Empty:
@@ -230,48 +263,80 @@ class JournalStore:
             return batch
         return None
 
-    def _do(self, connection: sqlite3.Connection, jobs: Sequence[_Job]) -> None:
+    def _do(self, jobs: Sequence[_Job]) -> None:
         if isinstance(jobs[0], _Task):
-            jobs[0].done.succeed(jobs[0].function(connection))
+            jobs[0].done.succeed(jobs[0].function())
             return
-        appends = cast("Sequence[_Append]", jobs)
-        refused: dict[int, JournalError] = {}
-        records = [record for job in appends for record in job.records] if commit_listeners else []
+        lives: dict[tuple[str, int], list[_Append]] = {}
+        for job in cast("Sequence[_Append]", jobs):
+            lives.setdefault((job.run_id, job.epoch), []).append(job)
+        records = [record for job in cast("Sequence[_Append]", jobs) for record in job.records]
         for listener in commit_listeners:
             listener("before", records)
-        with sqlite.transaction(connection):
-            for number, job in enumerate(appends):
-                try:
-                    sqlite.append_records(connection, job.run_id, job.epoch, job.records)
-                except JournalError as error:  # of this run alone; nothing of it was written
-                    refused[number] = error
+        self._append(lives)
         for listener in commit_listeners:
             listener("after", records)
-        for number, job in enumerate(appends):
-            if number in refused:
-                self._leases.pop(job.run_id, None)
-                job.written.fail(refused[number])
-            else:
-                job.written.succeed(None)
+        for life, appends in lives.items():
+            lost = self._lost.get(life)
+            for job in appends:
+                if lost is None:
+                    job.written.succeed(None)
+                else:
+                    job.written.fail(lost)
 
-    def _give_back(self, connection: sqlite3.Connection) -> None:
-        """Give back the leases of runs that could not be ended, so that the next process need not wait."""
-        for run_id, epoch in self._leases.items():
-            with suppress(sqlite3.Error, JournalError):
-                sqlite.end_run(
-                    connection, run_id, epoch, "failed", str(self._failure or "the store was closed")
-                )
-
-    def _renew(self, connection: sqlite3.Connection | None) -> None:
-        """Renew the leases of all runs in progress; a run that was taken over fails when it records next."""
-        if connection is None:
+    def _append(self, lives: Mapping[tuple[str, int], Sequence[_Append]]) -> None:
+        """Append the records of lives that are not lost, all in one transaction."""
+        if lives.keys() <= self._lost.keys():
             return
-        with suppress(sqlite3.Error), sqlite.transaction(connection):
-            for run_id, epoch in tuple(self._leases.items()):
+        database = self._opened()
+        with database.transaction():
+            # In order, so that no two processes wait for each other's rows.
+            for life in sorted(lives.keys() - self._lost.keys()):
+                records = [record for job in lives[life] for record in job.records]
                 try:
-                    sqlite.renew_lease(connection, run_id, epoch)
-                except JournalError:
-                    self._leases.pop(run_id, None)
+                    tables.append_records(database, *life, records)
+                except JournalError as error:  # of this run alone; nothing of it was written
+                    self._lose(life, error)
+
+    def _lose(self, life: tuple[str, int], error: JournalError) -> None:
+        """Note that a life can record nothing more."""
+        self._lost[life] = error
+        if isinstance(error, RunTakenOverError) and self._leases.get(life[0]) == life[1]:
+            del self._leases[life[0]]
+
+    def _renew(self) -> None:
+        """Renew the leases of all runs in progress; one that was taken over fails when it records next."""
+        database = self._database
+        if database is None:
+            return
+        try:
+            with database.transaction():
+                for life in sorted(self._leases.items()):
+                    try:
+                        tables.renew_lease(database, *life)
+                    except JournalError as error:
+                        self._lose(life, error)
+        except Exception as error:
+            if database.is_broken:
+                self._break_off(error)
+
+    def _give_back(self, database: Database) -> None:
+        """Give back the leases of runs that could not be ended, so that the next process need not wait."""
+        while self._abandoned:
+            run_id, (epoch, error) = self._abandoned.popitem()
+            with suppress(RunTakenOverError):
+                tables.end_run(database, run_id, epoch, "failed", error)
+
+    def _end(self) -> None:
+        """Close the database; runs in progress have failed."""
+        for run_id, epoch in self._leases.items():
+            lost = self._lost.get((run_id, epoch), "the store was closed")
+            self._abandoned.setdefault(run_id, (epoch, str(lost)))
+        with suppress(Exception):  # nobody waits for it: leases that are not given back end by themselves
+            if self._abandoned:
+                self._opened()
+        if self._database is not None:
+            self._database.close()
 
 
 def _grouped(batch: Sequence[_Job]) -> list[list[_Job]]:
@@ -283,12 +348,6 @@ def _grouped(batch: Sequence[_Job]) -> list[list[_Job]]:
         else:
             groups.append([job])
     return groups
-
-
-def _fail(jobs: Sequence[_Job], error: Exception) -> None:
-    for job in jobs:
-        waiter: Acknowledgement[Any] = job.written if isinstance(job, _Append) else job.done
-        waiter.fail(error)
 
 
 class _OpenedRun(OpenedJournal):
@@ -376,13 +435,14 @@ def open(
     durability: Durability = "response",
     changes: Literal["error", "insert"] = "error",
 ) -> JournalStore:
-    """Open a store of journals: a file in which runs are recorded, to be continued by later processes.
+    """Open a store of journals: a database in which runs are recorded, to be continued by later processes.
 
         store = nh.journal.open("sqlite:///runs.db")
         async with nh.run(executor, journal=store, run_id="order-17"): ...
 
     Args:
-        url: The address: `sqlite:///` and a path, relative or (with a fourth slash) absolute.
+        url: The address: `sqlite:///` and a path, relative or (with a fourth slash) absolute; or
+            `postgresql://user:password@host:5432/database`, which needs the extra `postgresql`.
         durability: The time at which a run waits for its records: `response` after each response of a model,
             before anything that it asks for is done; `effect` only before each call that is an effect. The
             latter is faster, and loses the latest responses in a crash.
@@ -390,16 +450,11 @@ def open(
             `insert` runs it.
 
     Raises:
-        ConfigurationError: The address or an option is not one of these.
+        ConfigurationError: The address or an option is not one of these, or the extra is not installed.
     """
-    scheme, separator, path = url.partition(":///")
-    if not separator or scheme != "sqlite" or not path:
-        raise ConfigurationError(
-            f"{url!r} is no address of a journal; write sqlite:///runs.db, or sqlite:////var/lib/app/runs.db "
-            "for an absolute path."
-        )
     if durability not in ("response", "effect"):
         raise ConfigurationError(f"durability must be 'response' or 'effect', not {durability!r}")
     if changes not in ("error", "insert"):
         raise ConfigurationError(f"changes must be 'error' or 'insert', not {changes!r}")
-    return JournalStore(Path(unquote(path)), durability=durability, new_code=changes)
+    address, connect = read_address(url)
+    return JournalStore(address, connect, durability=durability, new_code=changes)

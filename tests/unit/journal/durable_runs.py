@@ -1,5 +1,6 @@
 """What the tests of journals share: a model that answers by the program, and lives of one run."""
 
+import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -9,6 +10,11 @@ import anyio
 
 import nighthawk_async as nh
 from nighthawk_async.testing import ModelResponse, model_response, tool_call
+
+from .postgresql_server import PostgresqlServer
+
+server: PostgresqlServer | None = None
+"""The server of the stores; None for files."""
 
 Answer = Callable[[str, int], ModelResponse]
 
@@ -62,9 +68,25 @@ def assigning(target: str, expression: str) -> ModelResponse:
 
 @contextmanager
 def opened(folder: Path, **options: Any) -> Iterator[nh.journal.JournalStore]:
-    """The store in a folder."""
-    with nh.journal.open(f"sqlite:///{folder}/runs.db", **options) as store:
+    """The store of a folder: a file in it, or a database of its own; see the fixture `database`."""
+    with nh.journal.open(address_of(folder), **options) as store:
         yield store
+
+
+def address_of(folder: Path) -> str:
+    """The address of the store of a folder."""
+    return f"sqlite:///{folder}/runs.db" if server is None else server.address_of(folder)
+
+
+def change_tables(folder: Path, statement: str) -> None:
+    """Change the tables of the store of a folder behind its back."""
+    if server is not None:
+        server.carry_out(folder, f"SET search_path TO nighthawk_async; {statement}")
+        return
+    connection = sqlite3.connect(folder / "runs.db")
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
 
 
 async def live(

@@ -9,7 +9,7 @@ from nighthawk_async.journal import JournalDivergenceError
 
 from .durable_runs import AnsweringModel, assigning, live, opened
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 
 
 @nh.natural_function

@@ -12,7 +12,7 @@ from nighthawk_async.testing import ScriptedExecutor, model_response, return_res
 
 from .durable_runs import AnsweringModel, assigning, live, opened, places
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 
 
 class CrashError(Exception):

@@ -1,7 +1,6 @@
 """Calls that take effect: at most once, recorded, in doubt."""
 
 import inspect
-import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,9 @@ import nighthawk_async as nh
 from nighthawk_async.journal import CallInDoubtError, Happened, JournalDivergenceError, JournalValueError
 from nighthawk_async.testing import model_response, tool_call
 
-from .durable_runs import AnsweringModel, live, opened, places
+from .durable_runs import AnsweringModel, change_tables, live, opened, places
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 
 
 class CrashError(Exception):
@@ -59,10 +58,7 @@ class Service:
 
 def forget_result(folder: Path, run_id: str = "run-1") -> None:
     """Make the last call one whose process was killed before its result was durable."""
-    connection = sqlite3.connect(folder / "runs.db")
-    connection.execute("DELETE FROM records WHERE kind = 'result' AND run_id = ?", (run_id,))
-    connection.commit()
-    connection.close()
+    change_tables(folder, f"DELETE FROM records WHERE kind = 'result' AND run_id = '{run_id}'")
 
 
 @pytest.mark.parametrize("is_async", [True, False])

@@ -1,5 +1,6 @@
 """The store: leases, durability, files that are none, and the thread that writes."""
 
+import hashlib
 import os
 import sqlite3
 import subprocess
@@ -11,12 +12,13 @@ import anyio
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.journal import JournalStoreError, RunInProgressError, RunTakenOverError
-from nighthawk_async.journal import sqlite as tables
+from nighthawk_async.journal import JournalStoreError, RunInProgressError, RunTakenOverError, tables
+from nighthawk_async.journal.holders import is_alive, process_name
 
-from .durable_runs import AnsweringModel, assigning, live, opened
+from . import durable_runs
+from .durable_runs import AnsweringModel, assigning, change_tables, live, opened, places
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 
 
 @nh.natural_function
@@ -79,12 +81,18 @@ async def test_who_has_lost_a_run_records_nothing_more_and_begins_no_effect(
 
 
 def test_the_holder_of_a_lease_is_known_by_its_process() -> None:
-    holder = tables.process_name("x")
-    assert tables.is_alive(holder)
+    holder = process_name("x")
+    assert is_alive(holder)
     process = subprocess.Popen([sys.executable, "-c", "pass"])
     process.wait()
-    assert not tables.is_alive(f"{process.pid}:1:x")
-    assert not tables.is_alive("")
+    assert not is_alive(f"{process.pid}:1:x")
+    assert not is_alive("")
+
+
+def test_a_holder_on_another_machine_counts_as_alive() -> None:
+    pid, started_at, token, _, _ = process_name("x").split(":")
+    assert is_alive(f"{pid}:{started_at}:{token}:0123456789ab:localhost")
+    assert is_alive("0:1:x:0123456789ab:localhost")
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the state of a process is read from /proc")
@@ -131,21 +139,13 @@ async def test_a_closed_store_is_refused(tmp_path: Path) -> None:
         await live(store, shouting(), lambda: shout("a"))
 
 
-async def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "runs.db").write_bytes(b"not a database" * 100)
-    with opened(tmp_path) as store, pytest.raises(JournalStoreError, match="cannot be opened"):
-        await live(store, shouting(), lambda: shout("a"))
-
-
-async def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with opened(tmp_path / "missing") as store, pytest.raises(JournalStoreError, match="cannot be opened"):
-        await live(store, shouting(), lambda: shout("a"))
-
-
-async def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
-    connection = sqlite3.connect(tmp_path / "runs.db")
-    connection.execute("PRAGMA user_version = 99")
-    connection.close()
+async def test_tables_of_a_newer_version_are_refused(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        assert store.runs() == []
+    is_file = durable_runs.server is None
+    change_tables(
+        tmp_path, "PRAGMA user_version = 99" if is_file else "UPDATE schema_version SET version = 99"
+    )
     with opened(tmp_path) as store, pytest.raises(JournalStoreError, match="newer version"):
         await live(store, shouting(), lambda: shout("a"))
 
@@ -169,6 +169,103 @@ async def test_a_store_that_cannot_write_ends_the_run(
     with opened(tmp_path) as store:
         assert await live(store, model, lambda: shout("a")) == "A"
     assert len(model.prompts) == 2
+
+
+async def test_a_store_continues_after_a_failure_with_other_runs_and_later_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = shouting()
+
+    def fail(*arguments: object) -> None:
+        raise OSError("no space")
+
+    async def program() -> None:
+        await shout("a")
+        monkeypatch.setattr(tables, "append_records", fail)
+        try:
+            await shout("b")
+        finally:
+            monkeypatch.undo()
+            await live(store, model, lambda: shout("a"), "run-2")
+
+    with opened(tmp_path) as store:
+        with pytest.raises(JournalStoreError, match="no space"):
+            await live(store, model, program)
+        assert [row.status for row in store.runs()] == ["failed", "ended"]
+        assert await live(store, model, lambda: shout("a")) == "A"
+    assert len(model.prompts) == 3
+
+
+async def test_a_life_without_one_record_gets_no_later_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paid: list[int] = []
+
+    @nh.once
+    async def pay() -> None:
+        paid.append(1)
+
+    def fail(*arguments: object) -> None:
+        raise OSError("no space")
+
+    async def program() -> None:
+        await shout("a")
+        monkeypatch.setattr(tables, "append_records", fail)
+        with pytest.raises(JournalStoreError):
+            await pay()
+        monkeypatch.undo()
+        with opened(tmp_path) as other, pytest.raises(RunInProgressError):  # until this life has ended
+            await live(other, shouting(), lambda: shout("a"))
+        await pay()
+
+    with opened(tmp_path) as store, pytest.raises(JournalStoreError, match="no space"):
+        await live(store, shouting(), program)
+    assert not paid
+
+
+async def test_what_no_database_stores_ends_its_run_alone(tmp_path: Path) -> None:
+    model = shouting()
+
+    async def program() -> None:
+        await live(store, model, lambda: shout("a"), "run-2")
+        nh.journal.patched("\0")
+        await shout("b")
+
+    async def failing() -> None:
+        raise ValueError("\0\ud800")
+
+    with opened(tmp_path) as store:
+        with pytest.raises(nh.journal.JournalValueError, match="NUL"):
+            await live(store, model, program)
+        with pytest.raises(nh.journal.JournalValueError, match="NUL"):
+            await live(store, model, program, "\ud800")
+        with pytest.raises(ValueError, match="\0"):
+            await live(store, model, failing, "run-3")
+        assert {row.run_id: row.status for row in store.runs()} == {
+            "run-1": "failed",
+            "run-2": "ended",
+            "run-3": "failed",
+        }
+        assert store.runs()[-1].error == "ValueError: ??"
+
+
+async def test_places_may_be_long(tmp_path: Path) -> None:
+    async def nested(names: list[str]) -> str:
+        async def deeper() -> str:
+            return await nested(names[1:])
+
+        if not names:
+            return await shout("a")
+        async with nh.open_tasks() as tasks:
+            return await tasks.start(deeper, name=names[0])
+
+    names = [hashlib.sha256(bytes([number])).hexdigest() for number in range(60)]
+    model = shouting()
+    with opened(tmp_path) as store:
+        for _ in range(2):
+            assert await live(store, model, lambda: nested(names)) == "A"
+        assert len(places(store, "response")[0]) > 3_000
+    assert len(model.prompts) == 1
 
 
 async def test_no_thread_is_left(tmp_path: Path) -> None:

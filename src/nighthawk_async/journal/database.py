@@ -1,0 +1,53 @@
+"""The database of a store, as the tables need it: what differs between SQLite and PostgreSQL."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar
+
+
+class Database(ABC):
+    """A connection to a database, used by the thread of its store alone.
+
+    Statements have `?` for each parameter. What a statement has to say differently is an attribute here.
+    """
+
+    NOW: ClassVar[str]
+    """The time of the database's clock, in seconds since 1970, as an expression."""
+    FOR_UPDATE: ClassVar[str]
+    """The end of a query whose rows nobody else may change before the transaction ends."""
+    SCHEMA_WORDS: ClassVar[Mapping[str, str]]
+    """The words of the migrations in `tables`."""
+
+    @abstractmethod
+    def query(self, statement: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of a query."""
+
+    @abstractmethod
+    def change(self, statement: str, *parameters: object) -> int:
+        """Carry a statement out, and return the number of rows that it changed."""
+
+    @abstractmethod
+    def change_many(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
+        """Carry a statement out for each row of parameters."""
+
+    @abstractmethod
+    def transaction(self) -> AbstractContextManager[None]:
+        """Make the `with` statement one transaction, which is durable at its end."""
+
+    @abstractmethod
+    def read_schema_version(self) -> int:
+        """Return the version of the schema, 0 for none. Processes that migrate wait for each other here."""
+
+    @abstractmethod
+    def write_schema_version(self, version: int) -> None:
+        """Set the version of the schema."""
+
+    @property
+    @abstractmethod
+    def is_broken(self) -> bool:
+        """Whether the connection cannot be used any more."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connection."""

@@ -1,0 +1,110 @@
+"""Journals in a SQLite file."""
+
+import sqlite3
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+from .database import Database
+from .errors import JournalStoreError
+from .tables import migrate
+
+_BUSY_SECONDS = 30.0
+
+
+class SqliteDatabase(Database):
+    """A connection to a SQLite file with a write-ahead log.
+
+    Args:
+        path: The file. It is created if it is not there.
+    """
+
+    NOW = "((julianday('now') - 2440587.5) * 86400.0)"
+    FOR_UPDATE = ""  # a transaction has the file for itself
+    SCHEMA_WORDS: ClassVar[Mapping[str, str]] = {
+        "real": "REAL",
+        "bytes": "BLOB",
+        "table_options": " WITHOUT ROWID",
+        "place": "place",
+    }
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection = sqlite3.connect(
+            path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+
+    def prepare(self) -> None:
+        """Make commits durable, and bring the schema up to date.
+
+        Raises:
+            JournalStoreError: Commits cannot be durable there, or the schema is one of a newer version.
+        """
+        mode = self._connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        self._connection.execute("PRAGMA synchronous = FULL")
+        if mode != "wal":
+            raise JournalStoreError(
+                f"{self._path} cannot have a write-ahead log there (its journal mode is {mode!r}): use a "
+                "file on a disk of this machine, not in memory and not on a network file system."
+            )
+        migrate(self, str(self._path))
+
+    def query(self, statement: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
+        """Return the rows of a query."""
+        return self._connection.execute(statement, parameters).fetchall()
+
+    def change(self, statement: str, *parameters: object) -> int:
+        """Carry a statement out; see `Database`."""
+        return self._connection.execute(statement, parameters).rowcount
+
+    def change_many(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
+        """Carry a statement out for each row of parameters."""
+        self._connection.executemany(statement, rows)
+
+    @contextmanager
+    def transaction(self) -> Generator[None, None, None]:
+        """Make the `with` statement one transaction."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+
+    def read_schema_version(self) -> int:
+        """Return the version of the schema; see `Database`."""
+        return self._connection.execute("PRAGMA user_version").fetchone()[0]
+
+    def write_schema_version(self, version: int) -> None:
+        """Set the version of the schema."""
+        self._connection.execute(f"PRAGMA user_version = {version}")
+
+    @property
+    def is_broken(self) -> bool:
+        """False: a later attempt may succeed."""
+        return False
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+
+def open_sqlite(path: Path) -> SqliteDatabase:
+    """Open the file of a store, or create it.
+
+    Raises:
+        JournalStoreError: It is no such file, is one of a newer version, or cannot be written durably there.
+    """
+    try:
+        database = SqliteDatabase(path)
+        try:
+            database.prepare()
+        except BaseException:
+            database.close()
+            raise
+    except sqlite3.Error as error:
+        raise JournalStoreError(f"{path} cannot be opened as a journal: {error}") from error
+    return database

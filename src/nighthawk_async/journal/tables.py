@@ -1,0 +1,233 @@
+"""The tables of a store: records, and the lease of each run.
+
+Every function takes the database of the store's thread and is one transaction. A lease names the process
+that works on a run. Each claim raises the run's epoch, and each commit of records checks it in its own
+transaction, so a process that has lost a run can record nothing more. The time is that of the database, which
+all processes share.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias, cast
+
+from msgspec import Struct
+
+from .database import Database
+from .errors import JournalStoreError, JournalValueError, RunInProgressError, RunTakenOverError
+from .holders import describe_holder, is_alive
+from .records import Record, RecordKind
+
+LEASE_SECONDS = 30.0
+"""The time after which a process that renews its lease no more has lost its run."""
+
+RunStatus: TypeAlias = Literal["running", "ended", "failed", "cancelled"]
+"""The status of a run: how its last life ended, or `running` as long as it was not."""
+
+_MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """
+CREATE TABLE runs (
+    run_id TEXT PRIMARY KEY,
+    status TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    holder TEXT NOT NULL,
+    leased_until {real} NOT NULL,
+    created_at {real} NOT NULL,
+    updated_at {real} NOT NULL,
+    error TEXT NOT NULL DEFAULT ''
+){table_options}
+""",
+        """
+CREATE TABLE records (
+    run_id TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    place TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    at {real} NOT NULL,
+    body {bytes} NOT NULL,
+    PRIMARY KEY (run_id, seq)
+){table_options}
+""",
+        "CREATE UNIQUE INDEX records_by_place ON records (run_id, {place}, kind) WHERE kind <> 'life'",
+    ),
+)
+"""The statements that lead from each version of the schema to the next one. Only ever append to them."""
+
+
+class RunRow(Struct, frozen=True, kw_only=True):
+    """One run of a store.
+
+    Args:
+        run_id: The run.
+        status: Its status: `running` also after its process was killed, until the next one takes it up.
+        lives: The number of its lives.
+        created_at: The beginning of its first life, in seconds since 1970.
+        updated_at: The time of the last change, in seconds since 1970.
+        error: The error that ended its last life; empty for none.
+    """
+
+    run_id: str
+    status: RunStatus
+    lives: int
+    created_at: float
+    updated_at: float
+    error: str
+
+
+def migrate(database: Database, name: str) -> None:
+    """Bring the schema up to date.
+
+    Args:
+        database: The database.
+        name: Its name, for errors.
+
+    Raises:
+        JournalStoreError: The schema is one of a newer version.
+    """
+    with database.transaction():
+        version = database.read_schema_version()
+        if version > len(_MIGRATIONS):
+            raise JournalStoreError(
+                f"{name} was written by a newer version of nighthawk-async (schema {version}; this version "
+                f"knows {len(_MIGRATIONS)}); update the package."
+            )
+        if version == len(_MIGRATIONS):
+            return
+        for statements in _MIGRATIONS[version:]:
+            for statement in statements:
+                database.change(statement.strip().format_map(database.SCHEMA_WORDS))
+        database.write_schema_version(len(_MIGRATIONS))
+
+
+def claim_run(database: Database, run_id: str, holder: str) -> tuple[int, list[Record]]:
+    """Begin a life of a run: take its lease, and read its records.
+
+    Returns:
+        The epoch of the life, and the records of earlier ones, in order.
+
+    Raises:
+        JournalValueError: The id cannot be stored.
+        RunInProgressError: Another process works on the run.
+    """
+    _check_text(run_id, "the id of the run")
+    now = database.NOW
+    with database.transaction():
+        database.change(
+            "INSERT INTO runs (run_id, status, epoch, holder, leased_until, created_at, updated_at) "
+            f"VALUES (?, 'ended', 0, '', 0, {now}, {now}) ON CONFLICT (run_id) DO NOTHING",
+            run_id,
+        )
+        ((epoch, is_leased, holds),) = database.query(
+            f"SELECT epoch, status = 'running' AND leased_until > {now}, holder FROM runs "
+            f"WHERE run_id = ?{database.FOR_UPDATE}",
+            run_id,
+        )
+        if is_leased and is_alive(holds):
+            raise RunInProgressError(
+                f"run {run_id!r} is in progress in {describe_holder(holds)}; it can be taken over when that "
+                f"has ended, or has not renewed its lease for {LEASE_SECONDS:g} seconds."
+            )
+        database.change(
+            f"UPDATE runs SET status = 'running', epoch = ?, holder = ?, leased_until = {now} + ?, "
+            f"updated_at = {now}, error = '' WHERE run_id = ?",
+            epoch + 1,
+            holder,
+            LEASE_SECONDS,
+            run_id,
+        )
+        return epoch + 1, read_records(database, run_id)
+
+
+def append_records(database: Database, run_id: str, epoch: int, records: Sequence[Record]) -> None:
+    """Append records to a run, and renew its lease, within a transaction of the caller.
+
+    Raises:
+        JournalValueError: A place cannot be stored.
+        RunTakenOverError: The epoch is not that of the run any more.
+    """
+    for each in records:
+        _check_text(each.place, "a place")
+    renew_lease(database, run_id, epoch)
+    database.change_many(
+        "INSERT INTO records (run_id, seq, place, kind, epoch, at, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [(run_id, each.seq, each.place, each.kind, epoch, each.at, each.body) for each in records],
+    )
+
+
+def renew_lease(database: Database, run_id: str, epoch: int) -> None:
+    """Renew the lease of a run, within a transaction of the caller.
+
+    Raises:
+        RunTakenOverError: The epoch is not that of the run any more.
+    """
+    changed = database.change(
+        f"UPDATE runs SET leased_until = {database.NOW} + ?, updated_at = {database.NOW} "
+        "WHERE run_id = ? AND epoch = ?",
+        LEASE_SECONDS,
+        run_id,
+        epoch,
+    )
+    if changed != 1:
+        raise RunTakenOverError(
+            f"run {run_id!r} was taken over by another process; this one records nothing more."
+        )
+
+
+def end_run(database: Database, run_id: str, epoch: int, status: RunStatus, error: str) -> None:
+    """End a life of a run, and give its lease back.
+
+    Raises:
+        RunTakenOverError: The epoch is not that of the run any more.
+    """
+    error = error.encode(errors="replace").decode().replace("\0", "?")
+    with database.transaction():
+        renew_lease(database, run_id, epoch)
+        database.change(
+            "UPDATE runs SET status = ?, error = ?, holder = '', leased_until = 0 WHERE run_id = ?",
+            status,
+            error,
+            run_id,
+        )
+
+
+def read_runs(database: Database) -> list[RunRow]:
+    """Read the runs of a store, in the order of their first lives."""
+    rows = cast(
+        "Sequence[tuple[str, RunStatus, int, float, float, str]]",
+        database.query(
+            "SELECT run_id, status, epoch, created_at, updated_at, error FROM runs "
+            "ORDER BY created_at, run_id"
+        ),
+    )
+    return [
+        RunRow(run_id=row[0], status=row[1], lives=row[2], created_at=row[3], updated_at=row[4], error=row[5])
+        for row in rows
+    ]
+
+
+def read_records(database: Database, run_id: str) -> list[Record]:
+    """Read the records of a run, in order."""
+    rows = database.query(
+        "SELECT seq, place, kind, epoch, at, body FROM records WHERE run_id = ? ORDER BY seq", run_id
+    )
+    return [
+        Record(
+            seq=row[0], place=row[1], kind=cast("RecordKind", row[2]), epoch=row[3], at=row[4], body=row[5]
+        )
+        for row in rows
+    ]
+
+
+def _check_text(text: str, name: str) -> None:
+    """Refuse what not every database stores, before a statement fails for all that are in its transaction."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        is_storable = False
+    else:
+        is_storable = "\0" not in text
+    if not is_storable:
+        raise JournalValueError(
+            f"{name} cannot be stored, because it has a NUL character or half of a surrogate pair: {text!r}",
+            place=text,
+        )

@@ -1,0 +1,30 @@
+"""Stores of both databases."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from . import durable_runs
+from .postgresql_server import PostgresqlServer, running_server
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[PostgresqlServer]:
+    """A PostgreSQL server for all tests of this process."""
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture
+def postgresql(postgresql_server: PostgresqlServer) -> Iterator[PostgresqlServer]:
+    """A PostgreSQL server, in which `durable_runs.opened` opens its stores."""
+    durable_runs.server = postgresql_server
+    yield postgresql_server
+    durable_runs.server = None
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest) -> None:
+    """The database in which `durable_runs.opened` opens its stores."""
+    if request.param == "postgresql":
+        request.getfixturevalue("postgresql")

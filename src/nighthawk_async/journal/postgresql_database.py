@@ -85,6 +85,8 @@ class PostgresqlDatabase(Database):
         """Carry a statement out for each row of parameters."""
         with self._connection.cursor() as cursor:
             cursor.executemany(_statement(statement), rows)
+        # The statements before are sent in one go, after which the server would not end an idle transaction.
+        self._connection.execute(b"SELECT 1")
 
     @contextmanager
     def transaction(self) -> Generator[None, None, None]:

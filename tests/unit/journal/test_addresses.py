@@ -1,4 +1,4 @@
-"""Addresses of stores: files that are none, databases that are not there, and passwords, which nothing shows."""
+"""Addresses of stores: files that are none, databases that are not there, passwords, which nothing shows."""
 
 import sys
 import traceback

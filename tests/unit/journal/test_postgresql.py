@@ -34,7 +34,7 @@ async def test_a_run_continues_after_its_server_has_restarted(
         loud = await shout("a")
         while restarts:
             await anyio.to_thread.run_sync(restarts.pop())
-        return await nh.parallel.map(pay, [loud, "b", "c"])
+        return [await pay(each) for each in (loud, "b", "c")]
 
     with opened(tmp_path) as store:
         with pytest.raises(JournalStoreError, match="cannot be used"):
@@ -87,7 +87,7 @@ async def test_tables_of_others_are_left_alone(tmp_path: Path, postgresql: Postg
     with opened(tmp_path) as store:
         assert await live(store, shouting(), lambda: shout("a")) == "A"
         assert places(store, "response") == ["run/shout()[0]/shout#1[0]/turn[0]"]
-    postgresql.carry_out(tmp_path, "DROP SCHEMA nighthawk_async CASCADE; SELECT id FROM runs, records")
+    postgresql.carry_out(tmp_path, "DROP SCHEMA nighthawk_async CASCADE; SELECT 1 FROM runs, records")
 
 
 async def test_a_transaction_of_a_process_that_was_stopped_is_ended_by_the_server(

@@ -7,6 +7,8 @@ import uuid
 from functools import lru_cache
 from pathlib import Path
 
+_ENDED = "ended"
+
 
 def process_name(token: str) -> str:
     """The name of this process as the holder of a lease.
@@ -59,10 +61,13 @@ def _machine() -> str:
 
 
 def _started_at(pid: int) -> str:
-    """The start time of a process, which distinguishes it from later ones of its number; empty if unknown."""
+    """The start time of a process, which distinguishes it from later ones of its number.
+
+    Empty if unknown, and `_ENDED` for a process that its parent has not waited for yet.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return ""
     fields = stat.rpartition(")")[2].split()
-    return "" if fields[0] in ("Z", "X") else fields[19]
+    return _ENDED if fields[0] in ("Z", "X") else fields[19]

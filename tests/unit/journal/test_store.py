@@ -98,10 +98,10 @@ def test_a_holder_on_another_machine_counts_as_alive() -> None:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the state of a process is read from /proc")
 def test_a_killed_process_that_nobody_has_waited_for_holds_no_lease() -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    holder = f"{process.pid}:{tables.process_name('x').split(':')[1]}:x"
+    holder = process_name("x").replace(str(os.getpid()), str(process.pid), 1)
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    assert not tables.is_alive(holder)
+    assert not is_alive(holder)
     process.communicate()
 
 

@@ -18,6 +18,7 @@ from .model_description import wide_console
 journal = typer.Typer(help="The runs of a journal and their records.", no_args_is_help=True)
 
 _FILE = Annotated[Path, typer.Argument(help="The file of the journal.", metavar="FILE")]
+_RUN = Annotated[str, typer.Argument(help="The id of the run.", metavar="RUN")]
 
 
 @journal.command("list")
@@ -46,18 +47,42 @@ def list_runs(file: _FILE) -> None:
 @journal.command("show")
 def show_run(
     file: _FILE,
-    run: Annotated[str, typer.Argument(help="The id of the run.", metavar="RUN")],
+    run: _RUN,
 ) -> None:
     """Show the records of a run, in order: the time, the life, the kind, the place, the content."""
     with _store(file) as store:
+        _check_run(store, run)
         records = store.records(run)
-        if not records:
-            known = ", ".join(row.run_id for row in store.runs()[:20]) or "none"
-            raise ConfigurationError(f"{file} has no run {run!r}; its runs: {known}")
     for record in records:
         content = describe_record(record)
         line = f"{_time(record.at)}  {record.epoch:>3}  {record.kind:<8}  {record.place}"
         typer.echo(f"{line}  {content}" if content else line)
+
+
+@journal.command("export")
+def export_run(
+    file: _FILE,
+    run: _RUN,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", help="The file to write; standard output without it.", metavar="FILE"),
+    ] = None,
+) -> None:
+    """Write the records of a run as lines of JSON, without secrets that are known by their name or form."""
+    with _store(file) as store:
+        _check_run(store, run)
+        lines = "".join(f"{line}\n" for line in store.export(run))
+    if to is None:
+        typer.echo(lines, nl=False)
+    else:
+        to.write_text(lines, encoding="utf-8")
+
+
+def _check_run(store: JournalStore, run: str) -> None:
+    runs = [row.run_id for row in store.runs()]
+    if run not in runs:
+        known = ", ".join(runs[:20]) or "none"
+        raise ConfigurationError(f"{store.path} has no run {run!r}; its runs: {known}")
 
 
 def _store(file: Path) -> JournalStore:

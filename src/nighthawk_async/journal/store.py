@@ -10,7 +10,7 @@ import queue
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
@@ -21,11 +21,13 @@ from msgspec import Struct
 
 from ..errors import ConfigurationError
 from ..ports import OpenedJournal
+from ..recording.redaction import Redaction
 from . import tables
 from .acknowledgement import Acknowledgement
 from .addresses import read_address
 from .database import Database
 from .errors import JournalError, JournalStoreError, RunTakenOverError
+from .export import export_lines
 from .holders import process_name
 from .recorder import Durability, NewCode
 from .records import Record
@@ -131,6 +133,22 @@ class JournalStore:
             JournalStoreError: The store cannot be read.
         """
         return self._perform(lambda: tables.read_records(self._opened(), run_id)).wait_in_thread()
+
+    def export(self, run_id: str, *, redact: tuple[Redaction, ...] = ()) -> Iterator[str]:
+        """Return the records of a run as lines of JSON. Blocks while it reads.
+
+        Secrets are replaced as in cassettes: values with the name of a secret, the credentials in the
+        environment variables of the providers, texts that look like a key. Types that JSON lacks are texts,
+        and bytes are digests.
+
+        Args:
+            run_id: The run.
+            redact: More texts to remove, and functions that return a text without its secrets.
+
+        Raises:
+            JournalStoreError: The store cannot be read.
+        """
+        return export_lines(self.records(run_id), redact)
 
     def open_run(self, run_id: str) -> OpenedJournal:
         """Open the journal of a run; see `ports.JournalStore`."""

@@ -1,5 +1,6 @@
 """`nighthawk-async journal`: runs and records in the terminal."""
 
+import json
 from pathlib import Path
 
 import anyio
@@ -69,3 +70,20 @@ def test_a_file_with_a_percent_sign_in_its_name(journal: Path, capsys: pytest.Ca
     renamed = journal.rename(journal.with_name("runs%41.db"))
     assert run_command_line(["journal", "list", str(renamed)]) == 0
     assert "order-17" in capsys.readouterr().out
+
+
+def test_a_run_is_exported(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["journal", "export", str(journal), "order-17"]) == 0
+    shown = capsys.readouterr().out
+    assert [json.loads(line)["kind"] for line in shown.splitlines()] == [
+        "life",
+        "step",
+        "response",
+        "intent",
+        "result",
+    ]
+    file = journal.with_name("run.jsonl")
+    assert run_command_line(["journal", "export", str(journal), "order-17", "--to", str(file)]) == 0
+    assert file.read_text() == shown
+    assert capsys.readouterr().out == ""
+    assert run_command_line(["journal", "export", str(journal), "order-18"]) == 2

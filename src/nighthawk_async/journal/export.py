@@ -1,0 +1,106 @@
+"""Records as lines of JSON that people and other programs can read, without secrets.
+
+Types that JSON lacks are written as texts, and bytes as their digests, so a run cannot be restored from it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import msgspec
+
+from ..recording.exchange import RecordedError, RecordedExchange
+from ..recording.redaction import Redaction, Redactor, hide_secrets, plain
+from .effects import EndedCall
+from .records import Record
+from .run_journal import StepRecord
+
+_LEFT_OUT = ("digest", "request", "step")
+"""Fields of an exchange that a journal leaves empty."""
+
+
+def export_lines(records: Iterable[Record], redactions: Iterable[Redaction] = ()) -> Iterator[str]:
+    """Yield one line of JSON for each record.
+
+    Args:
+        records: The records.
+        redactions: Texts to remove, and functions that return a text without its secrets.
+    """
+    redactor = Redactor(redactions)
+    for record in records:
+        line: dict[str, Any] = {
+            "seq": record.seq,
+            "at": datetime.fromtimestamp(record.at, UTC).isoformat(timespec="milliseconds"),
+            "epoch": record.epoch,
+            "kind": record.kind,
+            "place": record.place,
+        }
+        if record.body:
+            line["content"] = hide_secrets(_content(record))
+        yield msgspec.json.encode(redactor.redact(line)).decode()
+
+
+def _content(record: Record) -> Any:
+    """The body of a record as JSON data."""
+    body = record.body
+    match record.kind:
+        case "step":
+            return msgspec.to_builtins(msgspec.msgpack.decode(body, type=StepRecord))
+        case "response":
+            return _exchange(msgspec.msgpack.decode(body, type=RecordedExchange))
+        case "failure":
+            return msgspec.to_builtins(msgspec.msgpack.decode(body, type=RecordedError))
+        case "result":
+            return _ended_call(msgspec.msgpack.decode(body, type=EndedCall))
+        case "answer":
+            outcome, bindings = msgspec.msgpack.decode(body, type=tuple[bytes, dict[str, bytes]])
+            values = {name: _value(each) for name, each in bindings.items()}
+            return {"outcome": _value(outcome), "bindings": values}
+        case "decision" | "value" | "life" | "intent":
+            return _value(body)
+
+
+def _exchange(exchange: RecordedExchange) -> Any:
+    fields = msgspec.to_builtins(exchange)
+    for part in fields.get("response", ()):
+        for call in (part.get("tool_call"), part.get("unfinished_tool_call")):
+            if call is not None:
+                call["arguments"] = _json_or_text(call["arguments"])
+    return {name: each for name, each in fields.items() if name not in _LEFT_OUT}
+
+
+def _json_or_text(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError):
+        return text
+
+
+def _ended_call(ended: EndedCall) -> Any:
+    failure = ended.failure
+    if failure is None:
+        return {"value": _value(ended.value)}
+    raised: dict[str, Any] = {"raised": f"{failure.module}.{failure.name}"}
+    if failure.content:
+        raised["arguments"], raised["attributes"] = _value(failure.content)
+    return raised
+
+
+def _value(body: bytes) -> Any:
+    """A stored value; see `values`. It is read by its form alone, for its type may be one of the program."""
+    return plain(_readable(msgspec.msgpack.decode(body)))
+
+
+def _readable(form: object) -> object:
+    """The form of a value without the tags."""
+    if isinstance(form, list):
+        return [_readable(each) for each in cast("list[object]", form)]
+    if not isinstance(form, Mapping):
+        return form
+    fields = cast("Mapping[str, object]", form)
+    tag, data = fields.get("$"), _readable(fields.get("of"))
+    if tag is None:
+        return {name: _readable(each) for name, each in fields.items()}
+    if tag == "dict":
+        return {str(name): each for name, each in cast("list[tuple[object, object]]", data)}
+    return data

@@ -51,7 +51,7 @@ def show_run(
 ) -> None:
     """Show the records of a run, in order: the time, the life, the kind, the place, the content."""
     with _store(file) as store:
-        _check_run(store, run)
+        _check_run(store, file, run)
         records = store.records(run)
     for record in records:
         content = describe_record(record)
@@ -70,19 +70,22 @@ def export_run(
 ) -> None:
     """Write the records of a run as lines of JSON, without secrets that are known by their name or form."""
     with _store(file) as store:
-        _check_run(store, run)
+        _check_run(store, file, run)
         lines = "".join(f"{line}\n" for line in store.export(run))
     if to is None:
         typer.echo(lines, nl=False)
-    else:
+        return
+    try:
         to.write_text(lines, encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{to}: {error.strerror or error}") from error
 
 
-def _check_run(store: JournalStore, run: str) -> None:
+def _check_run(store: JournalStore, file: Path, run: str) -> None:
     runs = [row.run_id for row in store.runs()]
     if run not in runs:
         known = ", ".join(runs[:20]) or "none"
-        raise ConfigurationError(f"{store.path} has no run {run!r}; its runs: {known}")
+        raise ConfigurationError(f"{file} has no run {run!r}; its runs: {known}")
 
 
 def _store(file: Path) -> JournalStore:

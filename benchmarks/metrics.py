@@ -118,6 +118,20 @@ _ALL = (
         what="Resident memory at the end above that after the first tenth of the operations.",
         noise=1e6,
     ),
+    Metric(
+        name="journal_cpu",
+        unit="seconds",
+        better="lower",
+        what="Processor time that a journal adds to a step: with one, less the same without.",
+    ),
+    Metric(
+        name="resume_wall",
+        unit="seconds",
+        better="lower",
+        what="Time by the clock of a whole life of a run in which everything is recorded.",
+    ),
+    Metric(name="records", unit="count", better="lower", what="Records in the journal for one step."),
+    Metric(name="file_bytes", unit="bytes", better="lower", what="Bytes of a journal's file for one step."),
     Metric(name="errors", unit="count", better="lower", what="Operations of one round that failed."),
     Metric(
         name="values_right",

@@ -111,6 +111,46 @@ def _ratios() -> Iterator[Goal]:
     )
 
 
+def _journal() -> Iterator[Goal]:
+    added = Limit(amount=1e-3, words="1 ms")
+    size = Limit(amount=1_000, words="1 KB")
+    twice = Limit(amount=2.0, words="2 times")
+    steps = {backend: f"journal-step-two-{backend}" for backend in BACKENDS}
+    yield Goal(
+        title="Journal: processor time that it adds to a step with three records",
+        checks=tuple(
+            Check(line=Line(metric="journal_cpu", benchmark=name), limit=added, name=backend)
+            for backend, name in steps.items()
+        ),
+    )
+    yield Goal(
+        title="Journal: size of a step with three records",
+        checks=(Check(line=Line(metric="file_bytes", benchmark=steps["trio"]), limit=size, name="file"),),
+    )
+    yield Goal(
+        title="Journal: burst of 1,000 as a multiple of the burst without one",
+        checks=tuple(
+            Check(
+                line=Line(metric=f"{metric}_ratio", benchmark=f"journal-burst-1000-{backend}"),
+                limit=twice,
+                name=f"{words}, {backend}",
+            )
+            for metric, words in (("wall", "time"), ("cpu", "processor time"))
+            for backend in BACKENDS
+        ),
+    )
+    yield Goal(
+        title="Journal: resume of 10,000 recorded steps",
+        checks=(
+            Check(
+                line=Line(metric="resume_wall", benchmark="journal-resume-10000"),
+                limit=Limit(amount=10.0, words="10 s"),
+                name="trio",
+            ),
+        ),
+    )
+
+
 NO_ERROR = Limit(words="none")
 MEMORY = Limit(amount=60e3, words="60 KB")
 
@@ -178,4 +218,5 @@ GOALS: tuple[Goal, ...] = (
             ),
         ),
     ),
+    *_journal(),
 )

@@ -113,7 +113,7 @@ def _ratios() -> Iterator[Goal]:
 
 def _journal() -> Iterator[Goal]:
     added = Limit(amount=1e-3, words="1 ms")
-    size = Limit(amount=1_000, words="1 KB")
+    size = Limit(amount=1_200, words="1.2 KB")
     twice = Limit(amount=2.0, words="2 times")
     steps = {backend: f"journal-step-two-{backend}" for backend in BACKENDS}
     yield Goal(

@@ -4,7 +4,7 @@ The division of a text into deltas is not kept: a replay joins consecutive delta
 kept whole, at the position where it was complete.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,8 @@ from ..types.model import (
 )
 from ..types.usage import Usage
 from .redaction import plain
+
+_NO_USAGE: Mapping[str, Any] = plain(Usage())
 
 
 class RecordedCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -158,9 +160,9 @@ def record_events(events: Iterable[ModelEvent]) -> dict[str, Any]:
             case ToolCallCompleted():
                 parts.complete(event)
             case UsageReported():
-                found["usage"] = _differing(plain(event.usage), plain(Usage()))
+                found["usage"] = _differing(plain(event.usage), _NO_USAGE)
             case ResponseFinished():
-                found["finish"] = _differing(plain(event), dict.fromkeys(plain(event)))
+                found["finish"] = {name: value for name, value in plain(event).items() if value is not None}
             case _:
                 pass
     return {"response": parts.end(), **found}
@@ -175,7 +177,7 @@ def record_consumed(usage: Usage | None, events: Iterable[ModelEvent]) -> dict[s
     """
     reported = [event.usage for event in events if isinstance(event, UsageReported)]
     is_known = usage is None or (bool(reported) and reported[-1] == usage)
-    return None if is_known else _differing(plain(usage), plain(Usage()))
+    return None if is_known else _differing(plain(usage), _NO_USAGE)
 
 
 def replay_consumed(exchange: RecordedExchange) -> Usage | None:
@@ -226,7 +228,7 @@ def _call_events(recorded: RecordedCall, *, is_complete: bool) -> list[ModelEven
     return events
 
 
-def _differing(values: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+def _differing(values: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value != defaults[name]}
 
 

@@ -56,7 +56,9 @@ def _content(record: Record) -> Any:
             outcome, bindings = msgspec.msgpack.decode(body, type=tuple[bytes, dict[str, bytes]])
             values = {name: _value(each) for name, each in bindings.items()}
             return {"outcome": _value(outcome), "bindings": values}
-        case "decision" | "value" | "life" | "intent":
+        case "life":
+            return body.decode()
+        case "decision" | "value" | "intent":
             return _value(body)
 
 

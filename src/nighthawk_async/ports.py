@@ -3,7 +3,7 @@
 The step executor protocols use `StepContext`, so they are one floor up, in `runtime.step_executor`.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from time import perf_counter
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -263,6 +263,56 @@ class RunJournal(Protocol):
         """
         ...
 
+    async def begin_question(self, place: str, content: Mapping[str, object]) -> "BegunQuestion":
+        """Record, durably, that people are about to be asked, or compare it with the recorded question.
+
+        Args:
+            place: The place of the question.
+            content: The parts of the question by name, as plain data.
+
+        Raises:
+            InterceptionError: The recorded question is another one, or it cannot be recorded.
+        """
+        ...
+
+    def find_value(self, place: str, declared: object = None) -> tuple[Any] | None:
+        """Return the value that was kept for a place, alone in a tuple; None for none.
+
+        Args:
+            place: The place.
+            declared: The type of the value; None for plain data.
+
+        Raises:
+            Exception: An error was kept for the place, and the program went on after it.
+            InterceptionError: The value cannot be read.
+        """
+        ...
+
+    def keep_value(self, place: str, value: object, declared: object = None) -> Callable[[], Awaitable[None]]:
+        """Keep a value for a place that has none.
+
+        Args:
+            place: The place.
+            value: The value.
+            declared: The type of the value; None for plain data.
+
+        Returns:
+            The function to wait with until the value is durable.
+
+        Raises:
+            InterceptionError: The value cannot be stored.
+        """
+        ...
+
+    def keep_failure(self, place: str, error: Exception) -> None:
+        """Keep the error that a place has ended with in this life; see `find_value`.
+
+        Args:
+            place: The place.
+            error: The error.
+        """
+        ...
+
     def leave(self, place: str) -> None:
         """Check, at the regular end of a function, that nothing recorded in it is left.
 
@@ -278,6 +328,18 @@ class RunJournal(Protocol):
     def keep(self, place: str, decision: tuple[int, ...], *, is_failure: bool = False) -> None:
         """Keep a decision; see `parallel.task_node.Decisions`."""
         ...
+
+
+class BegunQuestion(Struct, frozen=True, kw_only=True):
+    """A recorded question to people.
+
+    Args:
+        id: Its id: the same in every life of the run, and another one for each question.
+        begun_at: The time at which it was first asked, in seconds since 1970.
+    """
+
+    id: str
+    begun_at: float
 
 
 class OpenedJournal(AbstractAsyncContextManager[RunJournal], AbstractContextManager[RunJournal]):

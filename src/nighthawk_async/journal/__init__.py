@@ -21,6 +21,7 @@ __getattr__, __dir__, __all__ = attach_exports(
             "RunInProgressError",
             "RunTakenOverError",
         ),
+        "messages": ("receive",),
         "records": ("Record", "RecordKind"),
         "store": ("JournalStore", "open"),
         "tables": ("RunRow", "RunStatus"),

@@ -11,6 +11,7 @@ from .errors import (
     RunInProgressError,
     RunTakenOverError,
 )
+from .messages import receive
 from .records import Record, RecordKind
 from .store import JournalStore, open
 from .tables import RunRow, RunStatus
@@ -36,6 +37,7 @@ __all__ = [
     "open",
     "patched",
     "random",
+    "receive",
     "register",
     "repeatable",
     "sleep",

@@ -8,6 +8,8 @@ from ..prompt.plain_text import single_line
 from ..recording.exchange import RecordedError, RecordedExchange
 from .effects import EndedCall
 from .errors import JournalValueError
+from .mailboxes import ReceivedMessage
+from .questions import QuestionRecord
 from .records import Record
 from .run_journal import StepRecord
 from .values import decode_value
@@ -41,6 +43,13 @@ def _parts(record: Record) -> Iterator[str]:
             yield str(list(msgspec.msgpack.decode(record.body, type=tuple[int, ...])))
         case "value":
             yield _shown(record.body)
+        case "question":
+            asked = msgspec.msgpack.decode(record.body, type=QuestionRecord)
+            yield from (f"{name} {_shown(part)}" for name, part in asked.content.items())
+        case "message":
+            message = msgspec.msgpack.decode(record.body, type=ReceivedMessage)
+            yield message.name
+            yield _shown(message.body) if message.number else "none in time"
         case "life":
             yield from (record.body.decode(),) if record.body else ()
         case "intent" | "answer":

@@ -263,22 +263,25 @@ class EffectCall:
     def _keep_failure(self, error: Exception) -> None:
         if isinstance(error, JournalError):
             return  # the call did not end: it could not go on
-        kind = type(error)
-        try:
-            place = f"{self._place}, {kind.__qualname__}"
-            content = encode_value((error.args, dict(vars(error))), place=place)
-        except JournalValueError:
-            content = b""
-        failure = CallFailure(module=kind.__module__, name=kind.__qualname__, content=content)
-        self._recorder.add(self._place, "result", msgspec.msgpack.encode(EndedCall(failure=failure)))
+        self._recorder.add(self._place, "result", msgspec.msgpack.encode(failed_call(error, self._place)))
 
     def _replay(self, ended: EndedCall) -> Any:
         if ended.failure is not None:
-            raise _rebuilt(ended.failure, self._place)
+            raise rebuilt_error(ended.failure, self._place)
         return decode_value(ended.value, place=f"{self._place}, result", declared=self._effect.result_type)
 
 
-def _rebuilt(failure: CallFailure, place: str) -> Exception:
+def failed_call(error: Exception, place: str) -> EndedCall:
+    """The end of a call that raised an exception."""
+    kind = type(error)
+    try:
+        content = encode_value((error.args, dict(vars(error))), place=f"{place}, {kind.__qualname__}")
+    except JournalValueError:
+        content = b""
+    return EndedCall(failure=CallFailure(module=kind.__module__, name=kind.__qualname__, content=content))
+
+
+def rebuilt_error(failure: CallFailure, place: str) -> Exception:
     """The exception that was recorded; its class is one that the program has loaded.
 
     Raises:

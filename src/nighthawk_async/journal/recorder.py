@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from .acknowledgement import Acknowledgement
 from .errors import JournalError
+from .mailboxes import Inbox, Mailboxes
 from .records import ENDED, Record, RecordIndex, RecordKind, failure_place
 
 Durability: TypeAlias = Literal["response", "effect"]
@@ -26,6 +27,7 @@ class RunRecorder:
         append: Hands records to the store.
         durability: The time at which the run waits for its records.
         new_code: The handling of code that the records do not have.
+        mailboxes: The mailboxes of the store.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class RunRecorder:
         append: Append,
         durability: Durability,
         new_code: NewCode,
+        mailboxes: Mailboxes,
     ) -> None:
         self.run_id = run_id
         self.epoch = epoch
@@ -48,6 +51,7 @@ class RunRecorder:
         self._written: set[tuple[str, RecordKind]] = set()
         self._asked: set[str] = set()  # the places of steps that asked a model
         self._root = ROOT
+        self.inbox = Inbox(run_id, mailboxes, self._index.of_kind("message"))
 
     def relative(self, place: str) -> str:
         """A place below the run, whatever the run is within."""

@@ -8,7 +8,17 @@ from msgspec import Struct
 from .errors import JournalDivergenceError
 
 RecordKind: TypeAlias = Literal[
-    "life", "step", "answer", "response", "failure", "intent", "result", "decision", "value"
+    "life",
+    "step",
+    "answer",
+    "response",
+    "failure",
+    "intent",
+    "result",
+    "decision",
+    "value",
+    "question",
+    "message",
 ]
 """Kinds of records.
 
@@ -18,7 +28,9 @@ RecordKind: TypeAlias = Literal[
 - response, failure: the response of a model, or the error of a request.
 - intent, result: a call that is an effect is about to begin, and has ended.
 - decision: what time has decided.
-- value: a value that would be another one in each life, or a wake-up time.
+- value: a value that would be another one in each life, a wake-up time, the answer or the vote of a person.
+- question: people are about to be asked.
+- message: a message of a mailbox was received, or none in time.
 """
 
 
@@ -84,6 +96,10 @@ class RecordIndex:
         """Return the record of an earlier life; this life has reached the place."""
         self.reach(place)
         return self._records.get((place, kind))
+
+    def of_kind(self, kind: RecordKind) -> list[Record]:
+        """Return the records of a kind, reached or not, in order."""
+        return [record for (_, each), record in self._records.items() if each == kind]
 
     def reach(self, place: str) -> None:
         """Note that this life has reached a place."""

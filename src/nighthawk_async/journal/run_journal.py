@@ -21,7 +21,8 @@ from ..types.outcomes import (
 from ..types.unset import UNSET
 from .effects import tool_effect
 from .errors import JournalDivergenceError, JournalError, check_inputs
-from .recorder import ROOT, RunRecorder
+from .questions import QuestionRecorder
+from .recorder import ROOT
 from .response import JournaledResponse
 from .values import decode_value, encode_value
 
@@ -41,7 +42,7 @@ class StepRecord(Struct, frozen=True, kw_only=True):
     inputs: dict[str, str]
 
 
-class RunJournal(RunRecorder):
+class RunJournal(QuestionRecorder):
     """The journal of one run, as the runtime needs it; see `ports.RunJournal`."""
 
     def begin(self, root: str) -> None:

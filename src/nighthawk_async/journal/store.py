@@ -29,6 +29,7 @@ from .database import Database
 from .errors import JournalError, JournalStoreError, RunTakenOverError
 from .export import export_lines
 from .holders import process_name
+from .mailboxes import Mailboxes
 from .recorder import Durability, NewCode
 from .records import Record
 from .run_journal import RunJournal
@@ -96,6 +97,7 @@ class JournalStore:
         self._leases: dict[str, int] = {}
         self._lost: dict[tuple[str, int], JournalError] = {}  # lives that can record nothing more, and why
         self._abandoned: dict[str, tuple[int, str]] = {}  # leases that are to be given back
+        self.mailboxes = Mailboxes(self._perform, self._opened)
 
     def __repr__(self) -> str:
         return f"JournalStore({self.address!r})"
@@ -149,6 +151,25 @@ class JournalStore:
             JournalStoreError: The store cannot be read.
         """
         return export_lines(self.records(run_id), redact)
+
+    async def send(self, run_id: str, name: str, value: object, *, id: str | None = None) -> None:
+        """Send a message to a run, which receives it with `nighthawk_async.journal.receive`.
+
+        The run may be in progress here or in another process, may have been interrupted, or may begin later.
+
+        Args:
+            run_id: The run.
+            name: The name of the mailbox.
+            value: The message: plain data, or of a type that is registered with `register`.
+            id: The identity of the message, for senders that may send it again: of messages with the same id,
+                a mailbox takes the first one only. None for one of its own.
+
+        Raises:
+            JournalValueError: The value cannot be stored.
+            JournalStoreError: The store cannot be written.
+            NighthawkError: A name or the id is empty.
+        """
+        await self.mailboxes.send(run_id, name, value, id)
 
     def open_run(self, run_id: str) -> OpenedJournal:
         """Open the journal of a run; see `ports.JournalStore`."""
@@ -386,6 +407,7 @@ class _OpenedRun(OpenedJournal):
             append=partial(store.append, self._run_id, epoch),
             durability=store.durability,
             new_code=store.new_code,
+            mailboxes=store.mailboxes,
         )
         return self._recorder
 

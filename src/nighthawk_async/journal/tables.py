@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias, cast
 
 from msgspec import Struct
 
+from . import message_table
 from .database import Database
 from .errors import JournalStoreError, JournalValueError, RunInProgressError, RunTakenOverError
 from .holders import describe_holder, is_alive
@@ -50,6 +51,7 @@ CREATE TABLE records (
 """,
         "CREATE UNIQUE INDEX records_by_place ON records (run_id, {place}, kind) WHERE kind <> 'life'",
     ),
+    message_table.MIGRATION,
 )
 """The statements that lead from each version of the schema to the next one. Only ever append to them."""
 

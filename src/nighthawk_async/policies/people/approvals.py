@@ -33,6 +33,7 @@ from .events import (
 )
 from .nodes import approval_node
 from .policy import find_execution, find_human_handler, find_human_observer
+from .records import ApprovalRecord, holds_in_every_life
 from .request import ApprovalRequest, HumanHandler
 
 
@@ -77,12 +78,10 @@ class Approval:
             ArgumentsChangedError: The action or an argument is different.
             UndigestibleArgumentError: An argument has no stable JSON form.
         """
-        if not self.is_valid:
-            raise ApprovalExpiredError(f"{self.action}: the approval has expired")
-        if digest_action(action, arguments or {}).digest != self.digest:
-            raise ArgumentsChangedError(
-                f"{action}: the action or its arguments are not what was approved; ask for another approval"
-            )
+        is_unlimited = math.isinf(self.expires_at)
+        if not is_unlimited and not holds_in_every_life(self.digest, lambda: self.is_valid):
+            raise _expired(self.action)
+        _check_unchanged(action, arguments, self.digest)
 
 
 _LOGGER = logging.getLogger("nighthawk")
@@ -123,23 +122,63 @@ async def request_approval(
     _check_numbers(quorum, expires)
     asked = _checked_approvers(approvers, quorum)
     digested = digest_action(action, arguments or {})
-    ballot = Ballot(quorum=quorum, approvers=asked, expires=math.inf if expires is None else expires)
+    record = await ApprovalRecord.begin(digested, quorum=quorum, approvers=asked)
+    seconds = math.inf if expires is None else expires
+    if record is not None:
+        seconds = record.remaining_of(seconds)
+    ballot = Ballot(quorum=quorum, approvers=asked, expires=seconds)
     request = ApprovalRequest(
-        id=uuid.uuid4().hex,
+        id=uuid.uuid4().hex if record is None else record.id,
         action=action,
         arguments=digested.arguments,
         digest=digested.digest,
         quorum=quorum,
         approvers=asked,
-        created_at=datetime.now(UTC),
+        created_at=datetime.now(UTC) if record is None else record.created_at,
         execution_ref=find_execution(),
         ballot=ballot,
     )
     report = _Report(request, find_human_observer())
     with approval_node(request):
-        approval = await _collect_answers(request, find_human_handler(), report)
-        approval.check(action, arguments)
+        return await _decide(request, report, record, arguments)
+
+
+async def _decide(
+    request: ApprovalRequest,
+    report: "_Report",
+    record: ApprovalRecord | None,
+    arguments: Mapping[str, object] | None,
+) -> Approval:
+    """Return the approval of the request and of the arguments as they are now; the decision is recorded."""
+    try:
+        approval = await _collect_answers(request, find_human_handler(), report, record)
+        if not approval.is_valid and (record is None or record.decision is None):
+            raise _expired(request.action)
+        _check_unchanged(request.action, arguments, request.digest)
+    except ApprovalExpiredError:
+        if record is not None:
+            await record.keep_decision("expired")
+        raise
+    except Exception as error:
+        if record is not None and request.denial is not None:
+            await record.keep_decision("denied")
+        elif record is not None:
+            record.keep_failure(error)
+        raise
+    if record is not None:
+        await record.keep_decision("approved")
     return approval
+
+
+def _check_unchanged(action: str, arguments: Mapping[str, object] | None, digest: str) -> None:
+    if digest_action(action, arguments or {}).digest != digest:
+        raise ArgumentsChangedError(
+            f"{action}: the action or its arguments are not what was approved; ask for another approval"
+        )
+
+
+def _expired(action: str) -> ApprovalExpiredError:
+    return ApprovalExpiredError(f"{action}: the approval has expired")
 
 
 class _Report:
@@ -169,12 +208,15 @@ class _Report:
 
 
 async def _collect_answers(
-    request: ApprovalRequest, handler: HumanHandler | None, report: _Report
+    request: ApprovalRequest, handler: HumanHandler | None, report: _Report, record: ApprovalRecord | None
 ) -> Approval:
     """Wait until a request is answered; it never stays pending, even after an error."""
     try:
         report.begin()
-        await _ask_people(request, handler, report)
+        if record is not None:
+            record.restore(request.ballot)
+        if request.is_pending:
+            await _ask_people(request, handler, report)
         report.catch_up()
         approval = _result(request)
     except BaseException as error:

@@ -85,11 +85,7 @@ class Votes:
         self._check(approver)
         if approver in self._approvals:
             return
-        vote = Vote(approver=approver, answer="approved", given_at=datetime.now(UTC))
-        self._approvals[approver] = vote
-        self.given.append(vote)
-        if len(self._approvals) >= self._quorum:
-            self.status = "approved"
+        self.add(Vote(approver=approver, answer="approved", given_at=datetime.now(UTC)))
 
     def deny(self, approver: str, reason: str) -> None:
         """Withdraw that person's approval; if there is none, deny the request.
@@ -98,11 +94,21 @@ class Votes:
             AnswerRefusedError: The request is not pending, or that person is not an approver.
         """
         self._check(approver)
-        is_withdrawal = self._approvals.pop(approver, None) is not None
-        answer = "withdrawn" if is_withdrawal else "denied"
-        self.given.append(Vote(approver=approver, answer=answer, given_at=datetime.now(UTC), reason=reason))
-        if not is_withdrawal:
-            self.status = "denied"
+        answer = "withdrawn" if approver in self._approvals else "denied"
+        self.add(Vote(approver=approver, answer=answer, given_at=datetime.now(UTC), reason=reason))
+
+    def add(self, vote: Vote) -> None:
+        """Count an answer that has an effect."""
+        self.given.append(vote)
+        match vote.answer:
+            case "approved":
+                self._approvals[vote.approver] = vote
+                if len(self._approvals) >= self._quorum:
+                    self.status = "approved"
+            case "withdrawn":
+                del self._approvals[vote.approver]
+            case "denied":
+                self.status = "denied"
 
     def end(self, status: EndStatus) -> bool:
         """End a pending request without an answer; return False when it had already ended."""
@@ -127,10 +133,12 @@ class Ballot:
         expires: The seconds until it expires; infinity for never.
     """
 
-    __slots__ = ("_changed", "_clock_offset", "_loop", "expires_at", "votes")
+    __slots__ = ("_changed", "_clock_offset", "_loop", "expires_at", "on_vote", "votes")
 
     def __init__(self, *, quorum: int, approvers: frozenset[str] | None, expires: float) -> None:
         self.votes = Votes(quorum=quorum, approvers=approvers)
+        self.on_vote: Callable[[Vote], object] | None = None
+        """Called with each answer that has an effect, on the event loop of the ballot."""
         self._loop = EventLoop()
         self._clock_offset = anyio.current_time() - time.monotonic()
         self.expires_at = anyio.current_time() + expires
@@ -193,7 +201,10 @@ class Ballot:
     def _count(self, count: Callable[..., None], *answer: str) -> None:
         if self.remaining_seconds <= 0:  # the waiter may not have noticed yet that it has expired
             self.end("expired")
+        before = len(self.votes.given)
         count(*answer)
+        if self.on_vote is not None and len(self.votes.given) > before:
+            self.on_vote(self.votes.given[-1])
         self._notify_change()
 
     def _notify_change(self) -> None:

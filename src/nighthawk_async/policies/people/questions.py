@@ -26,6 +26,7 @@ from .events import (
 )
 from .nodes import question_node
 from .policy import find_execution, find_human_handler, find_human_observer
+from .records import QuestionRecord
 from .request import HumanHandler, Question
 
 Answer = TypeVar("Answer")
@@ -84,11 +85,16 @@ async def ask_user(
         NighthawkError: An argument is invalid.
     """
     _check_arguments(prompt, schema, timeout)
+    record = await QuestionRecord.begin(prompt, schema)
     question = Question(
-        id=uuid.uuid4().hex, prompt=prompt, schema=schema, default=default, execution_ref=find_execution()
+        id=uuid.uuid4().hex if record is None else record.id,
+        prompt=prompt,
+        schema=schema,
+        default=default,
+        execution_ref=find_execution(),
     )
     with question_node(question) as node:
-        answer, status = await _ask(question, timeout, find_human_observer())
+        answer, status = await _ask(question, timeout, find_human_observer(), record)
         if node is not None:
             node.set_attributes({"nighthawk.question.status": status})
             node.end("completed", outputs={"answer": answer})
@@ -96,11 +102,11 @@ async def ask_user(
 
 
 async def _ask(
-    question: Question, seconds: float | None, observer: HumanObserver | None
+    question: Question, seconds: float | None, observer: HumanObserver | None, record: QuestionRecord | None
 ) -> tuple[object, QuestionStatus]:
     try:
         report_human_event(QuestionAsked(question=question), observer)
-        answer, status = await _answer_or_default(find_human_handler(), question, seconds, observer)
+        answer, status = await _answer_or_default(question, seconds, observer, record)
     except BaseException as error:
         report_human_end(QuestionClosed(question=question, status=_status_of(error)), observer, error)
         raise
@@ -109,25 +115,80 @@ async def _ask(
 
 
 async def _answer_or_default(
-    handler: HumanHandler | None, question: Question, seconds: float | None, observer: HumanObserver | None
+    question: Question, seconds: float | None, observer: HumanObserver | None, record: QuestionRecord | None
 ) -> tuple[object, QuestionStatus]:
     try:
-        if handler is None:
-            nobody = "Nobody is there to be asked"
-            remedy = (
-                "install a handler with nighthawk_async.run(…, human=…) or nighthawk_async.scope(human=…), "
-                "or give a default."
-            )
-            error = NoHumanError(f"{nobody} {_quoted(question)}: {remedy}")
-            raise error.without_content(f"{nobody}: {remedy}")
-        with anyio.move_on_after(seconds):
-            return await _fitting_answer(handler, question, observer), "answered"
-        error = AnswerTimeoutError(f"Nobody answered {_quoted(question)} in {seconds:g} seconds.")
-        raise error.without_content(f"Nobody answered in {seconds:g} seconds.")
+        if record is None:
+            return await _answer(question, seconds, seconds, observer), "answered"
+        return await _answer_of_all_lives(question, seconds, observer, record), "answered"
     except (NoHumanError, AnswerTimeoutError):
         if question.has_default:
             return question.default, "default"
         raise
+
+
+async def _answer_of_all_lives(
+    question: Question, seconds: float | None, observer: HumanObserver | None, record: QuestionRecord
+) -> object:
+    """Return the recorded answer; ask where there is none, and record it before it counts."""
+    kept = record.find_answer(question)
+    if kept is not None:
+        report_human_event(QuestionAnswered(question=question, answer=kept[0]), observer)
+        return kept[0]
+    end = record.find_end()
+    if end == "timed_out" and seconds is not None:
+        raise _timed_out(question, seconds)
+    if end is not None:
+        raise _nobody(question, "an earlier life of the run went on without an answer.")
+    left = None if seconds is None else record.remaining_of(seconds)
+    try:
+        answer = await _answer(question, seconds, left, observer)
+    except AnswerTimeoutError:
+        await record.keep_end("timed_out")
+        raise
+    except Exception as error:
+        if isinstance(error, NoHumanError) and question.has_default:
+            await record.keep_end("default")
+        else:
+            record.keep_failure(error)
+        raise
+    await record.keep_answer(question, answer)
+    return answer
+
+
+async def _answer(
+    question: Question, seconds: float | None, left: float | None, observer: HumanObserver | None
+) -> object:
+    """Ask, and wait for a valid answer.
+
+    Args:
+        question: The question.
+        seconds: The longest wait, over all lives of a run; None for as long as it takes.
+        left: The rest of it. If it was over before, nobody is asked.
+        observer: The observer; None for none.
+    """
+    if seconds is None or left == seconds or (left is not None and left > 0):
+        handler = find_human_handler()
+        if handler is None:
+            raise _nobody(
+                question,
+                "install a handler with nighthawk_async.run(…, human=…) or nighthawk_async.scope(human=…), "
+                "or give a default.",
+            )
+        with anyio.move_on_after(left):
+            return await _fitting_answer(handler, question, observer)
+    assert seconds is not None
+    raise _timed_out(question, seconds)
+
+
+def _nobody(question: Question, remedy: str) -> NoHumanError:
+    nobody = "Nobody is there to be asked"
+    return NoHumanError(f"{nobody} {_quoted(question)}: {remedy}").without_content(f"{nobody}: {remedy}")
+
+
+def _timed_out(question: Question, seconds: float) -> AnswerTimeoutError:
+    error = AnswerTimeoutError(f"Nobody answered {_quoted(question)} in {seconds:g} seconds.")
+    return error.without_content(f"Nobody answered in {seconds:g} seconds.")
 
 
 async def _fitting_answer(

@@ -1,0 +1,85 @@
+"""Questions to people in a run with a journal: the content, the answers, the votes, the errors."""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+from anyio.lowlevel import checkpoint
+from msgspec import Struct
+
+from ..ports import BegunQuestion
+from .effects import EndedCall, failed_call, idempotency_key, rebuilt_error
+from .errors import JournalDivergenceError
+from .recorder import RunRecorder
+from .records import Record
+from .values import decode_value, encode_value
+
+
+class QuestionRecord(Struct, frozen=True, kw_only=True):
+    """The body of the record of a question: its parts by name, and the time at which it was first asked."""
+
+    content: dict[str, bytes]
+    begun_at: float
+
+
+class QuestionRecorder(RunRecorder):
+    """The part of the journal of a run that keeps questions and values; see `ports.RunJournal`."""
+
+    async def begin_question(self, place: str, content: Mapping[str, object]) -> BegunQuestion:
+        """Record a question, or compare it with its record; see `ports.RunJournal`."""
+        place = self.relative(place)
+        parts = {name: encode_value(value, place=f"{place}, {name}") for name, value in content.items()}
+        record = self.find_record(place, "question")
+        if record is None:
+            asked = QuestionRecord(content=parts, begun_at=time.time())
+            await self.add(place, "question", msgspec.msgpack.encode(asked)).wait()
+        else:
+            asked = msgspec.msgpack.decode(record.body, type=QuestionRecord)
+            await checkpoint()
+        if asked.content != parts:
+            differing = [name for name, part in parts.items() if asked.content.get(name) != part]
+            raise JournalDivergenceError(
+                f"{place}: people were asked something else in an earlier life, so their answers do not "
+                f"count here. Different are: {', '.join(differing)}. Guard the change with "
+                "nighthawk_async.journal.patched(name), or finish the run with the old program.",
+                place=place,
+            )
+        return BegunQuestion(id=idempotency_key(self.run_id, place), begun_at=asked.begun_at)
+
+    def find_value(self, place: str, declared: object = None) -> tuple[Any] | None:
+        """Return a kept value, or raise the error that was kept instead; see `ports.RunJournal`."""
+        place = self.relative(place)
+        record = self.find_record(place, "value")
+        if record is not None:
+            return (decode_value(record.body, place=place, declared=declared),)
+        record = self.find_passed(place, "result") or self._find_shown_error(place)
+        if record is not None:
+            ended = msgspec.msgpack.decode(record.body, type=EndedCall)
+            assert ended.failure is not None
+            raise rebuilt_error(ended.failure, place)
+        return None
+
+    def _find_shown_error(self, place: str) -> Record | None:
+        """The error of a call in a response that a model has seen: a later request to it was answered."""
+        step, separator, _ = place.rpartition("/call[")
+        if not separator or "/" not in step:
+            return None
+        for epoch in range(self.epoch - 1, 0, -1):
+            record = self.find_record(f"{place}/failed[{epoch}]", "result")
+            if record is not None and any(
+                each.epoch == epoch and each.seq > record.seq and each.place.startswith(f"{step}/turn[")
+                for each in self._index.of_kind("response")
+            ):
+                return record
+        return None
+
+    def keep_value(self, place: str, value: object, declared: object = None) -> Callable[[], Awaitable[None]]:
+        """Keep a value; see `ports.RunJournal`."""
+        place = self.relative(place)
+        return self.add(place, "value", encode_value(value, place=place, declared=declared)).wait
+
+    def keep_failure(self, place: str, error: Exception) -> None:
+        """Keep the error of this life; see `ports.RunJournal`."""
+        place = self.relative(place)
+        self.add_failure(place, "result", msgspec.msgpack.encode(failed_call(error, place)))

@@ -1,0 +1,174 @@
+"""Records of questions and requests for approval in runs with a journal, so that no later life asks again."""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Literal, TypeAlias, cast
+
+from ...errors import ApprovalDeniedError
+from ...ports import BegunQuestion, RunJournal
+from ...runtime.environment import find_journal
+from ...runtime.model_access import InterceptionError
+from ...runtime.places import take_place
+from ...runtime.validation import type_name
+from .ballot import Ballot, Vote
+from .digest import DigestedAction
+from .request import Question
+
+KeptEnd: TypeAlias = Literal["default", "timed_out"]
+"""The ways in which a question ends without an answer, and the program goes on."""
+
+KeptDecision: TypeAlias = Literal["approved", "denied", "expired"]
+
+
+class PeopleRecord:
+    """The record of one question or request for approval.
+
+    Args:
+        journal: The journal of the run.
+        place: The place in the run.
+        begun: The recorded question.
+    """
+
+    def __init__(self, journal: RunJournal, place: str, begun: BegunQuestion) -> None:
+        self._journal = journal
+        self._place = place
+        self.id = begun.id
+        self._begun_at = begun.begun_at
+        self._has_failed = False  # in an earlier life, which went on
+
+    def remaining_of(self, seconds: float) -> float:
+        """The rest of a time that began when people were first asked, by the clock of the wall."""
+        return min(seconds, self._begun_at + seconds - time.time())
+
+    def keep_failure(self, error: Exception) -> None:
+        """Keep an error, which is raised again in later lives if the program goes on after it."""
+        if not self._has_failed and not isinstance(error, InterceptionError):
+            self._journal.keep_failure(self._place, error)
+
+
+class QuestionRecord(PeopleRecord):
+    """The record of a question."""
+
+    @classmethod
+    async def begin(cls, prompt: str, schema: object) -> "QuestionRecord | None":
+        """Record, durably, what is asked; None without a journal.
+
+        Raises:
+            InterceptionError: An earlier life asked something else here.
+        """
+        journal = find_journal()
+        if journal is None:
+            return None
+        place = take_place("question()", prompt)
+        begun = await journal.begin_question(place, {"prompt": prompt, "type": type_name(schema)})
+        return cls(journal, place, begun)
+
+    def find_answer(self, question: Question) -> tuple[object] | None:
+        """Return the answer that an earlier life got, alone in a tuple; None for none."""
+        return self._journal.find_value(f"{self._place}/answer[0]", question.schema)
+
+    def find_end(self) -> KeptEnd | None:
+        """Return how the question ended without an answer; None where it did not.
+
+        Raises:
+            Exception: The earlier life went on after this error.
+        """
+        end = self._journal.find_value(self._place)
+        return None if end is None else cast("KeptEnd", end[0])
+
+    async def keep_answer(self, question: Question, answer: object) -> None:
+        """Keep the answer, durably."""
+        if question.has_default and answer is question.default:  # which may be of any type
+            await self.keep_end("default")
+        else:
+            await self._journal.keep_value(f"{self._place}/answer[0]", answer, question.schema)()
+
+    async def keep_end(self, end: KeptEnd) -> None:
+        """Keep how the question ended without an answer, durably."""
+        await self._journal.keep_value(self._place, end)()
+
+
+class ApprovalRecord(PeopleRecord):
+    """The record of a request for approval."""
+
+    decision: KeptDecision | None = None
+    """The decision of an earlier life; None for none."""
+
+    @classmethod
+    async def begin(
+        cls, digested: DigestedAction, *, quorum: int, approvers: frozenset[str] | None
+    ) -> "ApprovalRecord | None":
+        """Record, durably, what people are asked to approve; None without a journal.
+
+        Raises:
+            InterceptionError: An earlier life asked for the approval of something else here.
+        """
+        journal = find_journal()
+        if journal is None:
+            return None
+        place = take_place("approval()", digested.digest)
+        content: dict[str, object] = {
+            "action": digested.action,
+            "arguments": digested.arguments,
+            "digest": digested.digest,
+            "quorum": quorum,
+            "approvers": None if approvers is None else sorted(approvers),
+        }
+        return cls(journal, place, await journal.begin_question(place, content))
+
+    @property
+    def created_at(self) -> datetime:
+        """The time at which people were first asked."""
+        return datetime.fromtimestamp(self._begun_at, UTC)
+
+    def restore(self, ballot: Ballot) -> None:
+        """Count the votes of earlier lives again, and keep the further ones.
+
+        Raises:
+            Exception: The earlier life went on without a decision, after this error.
+        """
+        while (vote := self._journal.find_value(self._vote_place(ballot))) is not None:
+            ballot.votes.add(Vote(**vote[0]))
+        ballot.on_vote = lambda vote: self._keep_vote(vote, len(ballot.votes.given) - 1)
+        try:
+            kept = self._journal.find_value(self._place)
+        except Exception as error:
+            self._has_failed = True
+            if isinstance(error, ApprovalDeniedError):
+                ballot.end("denied")
+            raise
+        self.decision = None if kept is None else kept[0]
+        if self.decision == "expired" or (self.decision is None and ballot.remaining_seconds <= 0):
+            ballot.end("expired")
+
+    async def keep_decision(self, decision: KeptDecision) -> None:
+        """Keep the decision, durably, and with it all votes."""
+        if self.decision is None:
+            await self._journal.keep_value(self._place, decision)()
+
+    def _keep_vote(self, vote: Vote, number: int) -> None:
+        self._journal.keep_value(f"{self._place}/vote[{number}]", asdict(vote))
+
+    def _vote_place(self, ballot: Ballot) -> str:
+        return f"{self._place}/vote[{len(ballot.votes.given)}]"
+
+
+def holds_in_every_life(digest: str, is_valid: Callable[[], bool]) -> bool:
+    """Whether an approval is valid; in a run with a journal, the recorded result of the same check.
+
+    Args:
+        digest: The digest of the approved action.
+        is_valid: Makes the check.
+    """
+    journal = find_journal()
+    if journal is None:
+        return is_valid()
+    place = take_place("check()", digest)
+    kept = journal.find_value(place)
+    if kept is not None:
+        return kept[0]
+    result = is_valid()
+    journal.keep_value(place, result)
+    return result

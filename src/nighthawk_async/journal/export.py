@@ -12,6 +12,8 @@ import msgspec
 from ..recording.exchange import RecordedError, RecordedExchange
 from ..recording.redaction import Redaction, Redactor, hide_secrets, plain
 from .effects import EndedCall
+from .mailboxes import ReceivedMessage
+from .questions import QuestionRecord
 from .records import Record
 from .run_journal import StepRecord
 
@@ -58,6 +60,12 @@ def _content(record: Record) -> Any:
             return {"outcome": _value(outcome), "bindings": values}
         case "life":
             return body.decode()
+        case "question":
+            asked = msgspec.msgpack.decode(body, type=QuestionRecord)
+            return {name: _value(part) for name, part in asked.content.items()}
+        case "message":
+            message = msgspec.msgpack.decode(body, type=ReceivedMessage)
+            return {"name": message.name, "value": _value(message.body) if message.number else None}
         case "decision" | "value" | "intent":
             return _value(body)
 

@@ -1,7 +1,7 @@
 """The tables of the messages to runs.
 
-Whoever appends to a mailbox first locks its row, so its messages are numbered in the order of the commits, also
-where several processes send at once.
+Whoever appends to a mailbox first locks its row, so its messages are numbered in the order of the commits,
+also where several processes send at once.
 """
 
 from msgspec import Struct

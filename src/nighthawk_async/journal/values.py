@@ -6,7 +6,8 @@ program has registered. A value that does not come back equal and of the same ty
 imported or called by a name that is found in a journal.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
@@ -16,7 +17,7 @@ from uuid import UUID
 
 import msgspec
 from msgspec import Struct
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from .errors import JournalValueError
 
@@ -200,13 +201,34 @@ def _value_of(form: object, place: str) -> Any:
 
 
 def _is_same(value: object, other: object, body: bytes, place: str, declared: object) -> bool:
-    """Whether a value came back as it was: of the same type, and equal or written in the same way."""
-    if type(value) is not type(other):
+    """Whether a value came back as it was: of the same types, and equal or written in the same way."""
+    if not _has_same_types(value, other):
         return False
     try:
         return bool(value == other) or msgspec.msgpack.encode(_form_of(other, place, declared)) == body
     except Exception:  # code of the user's types may raise anything, which counts as no
         return False
+
+
+def _has_same_types(value: object, other: object) -> bool:
+    """Whether two values and their parts are of the same types; subclasses are written as their base."""
+    if type(value) is not type(other):
+        return False
+    parts, others = _parts(value), _parts(other)
+    return len(parts) == len(others) and all(map(_has_same_types, parts, others))
+
+
+def _parts(value: object) -> list[object]:
+    """The values that a value is made of; those of sets are plain, so their order does not matter here."""
+    if isinstance(value, list | tuple):
+        return list(cast("Sequence[object]", value))
+    if isinstance(value, dict):
+        return list(cast("dict[object, object]", value).values())
+    if isinstance(value, BaseModel):
+        return list(vars(value).values())
+    if is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, field.name) for field in fields(value)]
+    return []
 
 
 def _refusal(value: object, place: str) -> JournalValueError:

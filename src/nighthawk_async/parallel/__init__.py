@@ -23,6 +23,7 @@ __getattr__, __dir__, __all__ = attach_exports(
         ),
         "errors": (
             "AlreadyResumedError",
+            "AmbiguousPlaceError",
             "CallCancelledError",
             "DeadlineExceededError",
             "InvalidLimitError",

@@ -5,6 +5,7 @@ from .combinators import gather, map, race, settle
 from .deadlines import Deadline, deadline, under_thread_deadlines
 from .errors import (
     AlreadyResumedError,
+    AmbiguousPlaceError,
     CallCancelledError,
     DeadlineExceededError,
     InvalidLimitError,
@@ -40,6 +41,7 @@ from .tasks import Tasks, open_tasks
 
 __all__ = [
     "AlreadyResumedError",
+    "AmbiguousPlaceError",
     "AnyFunction",
     "CallCancelledError",
     "CurrentTask",

@@ -1,6 +1,7 @@
 """The errors of parallel calls and tasks.
 
     ParallelError
+    ├── AmbiguousPlaceError         calls that later lives of a run could not tell apart
     ├── CallCancelledError          a call was cancelled by code other than its owner
     ├── DeadlineExceededError       the work did not end in time; also a TimeoutError
     ├── InvalidLimitError           a limit is invalid; also a ValueError. Nothing was started
@@ -23,6 +24,10 @@ from ..pickling import PicklableError, set_public_module
 
 class ParallelError(PicklableError):
     """Base class of errors of parallel calls and tasks, apart from those that they raise themselves."""
+
+
+class AmbiguousPlaceError(ParallelError):
+    """Two calls in tasks that were started by hand cannot be told apart in later lives of a run."""
 
 
 class CallCancelledError(ParallelError):

@@ -14,7 +14,10 @@ from typing import Any, Protocol
 
 from ..observation import NodeWriter
 from ..types.execution import ExecutionRef
-from .errors import TaskError
+from .errors import AmbiguousPlaceError, TaskError
+
+UNSTABLE = "?"
+"""The end of the digests of values that have no stable form."""
 
 
 class TaskControl(Protocol):
@@ -127,7 +130,8 @@ class TaskHooks:
             can be subtracted, progress shows the difference.
         find_owner: Returns the event loop's task or the thread of the caller where places must be the same in
             every life of a run; None elsewhere.
-        digest: Returns a text for values that is the same in every process.
+        digest: Returns a text for values that is the same in every process. It ends with `UNSTABLE` if other
+            values of the same types have the same text.
         find_decisions: Returns the kept decisions of the caller's run; None where none are kept.
     """
 
@@ -195,6 +199,12 @@ class Positions:
         if self._owners is not None and not self._is_owned(self._owners):
             kind = f"{kind}~{get_task_hooks().digest(arguments)}"
         index = self._counts.get(kind, 0)
+        if index and kind.endswith(UNSTABLE):
+            raise AmbiguousPlaceError(
+                f"{self.path}: two calls of {kind.partition('~')[0]} in tasks that were started by hand have "
+                "arguments without a form that is the same in every life of the run. Start them with "
+                "nighthawk_async.parallel or nighthawk_async.open_tasks, or pass plain data that differs."
+            )
         self._counts[kind] = index + 1
         return f"{self.path}/{kind}[{index}]"
 

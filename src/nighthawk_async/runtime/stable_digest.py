@@ -11,11 +11,15 @@ from typing import Any, cast
 import msgspec
 from pydantic import BaseModel
 
+from ..parallel.task_node import UNSTABLE
+
 _DIGEST_CHARACTERS = 16
+_MARK = "\0unstable "  # before what stands for an object without a stable form
+_MARK_IN_JSON = b"\\u0000unstable "
 
 
 def stable_digest(value: object) -> str:
-    """Return the digest of a value: 16 hexadecimal digits.
+    """Return the digest of a value: 16 hexadecimal digits, and `UNSTABLE` if other values have the same.
 
     Args:
         value: The value: plain data, and dataclasses, pydantic models and msgspec structs of it. Anything
@@ -23,10 +27,12 @@ def stable_digest(value: object) -> str:
     """
     try:
         form = _ENCODER.encode(value)
+        is_stable = _MARK_IN_JSON not in form
     except (TypeError, ValueError, OverflowError, RuntimeError, msgspec.MsgspecError):
         # Too deep, not of plain data, or changed by another thread meanwhile.
-        form = _type_name(value).encode()
-    return hashlib.sha256(form).hexdigest()[:_DIGEST_CHARACTERS]
+        form, is_stable = _type_name(value).encode(), False
+    digest = hashlib.sha256(form).hexdigest()[:_DIGEST_CHARACTERS]
+    return digest if is_stable else digest + UNSTABLE
 
 
 def stable_digests(values: Mapping[str, object]) -> dict[str, str]:
@@ -41,7 +47,7 @@ def _plain_form(value: Any) -> object:
     name = getattr(cast("object", value), "__qualname__", None)
     if isinstance(name, str):  # a function, a class
         return [str(getattr(value, "__module__", "")), name]
-    return _type_name(value)
+    return _MARK + _type_name(value)
 
 
 def _type_name(value: object) -> str:

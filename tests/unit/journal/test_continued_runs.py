@@ -281,6 +281,23 @@ async def test_tasks_that_were_started_by_hand_are_told_apart_by_their_arguments
     assert len(model.prompts) == 3
 
 
+async def test_tasks_that_could_not_be_told_apart_are_refused(tmp_path: Path) -> None:
+    class Order:
+        pass
+
+    @nh.once
+    async def pay(order: Order) -> None: ...
+
+    async def program() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(pay, Order())
+            group.start_soon(pay, Order())
+
+    with opened(tmp_path) as store, pytest.raises(ExceptionGroup) as caught:
+        await live(store, shouting(), program)
+    assert caught.group_contains(nh.parallel.AmbiguousPlaceError, match=r"pay\(\)")
+
+
 async def test_executors_without_a_model_are_answered_from_the_journal(tmp_path: Path) -> None:
     executor = ScriptedExecutor(responses=[return_response("len(word)")])
 

@@ -47,6 +47,13 @@ class Point:
     y: tuple[float, ...] = ()
 
 
+@dataclass(frozen=True)
+class Deeper(Point):
+    """A subclass of it, with more."""
+
+    depth: int = 0
+
+
 class Pair(NamedTuple):
     """A named tuple."""
 
@@ -150,6 +157,8 @@ def test_what_is_no_number_comes_back() -> None:
         (object(), None, "object"),
         (Order(items=[]), None, "Order"),
         (Special(items=[], extra=5), Order, "Special"),
+        ([Special(items=[], extra=5)], list[Order], "list"),
+        ({"a": (Deeper(1, depth=2),)}, dict[str, tuple[Point, ...]], "dict"),
         (Point(1), Any, "Point"),
         (Money(3), None, "Money"),
         (len, None, "builtin_function_or_method"),

@@ -1,4 +1,4 @@
-"""What would be different in each life of a run: the time, random numbers, waiting, new code."""
+"""Values that would differ in each life of a run: the time, random numbers, the end of a wait, new code."""
 
 import random as random_module
 import time

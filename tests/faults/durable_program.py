@@ -18,7 +18,8 @@ from nighthawk_async.journal import effects, response
 from nighthawk_async.journal.acknowledgement import Acknowledgement
 from nighthawk_async.parallel import task_current
 from nighthawk_async.resilience import fallback, vote
-from nighthawk_async.testing import ModelResponse, model_response, tool_call
+from nighthawk_async.testing import model_response, tool_call
+from tests.unit.journal.durable_runs import ResponseEvents
 
 SERVICE = "bookings.txt"
 ASKED = "asked.txt"
@@ -85,7 +86,7 @@ class AskedModel:
         await anyio.sleep(random.random() / 200)
         if "primary" in str(request.messages[0]):
             raise ModelStatusError("no capacity", status=503, is_transient=True)
-        yield _Events(
+        yield ResponseEvents(
             model_response(
                 tool_call("nh_exec", statements="history.append(item)"),
                 tool_call("nh_assign", target_path="note", expression="book(item)"),
@@ -93,20 +94,6 @@ class AskedModel:
             if turn == 0
             else model_response(tool_call("nh_outcome", kind="pass"))
         )
-
-
-class _Events(AsyncIterator[nh.models.ModelEvent]):
-    """The events of a response. No generator, which a cancelled step would leave to the garbage collector."""
-
-    def __init__(self, response: ModelResponse) -> None:
-        self._events = iter(response.events)
-
-    async def __anext__(self) -> nh.models.ModelEvent:
-        await anyio.lowlevel.checkpoint()
-        event = next(self._events, None)
-        if event is None:
-            raise StopAsyncIteration
-        return event
 
 
 @nh.natural_function

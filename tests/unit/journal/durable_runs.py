@@ -41,10 +41,10 @@ class AnsweringModel:
         prompt = str(request.messages[0])
         self.prompts.append(prompt)
         turn = sum(1 for message in request.messages if isinstance(message, nh.models.AssistantMessage))
-        yield _Events(self._answer(prompt, turn))
+        yield ResponseEvents(self._answer(prompt, turn))
 
 
-class _Events(AsyncIterator[nh.models.ModelEvent]):
+class ResponseEvents(AsyncIterator[nh.models.ModelEvent]):
     """The events of a response. No generator, which a cancelled step would leave to the garbage collector."""
 
     def __init__(self, response: ModelResponse) -> None:

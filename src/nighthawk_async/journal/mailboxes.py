@@ -2,9 +2,9 @@
 
 import threading
 import uuid
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import anyio
 import msgspec
@@ -13,10 +13,9 @@ from msgspec import Struct
 from ..errors import NighthawkError
 from ..parallel.event_loop import LoopEvent
 from . import message_table
-from .acknowledgement import Acknowledgement
-from .database import Database
 from .message_table import Message
 from .records import Record
+from .store_thread import StoreThread
 from .values import encode_value
 
 Result = TypeVar("Result")
@@ -40,21 +39,15 @@ class ReceivedMessage(Struct, frozen=True, kw_only=True):
     body: bytes = b""
 
 
-class _Perform(Protocol):
-    def __call__(self, function: Callable[[], Result], /) -> Acknowledgement[Result]: ...
-
-
 class Mailboxes:
     """The mailboxes of all runs of a store.
 
     Args:
-        perform: Calls a function in the store's thread.
-        opened: Returns the database, in that thread.
+        thread: The thread of the store.
     """
 
-    def __init__(self, perform: _Perform, opened: Callable[[], Database]) -> None:
-        self._perform = perform
-        self._opened = opened
+    def __init__(self, thread: StoreThread) -> None:
+        self._thread = thread
         self._lock = threading.Lock()
         self._listeners: dict[tuple[str, str], set[LoopEvent]] = {}
 
@@ -66,17 +59,17 @@ class Mailboxes:
         body = encode_value(value, place=f"the message {name!r} to run {run_id!r}")
 
         def append() -> None:
-            database = self._opened()
+            database = self._thread.opened()
             with database.transaction():
                 message_table.append_message(database, run_id, name, message_id or uuid.uuid4().hex, body)
             self._wake(run_id, name)
 
-        await self._perform(append).wait()
+        await self._thread.perform(append).wait()
 
     async def find_next(self, run_id: str, name: str, after: int) -> Message | None:
         """Return the first message of a mailbox after a number; None for none."""
-        return await self._perform(
-            lambda: message_table.next_message(self._opened(), run_id, name, after)
+        return await self._thread.perform(
+            lambda: message_table.next_message(self._thread.opened(), run_id, name, after)
         ).wait()
 
     @contextmanager

@@ -1,69 +1,23 @@
-"""A store of journals, and the thread that reads and writes it.
+"""A store of journals."""
 
-One thread per store owns the database. It works the same on Trio and on asyncio, and in programs without an
-event loop. Records are written in the order in which they were handed in, all that wait in one transaction,
-so a durable record implies every earlier one of the same process.
-"""
-
-import os
-import queue
-import threading
-import time
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from functools import partial
-from types import TracebackType
-from typing import Any, Literal, TypeAlias, TypeVar, cast
-
-import anyio
-from msgspec import Struct
+from typing import Literal
 
 from ..errors import ConfigurationError
 from ..ports import OpenedJournal
 from ..recording.redaction import Redaction
 from . import tables
-from .acknowledgement import Acknowledgement
 from .addresses import read_address
 from .database import Database
-from .errors import JournalError, JournalStoreError, RunTakenOverError
 from .export import export_lines
-from .holders import process_name
 from .mailboxes import Mailboxes
+from .opened_run import OpenedRun
 from .recorder import Durability, NewCode
 from .records import Record
 from .run_journal import RunJournal
-from .tables import RunRow, RunStatus
-
-Result = TypeVar("Result")
-
-_MOST_BATCH = 1_000
-_CLOSE_SECONDS = 60.0
-
-CommitListener: TypeAlias = Callable[[Literal["before", "after"], Sequence[Record]], object]
-"""Called in the store's thread right before and right after records become durable."""
-
-commit_listeners: list[CommitListener] = []
-"""For tests that kill a process at a record; see `testing.killing`."""
-
-
-class _Append(Struct, frozen=True, kw_only=True, eq=False):
-    """Records of a run to append."""
-
-    run_id: str
-    epoch: int
-    records: Sequence[Record]
-    written: Acknowledgement[None]
-
-
-class _Task(Struct, frozen=True, kw_only=True, eq=False):
-    """Anything else to do with the database."""
-
-    function: Callable[[], Any]
-    done: Acknowledgement[Any]
-
-
-_Job: TypeAlias = _Append | _Task
+from .store_thread import StoreThread
+from .tables import RunRow
 
 
 class JournalStore:
@@ -83,21 +37,10 @@ class JournalStore:
         self, address: str, connect: Callable[[], Database], *, durability: Durability, new_code: NewCode
     ) -> None:
         self.address = address
-        self._connect = connect
         self.durability: Durability = durability
         self.new_code: NewCode = new_code
-        self._token = uuid.uuid4().hex[:8]
-        self._process = 0  # of the thread
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._is_closed = False
-        # Used by the thread alone:
-        self._database: Database | None = None
-        self._leases: dict[str, int] = {}
-        self._lost: dict[tuple[str, int], JournalError] = {}  # lives that can record nothing more, and why
-        self._abandoned: dict[str, tuple[int, str]] = {}  # leases that are to be given back
-        self.mailboxes = Mailboxes(self._perform, self._opened)
+        self.thread = StoreThread(address, connect)
+        self.mailboxes = Mailboxes(self.thread)
 
     def __repr__(self) -> str:
         return f"JournalStore({self.address!r})"
@@ -110,12 +53,7 @@ class JournalStore:
 
     def close(self) -> None:
         """Write what is waiting and end the thread. Closing again has no effect."""
-        with self._lock:
-            thread, self._is_closed = self._thread, True
-            self._thread = None
-        if thread is not None and self._process == os.getpid():  # a forked process has no such thread
-            self._jobs.put(None)
-            thread.join(_CLOSE_SECONDS)
+        self.thread.close()
 
     def runs(self) -> list[RunRow]:
         """Return the runs of the store, in the order of their first lives. Blocks while it reads.
@@ -123,7 +61,7 @@ class JournalStore:
         Raises:
             JournalStoreError: The store cannot be read.
         """
-        return self._perform(lambda: tables.read_runs(self._opened())).wait_in_thread()
+        return self.thread.perform(lambda: tables.read_runs(self.thread.opened())).wait_in_thread()
 
     def records(self, run_id: str) -> list[Record]:
         """Return the records of a run, in order. Blocks while it reads.
@@ -134,7 +72,7 @@ class JournalStore:
         Raises:
             JournalStoreError: The store cannot be read.
         """
-        return self._perform(lambda: tables.read_records(self._opened(), run_id)).wait_in_thread()
+        return self.thread.perform(lambda: tables.read_records(self.thread.opened(), run_id)).wait_in_thread()
 
     def export(self, run_id: str, *, redact: tuple[Redaction, ...] = ()) -> Iterator[str]:
         """Return the records of a run as lines of JSON. Blocks while it reads.
@@ -173,300 +111,10 @@ class JournalStore:
 
     def open_run(self, run_id: str) -> OpenedJournal:
         """Open the journal of a run; see `ports.JournalStore`."""
-        return _OpenedRun(self, run_id)
-
-    def claim(self, run_id: str) -> Acknowledgement[tuple[int, list[Record]]]:
-        """Begin a life of a run; see `tables.claim_run`."""
-
-        def claim_run() -> tuple[int, list[Record]]:
-            claimed = tables.claim_run(self._opened(), run_id, process_name(self._token))
-            self._leases[run_id] = claimed[0]
-            return claimed
-
-        return self._perform(claim_run)
-
-    def append(self, run_id: str, epoch: int, records: Sequence[Record]) -> Acknowledgement[None]:
-        """Hand records in.
-
-        Returns:
-            Their acknowledgement, when they are durable.
-        """
-        written: Acknowledgement[None] = Acknowledgement()
-        self._put(_Append(run_id=run_id, epoch=epoch, records=records, written=written))
-        return written
-
-    def end(self, run_id: str, epoch: int, status: RunStatus, error: str) -> Acknowledgement[None]:
-        """End a life of a run; see `tables.end_run`."""
-
-        def end_run() -> None:
-            lost = self._lost.pop((run_id, epoch), None)
-            try:
-                if lost is not None:
-                    raise lost
-                tables.end_run(self._opened(), run_id, epoch, status, error)
-            except Exception as failure:
-                if self._leases.get(run_id) == epoch:
-                    self._abandoned[run_id] = epoch, str(failure)
-                raise
-            finally:
-                if self._leases.get(run_id) == epoch:
-                    del self._leases[run_id]
-
-        return self._perform(end_run)
-
-    def _perform(self, function: Callable[[], Result]) -> Acknowledgement[Result]:
-        done: Acknowledgement[Result] = Acknowledgement()
-        self._put(_Task(function=function, done=done))
-        return done
-
-    def _put(self, job: _Job) -> None:
-        with self._lock:
-            if self._is_closed:
-                raise JournalStoreError(f"the journal {self.address} is closed")
-            if self._thread is not None and self._process != os.getpid():
-                raise JournalStoreError(
-                    f"the journal {self.address} was in use when this process was forked from process "
-                    f"{self._process}; open it again here."
-                )
-            if self._thread is None:
-                self._process = os.getpid()
-                name = f"nighthawk_async journal {self.address}"
-                self._thread = threading.Thread(target=self._work, name=name, daemon=True)
-                self._thread.start()
-            self._jobs.put(job)
-
-    def _work(self) -> None:
-        """Do the jobs, until the store is closed.
-
-        A failure ends every run in progress: it records nothing more. The next run opens the database anew.
-        """
-        renewed_at = time.monotonic()
-        while (batch := self._next_batch(renewed_at)) is not None:
-            if time.monotonic() - renewed_at >= tables.LEASE_SECONDS / 3:
-                renewed_at = time.monotonic()
-                self._renew()
-            for jobs in _grouped(batch):
-                try:
-                    self._do(jobs)
-                except JournalError as error:
-                    self._fail(jobs, error)
-                except Exception as error:
-                    self._fail(jobs, self._break_off(error))
-        self._end()
-
-    def _opened(self) -> Database:
-        if self._database is None:
-            self._database = self._connect()
-        self._give_back(self._database)
-        return self._database
-
-    def _break_off(self, error: Exception) -> JournalStoreError:
-        """End all runs in progress, and close the database."""
-        failure = JournalStoreError(f"the journal {self.address} cannot be used: {error}")
-        failure.__cause__ = error
-        for life in self._leases.items():
-            self._lost.setdefault(life, failure)
-        database, self._database = self._database, None
-        if database is not None:
-            with suppress(Exception):  # it may have been closed by the other side
-                database.close()
-        return failure
-
-    def _fail(self, jobs: Sequence[_Job], error: JournalError) -> None:
-        for job in jobs:
-            if isinstance(job, _Append):
-                self._lost.setdefault((job.run_id, job.epoch), error)
-                job.written.fail(error)
-            else:
-                job.done.fail(error)
-
-    def _next_batch(self, renewed_at: float) -> list[_Job] | None:
-        """The next jobs, maybe none; None at the end."""
-        wait = max(0.0, renewed_at + tables.LEASE_SECONDS / 3 - time.monotonic()) if self._leases else None
-        try:
-            first = self._jobs.get(timeout=wait)
-        except queue.Empty:
-            return []
-        batch: list[_Job] = []
-        job: _Job | None = first
-        while job is not None:
-            batch.append(job)
-            if len(batch) == _MOST_BATCH:
-                return batch
-            try:
-                job = self._jobs.get_nowait()
-            except queue.Empty:
-                return batch
-        if batch:
-            self._jobs.put(None)  # the end comes after these
-            return batch
-        return None
-
-    def _do(self, jobs: Sequence[_Job]) -> None:
-        if isinstance(jobs[0], _Task):
-            jobs[0].done.succeed(jobs[0].function())
-            return
-        lives: dict[tuple[str, int], list[_Append]] = {}
-        for job in cast("Sequence[_Append]", jobs):
-            lives.setdefault((job.run_id, job.epoch), []).append(job)
-        records = [record for job in cast("Sequence[_Append]", jobs) for record in job.records]
-        for listener in commit_listeners:
-            listener("before", records)
-        self._append(lives)
-        for listener in commit_listeners:
-            listener("after", records)
-        for life, appends in lives.items():
-            lost = self._lost.get(life)
-            for job in appends:
-                if lost is None:
-                    job.written.succeed(None)
-                else:
-                    job.written.fail(lost)
-
-    def _append(self, lives: Mapping[tuple[str, int], Sequence[_Append]]) -> None:
-        """Append the records of lives that are not lost, all in one transaction."""
-        if lives.keys() <= self._lost.keys():
-            return
-        database = self._opened()
-        with database.transaction():
-            # In order, so that no two processes wait for each other's rows.
-            for life in sorted(lives.keys() - self._lost.keys()):
-                records = [record for job in lives[life] for record in job.records]
-                try:
-                    tables.append_records(database, *life, records)
-                except JournalError as error:  # of this run alone; nothing of it was written
-                    self._lose(life, error)
-
-    def _lose(self, life: tuple[str, int], error: JournalError) -> None:
-        """Note that a life can record nothing more."""
-        self._lost[life] = error
-        if isinstance(error, RunTakenOverError) and self._leases.get(life[0]) == life[1]:
-            del self._leases[life[0]]
-
-    def _renew(self) -> None:
-        """Renew the leases of all runs in progress; one that was taken over fails when it records next."""
-        database = self._database
-        if database is None:
-            return
-        try:
-            with database.transaction():
-                for life in sorted(self._leases.items()):
-                    try:
-                        tables.renew_lease(database, *life)
-                    except JournalError as error:
-                        self._lose(life, error)
-        except Exception as error:
-            if database.is_broken:
-                self._break_off(error)
-
-    def _give_back(self, database: Database) -> None:
-        """Give back the leases of runs that could not be ended, so that the next process need not wait."""
-        while self._abandoned:
-            run_id, (epoch, error) = self._abandoned.popitem()
-            with suppress(RunTakenOverError):
-                tables.end_run(database, run_id, epoch, "failed", error)
-
-    def _end(self) -> None:
-        """Close the database; runs in progress have failed."""
-        for run_id, epoch in self._leases.items():
-            lost = self._lost.get((run_id, epoch), "the store was closed")
-            self._abandoned.setdefault(run_id, (epoch, str(lost)))
-        with suppress(Exception):  # nobody waits for it: leases that are not given back end by themselves
-            if self._abandoned:
-                self._opened()
-        if self._database is not None:
-            self._database.close()
-
-
-def _grouped(batch: Sequence[_Job]) -> list[list[_Job]]:
-    """The jobs of a batch, in order: appends that follow each other together, everything else by itself."""
-    groups: list[list[_Job]] = []
-    for job in batch:
-        if groups and isinstance(job, _Append) and isinstance(groups[-1][0], _Append):
-            groups[-1].append(job)
-        else:
-            groups.append([job])
-    return groups
-
-
-class _OpenedRun(OpenedJournal):
-    """One life of a run, from its claim to its end."""
-
-    def __init__(self, store: JournalStore, run_id: str) -> None:
-        self._store = store
-        self._run_id = run_id
-        self._recorder: RunJournal | None = None
-
-    def _begin(self, claimed: tuple[int, list[Record]]) -> RunJournal:
-        epoch, records = claimed
-        store = self._store
-        self._recorder = RunJournal(
-            run_id=self._run_id,
-            epoch=epoch,
-            records=records,
-            append=partial(store.append, self._run_id, epoch),
-            durability=store.durability,
-            new_code=store.new_code,
-            mailboxes=store.mailboxes,
+        make_journal = partial(
+            RunJournal, durability=self.durability, new_code=self.new_code, mailboxes=self.mailboxes
         )
-        return self._recorder
-
-    def __enter__(self) -> RunJournal:
-        return self._begin(self._store.claim(self._run_id).wait_in_thread())
-
-    async def __aenter__(self) -> RunJournal:
-        claim = self._store.claim(self._run_id)
-        with anyio.CancelScope(shield=True):  # a claim that was made has to be given back
-            return self._begin(await claim.wait())
-        raise AssertionError("a shielded scope is not cancelled")
-
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        ended, divergence = self._end(exc)
-        try:
-            ended.wait_in_thread()
-        except JournalError:
-            if exc is None:
-                raise
-        if divergence is not None:
-            raise divergence
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        ended, divergence = self._end(exc)
-        try:
-            with anyio.CancelScope(shield=True):
-                await ended.wait()
-        except JournalError:
-            if exc is None:
-                raise
-        if divergence is not None:
-            raise divergence
-
-    def _end(self, exc: BaseException | None) -> tuple[Acknowledgement[None], JournalError | None]:
-        recorder = self._recorder
-        assert recorder is not None
-        error: BaseException | None = exc
-        divergence: JournalError | None = None
-        if exc is None:
-            try:
-                recorder.check_end()
-            except JournalError as found:
-                error = divergence = found
-        status: RunStatus = "ended" if error is None else "failed"
-        if error is not None and not isinstance(error, Exception):
-            status = "cancelled"
-        text = "" if error is None else f"{type(error).__name__}: {error}"[:2_000]
-        try:
-            if error is None:
-                recorder.end()
-            return self._store.end(self._run_id, recorder.epoch, status, text), divergence
-        except JournalError as failure:
-            failed: Acknowledgement[None] = Acknowledgement()
-            failed.fail(failure)
-            return failed, divergence
+        return OpenedRun(self.thread, run_id, make_journal)
 
 
 def open(

@@ -20,8 +20,11 @@ from .records import Record, RecordKind
 LEASE_SECONDS = 30.0
 """The time after which a process that renews its lease no more has lost its run."""
 
-RunStatus: TypeAlias = Literal["running", "ended", "failed", "cancelled"]
-"""The status of a run: how its last life ended, or `running` as long as it was not."""
+RunStatus: TypeAlias = Literal["running", "ended", "failed", "cancelled", "parked"]
+"""The status of a run: how its last life ended, or `running` as long as it was not.
+
+A run that is parked waits: its process has ended it, and a later life goes on.
+"""
 
 _MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -52,6 +55,7 @@ CREATE TABLE records (
         "CREATE UNIQUE INDEX records_by_place ON records (run_id, {place}, kind) WHERE kind <> 'life'",
     ),
     message_table.MIGRATION,
+    ("ALTER TABLE runs ADD COLUMN wakes_at {real}",),
 )
 """The statements that lead from each version of the schema to the next one. Only ever append to them."""
 
@@ -66,6 +70,7 @@ class RunRow(Struct, frozen=True, kw_only=True):
         created_at: The beginning of its first life, in seconds since 1970.
         updated_at: The time of the last change, in seconds since 1970.
         error: The error that ended its last life; empty for none.
+        wakes_at: The time at which a parked run is due, in seconds since 1970; None for none.
     """
 
     run_id: str
@@ -74,6 +79,7 @@ class RunRow(Struct, frozen=True, kw_only=True):
     created_at: float
     updated_at: float
     error: str
+    wakes_at: float | None = None
 
 
 def migrate(database: Database, name: str) -> None:
@@ -131,7 +137,7 @@ def claim_run(database: Database, run_id: str, holder: str) -> tuple[int, list[R
             )
         database.change(
             f"UPDATE runs SET status = 'running', epoch = ?, holder = ?, leased_until = {now} + ?, "
-            f"updated_at = {now}, error = '' WHERE run_id = ?",
+            f"updated_at = {now}, error = '', wakes_at = NULL WHERE run_id = ?",
             epoch + 1,
             holder,
             LEASE_SECONDS,
@@ -175,8 +181,23 @@ def renew_lease(database: Database, run_id: str, epoch: int) -> None:
         )
 
 
-def end_run(database: Database, run_id: str, epoch: int, status: RunStatus, error: str) -> None:
+def end_run(
+    database: Database,
+    run_id: str,
+    epoch: int,
+    status: RunStatus,
+    error: str,
+    wakes_at: float | None = None,
+) -> None:
     """End a life of a run, and give its lease back.
+
+    Args:
+        database: The database.
+        run_id: The run.
+        epoch: The life.
+        status: Its status.
+        error: The error that ended it; empty for none.
+        wakes_at: The time at which a parked run is due, in seconds since 1970; None for none.
 
     Raises:
         RunTakenOverError: The epoch is not that of the run any more.
@@ -185,24 +206,31 @@ def end_run(database: Database, run_id: str, epoch: int, status: RunStatus, erro
     with database.transaction():
         renew_lease(database, run_id, epoch)
         database.change(
-            "UPDATE runs SET status = ?, error = ?, holder = '', leased_until = 0 WHERE run_id = ?",
-            status,
-            error,
-            run_id,
+            "UPDATE runs SET status = ?, error = ?, wakes_at = ?, holder = '', leased_until = 0 "
+            "WHERE run_id = ?",
+            *(status, error, wakes_at, run_id),
         )
 
 
 def read_runs(database: Database) -> list[RunRow]:
     """Read the runs of a store, in the order of their first lives."""
     rows = cast(
-        "Sequence[tuple[str, RunStatus, int, float, float, str]]",
+        "Sequence[tuple[str, RunStatus, int, float, float, str, float | None]]",
         database.query(
-            "SELECT run_id, status, epoch, created_at, updated_at, error FROM runs "
+            "SELECT run_id, status, epoch, created_at, updated_at, error, wakes_at FROM runs "
             "ORDER BY created_at, run_id"
         ),
     )
     return [
-        RunRow(run_id=row[0], status=row[1], lives=row[2], created_at=row[3], updated_at=row[4], error=row[5])
+        RunRow(
+            run_id=row[0],
+            status=row[1],
+            lives=row[2],
+            created_at=row[3],
+            updated_at=row[4],
+            error=row[5],
+            wakes_at=row[6],
+        )
         for row in rows
     ]
 

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, Literal, cast
 
 from ..journal.records import Record
-from ..journal.store import commit_listeners
+from ..journal.store_thread import commit_listeners
 
 __all__ = ["KillPoint", "Life", "ProgramKiller"]
 

@@ -56,7 +56,7 @@ async def test_each_commit_waits_for_the_disk_whatever_the_server_prefers(
     postgresql.carry_out(tmp_path, f"ALTER DATABASE {name} SET synchronous_commit TO off")
     with opened(tmp_path) as store:
         assert store.runs() == []
-        connected = store._database
+        connected = store.thread._database
         assert connected is not None
         assert connected.query("SHOW synchronous_commit") == [("on",)]
 

@@ -21,7 +21,7 @@ __getattr__, __dir__, __all__ = attach_exports(
             "RunInProgressError",
             "RunTakenOverError",
         ),
-        "messages": ("receive",),
+        "messages": ("receive", "receive_batch"),
         "records": ("Record", "RecordKind"),
         "store": ("JournalStore", "open"),
         "tables": ("RunRow", "RunStatus"),

@@ -11,7 +11,7 @@ from .errors import (
     RunInProgressError,
     RunTakenOverError,
 )
-from .messages import receive
+from .messages import receive, receive_batch
 from .records import Record, RecordKind
 from .store import JournalStore, open
 from .tables import RunRow, RunStatus
@@ -38,6 +38,7 @@ __all__ = [
     "patched",
     "random",
     "receive",
+    "receive_batch",
     "register",
     "repeatable",
     "sleep",

@@ -8,7 +8,7 @@ from ..prompt.plain_text import single_line
 from ..recording.exchange import RecordedError, RecordedExchange
 from .effects import EndedCall
 from .errors import JournalValueError
-from .mailboxes import ReceivedMessage
+from .mailboxes import ReceivedMessages
 from .questions import QuestionRecord
 from .records import Record
 from .run_journal import StepRecord
@@ -47,9 +47,11 @@ def _parts(record: Record) -> Iterator[str]:
             asked = msgspec.msgpack.decode(record.body, type=QuestionRecord)
             yield from (f"{name} {_shown(part)}" for name, part in asked.content.items())
         case "message":
-            message = msgspec.msgpack.decode(record.body, type=ReceivedMessage)
-            yield message.name
-            yield _shown(message.body) if message.number else "none in time"
+            received = msgspec.msgpack.decode(record.body, type=ReceivedMessages)
+            yield received.name
+            yield from (_shown(message.body) for message in received.messages)
+            if not received.messages:
+                yield "none in time"
         case "life":
             yield from (record.body.decode(),) if record.body else ()
         case "intent" | "answer":

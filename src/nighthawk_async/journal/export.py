@@ -12,7 +12,7 @@ import msgspec
 from ..recording.exchange import RecordedError, RecordedExchange
 from ..recording.redaction import Redaction, Redactor, hide_secrets, plain
 from .effects import EndedCall
-from .mailboxes import ReceivedMessage
+from .mailboxes import ReceivedMessages
 from .questions import QuestionRecord
 from .records import Record
 from .run_journal import StepRecord
@@ -64,8 +64,8 @@ def _content(record: Record) -> Any:
             asked = msgspec.msgpack.decode(body, type=QuestionRecord)
             return {name: _value(part) for name, part in asked.content.items()}
         case "message":
-            message = msgspec.msgpack.decode(body, type=ReceivedMessage)
-            return {"name": message.name, "value": _value(message.body) if message.number else None}
+            received = msgspec.msgpack.decode(body, type=ReceivedMessages)
+            return {"name": received.name, "values": [_value(each.body) for each in received.messages]}
         case "decision" | "value" | "intent":
             return _value(body)
 

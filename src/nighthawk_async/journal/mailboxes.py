@@ -2,9 +2,10 @@
 
 import threading
 import uuid
-from collections.abc import Generator, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import anyio
 import msgspec
@@ -25,18 +26,32 @@ _MOST_PAUSE_SECONDS = 1.0
 """The time between two looks into the store for messages of other processes."""
 
 
-class ReceivedMessage(Struct, frozen=True, kw_only=True):
-    """The body of the record of a message.
+class ReceivedMessages(Struct, frozen=True, kw_only=True):
+    """The body of the record of messages that were received together.
 
     Args:
         name: The mailbox.
-        number: The number of the message in it; 0 when none came in time.
-        body: The value, encoded.
+        messages: The messages; empty when none came in time.
     """
 
     name: str
-    number: int
-    body: bytes = b""
+    messages: tuple[Message, ...]
+
+
+class Choice(Struct, frozen=True, kw_only=True):
+    """The messages to take from a mailbox now.
+
+    Args:
+        messages: The messages; empty to wait for further ones.
+        due_in: The longest wait for further ones, in seconds; None for as long as it takes.
+    """
+
+    messages: tuple[Message, ...] = ()
+    due_in: float | None = None
+
+
+Choose: TypeAlias = Callable[[list[Message], float], Choice]
+"""Chooses among the messages of a mailbox that nobody has taken, at a time in seconds since 1970."""
 
 
 class Mailboxes:
@@ -66,10 +81,10 @@ class Mailboxes:
 
         await self._thread.perform(append).wait()
 
-    async def find_next(self, run_id: str, name: str, after: int) -> Message | None:
-        """Return the first message of a mailbox after a number; None for none."""
+    async def read(self, run_id: str, name: str, after: int, limit: int) -> tuple[list[Message], float]:
+        """Return the first messages of a mailbox after a number, and the time."""
         return await self._thread.perform(
-            lambda: message_table.next_message(self._thread.opened(), run_id, name, after)
+            lambda: message_table.read_messages(self._thread.opened(), run_id, name, after, limit)
         ).wait()
 
     @contextmanager
@@ -94,6 +109,23 @@ class Mailboxes:
             event.set()
 
 
+class _Taken:
+    """The numbers of the messages of one mailbox that were taken."""
+
+    def __init__(self) -> None:
+        self.all_until = 0
+        self.further: set[int] = set()
+
+    def __contains__(self, number: int) -> bool:
+        return number <= self.all_until or number in self.further
+
+    def add(self, number: int) -> None:
+        self.further.add(number)
+        while self.all_until + 1 in self.further:
+            self.all_until += 1
+            self.further.remove(self.all_until)
+
+
 class Inbox:
     """The mailboxes of one run in one life of it.
 
@@ -107,39 +139,46 @@ class Inbox:
         self._run_id = run_id
         self._mailboxes = mailboxes
         self._lock = threading.Lock()
-        self._taken: dict[str, int] = {}
+        self._taken: defaultdict[str, _Taken] = defaultdict(_Taken)
         for record in records:
-            message = msgspec.msgpack.decode(record.body, type=ReceivedMessage)
-            self._take(message.name, message.number)
+            received = msgspec.msgpack.decode(record.body, type=ReceivedMessages)
+            for message in received.messages:
+                self._taken[received.name].add(message.number)
 
-    async def take(self, name: str, seconds: float | None) -> Message | None:
-        """Wait for the next message of a mailbox, and take it; None when none came in time.
+    async def take(self, name: str, seconds: float | None, choose: Choose, limit: int) -> tuple[Message, ...]:
+        """Wait for messages of a mailbox, and take them; none when they did not come in time.
 
         The store is looked into at least once, also when there is no time left. Between the return and the
-        record of the message there must be no checkpoint.
+        record of the messages there must be no checkpoint.
+
+        Args:
+            name: The mailbox.
+            seconds: The longest wait, in seconds; None for as long as it takes.
+            choose: Chooses the messages.
+            limit: The most messages that it looks at.
         """
         ends_at = None if seconds is None else anyio.current_time() + seconds
         pause = _FIRST_PAUSE_SECONDS
         while True:
             with self._mailboxes.listening(self._run_id, name) as sent:
-                message = await self._mailboxes.find_next(self._run_id, name, self._taken.get(name, 0))
-                if message is not None:
-                    if self._take(name, message.number):
-                        return message
-                    continue  # another task was faster
-                left = pause if ends_at is None else ends_at - anyio.current_time()
-                if left <= 0:
-                    return None
-                with anyio.move_on_after(min(pause, left)):
+                taken = self._taken[name]
+                messages, now = await self._mailboxes.read(
+                    self._run_id, name, taken.all_until, limit + len(taken.further)
+                )
+                with self._lock:  # other tasks and threads take messages, too
+                    choice = choose([each for each in messages if each.number not in taken][:limit], now)
+                    for message in choice.messages:
+                        taken.add(message.number)
+                if choice.messages:
+                    return choice.messages
+                left = pause if choice.due_in is None else min(pause, choice.due_in)
+                if ends_at is not None:
+                    left = min(left, ends_at - anyio.current_time())
+                    if anyio.current_time() >= ends_at:
+                        return ()
+                with anyio.move_on_after(left):
                     await sent.wait()
             pause = min(2 * pause, _MOST_PAUSE_SECONDS)
-
-    def _take(self, name: str, number: int) -> bool:
-        with self._lock:
-            is_next = number > self._taken.get(name, 0)
-            if is_next:
-                self._taken[name] = number
-        return is_next
 
 
 def check_names(run_id: object, name: object) -> None:

@@ -39,10 +39,12 @@ class Message(Struct, frozen=True, kw_only=True):
     Args:
         number: Its number in its mailbox, from 1.
         body: Its value, encoded.
+        at: The time at which it was sent, in seconds since 1970.
     """
 
     number: int
     body: bytes
+    at: float = 0.0
 
 
 def append_message(database: Database, run_id: str, name: str, message_id: str, body: bytes) -> None:
@@ -66,13 +68,14 @@ def append_message(database: Database, run_id: str, name: str, message_id: str, 
     )
 
 
-def next_message(database: Database, run_id: str, name: str, after: int) -> Message | None:
-    """Read the first message of a mailbox after a number; None for none."""
+def read_messages(
+    database: Database, run_id: str, name: str, after: int, limit: int
+) -> tuple[list[Message], float]:
+    """Read the first messages of a mailbox after a number, and the time, in seconds since 1970."""
     rows = database.query(
-        "SELECT number, body FROM messages WHERE run_id = ? AND name = ? AND number > ? "
-        "ORDER BY number LIMIT 1",
-        run_id,
-        name,
-        after,
+        "SELECT number, body, at FROM messages WHERE run_id = ? AND name = ? AND number > ? "
+        "ORDER BY number LIMIT ?",
+        *(run_id, name, after, limit),
     )
-    return Message(number=rows[0][0], body=rows[0][1]) if rows else None
+    ((now,),) = database.query(f"SELECT {database.NOW}")
+    return [Message(number=number, body=body, at=at) for number, body, at in rows], now

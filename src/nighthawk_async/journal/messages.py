@@ -1,6 +1,8 @@
 """Messages from other processes, each received once in all lives of a run."""
 
 import time
+from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -11,9 +13,15 @@ from ..errors import NighthawkError
 from ..runtime.environment import find_journal
 from ..runtime.places import take_place
 from .errors import JournalDivergenceError
-from .mailboxes import ReceivedMessage, check_names
+from .mailboxes import Choice, Choose, ReceivedMessages, check_names
+from .message_table import Message
 from .recorder import RunRecorder
 from .values import decode_value, encode_value
+
+_MOST_MESSAGES = 10_000
+"""The messages of a mailbox among which batches by key are looked for."""
+_AFTER_WINDOW_SECONDS = 0.001
+"""A window is over when this much has passed after it: a message of its last moment still belongs to it."""
 
 
 async def receive(name: str, *, timeout: float | None = None) -> Any:  # noqa: ASYNC109  (counts over all lives)
@@ -36,6 +44,57 @@ async def receive(name: str, *, timeout: float | None = None) -> Any:  # noqa: A
         NighthawkError: The run has no journal, or an argument is invalid.
         JournalError: The message cannot be received.
     """
+    messages = await _receive("receive()", name, timeout, _first, 1)
+    return _values(messages)[0]
+
+
+async def receive_batch(
+    name: str,
+    *,
+    count: int,
+    window: float,
+    key: Callable[[Any], Hashable] | None = None,
+    timeout: float | None = None,  # noqa: ASYNC109  (counts over all lives)
+) -> list[Any]:
+    """Receive several messages of a mailbox together.
+
+        mails = await nh.journal.receive_batch("mail", count=20, window=60, key=lambda mail: mail["customer"])
+
+    The first message that nobody has received opens the batch. It ends with `count` messages, or `window`
+    seconds after that message was sent: the times of sending decide, not those of looking. Each message is
+    received once in all lives of the run, by `receive` or by this function.
+
+    Args:
+        name: The name of the mailbox.
+        count: The most messages of a batch.
+        window: Seconds after the first message.
+        key: The part of a value that is the same for all messages of a batch. Messages with another key stay
+            in the mailbox; of several batches that have ended, the oldest is received. None for any message.
+        timeout: The longest wait for the end of a batch, in seconds, by the clock of the wall over all lives;
+            None for as long as it takes.
+
+    Returns:
+        The values that were sent, in order: at least one.
+
+    Raises:
+        TimeoutError: No batch ended in time; in every later life, too.
+        NighthawkError: The run has no journal, or an argument is invalid.
+        JournalError: The messages cannot be received.
+    """
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise NighthawkError(f"count must be a whole number of at least 1, not {count!r}")
+    _check_seconds("window", window)
+    choose = partial(_first_batch, name, count, window, key)
+    messages = await _receive(
+        "receive_batch()", name, timeout, choose, count if key is None else _MOST_MESSAGES
+    )
+    return _values(messages)
+
+
+async def _receive(
+    frame: str, name: str, seconds: float | None, choose: Choose, limit: int
+) -> tuple[Message, ...]:
+    """Receive messages, or find their record."""
     recorder = find_journal()
     if recorder is None:
         raise NighthawkError(
@@ -43,25 +102,57 @@ async def receive(name: str, *, timeout: float | None = None) -> Any:  # noqa: A
         )
     assert isinstance(recorder, RunRecorder)
     check_names(recorder.run_id, name)
-    try:
-        check_seconds("timeout", timeout, or_none=True)
-    except ValueError as error:
-        raise NighthawkError(str(error)) from None
-    place = recorder.relative(take_place("receive()", name))
-    seconds = _begin(recorder, place, name, timeout)
+    _check_seconds("timeout", seconds, or_none=True)
+    place = recorder.relative(take_place(frame, name))
+    left = _begin(recorder, place, name, seconds)
     record = recorder.find_record(place, "message")
     if record is not None:
         await checkpoint()
-        received = msgspec.msgpack.decode(record.body, type=ReceivedMessage)
+        messages = msgspec.msgpack.decode(record.body, type=ReceivedMessages).messages
     else:
-        message = await recorder.inbox.take(name, seconds)
-        received = ReceivedMessage(name=name, number=0)
-        if message is not None:
-            received = ReceivedMessage(name=name, number=message.number, body=message.body)
+        messages = await recorder.inbox.take(name, left, choose, limit)
+        received = ReceivedMessages(name=name, messages=messages)
         recorder.add(place, "message", msgspec.msgpack.encode(received))
-    if not received.number:
+    if not messages:
         raise TimeoutError(f"no message {name!r} came in time")
-    return decode_value(received.body, place=place)
+    return messages
+
+
+def _first(messages: list[Message], now: float) -> Choice:
+    return Choice(messages=tuple(messages[:1]))
+
+
+def _first_batch(
+    name: str,
+    count: int,
+    window: float,
+    key: Callable[[Any], Hashable] | None,
+    messages: list[Message],
+    now: float,
+) -> Choice:
+    """The oldest batch that has ended; else the time at which the first one will."""
+    batches: dict[Hashable, list[Message]] = {}
+    for message in messages:
+        of_key = None if key is None else key(decode_value(message.body, place=f"a message {name!r}"))
+        batch = batches.setdefault(of_key, [])
+        if len(batch) < count and (not batch or message.at <= batch[0].at + window):
+            batch.append(message)
+    ended = [each for each in batches.values() if len(each) == count or now > each[0].at + window]
+    if ended:
+        return Choice(messages=tuple(min(ended, key=lambda each: each[-1].number)))
+    ends = [each[0].at + window for each in batches.values()]
+    return Choice(due_in=max(0.0, min(ends) - now) + _AFTER_WINDOW_SECONDS if ends else None)
+
+
+def _values(messages: tuple[Message, ...]) -> list[Any]:
+    return [decode_value(each.body, place="a message") for each in messages]
+
+
+def _check_seconds(name: str, seconds: float | None, *, or_none: bool = False) -> None:
+    try:
+        check_seconds(name, seconds, or_none=or_none)
+    except ValueError as error:
+        raise NighthawkError(str(error)) from None
 
 
 def _begin(recorder: RunRecorder, place: str, name: str, timeout: float | None) -> float | None:

@@ -179,13 +179,11 @@ async def test_tools_are_effects_unless_they_say_otherwise(tmp_path: Path) -> No
     service = Service()
     kept: list[str] = []
 
-    @nh.tool(overwrite=True)
     async def send(text: str) -> str:
         """Send a text."""
         service.take(text, "")
         return f"sent {text}"
 
-    @nh.tool(overwrite=True)
     @nh.journal.every_life
     def keep(text: str) -> str:
         """Keep a text."""
@@ -208,6 +206,8 @@ async def test_tools_are_effects_unless_they_say_otherwise(tmp_path: Path) -> No
         for _ in range(2):
             with_tools = nh.AgentStepExecutor.from_model(model)
             async with nh.run(with_tools, journal=store, run_id="run-1"):
+                nh.tool(send)
+                nh.tool(keep)
                 await work()
         assert [place.rpartition("/")[2] for place in places(store, "result")] == ["call[0]"]
     assert [value for value, _ in service.calls] == ["x"]

@@ -8,7 +8,7 @@ Packages by floor, lowest first; each imports only from lower floors (`tests/arc
     2  ports
     3  runtime
     4  policies, models, telemetry, observe, recording
-    5  executors, journal
+    5  executors, journal, library
     6  functions, runs, scopes, steps, hooks, human, oversight, resilience, asgi, testing, cli,
        and this module
 
@@ -29,6 +29,7 @@ _load, __dir__, __all__ = attach_exports(
         "hooks",
         "human",
         "journal",
+        "library",
         "models",
         "observe",
         "oversight",

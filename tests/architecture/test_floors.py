@@ -36,6 +36,7 @@ FLOORS: Mapping[str, int] = {
     "recording": 4,
     "executors": 5,
     "journal": 5,
+    "library": 5,
     "functions": 6,
     "runs": 6,
     "scopes": 6,

@@ -1,0 +1,373 @@
+"""Files below a folder, and nothing outside of it.
+
+Each part of a path is opened below the folder before it, without following links, and links are followed by
+hand. So a link that is put in place between a check and its use leads nowhere: there is no such time between.
+
+Source: the rules of `openat2(2)` with RESOLVE_BENEATH, which Python does not offer.
+"""
+
+import errno
+import os
+import stat
+import sys
+import threading
+import uuid
+import weakref
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from ..errors import ConfigurationError
+from .errors import OutsideWorkspaceError, WorkspaceError
+
+_MOST_LINKS = 40
+_FOLDER = (
+    os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+)
+_FILE = (
+    os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+)
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_TEMPORARY = ".nighthawk-"
+
+
+class FoundFile(NamedTuple):
+    """A file below the folder.
+
+    Args:
+        path: Its path below the folder, without links.
+        size: Its size, in bytes.
+    """
+
+    path: str
+    size: int
+
+
+class _Place(NamedTuple):
+    """An opened folder, and the name of something in it, which is no link."""
+
+    folder: int
+    name: str
+    path: str
+
+
+class ConfinedFiles:
+    """The files below a folder.
+
+    Args:
+        root: The folder. Links in its own path are followed once, here.
+
+    Raises:
+        ConfigurationError: It is no folder, or the system cannot confine paths.
+    """
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
+            raise ConfigurationError(
+                f"a workspace needs a system that can open files below a folder, not {sys.platform}"
+            )
+        self.root = Path(root).resolve()
+        if not self.root.is_dir():
+            raise ConfigurationError(f"the folder of a workspace does not exist: {self.root}")
+
+    def read(self, path: str, most_bytes: int) -> bytes:
+        """Read a file.
+
+        Raises:
+            OutsideWorkspaceError: The path leads out of the folder.
+            WorkspaceError: There is no such file, it is no regular file, or too large.
+        """
+        with self._place(path) as place:
+            return _read(place, most_bytes)
+
+    def write(self, path: str, content: bytes, *, makes: bool) -> str:
+        """Write a file at once: readers see all of the old content or all of the new one.
+
+        Args:
+            path: The file.
+            content: The content.
+            makes: Whether the file must not exist yet; folders that are missing are made. Else it must exist.
+
+        Returns:
+            Its path below the folder, without links.
+
+        Raises:
+            OutsideWorkspaceError: The path leads out of the folder.
+            WorkspaceError: It cannot be written.
+        """
+        with self._place(path, makes_folders=makes) as place:
+            mode = _mode_of(place)
+            if makes and mode is not None:
+                raise WorkspaceError(f"{path} exists")
+            if not makes and mode is None:
+                raise WorkspaceError(f"{path}: no such file")
+            _replace(place, content, mode, must_be_new=makes)
+            return place.path
+
+    def delete(self, path: str) -> None:
+        """Remove a file.
+
+        Raises:
+            OutsideWorkspaceError: The path leads out of the folder.
+            WorkspaceError: There is no such file, or it is no regular file.
+        """
+        with self._place(path) as place:
+            if _mode_of(place) is None:
+                raise WorkspaceError(f"{path}: no such file")
+            with _system_errors(path):
+                os.unlink(place.name, dir_fd=place.folder)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a regular file.
+
+        Raises:
+            OutsideWorkspaceError: The path leads out of the folder.
+            WorkspaceError: There is something else.
+        """
+        try:
+            with self._place(path) as place:
+                return _mode_of(place) is not None
+        except _MissingFolderError:
+            return False
+
+    def real_path(self, path: str) -> str:
+        """The path of a file below the folder, without links; it need not exist, nor its folders."""
+        try:
+            with self._place(path) as place:
+                return place.path
+        except _MissingFolderError:
+            return str(PurePosixPath(path))
+
+    def walk(self, skipped: frozenset[str]) -> Iterator[FoundFile]:
+        """All regular files below the folder, in the order of their paths. Links are not followed.
+
+        Args:
+            skipped: The names of folders that are left out.
+        """
+        for folder, folders, files, opened in os.fwalk(self.root, follow_symlinks=False):
+            folders[:] = sorted(name for name in folders if name not in skipped)
+            relative = os.path.relpath(folder, self.root)
+            for name in sorted(files):
+                if name.startswith(_TEMPORARY):
+                    continue
+                with suppress(OSError):
+                    facts = os.stat(name, dir_fd=opened, follow_symlinks=False)
+                    if stat.S_ISREG(facts.st_mode):
+                        path = name if relative == "." else f"{relative}/{name}"
+                        yield FoundFile(path, facts.st_size)
+
+    @contextmanager
+    def locked(self, *paths: str) -> Generator[None, None, None]:
+        """Let nobody else of this process change some files during the `with` statement."""
+        keys = sorted({str(self.root / self.real_path(path)) for path in paths})
+        with ExitStack() as stack:
+            for lock in [_lock_of(key) for key in keys]:  # in one order, so that nobody waits for each other
+                stack.enter_context(lock)
+            yield
+
+    @contextmanager
+    def _place(self, path: str, *, makes_folders: bool = False) -> Generator[_Place, None, None]:
+        """Open the folder of a path, and follow all links."""
+        walker = _Walker(self.root, path, makes_folders=makes_folders)
+        try:
+            yield walker.walk()
+        finally:
+            walker.close()
+
+
+class _MissingFolderError(WorkspaceError):
+    """A folder of a path does not exist."""
+
+
+class _Walker:
+    """Walks a path from the folder on, one part at a time.
+
+    Args:
+        root: The folder.
+        path: The path, relative to it, or absolute below it.
+        makes_folders: Whether to make folders that are missing.
+    """
+
+    def __init__(self, root: Path, path: str, *, makes_folders: bool) -> None:
+        self._root = root
+        self._path = path
+        self._makes_folders = makes_folders
+        self._opened: list[int] = []
+        self._names: list[str] = []
+        self._links = 0
+
+    def close(self) -> None:
+        for opened in self._opened:
+            os.close(opened)
+        self._opened.clear()
+
+    def walk(self) -> _Place:
+        if not self._path or "\0" in self._path:
+            raise WorkspaceError(f"this is no path: {self._path!r}")
+        parts = self._parts_below(self._path)
+        with _system_errors(str(self._root)):
+            self._opened.append(os.open(self._root, _FOLDER))
+        while parts:
+            part = parts.pop(0)
+            if part == "..":
+                self._go_up()
+                if not parts:
+                    raise WorkspaceError(f"{self._path} is a folder")
+                continue
+            target = self._link(part)
+            if target is not None:
+                parts = [*self._target_parts(target), *parts]
+                if not parts:
+                    raise WorkspaceError(f"{self._path} is a folder")
+            elif parts:
+                self._enter(part)
+            else:
+                return _Place(self._opened[-1], part, "/".join([*self._names, part]))
+        raise WorkspaceError(f"{self._path} is a folder")
+
+    def _parts_below(self, path: str) -> list[str]:
+        """The parts of a path. An absolute one has to begin with the folder."""
+        if path.startswith("/"):
+            root = f"{self._root}".rstrip("/")
+            if path != root and not path.startswith(f"{root}/"):
+                raise self._outside()
+            path = path[len(root) :]
+        return [part for part in path.split("/") if part not in ("", ".")]
+
+    def _go_up(self) -> None:
+        if not self._names:
+            raise self._outside()
+        self._names.pop()
+        os.close(self._opened.pop())
+
+    def _link(self, name: str) -> str | None:
+        try:
+            return os.readlink(name, dir_fd=self._opened[-1])
+        except OSError:  # no link, or nothing at all
+            return None
+
+    def _target_parts(self, target: str) -> list[str]:
+        self._links += 1
+        if self._links > _MOST_LINKS:
+            raise WorkspaceError(f"{self._path}: its links lead in a circle")
+        parts = self._parts_below(target)
+        if target.startswith("/"):
+            while self._names:
+                self._go_up()
+        return parts
+
+    def _enter(self, name: str) -> None:
+        while True:
+            try:
+                self._opened.append(os.open(name, _FOLDER, dir_fd=self._opened[-1]))
+            except FileNotFoundError:
+                if not self._makes_folders:
+                    raise _MissingFolderError(f"{self._path}: no such file") from None
+                with _system_errors(self._path), suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=self._opened[-1])
+                continue
+            except NotADirectoryError:
+                raise WorkspaceError(f"{self._path}: {'/'.join([*self._names, name])} is no folder") from None
+            except OSError as error:
+                if error.errno in (errno.ELOOP, errno.EMLINK):  # it has become a link since
+                    raise self._outside() from None
+                raise WorkspaceError(f"{self._path}: {error.strerror}") from error
+            self._names.append(name)
+            return
+
+    def _outside(self) -> OutsideWorkspaceError:
+        return OutsideWorkspaceError(f"{self._path} leads out of the workspace")
+
+
+def _read(place: _Place, most_bytes: int) -> bytes:
+    with _system_errors(place.path):
+        opened = os.open(place.name, _FILE, dir_fd=place.folder)
+    try:
+        facts = os.fstat(opened)
+        if stat.S_ISDIR(facts.st_mode):
+            raise WorkspaceError(f"{place.path} is a folder")
+        if not stat.S_ISREG(facts.st_mode):
+            raise WorkspaceError(f"{place.path} is no regular file")
+        with open(opened, "rb", closefd=False) as file:
+            content = file.read(most_bytes + 1)
+    finally:
+        os.close(opened)
+    if len(content) > most_bytes:
+        raise WorkspaceError(f"{place.path} has {facts.st_size:,} bytes; the most is {most_bytes:,}")
+    return content
+
+
+def _mode_of(place: _Place) -> int | None:
+    """The mode of a regular file; None where there is nothing."""
+    try:
+        facts = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise WorkspaceError(f"{place.path}: {error.strerror}") from error
+    if not stat.S_ISREG(facts.st_mode):
+        kind = "a folder" if stat.S_ISDIR(facts.st_mode) else "no regular file"
+        raise WorkspaceError(f"{place.path} is {kind}")
+    return stat.S_IMODE(facts.st_mode)
+
+
+def _replace(place: _Place, content: bytes, mode: int | None, *, must_be_new: bool) -> None:
+    temporary = f"{_TEMPORARY}{uuid.uuid4().hex}"
+    with _system_errors(place.path):
+        opened = os.open(temporary, _NEW, 0o666 if mode is None else mode, dir_fd=place.folder)
+        try:
+            with open(opened, "wb", closefd=True) as file:
+                if mode is not None:
+                    os.fchmod(opened, mode)
+                file.write(content)
+            if must_be_new:  # unlike a rename, a link never replaces a file that was made meanwhile
+                os.link(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+                os.unlink(temporary, dir_fd=place.folder)
+            else:
+                os.replace(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=place.folder)
+            raise
+
+
+@contextmanager
+def _system_errors(path: str) -> Generator[None, None, None]:
+    """Name the file in the errors of the system."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise WorkspaceError(f"{path}: no such file") from None
+    except FileExistsError:
+        raise WorkspaceError(f"{path} exists") from None
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):
+            raise OutsideWorkspaceError(f"{path} has become a link; links are not followed here") from None
+        raise WorkspaceError(f"{path}: {error.strerror or error}") from error
+
+
+class _Lock:
+    """A lock that can be referred to weakly."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *exc_details: object) -> None:
+        self._lock.release()
+
+
+_locks: "weakref.WeakValueDictionary[str, _Lock]" = weakref.WeakValueDictionary()
+_locks_lock = threading.Lock()
+
+
+def _lock_of(key: str) -> _Lock:
+    """The lock of a file, for all workspaces of the process."""
+    with _locks_lock:
+        lock = _locks.get(key)
+        if lock is None:
+            lock = _locks[key] = _Lock()
+        return lock

@@ -1,0 +1,242 @@
+"""Applying patches: exactly, or not at all.
+
+A hunk is applied where its old lines are: at its line number, or at the only other place that has them. Lines
+may differ in trailing whitespace, never in indentation. Everything else is refused, with the first line that
+differs, so that whoever wrote the patch can mend it.
+"""
+
+from collections.abc import Callable, Sequence
+
+from .errors import PatchError
+from .patch_forms import FilePatch, Hunk, read_patch
+from .texts import lines_of
+
+_MOST_PLACES = 5
+_SHOWN_CHARACTERS = 120
+
+
+def patched_files(text: str, read: Callable[[str], str | None]) -> dict[str, str | None]:
+    """Apply a patch to texts, and return what has to be written. Pure but for `read`.
+
+    Args:
+        text: The patch, as a unified diff or in the form `*** Begin Patch`.
+        read: Returns the text of a file, with its line ends as they are; None if there is no such file.
+
+    Returns:
+        The new text of each file, by path; None for files that are removed.
+
+    Raises:
+        PatchError: The patch is damaged, or does not fit; with the first line that differs.
+    """
+    files: dict[str, str | None] = {}
+    for patch in read_patch(text):
+        content = files[patch.path] if patch.path in files else read(patch.path)
+        files[patch.path] = _patched(patch, content)
+        if patch.new_path is not None and patch.new_path != patch.path:
+            target = files[patch.new_path] if patch.new_path in files else read(patch.new_path)
+            if target is not None:
+                raise PatchError(f"{patch.path} cannot be renamed: {patch.new_path} exists")
+            files[patch.new_path], files[patch.path] = files[patch.path], None
+    return files
+
+
+def _patched(patch: FilePatch, content: str | None) -> str | None:
+    if patch.kind == "create":
+        if content is not None:
+            raise PatchError(f"{patch.path} exists; a patch that makes it cannot be applied")
+        return apply_hunks("", patch.hunks)
+    if content is None:
+        raise PatchError(f"{patch.path}: there is no such file")
+    if patch.kind == "update":
+        return apply_hunks(content, patch.hunks)
+    if patch.hunks and apply_hunks(content, patch.hunks):
+        raise PatchError(f"{patch.path} has lines that the patch does not remove, so it is not deleted")
+    return None
+
+
+def apply_hunks(content: str, hunks: Sequence[Hunk]) -> str:
+    """Apply hunks to a text.
+
+    Args:
+        content: The text.
+        hunks: The hunks, in the order of the text.
+
+    Raises:
+        PatchError: One does not fit.
+    """
+    lines = lines_of(content)
+    result: list[str] = []
+    done = 0
+    for hunk in hunks:
+        at = _place_of(hunk, lines, done)
+        result += lines[done:at]
+        result += _new_lines(hunk, lines, at)
+        done = at + len(hunk.old)
+    result += lines[done:]
+    has_marks = all(hunk.has_marks for hunk in hunks)
+    return _joined(result, keeps_missing_end=not has_marks and bool(lines) and not lines[-1].endswith("\n"))
+
+
+def _joined(lines: list[str], *, keeps_missing_end: bool) -> str:
+    """Join lines. A form without marks keeps a missing line feed at the end of the file as it was."""
+    ended = [line if line.endswith("\n") else f"{line}\n" for line in lines[:-1]]
+    last = lines[-1] if lines else ""
+    return "".join([*ended, last.removesuffix("\n") if keeps_missing_end else last])
+
+
+def _new_lines(hunk: Hunk, lines: Sequence[str], at: int) -> list[str]:
+    """The lines that replace the old ones. Context stays as it is in the file."""
+    there = lines[at : at + len(hunk.old)]
+    is_exact = there == hunk.old
+    end = _line_end([*there, *lines[:1]])
+    new: list[str] = []
+    position = 0
+    for line in hunk.lines:
+        if line.tag == "+":
+            new.append(line.text if is_exact else _with_end(line.text, end))
+            continue
+        if line.tag == " ":
+            new.append(there[position])
+        position += 1
+    return new
+
+
+def _line_end(lines: Sequence[str]) -> str:
+    ended = [line for line in lines if line.endswith("\n")]
+    return "\r\n" if ended and all(line.endswith("\r\n") for line in ended) else "\n"
+
+
+def _with_end(text: str, end: str) -> str:
+    if not text.endswith("\n"):
+        return text
+    return text.removesuffix("\n").removesuffix("\r") + end
+
+
+def _place_of(hunk: Hunk, lines: Sequence[str], done: int) -> int:
+    """Find the place of a hunk: the number of lines before it.
+
+    Raises:
+        PatchError: There is none, or more than one.
+    """
+    old = hunk.old
+    after = _after_landmarks(hunk, lines, done)
+    if not old:
+        return _place_of_insertion(hunk, lines)
+    start = hunk.start
+    for is_same in (_is_equal, _is_equal_but_for_trailing_whitespace):
+        places = [
+            at
+            for at in range(after, len(lines) - len(old) + 1)
+            if all(map(is_same, old, lines[at : at + len(old)]))
+            and (not hunk.is_at_end or at + len(old) == len(lines))
+        ]
+        if any(not line.text.endswith("\n") for line in hunk.lines):  # it ends the file
+            places = [at for at in places if at + len(old) == len(lines)]
+        if start is not None and start in places:
+            last = len(lines) - len(old)
+            if hunk.lines[-1].tag != " " and start != last and last in places:
+                raise _ambiguous(hunk, [start, last])
+            return start
+        if hunk.landmarks and places:
+            return places[0]
+        if len(places) > 1:
+            raise _ambiguous(hunk, places)
+        if places:
+            return _checked_move(hunk, places[0], len(lines))
+    raise _does_not_match(hunk, lines, after)
+
+
+def _checked_move(hunk: Hunk, at: int, count: int) -> int:
+    """Refuse the only place of a hunk whose context says that it begins or ends the file."""
+    if hunk.start is None:
+        return at
+    begins = hunk.start == 0 and hunk.lines[0].tag != " "
+    ends = hunk.lines[-1].tag != " "
+    if (begins and at != 0) or (ends and at + len(hunk.old) != count):
+        raise PatchError(
+            f"{hunk.title}: its lines are at line {at + 1}, not where its header says, and it has no context "
+            f"at its {'beginning' if begins and at != 0 else 'end'} that shows where it belongs; add lines"
+        )
+    return at
+
+
+def _place_of_insertion(hunk: Hunk, lines: Sequence[str]) -> int:
+    if not lines or hunk.is_at_end:
+        return len(lines)
+    raise PatchError(
+        f"{hunk.title}: it only adds lines, and nothing shows where they belong; add lines of context that "
+        "are in the file"
+    )
+
+
+def _after_landmarks(hunk: Hunk, lines: Sequence[str], done: int) -> int:
+    after = done
+    for landmark in hunk.landmarks:
+        places = [at for at in range(after, len(lines)) if lines[at].strip() == landmark]
+        if not places:
+            raise PatchError(f"{hunk.title}: no line after line {after} is {landmark!r}")
+        if len(places) > 1:
+            raise PatchError(
+                f"{hunk.title}: {landmark!r} is at {_shown_places(places)}; name a line that is there once"
+            )
+        after = places[0] + 1
+    return after
+
+
+def _is_equal(one: str, other: str) -> bool:
+    return one == other
+
+
+def _is_equal_but_for_trailing_whitespace(one: str, other: str) -> bool:
+    return one.rstrip() == other.rstrip()
+
+
+def _ambiguous(hunk: Hunk, places: Sequence[int]) -> PatchError:
+    return PatchError(
+        f"{hunk.title}: its old lines are at {_shown_places(places)}; add lines of context until they are "
+        "there once"
+    )
+
+
+def _shown_places(places: Sequence[int]) -> str:
+    shown = ", ".join(str(at + 1) for at in places[:_MOST_PLACES])
+    return f"lines {shown}{' and more' if len(places) > _MOST_PLACES else ''}"
+
+
+def _does_not_match(hunk: Hunk, lines: Sequence[str], after: int) -> PatchError:
+    """Name the first line that differs, at the place where most lines are the same."""
+    old = hunk.old
+    best, same = after, -1
+    candidates = range(after, len(lines)) if hunk.start is None else [hunk.start, *range(after, len(lines))]
+    for at in candidates:
+        count = 0
+        while (
+            count < len(old)
+            and at + count < len(lines)
+            and _is_equal_but_for_trailing_whitespace(old[count], lines[at + count])
+        ):
+            count += 1
+        if count > same:
+            best, same = at, count
+    expected = _shown(old[same]) if same < len(old) else ""
+    number = best + same + 1
+    if number > len(lines):
+        return PatchError(
+            f"{hunk.title} does not match: the file has {len(lines)} lines, and the patch expects {expected} "
+            f"at line {number}"
+        )
+    if same == len(old):
+        return PatchError(f"{hunk.title} does not match: it must end the file, and line {number} follows")
+    return PatchError(
+        f"{hunk.title} does not match: line {number} of the file is {_shown(lines[best + same])}, and the "
+        f"patch expects {expected}{_indentation_hint(old[same], lines[best + same])}"
+    )
+
+
+def _indentation_hint(expected: str, found: str) -> str:
+    return " (its indentation differs)" if expected.strip() == found.strip() != "" else ""
+
+
+def _shown(line: str) -> str:
+    text = line.removesuffix("\n")
+    return repr(text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…")

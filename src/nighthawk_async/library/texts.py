@@ -1,0 +1,143 @@
+"""Texts of files: bounded, matched against patterns, shown with what differs. Pure."""
+
+import re
+from functools import lru_cache
+
+from .errors import EditError
+
+_SHOWN_CHARACTERS = 120
+
+
+def bounded(text: str, most_characters: int) -> str:
+    """A text with its beginning and its end, and a note on what is left out between them.
+
+    Args:
+        text: The text.
+        most_characters: The most characters of it.
+    """
+    if len(text) <= most_characters:
+        return text
+    beginning = (most_characters + 1) // 2
+    end = most_characters - beginning
+    left_out = len(text) - most_characters
+    return f"{text[:beginning]}\n… {left_out:,} characters are left out here …\n{text[len(text) - end :]}"
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text, which end at a line feed and nowhere else, and keep it."""
+    lines = text.split("\n")
+    whole = [f"{line}\n" for line in lines[:-1]]
+    return [*whole, lines[-1]] if lines[-1] else whole
+
+
+@lru_cache(maxsize=256)
+def compiled_glob(pattern: str) -> re.Pattern[str]:
+    """The regular expression of a pattern for paths.
+
+    `*` and `?` match within a name, `**` any number of folders, `[…]` one character. A pattern without a
+    slash matches names in every folder, as in ripgrep and git.
+
+    Args:
+        pattern: The pattern.
+    """
+    pattern = pattern.removeprefix("./")
+    if "/" not in pattern:
+        pattern = f"**/{pattern}"
+    parts: list[str] = []
+    at = 0
+    while at < len(pattern):
+        if pattern.startswith("**/", at):
+            parts.append("(?:[^/]+/)*")
+            at += 3
+        elif pattern.startswith("**", at):
+            parts.append(".*")
+            at += 2
+        else:
+            part, at = _glob_part(pattern, at)
+            parts.append(part)
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def _glob_part(pattern: str, at: int) -> tuple[str, int]:
+    character = pattern[at]
+    if character == "*":
+        return "[^/]*", at + 1
+    if character == "?":
+        return "[^/]", at + 1
+    end = pattern.find("]", at + 2)
+    if character == "[" and end > 0:
+        inside = pattern[at + 1 : end].replace("\\", "\\\\").replace("[", "\\[")
+        negated = inside.startswith("!")
+        return f"(?!/)[{'^' if negated else ''}{inside[negated:]}]", end + 1
+    return re.escape(character), at + 1
+
+
+def replaced(content: str, old: str, new: str, path: str) -> str:
+    """Replace a text that is there once.
+
+    A text with plain line ends also matches in a file whose lines end in carriage return and line feed, and
+    is replaced by such lines.
+
+    Args:
+        content: The content of the file.
+        old: The text to replace.
+        new: The text to put in its place.
+        path: The file, for errors.
+
+    Raises:
+        EditError: The old text is empty, equal to the new one, not there, or there more than once.
+    """
+    if not old:
+        raise EditError("the text to replace is empty")
+    if old == new:
+        raise EditError(f"{path}: the new text is the old one")
+    count = content.count(old)
+    if count == 0 and "\r\n" in content and "\r" not in old:
+        old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
+        count = content.count(old)
+    if count == 1:
+        return content.replace(old, new)
+    if count == 0:
+        raise EditError(f"{path}: {_first_difference(content, old)}")
+    numbers = [content.count("\n", 0, at) + 1 for at in _places(content, old)]
+    shown = ", ".join(map(str, numbers[:5])) + (" and more" if len(numbers) > 5 else "")
+    raise EditError(
+        f"{path}: the text to replace is there {count} times, at lines {shown}; include more of it"
+    )
+
+
+def _places(content: str, old: str) -> list[int]:
+    places: list[int] = []
+    at = content.find(old)
+    while at >= 0:
+        places.append(at)
+        at = content.find(old, at + len(old))
+    return places
+
+
+def _first_difference(content: str, old: str) -> str:
+    """Name the first line of a text that is not in the file, at the place where most lines are the same."""
+    wanted, lines = old.split("\n"), content.split("\n")
+    best, same = 0, 0
+    for at in range(len(lines)):
+        count = 0
+        while count < len(wanted) and at + count < len(lines) and wanted[count] == lines[at + count]:
+            count += 1
+        if count > same:
+            best, same = at, count
+    if same == 0:
+        hint = next(
+            (number for number, line in enumerate(lines, 1) if line.strip() == wanted[0].strip() != ""), None
+        )
+        found = "" if hint is None else f"; line {hint} differs from its first line in whitespace only"
+        return f"the text to replace is not there{found}"
+    if same == len(wanted) or best + same >= len(lines):
+        return f"the text to replace is not there; it begins as line {best + 1} does"
+    return (
+        f"the text to replace is not there; it is like the file from line {best + 1} on, but line "
+        f"{best + same + 1} is {_shown(lines[best + same])}, and the text has {_shown(wanted[same])}"
+    )
+
+
+def _shown(line: str) -> str:
+    return repr(line if len(line) <= _SHOWN_CHARACTERS else f"{line[:_SHOWN_CHARACTERS]}…")

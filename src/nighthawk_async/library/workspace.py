@@ -1,0 +1,293 @@
+"""`Workspace`: the files of a folder, for blocks and for programs."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+
+import regex
+from msgspec import Struct
+
+from ..types.messages import BinaryContent, guess_media_type
+from .confined_files import ConfinedFiles
+from .errors import LibraryError, WorkspaceError
+from .patch_forms import paths_of
+from .patches import patched_files
+from .texts import bounded, compiled_glob, lines_of, replaced
+
+_MOST_CHARACTERS = 40_000
+_MOST_FILE_BYTES = 10_000_000
+_MOST_IMAGE_BYTES = 5_000_000
+_MOST_FOUND = 1_000
+_MOST_MATCHES = 200
+_SEARCH_SECONDS = 10.0
+_MOST_LINE_CHARACTERS = 300
+_SKIPPED = frozenset({".git", ".hg", ".svn"})
+
+
+class SearchMatch(Struct, frozen=True):
+    """A line that a pattern was found in.
+
+    Args:
+        path: The file.
+        line: The number of the line, from 1.
+        text: The line, shortened to 300 characters.
+    """
+
+    path: str
+    line: int
+    text: str
+
+
+class SearchResult(Struct, frozen=True):
+    """The lines that a search has found; iterable. As text, one line each.
+
+    Args:
+        matches: The lines, by path and number.
+        is_complete: Whether these are all; False when there are more than were asked for.
+    """
+
+    matches: tuple[SearchMatch, ...]
+    is_complete: bool
+
+    def __iter__(self) -> Iterator[SearchMatch]:
+        return iter(self.matches)
+
+    def __len__(self) -> int:
+        return len(self.matches)
+
+    def __str__(self) -> str:
+        lines = [f"{each.path}:{each.line}: {each.text}" for each in self.matches]
+        return "\n".join([*lines, *(() if self.is_complete else ("… there are more",))])
+
+
+class Workspace:
+    """The files of a folder; nothing outside of it can be reached.
+
+        workspace = library.Workspace("/repo", writable=True)
+
+    Name it in a block, or call it in Python. Paths are relative to the folder. Links are followed as long as
+    they stay below it. Methods are synchronous, and may be called from any thread.
+
+    Args:
+        root: The folder.
+        writable: Whether files may be changed.
+
+    Raises:
+        ConfigurationError: It is no folder, or the system cannot confine paths (it has no `openat`).
+    """
+
+    def __init__(self, root: str | os.PathLike[str], *, writable: bool = False) -> None:
+        self._files = ConfinedFiles(root)
+        self.writable = writable
+
+    def __repr__(self) -> str:
+        return f"Workspace({str(self._files.root)!r}, writable={self.writable})"
+
+    def read(
+        self, path: str, lines: tuple[int, int] | None = None, *, max_characters: int = _MOST_CHARACTERS
+    ) -> str:
+        """Return the text of a file.
+
+        Args:
+            path: The file.
+            lines: The first and the last line, from 1; None for all.
+            max_characters: The most characters. Of a longer text, the beginning and the end are returned,
+                with a note on what is left out.
+
+        Raises:
+            WorkspaceError: There is no such file, it is no text, or has more than 10 MB.
+            OutsideWorkspaceError: The path leads out of the workspace.
+        """
+        text = self._text(path)
+        if lines is not None:
+            first, last = lines
+            if not 1 <= first <= last:
+                raise WorkspaceError(f"lines are given as (first, last), from 1, not {lines!r}")
+            of_file = lines_of(text)
+            if first > max(1, len(of_file)):
+                raise WorkspaceError(f"{path} has {len(of_file)} lines; there is no line {first}")
+            text = "".join(of_file[first - 1 : last])
+        return bounded(text, max_characters).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+    def find(self, glob: str = "**/*", *, max_files: int = _MOST_FOUND) -> list[str]:
+        """Return the paths of files, sorted.
+
+        Args:
+            glob: The pattern: `*` and `?` within a name, `**` for any folders. A pattern without a slash
+                matches names in every folder. Folders of version control are left out.
+            max_files: The most files.
+
+        Raises:
+            WorkspaceError: More files match.
+        """
+        pattern = compiled_glob(glob)
+        paths = [file.path for file in self._files.walk(_SKIPPED) if pattern.fullmatch(file.path)]
+        if len(paths) > max_files:
+            raise WorkspaceError(f"{len(paths):,} files match {glob!r}; the most is {max_files:,}: narrow it")
+        return sorted(paths)
+
+    def search(
+        self, pattern: str, glob: str = "**/*", *, ignore_case: bool = False, max_matches: int = _MOST_MATCHES
+    ) -> SearchResult:
+        """Return the lines of files that a regular expression matches in.
+
+        Args:
+            pattern: The regular expression, in Python's syntax.
+            glob: The files; see `find`. Files that are no text are left out.
+            ignore_case: Whether letters match in either case.
+            max_matches: The most lines.
+
+        Raises:
+            LibraryError: The expression is invalid, or takes longer than 10 seconds.
+        """
+        try:
+            compiled = regex.compile(pattern, regex.IGNORECASE if ignore_case else 0)
+        except regex.error as error:
+            raise LibraryError(f"the regular expression {pattern!r} is invalid: {error}") from None
+        ends_at = time.monotonic() + _SEARCH_SECONDS
+        matches: list[SearchMatch] = []
+        for path, number, line in self._lines(glob):
+            try:
+                is_found = compiled.search(line, timeout=max(0.001, ends_at - time.monotonic()))
+            except TimeoutError:
+                raise LibraryError(
+                    f"the search for {pattern!r} took longer than {_SEARCH_SECONDS:g} seconds; use a simpler "
+                    "expression, or fewer files"
+                ) from None
+            if is_found:
+                if len(matches) == max_matches:
+                    return SearchResult(tuple(matches), is_complete=False)
+                matches.append(SearchMatch(path, number, line[:_MOST_LINE_CHARACTERS]))
+        return SearchResult(tuple(matches), is_complete=True)
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        """Replace a text that is in a file once.
+
+        Args:
+            path: The file.
+            old: The text, exactly as it is there. Include lines around it if it is there more than once.
+            new: The text to put in its place.
+
+        Raises:
+            EditError: The old text is not there once. The message names the first line that differs.
+            WorkspaceError: The file cannot be read or written, or the workspace is not writable.
+        """
+        self._check_writable()
+        with self._files.locked(path):
+            content = replaced(self._text(path), old, new, path)
+            self._files.write(path, _encoded(content), makes=False)
+
+    def create(self, path: str, text: str) -> None:
+        """Make a file, and the folders that it needs.
+
+        Args:
+            path: The file, which must not exist.
+            text: Its text.
+
+        Raises:
+            WorkspaceError: It exists, cannot be written, or the workspace is not writable.
+        """
+        self._check_writable()
+        with self._files.locked(path):
+            self._files.write(path, _encoded(text), makes=True)
+
+    def patch(self, text: str) -> list[str]:
+        """Apply a patch: all of it, or nothing.
+
+        Args:
+            text: A unified diff (of `diff -u` or `git diff`), or the form that begins with
+                `*** Begin Patch`. Hunks fit exactly, but for whitespace at the ends of lines; each has to be
+                where its numbers say, or at one place only.
+
+        Returns:
+            The paths of the files that were changed, made and removed.
+
+        Raises:
+            PatchError: The patch is damaged, or does not fit. The message names the first line that differs.
+            WorkspaceError: A file cannot be read or written, or the workspace is not writable.
+        """
+        self._check_writable()
+        with self._files.locked(*paths_of(text)):
+            before: dict[str, bytes | None] = {}
+
+            def read(path: str) -> str | None:
+                before[path] = self._files.read(path, _MOST_FILE_BYTES) if self._files.exists(path) else None
+                content = before[path]
+                return None if content is None else _decoded(content, path)
+
+            after = {
+                path: None if content is None else _encoded(content)
+                for path, content in patched_files(text, read).items()
+            }
+            self._write_all(before, after)
+        return list(after)
+
+    def image(self, path: str) -> BinaryContent:
+        """Return an image, which a model can look at.
+
+        Args:
+            path: The file, of at most 5 MB.
+
+        Raises:
+            WorkspaceError: There is no such file, it is too large, or its name is not that of an image.
+        """
+        media_type = guess_media_type(path)
+        if media_type is None or not media_type.startswith("image/"):
+            raise WorkspaceError(f"{path} has not the name of an image, such as chart.png")
+        return BinaryContent(
+            data=self._files.read(path, _MOST_IMAGE_BYTES), media_type=media_type, identifier=path
+        )
+
+    def _write_all(self, before: dict[str, bytes | None], after: dict[str, bytes | None]) -> None:
+        """Write files; those already written get their old content back when one cannot be."""
+        written: list[str] = []
+        try:
+            for path, content in after.items():
+                self._write(path, before[path], content)
+                written.append(path)
+        except BaseException:
+            for path in reversed(written):
+                with suppress(WorkspaceError):
+                    self._write(path, after[path], before[path])
+            raise
+
+    def _write(self, path: str, old: bytes | None, new: bytes | None) -> None:
+        if new is None:
+            if old is not None:
+                self._files.delete(path)
+        elif old != new:
+            self._files.write(path, new, makes=old is None)
+
+    def _text(self, path: str) -> str:
+        return _decoded(self._files.read(path, _MOST_FILE_BYTES), path)
+
+    def _lines(self, glob: str) -> Iterator[tuple[str, int, str]]:
+        pattern = compiled_glob(glob)
+        for file in self._files.walk(_SKIPPED):
+            if file.size > _MOST_FILE_BYTES or not pattern.fullmatch(file.path):
+                continue
+            try:
+                text = self._text(file.path)
+            except WorkspaceError:  # no text, or gone meanwhile
+                continue
+            for number, line in enumerate(
+                text.encode("utf-8", "surrogateescape").decode("utf-8", "replace").split("\n"), 1
+            ):
+                yield file.path, number, line.removesuffix("\r")
+
+    def _check_writable(self) -> None:
+        if not self.writable:
+            raise WorkspaceError(
+                "the workspace is read-only: Workspace(…, writable=True) lets files be changed"
+            )
+
+
+def _decoded(content: bytes, path: str) -> str:
+    if b"\0" in content:
+        raise WorkspaceError(f"{path} is no text")
+    return content.decode("utf-8", "surrogateescape")
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

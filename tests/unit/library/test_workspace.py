@@ -1,0 +1,337 @@
+"""Workspaces: what they do in their folder, and that nothing leads out of it."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+import nighthawk_async as nh
+from nighthawk_async.library import (
+    EditError,
+    LibraryError,
+    OutsideWorkspaceError,
+    PatchError,
+    Workspace,
+    WorkspaceError,
+)
+from nighthawk_async.testing import ScriptedModel, model_response, tool_call
+
+SECRET = "the secret"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The folder of a workspace, with something beside it that nobody may reach."""
+    (tmp_path / "secret.txt").write_text(SECRET)
+    root = tmp_path / "repo"
+    (root / "src").mkdir(parents=True)
+    (root / "src" / "a.py").write_text("def f():\n    return 1\n")
+    (root / "README.md").write_text("# Title\n\nText\n")
+    (root / ".git").mkdir()
+    (root / ".git" / "config").write_text("[core]\n")
+    return root
+
+
+@pytest.fixture
+def workspace(root: Path) -> Workspace:
+    return Workspace(root, writable=True)
+
+
+def everything_in(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def test_files_are_read_whole_in_part_and_bounded(workspace: Workspace, root: Path) -> None:
+    assert workspace.read("src/a.py") == "def f():\n    return 1\n"
+    assert workspace.read("src/a.py", lines=(2, 9)) == "    return 1\n"
+    assert workspace.read(str(root / "README.md"), (1, 1)) == "# Title\n"
+    (root / "long.txt").write_text("a" * 60 + "b" * 60)
+    assert workspace.read("long.txt", max_characters=20) == (
+        "a" * 10 + "\n… 100 characters are left out here …\n" + "b" * 10
+    )
+    with pytest.raises(WorkspaceError, match="has 2 lines; there is no line 3"):
+        workspace.read("src/a.py", lines=(3, 4))
+    with pytest.raises(WorkspaceError, match="first, last"):
+        workspace.read("src/a.py", lines=(0, 4))
+
+
+def test_files_are_found_by_pattern(workspace: Workspace) -> None:
+    assert workspace.find() == ["README.md", "src/a.py"]
+    assert workspace.find("*.py") == ["src/a.py"]
+    assert workspace.find("src/*") == ["src/a.py"]
+    assert workspace.find("**/[ab].p?") == ["src/a.py"]
+    assert workspace.find("*/*.md") == []
+    with pytest.raises(WorkspaceError, match="2 files match"):
+        workspace.find(max_files=1)
+
+
+def test_lines_are_found_by_regular_expression(workspace: Workspace, root: Path) -> None:
+    (root / "binary").write_bytes(b"\0return")
+    result = workspace.search(r"RETURN \d", ignore_case=True)
+    assert str(result) == "src/a.py:2:     return 1"
+    assert [match.line for match in result] == [2]
+    many = workspace.search(".", max_matches=2)
+    assert len(many) == 2
+    assert not many.is_complete
+    assert str(many).endswith("… there are more")
+    with pytest.raises(LibraryError, match="invalid"):
+        workspace.search("(")
+
+
+def test_an_expression_that_never_ends_is_given_up(
+    workspace: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nighthawk_async.library.workspace._SEARCH_SECONDS", 0.05)
+    (root / "evil.txt").write_text("a" * 5_000 + "b")
+    with pytest.raises(LibraryError, match="took longer"):
+        workspace.search("(a|a|aa)+$")
+
+
+def test_a_text_that_is_there_once_is_replaced(workspace: Workspace, root: Path) -> None:
+    os.chmod(root / "src" / "a.py", 0o755)
+    workspace.edit("src/a.py", "return 1", "return 2")
+    assert (root / "src" / "a.py").read_text() == "def f():\n    return 2\n"
+    assert (root / "src" / "a.py").stat().st_mode & 0o777 == 0o755
+    (root / "windows.txt").write_bytes(b"one\r\ntwo\r\n")
+    workspace.edit("windows.txt", "one\ntwo", "1\n2")
+    assert (root / "windows.txt").read_bytes() == b"1\r\n2\r\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("", "x", "empty"),
+        ("return 1", "return 1", "the new text is the old one"),
+        ("def f():\n    return 7", "x", r"line 2 is '    return 1', and the text has '    return 7'"),
+        ("  return 1\nx", "x", "line 2 differs from its first line in whitespace only"),
+        ("nothing like it", "x", "is not there"),
+        ("f", "x", "there 2 times, at lines 1, 1"),
+    ],
+)
+def test_an_edit_that_does_not_fit_is_refused(
+    workspace: Workspace, root: Path, old: str, new: str, error: str
+) -> None:
+    before = everything_in(root)
+    with pytest.raises(EditError, match=error):
+        workspace.edit("src/a.py", old, new)
+    assert everything_in(root) == before
+
+
+def test_files_are_made_with_their_folders(workspace: Workspace, root: Path) -> None:
+    workspace.create("docs/new/page.md", "text")
+    assert (root / "docs/new/page.md").read_text() == "text"
+    with pytest.raises(WorkspaceError, match=r"docs/new/page\.md exists"):
+        workspace.create("docs/new/page.md", "other")
+    with pytest.raises(WorkspaceError, match="is no folder"):
+        workspace.create("README.md/page.md", "text")
+
+
+def test_a_patch_is_applied_whole(workspace: Workspace, root: Path) -> None:
+    changed = workspace.patch(
+        "*** Begin Patch\n*** Update File: src/a.py\n-    return 1\n+    return 2\n"
+        "*** Add File: docs/b.md\n+b\n*** Delete File: README.md\n*** End Patch\n"
+    )
+    assert changed == ["src/a.py", "docs/b.md", "README.md"]
+    assert everything_in(root).keys() == {"src/a.py", "docs/b.md", ".git/config"}
+
+
+def test_a_patch_that_does_not_fit_changes_nothing(workspace: Workspace, root: Path) -> None:
+    before = everything_in(root)
+    with pytest.raises(PatchError, match="line 1"):
+        workspace.patch(
+            "*** Begin Patch\n*** Update File: src/a.py\n-    return 1\n+    return 2\n"
+            "*** Update File: README.md\n-# Titel\n+# T\n*** End Patch\n"
+        )
+    assert everything_in(root) == before
+
+
+def test_a_patch_that_cannot_be_written_is_taken_back(workspace: Workspace, root: Path) -> None:
+    before = everything_in(root)
+    with pytest.raises(WorkspaceError, match="is no folder"):
+        workspace.patch(
+            "*** Begin Patch\n*** Update File: src/a.py\n-    return 1\n+    return 2\n"
+            "*** Add File: README.md/x\n+x\n*** End Patch\n"
+        )
+    assert everything_in(root) == before
+
+
+def test_a_workspace_is_read_only_unless_it_says_otherwise(root: Path) -> None:
+    workspace = Workspace(root)
+    for change in (
+        lambda: workspace.edit("src/a.py", "1", "2"),
+        lambda: workspace.create("x", ""),
+        lambda: workspace.patch("*** Begin Patch\n*** Delete File: README.md\n*** End Patch\n"),
+    ):
+        with pytest.raises(WorkspaceError, match="read-only"):
+            change()
+
+
+def test_an_image_is_content_for_a_model(workspace: Workspace, root: Path) -> None:
+    (root / "chart.png").write_bytes(b"\x89PNG")
+    assert workspace.image("chart.png") == nh.models.BinaryContent(
+        data=b"\x89PNG", media_type="image/png", identifier="chart.png"
+    )
+    with pytest.raises(WorkspaceError, match="name of an image"):
+        workspace.image("README.md")
+
+
+ESCAPES = (
+    "../secret.txt",
+    "src/../../secret.txt",
+    "/etc/passwd",
+    "out.txt",  # a link to a file outside
+    "out/secret.txt",  # below a link to a folder outside
+    "absolute.txt",
+    "up/../../secret.txt",
+    "src/link/../../secret.txt",
+    "chain",
+)
+
+
+@pytest.fixture
+def links(root: Path) -> Path:
+    """Links that lead out of a workspace."""
+    (root / "out.txt").symlink_to("../secret.txt")
+    (root / "out").symlink_to("..")
+    (root / "absolute.txt").symlink_to(root.parent / "secret.txt")
+    (root / "up").symlink_to("src")
+    (root / "src" / "link").symlink_to(".")
+    (root / "chain").symlink_to("src/chain")
+    (root / "src" / "chain").symlink_to("../out.txt")
+    return root
+
+
+@pytest.mark.parametrize("path", ESCAPES)
+def test_nothing_leads_out_of_a_workspace(links: Path, path: str) -> None:
+    workspace = Workspace(links, writable=True)
+    for use in (
+        lambda: workspace.read(path),
+        lambda: workspace.edit(path, SECRET, "changed"),
+        lambda: workspace.create(path, "changed"),
+        lambda: workspace.patch(f"*** Begin Patch\n*** Update File: {path}\n-{SECRET}\n+x\n*** End Patch\n"),
+        lambda: workspace.patch(f"*** Begin Patch\n*** Delete File: {path}\n*** End Patch\n"),
+        lambda: workspace.patch(f"*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch\n"),
+    ):
+        with pytest.raises(OutsideWorkspaceError):
+            use()
+    assert (links.parent / "secret.txt").read_text() == SECRET
+    assert not (links.parent / "changed").exists()
+
+
+def test_neither_find_nor_search_follows_links(links: Path) -> None:
+    workspace = Workspace(links)
+    assert workspace.find() == ["README.md", "src/a.py"]
+    assert len(workspace.search(SECRET)) == 0
+
+
+def test_links_below_the_folder_are_followed(root: Path) -> None:
+    (root / "same.py").symlink_to("src/a.py")
+    (root / "whole.py").symlink_to(root / "src" / "a.py")
+    (root / "sources").symlink_to("src")
+    workspace = Workspace(root, writable=True)
+    for path in ("same.py", "whole.py", "sources/a.py", "sources/../src/a.py"):
+        assert workspace.read(path).startswith("def f")
+    workspace.edit("same.py", "1", "2")
+    assert (root / "same.py").is_symlink()
+    assert (root / "src" / "a.py").read_text().endswith("2\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "error"),
+    [
+        ("pipe", "no regular file"),
+        ("src", "is a folder"),
+        ("src/..", "is a folder"),
+        (".", "is a folder"),
+        ("circle", "in a circle"),
+        ("", "no path"),
+        ("a\0b", "no path"),
+        ("none/none", "no such file"),
+        ("binary", "no text"),
+        ("large", "10,000,001 bytes"),
+    ],
+)
+def test_what_is_no_text_file_is_refused(root: Path, path: str, error: str) -> None:
+    os.mkfifo(root / "pipe")
+    (root / "circle").symlink_to("circle")
+    (root / "binary").write_bytes(b"a\0b")
+    (root / "large").write_bytes(b"a" * 10_000_001)
+    with pytest.raises(WorkspaceError, match=error):
+        Workspace(root, writable=True).read(path)
+
+
+def test_a_link_that_changes_all_the_time_never_leads_out(root: Path) -> None:
+    (root / "inside").mkdir()
+    (root / "inside" / "secret.txt").write_text("inside")
+    outside, turning, over = root.parent, root / "turning", threading.Event()
+    turning.symlink_to("inside")
+
+    def turn() -> None:
+        while not over.is_set():
+            for target in (outside, Path("inside")):
+                fresh = root / "fresh"
+                fresh.symlink_to(target)
+                fresh.rename(turning)
+
+    thread = threading.Thread(target=turn)
+    thread.start()
+    workspace, seen = Workspace(root, writable=True), set[str]()
+    try:
+        for number in range(2_000):
+            try:
+                seen.add(workspace.read("turning/secret.txt"))
+                workspace.create(f"turning/made-{number}", "x")
+            except WorkspaceError:
+                seen.add("refused")
+    finally:
+        over.set()
+        thread.join()
+    assert seen <= {"inside", "refused"}
+    assert not [path for path in outside.iterdir() if path.name.startswith("made-")]
+
+
+def test_many_threads_edit_one_file_without_losing_an_edit(root: Path) -> None:
+    (root / "count.txt").write_text("".join(f"<{number}>\n" for number in range(64)))
+    workspaces = [Workspace(root, writable=True) for _ in range(8)]
+
+    def edit(part: int) -> None:
+        for number in range(part, 64, 8):
+            workspaces[part].edit("count.txt", f"<{number}>", f"[{number}]")
+
+    threads = [threading.Thread(target=edit, args=(part,)) for part in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (root / "count.txt").read_text() == "".join(f"[{number}]\n" for number in range(64))
+    assert not [path for path in root.iterdir() if path.name.startswith(".nighthawk")]
+
+
+def test_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(nh.ConfigurationError, match="does not exist"):
+        Workspace(tmp_path / "none")
+
+
+@pytest.mark.anyio
+async def test_a_block_reads_and_edits_files_by_name(workspace: Workspace, root: Path) -> None:
+    @nh.natural_function
+    async def mend(workspace: Workspace) -> str:
+        found: str
+        """natural
+        Let f in <workspace> return 2, and set <:found> to where it was.
+        """
+        return found
+
+    model = ScriptedModel(
+        [
+            model_response(
+                tool_call("nh_exec", statements="workspace.edit('src/a.py', 'return 1', 'return 2')"),
+                tool_call("nh_assign", target_path="found", expression="str(workspace.search('return 2'))"),
+                tool_call("nh_outcome", kind="pass"),
+            )
+        ]
+    )
+    async with nh.run(nh.AgentStepExecutor.from_model(model)):
+        assert await mend(workspace) == "src/a.py:2:     return 2"
+    assert (root / "src" / "a.py").read_text().endswith("return 2\n")

@@ -13,7 +13,7 @@ from ..runtime.places import take_place
 from .errors import JournalDivergenceError
 from .mailboxes import ReceivedMessage, check_names
 from .recorder import RunRecorder
-from .values import decode_value, encode_value
+from .values import decode_value
 
 
 async def receive(name: str, *, timeout: float | None = None) -> Any:  # noqa: ASYNC109  (counts over all lives)
@@ -69,7 +69,7 @@ def _begin(recorder: RunRecorder, place: str, name: str, timeout: float | None) 
     record = recorder.find_record(place, "value")
     if record is None:
         ends_at = None if timeout is None else time.time() + timeout
-        recorder.add(place, "value", encode_value((name, ends_at), place=place))
+        recorder.add(place, "value", recorder.encode_value((name, ends_at), place=place))
         return timeout
     recorded_name, ends_at = decode_value(record.body, place=place)
     if recorded_name != name:

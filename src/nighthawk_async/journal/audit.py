@@ -104,7 +104,7 @@ class Audit:
         Raises:
             JournalAuditError: It is not the one that was recorded after the one before it.
         """
-        if link is None or not hmac.compare_digest(link, self.link(previous, run_id, record)):
+        if link != self.link(previous, run_id, record):
             seq, place, kind = record[:3]
             raise JournalAuditError(
                 f"run {run_id!r}: record {seq} ({kind} at {place}) was changed or inserted, or one right "

@@ -41,7 +41,7 @@ class ChainCheck:
     def __init__(self, run_id: str) -> None:
         self._run_id = run_id
         self._found = Head()
-        self._seq = 0
+        self._seq: int | None = None
 
     def check_next(self, database: Database) -> HeadRow | None:
         """Check the next piece.
@@ -97,7 +97,7 @@ def read_head(database: Database, run_id: str) -> HeadRow:
         raise JournalAuditError(f"the journal has no run {run_id!r}", run_id=run_id)
     ((link, count, seal, key_name, is_pruned),) = rows
     return HeadRow(
-        head=Head(link or b"", count),
+        head=Head(link or b"", count if isinstance(count, int) else -1),  # a damaged file may have any type
         seal=seal,
         key_name=key_name,
         is_unlinked=link is None,
@@ -116,7 +116,8 @@ def write_head(database: Database, run_id: str, head: Head, *, is_pruned: bool =
 
 def link_records(database: Database, run_id: str) -> Head:
     """Make the chain of a run anew, of the records that are there, within a transaction of the caller."""
-    head, seq = Head(), 0
+    head = Head()
+    seq: int | None = None
     while page := _read_page(database, run_id, seq):
         rows, head = database.audit.extend(head, run_id, (record for record, _ in page))
         database.change_many(
@@ -129,11 +130,11 @@ def link_records(database: Database, run_id: str) -> Head:
     return head
 
 
-def _read_page(database: Database, run_id: str, after: int) -> list[tuple[StoredRecord, bytes | None]]:
+def _read_page(database: Database, run_id: str, after: int | None) -> list[tuple[StoredRecord, bytes | None]]:
     rows = database.query(
-        "SELECT seq, place, kind, epoch, at, body, link FROM records WHERE run_id = ? AND seq > ? "
-        "ORDER BY seq LIMIT ?",
-        *(run_id, after, _PAGE),
+        "SELECT seq, place, kind, epoch, at, body, link FROM records WHERE run_id = ? "
+        f"{'' if after is None else 'AND seq > ? '}ORDER BY seq LIMIT {_PAGE}",
+        *((run_id,) if after is None else (run_id, after)),
     )
     return [(cast("StoredRecord", row[:6]), row[6]) for row in rows]
 

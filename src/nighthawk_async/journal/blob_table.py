@@ -53,13 +53,15 @@ def store_body(database: Database, body: bytes, *context: object) -> bytes:
     return BLOB_MARK + digest + proof
 
 
-def load_body(database: Database, stored: bytes, *context: object) -> bytes:
+def load_body(database: Database, stored: object, *context: object) -> bytes:
     """Return the body that `store_body` was given with the same context.
 
     Raises:
         JournalKeyError: A key is missing or another one, or the row was moved.
         JournalStoreError: The blob is missing, or was changed.
     """
+    if not isinstance(stored, bytes):  # a damaged file may have any type
+        raise JournalStoreError("a body of the journal is damaged")
     if not stored.startswith(BLOB_MARK):
         return database.codec.unseal(stored, *context)
     start = len(BLOB_MARK)

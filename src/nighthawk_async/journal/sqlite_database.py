@@ -58,8 +58,17 @@ class SqliteDatabase(Database):
         migrate(self, str(self._path))
 
     def query(self, statement: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
-        """Return the rows of a query."""
-        return self._connection.execute(statement, parameters).fetchall()
+        """Return the rows of a query. Damaged texts have other characters than any that were stored."""
+        try:
+            return self._connection.execute(statement, parameters).fetchall()
+        except sqlite3.OperationalError as error:
+            if "Could not decode to UTF-8" not in str(error):
+                raise
+        self._connection.text_factory = _readable
+        try:
+            return self._connection.execute(statement, parameters).fetchall()
+        finally:
+            self._connection.text_factory = str
 
     def change(self, statement: str, *parameters: object) -> int:
         """Carry a statement out; see `Database`."""
@@ -119,6 +128,10 @@ class SqliteDatabase(Database):
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+
+def _readable(text: bytes) -> str:
+    return text.decode(errors="replace")
 
 
 def open_sqlite(path: Path) -> SqliteDatabase:

@@ -1,0 +1,62 @@
+"""Large values: stored once, and refused above a limit."""
+
+from pathlib import Path
+
+import pytest
+
+import nighthawk_async as nh
+from nighthawk_async.journal import JournalValueError
+
+from .contender import shout, shouting
+from .durable_runs import live, opened, query
+
+pytestmark = [pytest.mark.anyio, pytest.mark.one_backend, pytest.mark.usefixtures("database")]
+
+LARGE = "large" * 40_000
+
+
+@nh.once
+async def fetch(size: int) -> str:
+    """Return a large text."""
+    return LARGE[:size]
+
+
+async def program() -> list[int]:
+    return [len(await fetch(len(LARGE))), len(await fetch(len(LARGE))), len(await fetch(10))]
+
+
+async def test_equal_large_bodies_are_stored_once_and_read_in_later_lives(tmp_path: Path) -> None:
+    for _ in range(2):
+        with opened(tmp_path) as store:
+            for run_id in ("run-1", "run-2"):
+                assert await live(store, shouting(), program, run_id) == [len(LARGE), len(LARGE), 10]
+            assert query(store, "SELECT count(*) FROM blobs") == [(1,)]
+            assert query(store, "SELECT count(*) FROM records WHERE length(body) > 60000") == [(0,)]
+            assert sum(len(each.body) for each in store.records("run-1")) > 2 * len(LARGE)
+            assert store.verify()
+
+
+async def test_a_value_above_the_limit_is_refused_before_it_is_stored(tmp_path: Path) -> None:
+    with opened(tmp_path, max_value_bytes=100_000) as store:
+        with pytest.raises(
+            JournalValueError, match=r"run/fetch\(\)\[0\].* type str has 200,\d+ bytes.*100,000"
+        ):
+            await live(store, shouting(), program)
+        with pytest.raises(JournalValueError, match=r"'reply' to run 'run-1': .* type str has 200,\d+ bytes"):
+            await store.send("run-1", "reply", LARGE)
+        assert query(store, "SELECT (SELECT count(*) FROM blobs), (SELECT count(*) FROM messages)") == [
+            (0, 0)
+        ]
+
+
+async def test_a_response_above_the_limit_is_refused(tmp_path: Path) -> None:
+    with opened(tmp_path, max_value_bytes=100) as store:
+        with pytest.raises(JournalValueError, match="the response has"):
+            await live(store, shouting(), lambda: shout("a"))
+        assert "response" not in {each.kind for each in store.records("run-1")}
+
+
+@pytest.mark.parametrize("limit", [0, 2**40])
+def test_a_limit_that_is_none_is_refused(limit: int) -> None:
+    with pytest.raises(nh.ConfigurationError, match="max_value_bytes"):
+        nh.journal.open("sqlite:///runs.db", max_value_bytes=limit)

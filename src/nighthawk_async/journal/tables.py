@@ -267,6 +267,8 @@ def end_run(
         RunTakenOverError: The epoch is not that of the run any more.
     """
     error = error.encode(errors="replace").decode().replace("\0", "?")
+    if database.codec.active_key:
+        error = error.partition(":")[0]  # the type alone: the text may have parts of values
     with database.transaction():
         renew_lease(database, run_id, epoch)
         database.change(

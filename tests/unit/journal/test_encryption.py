@@ -94,6 +94,16 @@ async def test_without_its_key_a_run_does_not_continue_and_nothing_is_lost(
         assert await send_and_live(store, message=message) == message.upper()
 
 
+async def test_the_list_of_runs_has_no_texts_of_errors(tmp_path: Path) -> None:
+    async def failing() -> None:
+        raise ValueError(SECRET)
+
+    with opened(tmp_path, keys=NEW) as store:
+        with pytest.raises(ValueError, match=SECRET):
+            await live(store, shouting(), failing)
+        assert [row.error for row in store.runs()] == ["ValueError"]
+
+
 async def test_keys_are_exchanged_while_old_bodies_stay_readable(tmp_path: Path) -> None:
     with opened(tmp_path) as store:
         await store.send("run-0", "reply", LARGE)

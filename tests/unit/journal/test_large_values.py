@@ -1,11 +1,14 @@
 """Large values: stored once, and refused above a limit."""
 
+import threading
 from pathlib import Path
 
 import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.journal import JournalValueError
+from nighthawk_async.journal.blob_table import load_body, store_body
+from nighthawk_async.journal.pruning import delete_blobs
 
 from .contender import shout, shouting
 from .durable_runs import live, opened, query
@@ -54,6 +57,38 @@ async def test_a_response_above_the_limit_is_refused(tmp_path: Path) -> None:
         with pytest.raises(JournalValueError, match="the response has"):
             await live(store, shouting(), lambda: shout("a"))
         assert "response" not in {each.kind for each in store.records("run-1")}
+
+
+def test_a_body_is_not_deleted_while_a_row_is_written_that_refers_to_it(tmp_path: Path) -> None:
+    body, context = LARGE.encode(), ("messages", "run-1", "reply", "1")
+    has_ended = threading.Event()
+    deleted: list[int] = []
+
+    def delete() -> None:
+        with opened(tmp_path) as other:
+            deleted.append(delete_blobs(other.thread))
+        has_ended.set()
+
+    def write() -> None:
+        database = store.thread.opened()
+        with database.transaction():
+            store_body(database, body, *context)  # nothing refers to it yet
+        thread = threading.Thread(target=delete)
+        with database.transaction():
+            stored = store_body(database, body, *context)
+            thread.start()
+            has_ended.wait(0.3)  # it waits for this transaction; without a lock it would be over now
+            database.change(
+                "INSERT INTO messages (run_id, name, number, message_id, at, body) "
+                "VALUES ('run-1', 'reply', 1, '1', 0, ?)",
+                stored,
+            )
+        thread.join()
+        assert load_body(database, stored, *context) == body
+
+    with opened(tmp_path) as store:
+        store.thread.perform(write).wait_in_thread()
+    assert deleted == [0]
 
 
 @pytest.mark.parametrize("limit", [0, 2**40])

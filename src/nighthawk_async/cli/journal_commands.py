@@ -3,7 +3,6 @@
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 from rich.markup import escape
@@ -11,21 +10,24 @@ from rich.table import Table
 
 from ..errors import ConfigurationError
 from ..journal import JournalStore
-from ..journal import open as open_journal
 from ..journal.description import describe_record
+from .journal_care_commands import add_care_commands
+from .journal_store import open_store
 from .model_description import wide_console
 
 journal = typer.Typer(help="The runs of a journal and their records.", no_args_is_help=True)
 
-_FILE = Annotated[Path, typer.Argument(help="The file of the journal.", metavar="FILE")]
+add_care_commands(journal)
+
+_STORE = Annotated[str, typer.Argument(help="The file or the address of the journal.", metavar="STORE")]
 _RUN = Annotated[str, typer.Argument(help="The id of the run.", metavar="RUN")]
 
 
 @journal.command("list")
-def list_runs(file: _FILE) -> None:
+def list_runs(store: _STORE) -> None:
     """List the runs of a journal."""
-    with _store(file) as store:
-        rows = store.runs()
+    with open_store(store) as opened:
+        rows = opened.runs()
     if not rows:
         typer.echo("no runs")
         return
@@ -35,7 +37,7 @@ def list_runs(file: _FILE) -> None:
     for row in rows:
         table.add_row(
             escape(row.run_id),
-            row.status,
+            row.status if row.pruned_at is None else f"{row.status}, pruned",
             str(row.lives),
             _time(row.created_at),
             _time(row.updated_at),
@@ -46,13 +48,13 @@ def list_runs(file: _FILE) -> None:
 
 @journal.command("show")
 def show_run(
-    file: _FILE,
+    store: _STORE,
     run: _RUN,
 ) -> None:
     """Show the records of a run, in order: the time, the life, the kind, the place, the content."""
-    with _store(file) as store:
-        _check_run(store, file, run)
-        records = store.records(run)
+    with open_store(store) as opened:
+        _check_run(opened, run)
+        records = opened.records(run)
     for record in records:
         content = describe_record(record)
         line = f"{_time(record.at)}  {record.epoch:>3}  {record.kind:<8}  {record.place}"
@@ -61,7 +63,7 @@ def show_run(
 
 @journal.command("export")
 def export_run(
-    file: _FILE,
+    store: _STORE,
     run: _RUN,
     to: Annotated[
         Path | None,
@@ -69,9 +71,9 @@ def export_run(
     ] = None,
 ) -> None:
     """Write the records of a run as lines of JSON, without secrets that are known by their name or form."""
-    with _store(file) as store:
-        _check_run(store, file, run)
-        lines = "".join(f"{line}\n" for line in store.export(run))
+    with open_store(store) as opened:
+        _check_run(opened, run)
+        lines = "".join(f"{line}\n" for line in opened.export(run))
     if to is None:
         typer.echo(lines, nl=False)
         return
@@ -81,17 +83,11 @@ def export_run(
         raise ConfigurationError(f"{to}: {error.strerror or error}") from error
 
 
-def _check_run(store: JournalStore, file: Path, run: str) -> None:
+def _check_run(store: JournalStore, run: str) -> None:
     runs = [row.run_id for row in store.runs()]
     if run not in runs:
         known = ", ".join(runs[:20]) or "none"
-        raise ConfigurationError(f"{file} has no run {run!r}; its runs: {known}")
-
-
-def _store(file: Path) -> JournalStore:
-    if not file.is_file():
-        raise ConfigurationError(f"{file}: No such file")
-    return open_journal(f"sqlite:///{quote(str(file))}")
+        raise ConfigurationError(f"{store.address} has no run {run!r}; its runs: {known}")
 
 
 def _time(seconds: float) -> str:

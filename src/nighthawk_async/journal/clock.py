@@ -13,7 +13,7 @@ from ..errors import NighthawkError
 from ..runtime.environment import find_journal
 from ..runtime.places import take_place
 from .recorder import RunRecorder
-from .values import decode_value, encode_value
+from .values import decode_value
 
 Value = TypeVar("Value")
 
@@ -54,7 +54,7 @@ def patched(name: str) -> bool:
         return True
     if recorder.is_behind(place.rpartition("/")[0]):
         return False
-    recorder.add(place, "value", encode_value(True, place=place))
+    recorder.add(place, "value", recorder.encode_value(True, place=place))
     return True
 
 
@@ -84,7 +84,7 @@ async def sleep(*, seconds: float = 0.0, minutes: float = 0.0, hours: float = 0.
     record = recorder.find_record(place, "value")
     if record is None:
         wakes_at = time.time() + wait
-        await recorder.add(place, "value", encode_value(wakes_at, place=place)).wait()
+        await recorder.add(place, "value", recorder.encode_value(wakes_at, place=place)).wait()
     else:
         wakes_at = decode_value(record.body, place=place)
         await checkpoint()
@@ -101,7 +101,7 @@ def _recorded(frame: str, make: Callable[[], Value]) -> Value:
     if record is not None:
         return decode_value(record.body, place=place)
     value = make()
-    recorder.add(place, "value", encode_value(value, place=place))
+    recorder.add(place, "value", recorder.encode_value(value, place=place))
     return value
 
 

@@ -5,6 +5,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
+from .audit import Audit
+from .encryption import BodyCodec
+
 
 class Database(ABC):
     """A connection to a database, used by the thread of its store alone.
@@ -18,6 +21,12 @@ class Database(ABC):
     """The end of a query whose rows nobody else may change before the transaction ends."""
     SCHEMA_WORDS: ClassVar[Mapping[str, str]]
     """The words of the migrations in `tables`."""
+
+    def __init__(self) -> None:
+        self.codec = BodyCodec()
+        """Writes and reads bodies; `blob_table.store_body` and `load_body` use it."""
+        self.audit = Audit()
+        """Chains the records."""
 
     @abstractmethod
     def query(self, statement: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
@@ -34,6 +43,19 @@ class Database(ABC):
     @abstractmethod
     def transaction(self) -> AbstractContextManager[None]:
         """Make the `with` statement one transaction, which is durable at its end."""
+
+    @abstractmethod
+    def lock(self, table: str) -> None:
+        """Let nobody else change a table before the transaction ends."""
+
+    @abstractmethod
+    def release_space(self) -> bool:
+        """Give some unused space back to the disk. Return whether there is more of it."""
+
+    @property
+    @abstractmethod
+    def releases_space(self) -> bool:
+        """Whether deleted rows make the database smaller, and not only leave room for others."""
 
     @abstractmethod
     def read_schema_version(self) -> int:

@@ -256,7 +256,7 @@ class EffectCall:
 
     def _keep_result(self, result: Any) -> Any:
         place, declared = f"{self._place}, result", self._effect.result_type
-        body = EndedCall(value=encode_value(result, place=place, declared=declared))
+        body = EndedCall(value=self._recorder.encode_value(result, place=place, declared=declared))
         self._recorder.add(self._place, "result", msgspec.msgpack.encode(body))
         return result
 

@@ -3,10 +3,13 @@
 InterceptionError
 └── JournalError
 ├── JournalStoreError           the store cannot be opened, read or written
+├── JournalKeyError             a key of the encryption is missing, or is another one
+├── JournalAuditError           records were changed, removed or inserted
 ├── JournalDivergenceError      the program does something else than what was recorded
 ├── JournalValueError           a value cannot be stored faithfully, or read back
 ├── CallInDoubtError            a call had begun, and nobody knows whether it took effect
 ├── RunInProgressError          another process works on the run
+├── RunPrunedError              the records of the run were deleted
 └── RunTakenOverError           another process has taken the run over
 """
 
@@ -22,6 +25,38 @@ class JournalError(InterceptionError):
 
 class JournalStoreError(JournalError):
     """The store cannot be opened, read or written."""
+
+
+class JournalKeyError(JournalError):
+    """A key of the encryption is missing, or is another one. Nothing is lost: the right one reads it.
+
+    Args:
+        message: The problem and a remedy.
+        key_id: The id of the key.
+    """
+
+    def __init__(self, message: str, *, key_id: str) -> None:
+        super().__init__(message)
+        self.key_id = key_id
+
+
+class JournalAuditError(JournalError):
+    """Records of a run were changed, removed or inserted, or the run has the chain of another audit key.
+
+    Args:
+        message: The problem.
+        run_id: The run.
+        seq: The number of the first record that does not fit; None for the end of the run.
+        place: Its place; None for the end of the run.
+    """
+
+    def __init__(
+        self, message: str, *, run_id: str, seq: int | None = None, place: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.run_id = run_id
+        self.seq = seq
+        self.place = place
 
 
 class JournalDivergenceError(JournalError):
@@ -91,6 +126,10 @@ class CallInDoubtError(JournalError):
 
 class RunInProgressError(JournalError):
     """Another process, or another part of this one, works on the run."""
+
+
+class RunPrunedError(JournalError):
+    """The records of the run were deleted by `JournalStore.prune`, so it cannot continue."""
 
 
 class RunTakenOverError(JournalError):

@@ -17,7 +17,7 @@ from . import message_table
 from .message_table import Message
 from .records import Record
 from .store_thread import StoreThread
-from .values import encode_value
+from .values import MAX_VALUE_BYTES, encode_value
 
 Result = TypeVar("Result")
 
@@ -59,10 +59,12 @@ class Mailboxes:
 
     Args:
         thread: The thread of the store.
+        max_value_bytes: The greatest size of a message, in bytes.
     """
 
-    def __init__(self, thread: StoreThread) -> None:
+    def __init__(self, thread: StoreThread, max_value_bytes: int = MAX_VALUE_BYTES) -> None:
         self._thread = thread
+        self._max_value_bytes = max_value_bytes
         self._lock = threading.Lock()
         self._listeners: dict[tuple[str, str], set[LoopEvent]] = {}
 
@@ -71,7 +73,8 @@ class Mailboxes:
         check_names(run_id, name)
         if message_id is not None and not message_id:
             raise NighthawkError("the id of a message is not empty")
-        body = encode_value(value, place=f"the message {name!r} to run {run_id!r}")
+        place = f"the message {name!r} to run {run_id!r}"
+        body = encode_value(value, place=place, max_bytes=self._max_value_bytes)
 
         def append() -> None:
             database = self._thread.opened()

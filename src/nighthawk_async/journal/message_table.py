@@ -6,7 +6,10 @@ also where several processes send at once.
 
 from msgspec import Struct
 
+from .blob_table import is_large, load_body, store_body
 from .database import Database
+from .errors import RunPrunedError
+from .key_table import check_keys
 
 MIGRATION = (
     """
@@ -48,7 +51,18 @@ class Message(Struct, frozen=True, kw_only=True):
 
 
 def append_message(database: Database, run_id: str, name: str, message_id: str, body: bytes) -> None:
-    """Append a message to a mailbox, within a transaction of the caller; nothing if it has the id already."""
+    """Append a message to a mailbox, within a transaction of the caller; nothing if it has the id already.
+
+    Raises:
+        JournalKeyError: A key of the encryption is missing, or is another one.
+        RunPrunedError: The records of the run were deleted.
+    """
+    check_keys(database)
+    if is_large(body):
+        database.lock("blobs")  # before any row
+    if database.query("SELECT 1 FROM runs WHERE run_id = ? AND pruned_at IS NOT NULL", run_id):
+        raise RunPrunedError(f"run {run_id!r} has ended, and its records were deleted since.")
+    stored = store_body(database, body, "messages", run_id, name, message_id)
     database.change(
         "INSERT INTO mailboxes (run_id, name, last_number) VALUES (?, ?, 0) ON CONFLICT DO NOTHING",
         run_id,
@@ -64,7 +78,7 @@ def append_message(database: Database, run_id: str, name: str, message_id: str, 
         "INSERT INTO messages (run_id, name, number, message_id, at, body) "
         f"SELECT run_id, name, last_number, ?, {database.NOW}, ? FROM mailboxes "
         "WHERE run_id = ? AND name = ? ON CONFLICT DO NOTHING",
-        *(message_id, body, run_id, name),
+        *(message_id, stored, run_id, name),
     )
 
 
@@ -73,9 +87,13 @@ def read_messages(
 ) -> tuple[list[Message], float]:
     """Read the first messages of a mailbox after a number, and the time, in seconds since 1970."""
     rows = database.query(
-        "SELECT number, body, at FROM messages WHERE run_id = ? AND name = ? AND number > ? "
+        "SELECT number, message_id, body, at FROM messages WHERE run_id = ? AND name = ? AND number > ? "
         "ORDER BY number LIMIT ?",
         *(run_id, name, after, limit),
     )
     ((now,),) = database.query(f"SELECT {database.NOW}")
-    return [Message(number=number, body=body, at=at) for number, body, at in rows], now
+    messages = [
+        Message(number=number, body=load_body(database, stored, "messages", run_id, name, id_), at=at)
+        for number, id_, stored, at in rows
+    ]
+    return messages, now

@@ -16,7 +16,7 @@ from .errors import JournalDivergenceError
 from .mailboxes import Choice, Choose, ReceivedMessages, check_names
 from .message_table import Message
 from .recorder import RunRecorder
-from .values import decode_value, encode_value
+from .values import decode_value
 
 _MOST_MESSAGES = 10_000
 """The messages of a mailbox among which batches by key are looked for."""
@@ -160,7 +160,7 @@ def _begin(recorder: RunRecorder, place: str, name: str, timeout: float | None) 
     record = recorder.find_record(place, "value")
     if record is None:
         ends_at = None if timeout is None else time.time() + timeout
-        recorder.add(place, "value", encode_value((name, ends_at), place=place))
+        recorder.add(place, "value", recorder.encode_value((name, ends_at), place=place))
         return timeout
     recorded_name, ends_at = decode_value(record.body, place=place)
     if recorded_name != name:

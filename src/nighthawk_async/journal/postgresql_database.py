@@ -47,10 +47,12 @@ class PostgresqlDatabase(Database):
         "real": "DOUBLE PRECISION",
         "bytes": "BYTEA",
         "table_options": "",
+        "blob_mark": r"'\xc102'::bytea",
         "place": "hashtextextended(place, 0), hashtextextended(place, 1)",
     }
 
     def __init__(self, connection: "psycopg.Connection") -> None:
+        super().__init__()
         self._connection = connection
 
     def prepare(self, name: str) -> None:
@@ -93,6 +95,19 @@ class PostgresqlDatabase(Database):
         """Make the `with` statement one transaction."""
         with self._connection.transaction():
             yield
+
+    def lock(self, table: str) -> None:
+        """Let nobody else change a table; see `Database`."""
+        self.change(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")
+
+    def release_space(self) -> bool:
+        """False: the server does that by itself."""
+        return False
+
+    @property
+    def releases_space(self) -> bool:
+        """True, as far as the server can."""
+        return True
 
     def read_schema_version(self) -> int:
         """Return the version of the schema; see `Database`."""

@@ -13,7 +13,7 @@ from .effects import EndedCall, failed_call, idempotency_key, rebuilt_error
 from .errors import JournalDivergenceError
 from .recorder import RunRecorder
 from .records import Record
-from .values import decode_value, encode_value
+from .values import decode_value
 
 
 class QuestionRecord(Struct, frozen=True, kw_only=True):
@@ -29,7 +29,7 @@ class QuestionRecorder(RunRecorder):
     async def begin_question(self, place: str, content: Mapping[str, object]) -> BegunQuestion:
         """Record a question, or compare it with its record; see `ports.RunJournal`."""
         place = self.relative(place)
-        parts = {name: encode_value(value, place=f"{place}, {name}") for name, value in content.items()}
+        parts = {name: self.encode_value(value, place=f"{place}, {name}") for name, value in content.items()}
         record = self.find_record(place, "question")
         if record is None:
             asked = QuestionRecord(content=parts, begun_at=time.time())
@@ -77,7 +77,7 @@ class QuestionRecorder(RunRecorder):
     def keep_value(self, place: str, value: object, declared: object = None) -> Callable[[], Awaitable[None]]:
         """Keep a value; see `ports.RunJournal`."""
         place = self.relative(place)
-        return self.add(place, "value", encode_value(value, place=place, declared=declared)).wait
+        return self.add(place, "value", self.encode_value(value, place=place, declared=declared)).wait
 
     def keep_failure(self, place: str, error: Exception) -> None:
         """Keep the error of this life; see `ports.RunJournal`."""

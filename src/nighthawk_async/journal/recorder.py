@@ -8,6 +8,7 @@ from .acknowledgement import Acknowledgement
 from .errors import JournalError
 from .mailboxes import Inbox, Mailboxes
 from .records import ENDED, Record, RecordIndex, RecordKind, failure_place
+from .values import check_size, encode_value
 
 Durability: TypeAlias = Literal["response", "effect"]
 NewCode: TypeAlias = Literal["error", "insert"]
@@ -28,6 +29,7 @@ class RunRecorder:
         durability: The time at which the run waits for its records.
         new_code: The handling of code that the records do not have.
         mailboxes: The mailboxes of the store.
+        max_value_bytes: The greatest size of a value and of a record, in bytes.
     """
 
     def __init__(
@@ -40,10 +42,12 @@ class RunRecorder:
         durability: Durability,
         new_code: NewCode,
         mailboxes: Mailboxes,
+        max_value_bytes: int,
     ) -> None:
         self.run_id = run_id
         self.epoch = epoch
         self.waits_for_responses = durability == "response"
+        self.max_value_bytes = max_value_bytes
         self._append = append
         self._new_code = new_code
         self._index = RecordIndex(records)
@@ -82,6 +86,10 @@ class RunRecorder:
         """Whether an earlier life recorded something in a place that this life has not reached."""
         return bool(self._index.left_in(place))
 
+    def encode_value(self, value: object, *, place: str, declared: object = None) -> bytes:
+        """Write a value; see `values.encode_value`."""
+        return encode_value(value, place=place, declared=declared, max_bytes=self.max_value_bytes)
+
     def add(self, place: str, kind: RecordKind, body: bytes) -> Acknowledgement[None]:
         """Record something new.
 
@@ -96,7 +104,9 @@ class RunRecorder:
         Raises:
             JournalDivergenceError: The program has changed: this place should not be new.
             JournalError: The run was taken over, or the store failed.
+            JournalValueError: The content is too large.
         """
+        check_size(body, f"the {kind}", place, self.max_value_bytes)
         if (place, kind) in self._written:
             raise JournalError(f"{place} would be recorded twice in one life; please report this.")
         self.check_new(place)

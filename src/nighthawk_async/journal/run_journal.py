@@ -24,7 +24,7 @@ from .errors import JournalDivergenceError, JournalError, check_inputs
 from .questions import QuestionRecorder
 from .recorder import ROOT
 from .response import JournaledResponse
-from .values import decode_value, encode_value
+from .values import decode_value
 
 _OUTCOMES: Mapping[str, type[Any]] = {
     "pass": PassStepOutcome,
@@ -102,12 +102,12 @@ class RunJournal(QuestionRecorder):
             return
         outcome, bindings = cast("tuple[object, Mapping[str, object]]", answer)
         bodies = {
-            name: encode_value(value, place=f"{place}, <:{name}>", declared=types.get(name))
+            name: self.encode_value(value, place=f"{place}, <:{name}>", declared=types.get(name))
             for name, value in bindings.items()
         }
         values = {field.name: getattr(outcome, field.name) for field in fields(cast("Any", outcome))}
         given = {name: value for name, value in values.items() if value is not UNSET}
-        body = encode_value(given, place=f"{place}, outcome")
+        body = self.encode_value(given, place=f"{place}, outcome")
         self.add(place, "answer", msgspec.msgpack.encode((body, bodies)))
 
     def respond(

@@ -8,9 +8,12 @@ from typing import Any, ClassVar
 
 from .database import Database
 from .errors import JournalStoreError
+from .network_files import network_type
 from .tables import migrate
 
 _BUSY_SECONDS = 30.0
+_RELEASED_PAGES = 1_000  # at a time
+_INCREMENTAL = 2
 
 
 class SqliteDatabase(Database):
@@ -25,11 +28,13 @@ class SqliteDatabase(Database):
     SCHEMA_WORDS: ClassVar[Mapping[str, str]] = {
         "real": "REAL",
         "bytes": "BLOB",
+        "blob_mark": "x'c102'",
         "table_options": " WITHOUT ROWID",
         "place": "place",
     }
 
     def __init__(self, path: Path) -> None:
+        super().__init__()
         self._path = path
         self._connection = sqlite3.connect(
             path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -41,6 +46,8 @@ class SqliteDatabase(Database):
         Raises:
             JournalStoreError: Commits cannot be durable there, or the schema is one of a newer version.
         """
+        # Of a file without tables only, and before it gets its write-ahead log.
+        self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         mode = self._connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
         self._connection.execute("PRAGMA synchronous = FULL")
         if mode != "wal":
@@ -51,8 +58,17 @@ class SqliteDatabase(Database):
         migrate(self, str(self._path))
 
     def query(self, statement: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
-        """Return the rows of a query."""
-        return self._connection.execute(statement, parameters).fetchall()
+        """Return the rows of a query. Damaged texts have other characters than any that were stored."""
+        try:
+            return self._connection.execute(statement, parameters).fetchall()
+        except sqlite3.OperationalError as error:
+            if "Could not decode to UTF-8" not in str(error):
+                raise
+        self._connection.text_factory = _readable
+        try:
+            return self._connection.execute(statement, parameters).fetchall()
+        finally:
+            self._connection.text_factory = str
 
     def change(self, statement: str, *parameters: object) -> int:
         """Carry a statement out; see `Database`."""
@@ -68,11 +84,33 @@ class SqliteDatabase(Database):
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             yield
+            self._connection.execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
-        self._connection.execute("COMMIT")
+
+    def lock(self, table: str) -> None:
+        """Nothing: a transaction has the file for itself."""
+
+    def release_space(self) -> bool:
+        """Give some unused pages back; at the end, the write-ahead log is emptied, too."""
+        if not self.releases_space:
+            return False
+        self._connection.execute(f"PRAGMA incremental_vacuum({_RELEASED_PAGES})").fetchall()
+        if self._connection.execute("PRAGMA freelist_count").fetchone()[0]:
+            return True
+        self._connection.execute("PRAGMA busy_timeout = 0")  # while others read, the log stays as it is
+        try:
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        finally:
+            self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1_000:.0f}")
+        return False
+
+    @property
+    def releases_space(self) -> bool:
+        """Whether the file was made with `auto_vacuum`, which cannot be changed later without `VACUUM`."""
+        return self._connection.execute("PRAGMA auto_vacuum").fetchone()[0] == _INCREMENTAL
 
     def read_schema_version(self) -> int:
         """Return the version of the schema; see `Database`."""
@@ -92,12 +130,22 @@ class SqliteDatabase(Database):
         self._connection.close()
 
 
+def _readable(text: bytes) -> str:
+    return text.decode(errors="replace")
+
+
 def open_sqlite(path: Path) -> SqliteDatabase:
     """Open the file of a store, or create it.
 
     Raises:
         JournalStoreError: It is no such file, is one of a newer version, or cannot be written durably there.
     """
+    network = network_type(path)
+    if network is not None:
+        raise JournalStoreError(
+            f"{path} is on a network file system ({network}), where SQLite cannot keep it safe: put the "
+            "journal on a disk of this machine, or in PostgreSQL."
+        )
     try:
         database = SqliteDatabase(path)
         try:

@@ -1,6 +1,7 @@
 """A store of journals."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import timedelta
 from functools import partial
 from typing import Literal
 
@@ -9,15 +10,24 @@ from ..ports import OpenedJournal
 from ..recording.redaction import Redaction
 from . import tables
 from .addresses import read_address
+from .audit import Audit
 from .database import Database
+from .encryption import Key, read_codec, read_key
 from .export import export_lines
 from .mailboxes import Mailboxes
 from .opened_run import OpenedRun
+from .pruning import EndedStatus, PruneReport, prune_runs
 from .recorder import Durability, NewCode
 from .records import Record
+from .reencryption import reencrypt_runs
 from .run_journal import RunJournal
 from .store_thread import StoreThread
 from .tables import RunRow
+from .values import MAX_VALUE_BYTES
+from .verification import VerifiedRun, verify_runs
+
+_MOST_VALUE_BYTES = 256 * 1024 * 1024  # of which PostgreSQL can store one
+_LEAST_KEY_BYTES = 16
 
 
 class JournalStore:
@@ -31,16 +41,24 @@ class JournalStore:
         connect: Opens the database.
         durability: See `open`.
         new_code: See `open`.
+        max_value_bytes: See `open`.
     """
 
     def __init__(
-        self, address: str, connect: Callable[[], Database], *, durability: Durability, new_code: NewCode
+        self,
+        address: str,
+        connect: Callable[[], Database],
+        *,
+        durability: Durability,
+        new_code: NewCode,
+        max_value_bytes: int = MAX_VALUE_BYTES,
     ) -> None:
         self.address = address
         self.durability: Durability = durability
         self.new_code: NewCode = new_code
+        self.max_value_bytes = max_value_bytes
         self.thread = StoreThread(address, connect)
-        self.mailboxes = Mailboxes(self.thread)
+        self.mailboxes = Mailboxes(self.thread, max_value_bytes)
 
     def __repr__(self) -> str:
         return f"JournalStore({self.address!r})"
@@ -90,6 +108,76 @@ class JournalStore:
         """
         return export_lines(self.records(run_id), redact)
 
+    def verify(self, run_id: str | None = None) -> list[VerifiedRun]:
+        """Check that no record was changed, removed or inserted since it was recorded. Blocks while it reads.
+
+        Without an audit key, this finds accidents and careless changes: who can write the file can make the
+        chain fit. With one, only who has the key can do that. Earlier states of whole runs, and runs that
+        were removed with their row, are not noticed.
+
+        Args:
+            run_id: The run; None for all of them.
+
+        Returns:
+            The runs.
+
+        Raises:
+            JournalAuditError: A record does not fit; or the run has the chain of another audit key.
+            JournalKeyError: A large encrypted body cannot be read without its key.
+            JournalStoreError: The store cannot be read.
+        """
+        return verify_runs(self.thread, run_id)
+
+    def prune(
+        self,
+        older_than: timedelta,
+        *,
+        statuses: Collection[EndedStatus] = ("ended",),
+        dry_run: bool = False,
+    ) -> PruneReport:
+        """Delete the records and messages of runs that have ended. Blocks while it works, in small pieces.
+
+        The rows of the runs stay, so that no run is repeated by accident: entering one of them, or sending a
+        message to it, raises `RunPrunedError`. Runs in progress or parked are never touched.
+
+        Args:
+            older_than: The time since they have ended.
+            statuses: The statuses of runs to prune. Runs that have `failed` or were `cancelled` can continue,
+                until they are pruned.
+            dry_run: Whether nothing is deleted, to see what would be.
+
+        Returns:
+            The deleted runs, and how much it was.
+
+        Raises:
+            ConfigurationError: A status is another one.
+            JournalStoreError: The store cannot be written.
+        """
+        unknown = set(statuses) - {"ended", "failed", "cancelled"}
+        if unknown or not statuses or older_than < timedelta(0):
+            raise ConfigurationError(
+                "prune takes the statuses 'ended', 'failed' and 'cancelled', and a time that is not negative"
+            )
+        return prune_runs(self.thread, older_than, tuple(statuses), is_trial=dry_run)
+
+    def reencrypt(self) -> int:
+        """Encrypt everything that is stored with the active key, and chain it with the audit key. Blocks.
+
+        For a store that was written without keys or with other ones. Stop all programs that use the store
+        first. Each run is written in one transaction. The chain of a run is checked before; where it is one
+        of another audit key, or none, what is there is trusted, so call `verify` with the old key first.
+
+        Returns:
+            The number of runs.
+
+        Raises:
+            JournalAuditError: Records of a run do not fit their chain.
+            JournalKeyError: A key is missing, or is another one.
+            RunInProgressError: A process works on a run.
+            JournalStoreError: The store cannot be written.
+        """
+        return reencrypt_runs(self.thread)
+
     async def send(self, run_id: str, name: str, value: object, *, id: str | None = None) -> None:
         """Send a message to a run, which receives it with `nighthawk_async.journal.receive`.
 
@@ -103,7 +191,9 @@ class JournalStore:
                 a mailbox takes the first one only. None for one of its own.
 
         Raises:
-            JournalValueError: The value cannot be stored.
+            JournalValueError: The value cannot be stored, or is too large.
+            JournalKeyError: A key of the encryption is missing, or is another one.
+            RunPrunedError: The records of the run were deleted.
             JournalStoreError: The store cannot be written.
             NighthawkError: A name or the id is empty.
         """
@@ -112,7 +202,11 @@ class JournalStore:
     def open_run(self, run_id: str) -> OpenedJournal:
         """Open the journal of a run; see `ports.JournalStore`."""
         make_journal = partial(
-            RunJournal, durability=self.durability, new_code=self.new_code, mailboxes=self.mailboxes
+            RunJournal,
+            durability=self.durability,
+            new_code=self.new_code,
+            mailboxes=self.mailboxes,
+            max_value_bytes=self.max_value_bytes,
         )
         return OpenedRun(self.thread, run_id, make_journal)
 
@@ -122,6 +216,10 @@ def open(
     *,
     durability: Durability = "response",
     changes: Literal["error", "insert"] = "error",
+    keys: Mapping[str, Key] | None = None,
+    active_key: str | None = None,
+    audit_key: Key | None = None,
+    max_value_bytes: int = MAX_VALUE_BYTES,
 ) -> JournalStore:
     """Open a store of journals: a database in which runs are recorded, to be continued by later processes.
 
@@ -136,13 +234,34 @@ def open(
             latter is faster, and loses the latest responses in a crash.
         changes: The handling of code that the records do not have: `error` raises `JournalDivergenceError`,
             `insert` runs it.
+        keys: The keys of the encryption by their ids, of 32 bytes each, which needs the extra `encryption`;
+            None for no encryption. A text is the name of an environment variable that has the key in Base64.
+        active_key: The id of the key that new bodies are encrypted with; None for the only one.
+        audit_key: The key of the chains that `JournalStore.verify` checks, of at least 16 bytes, or the name
+            of an environment variable that has it in Base64; None for chains without a key.
+        max_value_bytes: The greatest size of one value and one record, in bytes. A larger one raises
+            `JournalValueError` before it is stored.
 
     Raises:
-        ConfigurationError: The address or an option is not one of these, or the extra is not installed.
+        ConfigurationError: The address or an option is not one of these, or an extra is not installed.
     """
     if durability not in ("response", "effect"):
         raise ConfigurationError(f"durability must be 'response' or 'effect', not {durability!r}")
     if changes not in ("error", "insert"):
         raise ConfigurationError(f"changes must be 'error' or 'insert', not {changes!r}")
+    if not 0 < max_value_bytes <= _MOST_VALUE_BYTES:
+        raise ConfigurationError(f"max_value_bytes is from 1 to {_MOST_VALUE_BYTES:,}, not {max_value_bytes}")
+    codec = read_codec(keys, active_key)
+    chain_key = None if audit_key is None else read_key(audit_key, "audit_key")
+    if chain_key is not None and len(chain_key) < _LEAST_KEY_BYTES:
+        raise ConfigurationError(f"audit_key has {len(chain_key)} bytes, and at least {_LEAST_KEY_BYTES}")
     address, connect = read_address(url)
-    return JournalStore(address, connect, durability=durability, new_code=changes)
+
+    def connect_protected() -> Database:
+        database = connect()
+        database.codec, database.audit = codec, Audit(chain_key)
+        return database
+
+    return JournalStore(
+        address, connect_protected, durability=durability, new_code=changes, max_value_bytes=max_value_bytes
+    )

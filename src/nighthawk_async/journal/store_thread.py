@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from . import tables
 from .acknowledgement import Acknowledgement
+from .blob_table import is_large
 from .database import Database
 from .errors import JournalError, JournalStoreError, RunTakenOverError
 from .holders import process_name
@@ -243,6 +244,10 @@ class StoreThread:
             return
         database = self.opened()
         with database.transaction():
+            if any(
+                is_large(record.body) for jobs in lives.values() for job in jobs for record in job.records
+            ):
+                database.lock("blobs")
             # In order, so that no two processes wait for each other's rows.
             for life in sorted(lives.keys() - self._lost.keys()):
                 records = [record for job in lives[life] for record in job.records]

@@ -11,10 +11,19 @@ from typing import Literal, TypeAlias, cast
 
 from msgspec import Struct
 
-from . import message_table
+from . import audit, audit_table, blob_table, key_table, message_table
+from .audit import Head, StoredRecord
+from .blob_table import load_body, store_body
 from .database import Database
-from .errors import JournalStoreError, JournalValueError, RunInProgressError, RunTakenOverError
+from .errors import (
+    JournalStoreError,
+    JournalValueError,
+    RunInProgressError,
+    RunPrunedError,
+    RunTakenOverError,
+)
 from .holders import describe_holder, is_alive
+from .key_table import check_keys
 from .records import Record, RecordKind
 
 LEASE_SECONDS = 30.0
@@ -56,6 +65,12 @@ CREATE TABLE records (
     ),
     message_table.MIGRATION,
     ("ALTER TABLE runs ADD COLUMN wakes_at {real}",),
+    (
+        *audit.MIGRATION,
+        *key_table.MIGRATION,
+        *blob_table.MIGRATION,
+        "ALTER TABLE runs ADD COLUMN pruned_at {real}",
+    ),
 )
 """The statements that lead from each version of the schema to the next one. Only ever append to them."""
 
@@ -71,6 +86,7 @@ class RunRow(Struct, frozen=True, kw_only=True):
         updated_at: The time of the last change, in seconds since 1970.
         error: The error that ended its last life; empty for none.
         wakes_at: The time at which a parked run is due, in seconds since 1970; None for none.
+        pruned_at: The time at which its records were deleted, in seconds since 1970; None for never.
     """
 
     run_id: str
@@ -80,6 +96,7 @@ class RunRow(Struct, frozen=True, kw_only=True):
     updated_at: float
     error: str
     wakes_at: float | None = None
+    pruned_at: float | None = None
 
 
 def migrate(database: Database, name: str) -> None:
@@ -114,22 +131,33 @@ def claim_run(database: Database, run_id: str, holder: str) -> tuple[int, list[R
         The epoch of the life, and the records of earlier ones, in order.
 
     Raises:
+        JournalAuditError: The run has the chain of another audit key, or its records do not fit a keyed one.
+        JournalKeyError: A key of the encryption is missing, or is another one.
         JournalValueError: The id cannot be stored.
         RunInProgressError: Another process works on the run.
+        RunPrunedError: The records of the run were deleted.
     """
     _check_text(run_id, "the id of the run")
     now = database.NOW
     with database.transaction():
+        check_keys(database)
         database.change(
-            "INSERT INTO runs (run_id, status, epoch, holder, leased_until, created_at, updated_at) "
-            f"VALUES (?, 'ended', 0, '', 0, {now}, {now}) ON CONFLICT (run_id) DO NOTHING",
+            "INSERT INTO runs "
+            "(run_id, status, epoch, holder, leased_until, created_at, updated_at, audit_key) "
+            f"VALUES (?, 'ended', 0, '', 0, {now}, {now}, ?) ON CONFLICT (run_id) DO NOTHING",
             run_id,
+            database.audit.key_name,
         )
-        ((epoch, is_leased, holds),) = database.query(
-            f"SELECT epoch, status = 'running' AND leased_until > {now}, holder FROM runs "
+        ((epoch, is_leased, holds, pruned_at),) = database.query(
+            f"SELECT epoch, status = 'running' AND leased_until > {now}, holder, pruned_at FROM runs "
             f"WHERE run_id = ?{database.FOR_UPDATE}",
             run_id,
         )
+        if pruned_at is not None:
+            raise RunPrunedError(
+                f"run {run_id!r} has ended, and its records were deleted since: it cannot continue. Give new "
+                "work an id of its own."
+            )
         if is_leased and is_alive(holds):
             raise RunInProgressError(
                 f"run {run_id!r} is in progress in {describe_holder(holds)}; it can be taken over when that "
@@ -143,7 +171,21 @@ def claim_run(database: Database, run_id: str, holder: str) -> tuple[int, list[R
             LEASE_SECONDS,
             run_id,
         )
+        database.audit.heads[run_id, epoch + 1] = _continued_chain(database, run_id, is_new=epoch == 0)
         return epoch + 1, read_records(database, run_id)
+
+
+def _continued_chain(database: Database, run_id: str, *, is_new: bool) -> Head:
+    """The head of the chain of a run that is about to continue. A chain with a key is checked first."""
+    row = audit_table.read_head(database, run_id)
+    database.audit.check_key(run_id, row.key_name)
+    if row.key_name:
+        if is_new:
+            audit_table.write_head(database, run_id, Head())
+        return audit_table.check_chain(database, run_id).head
+    if row.is_unlinked:  # new, or of an earlier version
+        return audit_table.link_records(database, run_id)
+    return row.head
 
 
 def append_records(database: Database, run_id: str, epoch: int, records: Sequence[Record]) -> None:
@@ -155,11 +197,28 @@ def append_records(database: Database, run_id: str, epoch: int, records: Sequenc
     """
     for each in records:
         _check_text(each.place, "a place")
-    renew_lease(database, run_id, epoch)
-    database.change_many(
-        "INSERT INTO records (run_id, seq, place, kind, epoch, at, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [(run_id, each.seq, each.place, each.kind, epoch, each.at, each.body) for each in records],
+    audit = database.audit
+    head = audit.heads.get((run_id, epoch)) or audit_table.read_head(database, run_id).head
+    stored = [_stored_record(database, run_id, epoch, each) for each in records]
+    rows, head = audit.extend(head, run_id, stored)
+    changed = database.change(
+        f"UPDATE runs SET leased_until = {database.NOW} + ?, updated_at = {database.NOW}, link = ?, "
+        "linked = ?, seal = ? WHERE run_id = ? AND epoch = ?",
+        *(LEASE_SECONDS, head.link, head.count, audit.seal(run_id, head), run_id, epoch),
     )
+    _check_lease(database, run_id, epoch, changed)
+    audit.heads[run_id, epoch] = head
+    database.change_many(
+        "INSERT INTO records (run_id, seq, place, kind, epoch, at, body, link) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        rows,
+    )
+
+
+def _stored_record(database: Database, run_id: str, epoch: int, record: Record) -> StoredRecord:
+    seq, place, kind = record.seq, record.place, record.kind
+    body = store_body(database, record.body, "records", run_id, seq, place, kind)
+    return seq, place, kind, epoch, record.at, body
 
 
 def renew_lease(database: Database, run_id: str, epoch: int) -> None:
@@ -175,7 +234,12 @@ def renew_lease(database: Database, run_id: str, epoch: int) -> None:
         run_id,
         epoch,
     )
+    _check_lease(database, run_id, epoch, changed)
+
+
+def _check_lease(database: Database, run_id: str, epoch: int, changed: int) -> None:
     if changed != 1:
+        database.audit.heads.pop((run_id, epoch), None)
         raise RunTakenOverError(
             f"run {run_id!r} was taken over by another process; this one records nothing more."
         )
@@ -203,6 +267,8 @@ def end_run(
         RunTakenOverError: The epoch is not that of the run any more.
     """
     error = error.encode(errors="replace").decode().replace("\0", "?")
+    if database.codec.active_key:
+        error = error.partition(":")[0]  # the type alone: the text may have parts of values
     with database.transaction():
         renew_lease(database, run_id, epoch)
         database.change(
@@ -210,14 +276,15 @@ def end_run(
             "WHERE run_id = ?",
             *(status, error, wakes_at, run_id),
         )
+        database.audit.heads.pop((run_id, epoch), None)
 
 
 def read_runs(database: Database) -> list[RunRow]:
     """Read the runs of a store, in the order of their first lives."""
     rows = cast(
-        "Sequence[tuple[str, RunStatus, int, float, float, str, float | None]]",
+        "Sequence[tuple[str, RunStatus, int, float, float, str, float | None, float | None]]",
         database.query(
-            "SELECT run_id, status, epoch, created_at, updated_at, error, wakes_at FROM runs "
+            "SELECT run_id, status, epoch, created_at, updated_at, error, wakes_at, pruned_at FROM runs "
             "ORDER BY created_at, run_id"
         ),
     )
@@ -230,6 +297,7 @@ def read_runs(database: Database) -> list[RunRow]:
             updated_at=row[4],
             error=row[5],
             wakes_at=row[6],
+            pruned_at=row[7],
         )
         for row in rows
     ]
@@ -242,7 +310,12 @@ def read_records(database: Database, run_id: str) -> list[Record]:
     )
     return [
         Record(
-            seq=row[0], place=row[1], kind=cast("RecordKind", row[2]), epoch=row[3], at=row[4], body=row[5]
+            seq=row[0],
+            place=row[1],
+            kind=cast("RecordKind", row[2]),
+            epoch=row[3],
+            at=row[4],
+            body=load_body(database, row[5], "records", run_id, *row[:3]),
         )
         for row in rows
     ]

@@ -21,8 +21,8 @@ from pydantic import BaseModel, TypeAdapter
 
 from .errors import JournalValueError
 
-MAX_BODY_BYTES = 64 * 1024 * 1024
-"""The greatest size of one record, in bytes."""
+MAX_VALUE_BYTES = 64 * 1024 * 1024
+"""The greatest size of one value, in bytes, unless a store has another limit."""
 
 _TAG = "$"
 _MAX_INTEGER = 2**63
@@ -84,27 +84,45 @@ def register(
     _registered[type_] = _registered_names[name] = _Registered(name, dump, load)
 
 
-def encode_value(value: object, *, place: str, declared: object = None) -> bytes:
+def encode_value(
+    value: object, *, place: str, declared: object = None, max_bytes: int = MAX_VALUE_BYTES
+) -> bytes:
     """Write a value.
 
     Args:
         value: The value.
         place: Its place, for errors.
         declared: The type that is declared for it; None for none.
+        max_bytes: The greatest size, in bytes.
 
     Raises:
-        JournalValueError: It does not come back as it is, or is larger than 64 MiB.
+        JournalValueError: It does not come back as it is, or is too large.
     """
     body = msgspec.msgpack.encode(_form_of(value, place, declared))
-    if len(body) > MAX_BODY_BYTES:
-        raise JournalValueError(
-            f"{place}: the value has {len(body):,} bytes, and a record at most {MAX_BODY_BYTES:,}. Store it "
-            "elsewhere, and return where it is.",
-            place=place,
-        )
+    check_size(body, f"a value of the type {type(value).__qualname__}", place, max_bytes)
     if not _is_same(value, decode_value(body, place=place, declared=declared), body, place, declared):
         raise _refusal(value, place)
     return body
+
+
+def check_size(body: bytes, name: str, place: str, max_bytes: int) -> None:
+    """Check the size of a value or a record.
+
+    Args:
+        body: Its content.
+        name: Its name, for errors.
+        place: Its place.
+        max_bytes: The greatest size, in bytes.
+
+    Raises:
+        JournalValueError: It is too large.
+    """
+    if len(body) > max_bytes:
+        raise JournalValueError(
+            f"{place}: {name} has {len(body):,} bytes, and the journal stores at most {max_bytes:,} "
+            "(max_value_bytes). Store it elsewhere, and return where it is.",
+            place=place,
+        )
 
 
 def decode_value(body: bytes, *, place: str, declared: object = None) -> Any:

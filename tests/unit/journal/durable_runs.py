@@ -100,3 +100,21 @@ async def live(
 def places(store: nh.journal.JournalStore, *kinds: str, run_id: str = "run-1") -> list[str]:
     """The places of the records of some kinds, in order."""
     return [record.place for record in store.records(run_id) if record.kind in kinds]
+
+
+def query(store: nh.journal.JournalStore, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+    """The rows of a query, as they are stored."""
+    return list(
+        store.thread.perform(lambda: store.thread.opened().query(statement, *parameters)).wait_in_thread()
+    )
+
+
+def change(store: nh.journal.JournalStore, statement: str, *parameters: object) -> int:
+    """Change the tables of an open store behind its back; return the number of changed rows."""
+
+    def carry_out() -> int:
+        database = store.thread.opened()
+        with database.transaction():
+            return database.change(statement, *parameters)
+
+    return store.thread.perform(carry_out).wait_in_thread()

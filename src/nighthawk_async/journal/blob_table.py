@@ -1,0 +1,109 @@
+"""The table of large bodies. Equal ones are stored once; the rows that have one refer to it by its digest.
+
+Whoever adds or deletes blobs first locks the table, so no body is deleted while a row is written that refers
+to it.
+"""
+
+import hashlib
+import hmac
+
+from .database import Database
+from .encryption import BLOB_MARK, DIGEST_BYTES
+from .errors import JournalStoreError
+
+LARGE_BYTES = 64 * 1024
+"""Bodies with more bytes are blobs."""
+
+REFERRING_TABLES = ("records", "messages")
+"""The tables whose column `body` is written by `store_body`."""
+
+MIGRATION = (
+    "CREATE TABLE blobs (digest {bytes} PRIMARY KEY, body {bytes} NOT NULL){table_options}",
+    *(
+        f"CREATE INDEX {table}_by_blob ON {table} (substr(body, 3, {DIGEST_BYTES})) "
+        "WHERE substr(body, 1, 2) = {blob_mark}"
+        for table in REFERRING_TABLES
+    ),
+)
+"""The statements that make the table; see `tables.migrate`."""
+
+
+def store_body(database: Database, body: bytes, *context: object) -> bytes:
+    """Store a body if it is a large one, within a transaction of the caller.
+
+    A transaction that locks other rows as well has to lock the table first; see `Database.lock`.
+
+    Args:
+        database: The database.
+        body: The body.
+        context: The table, and what identifies the row in it; see `BodyCodec.seal`.
+
+    Returns:
+        The body as the row has it, or the reference to it.
+    """
+    codec = database.codec
+    if len(body) <= LARGE_BYTES:
+        return codec.seal(body, *context)
+    database.lock("blobs")
+    digest = codec.digest(body)
+    if not database.query("SELECT 1 FROM blobs WHERE digest = ?", digest):
+        sealed = codec.seal(body, "blobs", digest)
+        database.change("INSERT INTO blobs (digest, body) VALUES (?, ?)", digest, sealed)
+    proof = codec.seal(b"", *context, digest) if codec.active_key else b""
+    return BLOB_MARK + digest + proof
+
+
+def load_body(database: Database, stored: object, *context: object) -> bytes:
+    """Return the body that `store_body` was given with the same context.
+
+    Raises:
+        JournalKeyError: A key is missing or another one, or the row was moved.
+        JournalStoreError: The blob is missing, or was changed.
+    """
+    if not isinstance(stored, bytes):  # a damaged file may have any type
+        raise JournalStoreError("a body of the journal is damaged")
+    if not stored.startswith(BLOB_MARK):
+        return database.codec.unseal(stored, *context)
+    start = len(BLOB_MARK)
+    digest, proof = stored[start : start + DIGEST_BYTES], stored[start + DIGEST_BYTES :]
+    if proof:
+        database.codec.unseal(proof, *context, digest)
+    rows = database.query("SELECT body FROM blobs WHERE digest = ?", digest)
+    if not rows:
+        raise JournalStoreError(f"a body of the journal is missing ({digest.hex()[:16]})")
+    body = database.codec.unseal(rows[0][0], "blobs", digest)
+    if not proof and not hmac.compare_digest(hashlib.sha256(body).digest(), digest):
+        raise JournalStoreError(f"a body of the journal was changed ({digest.hex()[:16]})")
+    return body
+
+
+def is_large(body: bytes) -> bool:
+    """Whether a body is stored as a blob."""
+    return len(body) > LARGE_BYTES
+
+
+def delete_unused_blobs(database: Database, after: bytes, count: int) -> tuple[int, bytes | None]:
+    """Delete those of some blobs that no row refers to, in one transaction.
+
+    Args:
+        database: The database.
+        after: The digest before the first one; empty for the beginning.
+        count: The number of blobs to look at.
+
+    Returns:
+        The number of deleted ones, and the last digest; None at the end.
+    """
+    used = " OR ".join(
+        f"EXISTS (SELECT 1 FROM {table} WHERE substr({table}.body, 3, {DIGEST_BYTES}) = blobs.digest "
+        f"AND substr({table}.body, 1, 2) = {database.SCHEMA_WORDS['blob_mark']})"
+        for table in REFERRING_TABLES
+    )
+    with database.transaction():
+        database.lock("blobs")
+        rows = database.query(
+            f"SELECT digest, ({used}) FROM blobs WHERE digest > ? ORDER BY digest LIMIT ?", after, count
+        )
+        unused = [(digest,) for digest, is_used in rows if not is_used]
+        if unused:
+            database.change_many("DELETE FROM blobs WHERE digest = ?", unused)
+    return len(unused), rows[-1][0] if rows else None

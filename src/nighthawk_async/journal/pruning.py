@@ -1,0 +1,140 @@
+"""Deletes the records of runs that have ended, piece by piece, so that runs in progress are not held up."""
+
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Literal, TypeAlias, cast
+
+from msgspec import Struct
+
+from . import audit_table, blob_table
+from .database import Database
+from .store_thread import StoreThread
+
+_PIECE = 500
+_BLOB_PIECE = 100
+
+EndedStatus: TypeAlias = Literal["ended", "failed", "cancelled"]
+
+_DELETED: tuple[tuple[str, str], ...] = (("records", "seq"), ("messages", "name, number"))
+"""The tables that have rows of a run, and the columns that identify a row of it."""
+
+
+class PruneReport(Struct, frozen=True, kw_only=True):
+    """The result of `JournalStore.prune`.
+
+    Args:
+        runs: The ids of the runs whose records were deleted, or would be.
+        records: The number of records.
+        messages: The number of messages.
+        blobs: The number of large bodies that nothing refers to any more; 0 for a trial.
+        releases_space: Whether the database gives the space back to the disk. A SQLite file of an earlier
+            version keeps it for later records.
+    """
+
+    runs: tuple[str, ...]
+    records: int
+    messages: int
+    blobs: int
+    releases_space: bool
+
+
+def prune_runs(
+    thread: StoreThread, older_than: timedelta, statuses: Collection[EndedStatus], *, is_trial: bool
+) -> PruneReport:
+    """Delete the records of runs; see `JournalStore.prune`."""
+
+    def find() -> tuple[list[str], list[str], bool]:
+        database = thread.opened()
+        seconds = older_than.total_seconds()
+        return *_find_runs(database, seconds, statuses), database.releases_space
+
+    due, begun, releases_space = thread.perform(find).wait_in_thread()
+    counts = {"records": 0, "messages": 0}
+    pruned: list[str] = []
+    if is_trial:
+        pruned = due + begun
+        for run_id in pruned:
+            counted = thread.perform(partial(_count, thread, run_id)).wait_in_thread()
+            counts = {table: counts[table] + count for table, count in counted.items()}
+        return PruneReport(runs=tuple(pruned), blobs=0, releases_space=releases_space, **counts)
+    for run_id in due:
+        if thread.perform(partial(_mark, thread, run_id, statuses)).wait_in_thread():
+            pruned.append(run_id)
+    pruned += begun  # by a process that was killed
+    for run_id in pruned:
+        for table, columns in _DELETED:
+            while count := thread.perform(partial(_delete, thread, table, columns, run_id)).wait_in_thread():
+                counts[table] += count
+    blobs = delete_blobs(thread)
+    while thread.perform(lambda: thread.opened().release_space()).wait_in_thread():
+        pass
+    return PruneReport(runs=tuple(pruned), blobs=blobs, releases_space=releases_space, **counts)
+
+
+def delete_blobs(thread: StoreThread) -> int:
+    """Delete the blobs that no row refers to, and return their number."""
+    blobs = 0
+    last: bytes | None = b""
+    while last is not None:
+        function = partial(_delete_blobs, thread, last)
+        count, last = thread.perform(function).wait_in_thread()
+        blobs += count
+    return blobs
+
+
+def _delete_blobs(thread: StoreThread, after: bytes) -> tuple[int, bytes | None]:
+    return blob_table.delete_unused_blobs(thread.opened(), after, _BLOB_PIECE)
+
+
+def _find_runs(
+    database: Database, seconds: float, statuses: Collection[EndedStatus]
+) -> tuple[list[str], list[str]]:
+    """The runs that are due, and those whose records another process has begun to delete."""
+    places = ", ".join("?" * len(statuses))
+    due = database.query(
+        f"SELECT run_id FROM runs WHERE pruned_at IS NULL AND status IN ({places}) "
+        f"AND updated_at <= {database.NOW} - ? ORDER BY created_at, run_id",
+        *(*statuses, seconds),
+    )
+    rows_left = " OR ".join(
+        f"EXISTS (SELECT 1 FROM {table} WHERE {table}.run_id = runs.run_id)" for table, _ in _DELETED
+    )
+    begun = database.query(f"SELECT run_id FROM runs WHERE pruned_at IS NOT NULL AND ({rows_left})")
+    return [run_id for (run_id,) in due], [run_id for (run_id,) in begun]
+
+
+def _mark(thread: StoreThread, run_id: str, statuses: Collection[EndedStatus]) -> bool:
+    """Note that the records of a run are deleted from now on. False: it has none of the statuses any more."""
+    database = thread.opened()
+    with database.transaction():
+        ((status, pruned_at),) = database.query(
+            f"SELECT status, pruned_at FROM runs WHERE run_id = ?{database.FOR_UPDATE}", run_id
+        )
+        if status not in statuses or pruned_at is not None:
+            return False
+        database.change(f"UPDATE runs SET pruned_at = {database.NOW} WHERE run_id = ?", run_id)
+        row = audit_table.read_head(database, run_id)
+        if row.key_name == database.audit.key_name:
+            audit_table.write_head(database, run_id, row.head, is_pruned=True)
+    return True
+
+
+def _delete(thread: StoreThread, table: str, columns: str, run_id: str) -> int:
+    """Delete some rows of a run, and return their number."""
+    database = thread.opened()
+    with database.transaction():
+        return database.change(
+            f"DELETE FROM {table} WHERE run_id = ? AND ({columns}) IN "
+            f"(SELECT {columns} FROM {table} WHERE run_id = ? LIMIT {_PIECE})",
+            run_id,
+            run_id,
+        )
+
+
+def _count(thread: StoreThread, run_id: str) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for table, _ in _DELETED:
+        rows = thread.opened().query(f"SELECT count(*) FROM {table} WHERE run_id = ?", run_id)
+        counts[table] = cast("Sequence[tuple[int]]", rows)[0][0]
+    return counts

@@ -1,0 +1,100 @@
+"""Writes the bodies of a store anew, with its active key and its audit key."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import cast
+
+from . import audit_table, tables
+from .blob_table import load_body, store_body
+from .database import Database
+from .errors import RunInProgressError
+from .holders import is_alive
+from .key_table import check_keys, forget_other_keys
+from .pruning import delete_blobs
+from .records import Record
+from .store_thread import StoreThread
+
+_PIECE = 100
+
+
+def reencrypt_runs(thread: StoreThread) -> int:
+    """Write the bodies of all runs anew; see `JournalStore.reencrypt`."""
+    runs = thread.perform(lambda: tables.read_runs(thread.opened())).wait_in_thread()
+    for run in runs:
+        thread.perform(partial(_reencrypt_run, thread, run.run_id)).wait_in_thread()
+    last: tuple[str, str, int] | None = ("", "", 0)
+    while last is not None:
+        function = partial(_reencrypt_messages, thread, last)
+        last = thread.perform(function).wait_in_thread()
+    delete_blobs(thread)
+
+    def forget_keys() -> None:
+        database = thread.opened()
+        with database.transaction():
+            forget_other_keys(database)
+
+    thread.perform(forget_keys).wait_in_thread()
+    return len(runs)
+
+
+def _reencrypt_run(thread: StoreThread, run_id: str) -> None:
+    """Write the bodies of a run anew, in one transaction: its chain has to fit them."""
+    database = thread.opened()
+    with database.transaction():
+        check_keys(database)
+        database.lock("blobs")  # before any row
+        ((status, is_leased, holder, pruned_at),) = database.query(
+            f"SELECT status, leased_until > {database.NOW}, holder, pruned_at FROM runs WHERE run_id = ?"
+            f"{database.FOR_UPDATE}",
+            run_id,
+        )
+        if status == "running":
+            if is_leased and is_alive(holder):
+                raise RunInProgressError(f"run {run_id!r} is in progress; stop all programs first.")
+            # A process that hangs may not go on with the chain that it knows.
+            database.change("UPDATE runs SET epoch = epoch + 1 WHERE run_id = ?", run_id)
+        row = audit_table.read_head(database, run_id)
+        is_same_key = row.key_name == database.audit.key_name
+        if pruned_at is not None:
+            audit_table.write_head(database, run_id, row.head, is_pruned=True)
+            database.change("UPDATE runs SET audit_key = ? WHERE run_id = ?", database.audit.key_name, run_id)
+            return
+        if is_same_key and not row.is_unlinked:  # else what is there is trusted
+            audit_table.check_chain(database, run_id)
+        _write_records(database, run_id, tables.read_records(database, run_id))
+        audit_table.link_records(database, run_id)
+
+
+def _write_records(database: Database, run_id: str, records: Sequence[Record]) -> None:
+    rows = [
+        (
+            store_body(database, each.body, "records", run_id, each.seq, each.place, each.kind),
+            run_id,
+            each.seq,
+        )
+        for each in records
+    ]
+    database.change_many("UPDATE records SET body = ? WHERE run_id = ? AND seq = ?", rows)
+
+
+def _reencrypt_messages(thread: StoreThread, last: tuple[str, str, int]) -> tuple[str, str, int] | None:
+    """Write the messages after one anew, some of them. Return the last one; None at the end."""
+    database = thread.opened()
+    with database.transaction():
+        database.lock("blobs")
+        rows = cast(
+            "Sequence[tuple[str, str, int, str, bytes]]",
+            database.query(
+                "SELECT run_id, name, number, message_id, body FROM messages "
+                f"WHERE (run_id, name, number) > (?, ?, ?) ORDER BY run_id, name, number LIMIT {_PIECE}",
+                *last,
+            ),
+        )
+        for run_id, name, number, message_id, stored in rows:
+            context = ("messages", run_id, name, message_id)
+            body = load_body(database, stored, *context)
+            database.change(
+                "UPDATE messages SET body = ? WHERE run_id = ? AND name = ? AND number = ?",
+                *(store_body(database, body, *context), run_id, name, number),
+            )
+    return rows[-1][:3] if rows else None

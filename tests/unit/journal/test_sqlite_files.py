@@ -1,0 +1,113 @@
+"""SQLite files: full disks, files that cannot be written, network file systems, files of earlier versions."""
+
+import os
+import sqlite3
+from datetime import timedelta
+from pathlib import Path
+
+import anyio.to_thread
+import pytest
+
+import nighthawk_async as nh
+from nighthawk_async.journal import JournalStoreError, network_files
+
+from .contender import shout, shouting
+from .durable_runs import live, opened, query
+
+pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
+
+
+@nh.repeatable
+async def fetch(size: int) -> bytes:
+    """Return bytes that cannot be compressed."""
+    return os.urandom(size)
+
+
+async def test_a_full_disk_ends_the_run_and_the_store_works_again_when_there_is_room(tmp_path: Path) -> None:
+    model = shouting()
+    disks = ["full"]
+
+    async def program() -> str:
+        loud = await shout("a")
+        while disks:
+            # The limit is one of the connection; SQLite reports it as it reports a full disk.
+            disks.pop()
+            query(store, "PRAGMA max_page_count = 1")
+        await fetch(40_000)
+        await fetch(40_000)
+        return loud
+
+    with opened(tmp_path) as store:
+        with pytest.raises(JournalStoreError, match=r"runs\.db cannot be used: .*full"):
+            await live(store, model, program)
+        assert await live(store, model, program) == "A"
+        assert store.verify()
+    assert len(model.prompts) == 1
+
+
+async def test_a_file_that_has_become_read_only_is_named(tmp_path: Path) -> None:
+    async def program() -> None:
+        await shout("a")
+        query(store, "PRAGMA query_only = ON")
+        await shout("b")
+
+    with opened(tmp_path) as store:
+        with pytest.raises(JournalStoreError, match=r"runs\.db cannot be used: .*readonly"):
+            await live(store, shouting(), program)
+        assert await live(store, shouting(), lambda: shout("a")) == "A"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write every file")
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        store.runs()
+    (tmp_path / "runs.db").chmod(0o400)
+    with opened(tmp_path) as store, pytest.raises(JournalStoreError, match=r"runs\.db cannot be"):
+        store.runs()
+
+
+@pytest.mark.parametrize("kind", ["nfs4", "cifs", "fuse.sshfs", "lustre"])
+def test_network_file_systems_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    mounts = tmp_path / "mounts"
+    folder = tmp_path / "shared files"
+    (folder / "local").mkdir(parents=True)
+    shown = str(folder).replace(" ", "\\040")
+    mounts.write_text(
+        f"/dev/vda / ext4 rw 0 0\nserver:/x {shown} {kind} rw 0 0\n/dev/vdb {shown}/local xfs rw 0 0\n"
+    )
+    monkeypatch.setattr(network_files, "_MOUNTS", mounts)
+    with opened(folder) as store, pytest.raises(JournalStoreError, match=rf"network file system \({kind}\)"):
+        store.runs()
+    assert not (folder / "runs.db").exists()
+    link = tmp_path / "link"
+    link.symlink_to(folder, target_is_directory=True)
+    with opened(link) as store, pytest.raises(JournalStoreError, match="network"):
+        store.runs()
+    for local in (folder / "local", tmp_path):
+        with opened(local) as store:
+            assert store.runs() == []
+
+
+def test_where_mounts_are_not_known_no_file_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(network_files, "_MOUNTS", tmp_path / "missing")
+    with opened(tmp_path) as store:
+        assert store.runs() == []
+
+
+async def test_commits_wait_for_the_disk_and_deleted_pages_can_be_given_back(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        assert [
+            query(store, f"PRAGMA {name}") for name in ("journal_mode", "synchronous", "auto_vacuum")
+        ] == [[("wal",)], [(2,)], [(2,)]]
+
+
+async def test_a_file_that_cannot_shrink_says_so(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "runs.db")
+    connection.execute("CREATE TABLE other (x)")  # a file with a table keeps its auto_vacuum
+    connection.close()
+    with opened(tmp_path) as store:
+        await live(store, shouting(), lambda: shout("a"))
+        report = await anyio.to_thread.run_sync(store.prune, timedelta(0))
+        assert (report.runs, report.releases_space) == (("run-1",), False)

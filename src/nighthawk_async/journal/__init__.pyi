@@ -9,13 +9,18 @@ from .errors import (
     JournalStoreError,
     JournalValueError,
     RunInProgressError,
+    RunStuckError,
     RunTakenOverError,
 )
 from .messages import receive
+from .queue_table import QueueEntry, QueueStatus
 from .records import Record, RecordKind
+from .schedule_table import ScheduleRow
 from .store import JournalStore, open
 from .tables import RunRow, RunStatus
 from .values import register
+from .worker import Worker
+from .worker_health import WorkerApplication, WorkerStatistics
 
 __all__ = [
     "CallInDoubtError",
@@ -25,12 +30,19 @@ __all__ = [
     "JournalStore",
     "JournalStoreError",
     "JournalValueError",
+    "QueueEntry",
+    "QueueStatus",
     "Record",
     "RecordKind",
     "RunInProgressError",
     "RunRow",
     "RunStatus",
+    "RunStuckError",
     "RunTakenOverError",
+    "ScheduleRow",
+    "Worker",
+    "WorkerApplication",
+    "WorkerStatistics",
     "every_life",
     "now",
     "once",

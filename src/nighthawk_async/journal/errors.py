@@ -7,6 +7,7 @@ InterceptionError
 ├── JournalValueError           a value cannot be stored faithfully, or read back
 ├── CallInDoubtError            a call had begun, and nobody knows whether it took effect
 ├── RunInProgressError          another process works on the run
+├── RunStuckError               too many lives of a run of a queue crashed
 └── RunTakenOverError           another process has taken the run over
 """
 
@@ -91,6 +92,10 @@ class CallInDoubtError(JournalError):
 
 class RunInProgressError(JournalError):
     """Another process, or another part of this one, works on the run."""
+
+
+class RunStuckError(JournalError):
+    """Too many lives of a run of a queue crashed, so no worker takes it up any more."""
 
 
 class RunTakenOverError(JournalError):

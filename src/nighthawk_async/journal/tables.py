@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, cast
 
 from msgspec import Struct
 
-from . import message_table
+from . import message_table, queue_table, schedule_table
 from .database import Database
 from .errors import JournalStoreError, JournalValueError, RunInProgressError, RunTakenOverError
 from .holders import describe_holder, is_alive
@@ -20,10 +20,11 @@ from .records import Record, RecordKind
 LEASE_SECONDS = 30.0
 """The time after which a process that renews its lease no more has lost its run."""
 
-RunStatus: TypeAlias = Literal["running", "ended", "failed", "cancelled", "parked"]
+RunStatus: TypeAlias = Literal["running", "ended", "failed", "cancelled", "parked", "stuck"]
 """The status of a run: how its last life ended, or `running` as long as it was not.
 
-A run that is parked waits: its process has ended it, and a later life goes on.
+A run that is parked waits: its process has ended it, and a later life goes on. A run of a queue is stuck when
+too many of its lives crashed: no worker takes it up any more.
 """
 
 _MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -56,6 +57,7 @@ CREATE TABLE records (
     ),
     message_table.MIGRATION,
     ("ALTER TABLE runs ADD COLUMN wakes_at {real}",),
+    (*queue_table.MIGRATION, *schedule_table.MIGRATION),
 )
 """The statements that lead from each version of the schema to the next one. Only ever append to them."""
 
@@ -117,7 +119,7 @@ def claim_run(database: Database, run_id: str, holder: str) -> tuple[int, list[R
         JournalValueError: The id cannot be stored.
         RunInProgressError: Another process works on the run.
     """
-    _check_text(run_id, "the id of the run")
+    check_text(run_id, "the id of the run")
     now = database.NOW
     with database.transaction():
         database.change(
@@ -154,7 +156,7 @@ def append_records(database: Database, run_id: str, epoch: int, records: Sequenc
         RunTakenOverError: The epoch is not that of the run any more.
     """
     for each in records:
-        _check_text(each.place, "a place")
+        check_text(each.place, "a place")
     renew_lease(database, run_id, epoch)
     database.change_many(
         "INSERT INTO records (run_id, seq, place, kind, epoch, at, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -203,13 +205,23 @@ def end_run(
         RunTakenOverError: The epoch is not that of the run any more.
     """
     error = error.encode(errors="replace").decode().replace("\0", "?")
+    # A run that was woken during its life is due at once.
+    wakes = "COALESCE(wakes_at, ?)" if status == "parked" else "?"
     with database.transaction():
         renew_lease(database, run_id, epoch)
         database.change(
-            "UPDATE runs SET status = ?, error = ?, wakes_at = ?, holder = '', leased_until = 0 "
+            f"UPDATE runs SET status = ?, error = ?, wakes_at = {wakes}, holder = '', leased_until = 0 "
             "WHERE run_id = ?",
             *(status, error, wakes_at, run_id),
         )
+
+
+def wake_run(database: Database, run_id: str) -> None:
+    """Make a parked run due, within a transaction of the caller; one in progress when it parks next."""
+    database.change(
+        f"UPDATE runs SET wakes_at = {database.NOW} WHERE run_id = ? AND status IN ('parked', 'running')",
+        run_id,
+    )
 
 
 def read_runs(database: Database) -> list[RunRow]:
@@ -229,7 +241,7 @@ def read_runs(database: Database) -> list[RunRow]:
             created_at=row[3],
             updated_at=row[4],
             error=row[5],
-            wakes_at=row[6],
+            wakes_at=row[6] if row[1] == "parked" else None,
         )
         for row in rows
     ]
@@ -248,7 +260,7 @@ def read_records(database: Database, run_id: str) -> list[Record]:
     ]
 
 
-def _check_text(text: str, name: str) -> None:
+def check_text(text: str, name: str) -> None:
     """Refuse what not every database stores, before a statement fails for all that are in its transaction."""
     try:
         text.encode()

@@ -88,6 +88,7 @@ class Worker:
         self._polled_at: float | None = None
         self._store_error = ""
         self._is_draining = False
+        self._failure: Exception | None = None
         self._looked_at = float("-inf")  # for what needs no look at every poll
         self._reported: set[str] = set()
 
@@ -141,6 +142,8 @@ class Worker:
                     await self._wait_until_idle()
                 runs.cancel_scope.cancel()
             keeping.cancel_scope.cancel()
+        if self._failure is not None:
+            raise self._failure
 
     async def _poll(self, runs: TaskGroup, task_status: TaskStatus[None]) -> None:
         """Claim entries as long as there are any, and look for new ones again and again."""
@@ -159,7 +162,7 @@ class Worker:
                     store_pause = _FIRST_STORE_PAUSE_SECONDS
                     wait, pause = pause, min(2 * pause, MOST_PAUSE_SECONDS)
                 for each in claimed:
-                    runs.start_soon(self._work, each)
+                    runs.start_soon(self._work, each, runs)
                 if not is_started:
                     is_started = True
                     task_status.started()
@@ -218,15 +221,18 @@ class Worker:
                 self._reported.add(line)
                 _logger.warning(line)
 
-    async def _work(self, entry: ClaimedEntry) -> None:
+    async def _work(self, entry: ClaimedEntry, runs: TaskGroup) -> None:
         """Run one entry, and record its end."""
         function = self._functions[entry.function]
         try:
             end = await live(entry, function, self._make_run, self._limiter)
             await self._settle(entry, end)
+        except Exception as error:  # of the worker, not of this run
+            self._failure = self._failure or error
+            runs.cancel_scope.cancel()
+            await self._give_back(entry)
         except BaseException:
-            if entry.run_id in self._claims:
-                await self._give_back(entry)
+            await self._give_back(entry)
             raise
         finally:
             self._claims.pop(entry.run_id, None)
@@ -249,6 +255,8 @@ class Worker:
 
     async def _give_back(self, entry: ClaimedEntry) -> None:
         """Put an entry back that was cancelled; one that cannot be put back is taken over after its lease."""
+        if entry.run_id not in self._claims:
+            return
         end = LifeEnd(kind="returned", counts=False)
         try:
             kind = await self._queues.transact_shielded(partial(settle, entry=entry, end=end))

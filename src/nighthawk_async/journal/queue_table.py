@@ -296,7 +296,9 @@ def _put_back(database: Database, run_ids: Sequence[str]) -> None:
         )
 
 
-def return_lost_entries(database: Database, queue: str, is_alive: Callable[[str], bool]) -> list[str]:
+def return_lost_entries(
+    database: Database, queue: str, holder: str, is_alive: Callable[[str], bool]
+) -> list[str]:
     """Put entries back into their queue whose workers are dead, or have lost them.
 
     Entries without a life left are stuck, and so are their runs.
@@ -304,6 +306,7 @@ def return_lost_entries(database: Database, queue: str, is_alive: Callable[[str]
     Args:
         database: The database.
         queue: The queue.
+        holder: The worker that asks. It still has its own.
         is_alive: Whether a worker may still run.
 
     Returns:
@@ -317,10 +320,10 @@ def return_lost_entries(database: Database, queue: str, is_alive: Callable[[str]
     # A worker whose event loop is busy may renew no claim, while the thread of its store keeps its runs.
     rows = database.query(
         "SELECT run_id, lives, max_lives FROM queue_entries WHERE queue = ? AND status = 'claimed' "
-        f"AND (holder IN ({marks}) OR leased_until <= {database.NOW} AND run_id NOT IN "
+        f"AND holder <> ? AND (holder IN ({marks}) OR leased_until <= {database.NOW} AND run_id NOT IN "
         f"(SELECT run_id FROM runs WHERE status = 'running' AND leased_until > {database.NOW}))"
         f"{database.FOR_UPDATE_OF_FREE}",
-        *(queue, *dead),
+        *(queue, holder, *dead),
     )
     stuck = [row[0] for row in rows if row[1] >= row[2]]
     _put_back(database, [row[0] for row in rows if row[1] < row[2]])

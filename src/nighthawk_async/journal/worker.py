@@ -182,7 +182,7 @@ class Worker:
         def claim(database: Database) -> _Poll:
             queue, names = self.queue, list(self._functions)
             problems = enqueue_scheduled(database, queue)
-            stuck = queue_table.return_lost_entries(database, queue, is_alive)
+            stuck = queue_table.return_lost_entries(database, queue, self._holder, is_alive)
             queue_table.wake_entries(database, queue)
             if looks:
                 queue_table.wake_continued_entries(database, queue)

@@ -90,6 +90,26 @@ async def pass_gate(name: str) -> str:
     return name
 
 
+async def shout_and_pass_gate(name: str) -> str:
+    """Ask a model, and wait for a test."""
+    loud = await shout(name)
+    await pass_gate(name)
+    return loud
+
+
+class ParkError(Exception):
+    """The run parks."""
+
+
+async def wait_for_reply() -> str:
+    """Park, and receive a message in the next life."""
+    if not made:
+        made.append("parked")
+        raise ParkError
+    reply: str = await nh.journal.receive("reply")
+    return reply
+
+
 @nh.once
 async def pay(folder: str, who: str) -> str:
     """Take effect: a line in a file."""

@@ -37,8 +37,9 @@ CREATE TABLE queue_entries (
     result {bytes}
 ){table_options}
 """,
-    "CREATE INDEX queue_entries_by_turn ON queue_entries (queue, priority DESC, due_at, enqueued_at) "
-    "WHERE status = 'queued'",
+    # With the status, although it is always the same: only so does SQLite read the index alone.
+    "CREATE INDEX queue_entries_by_turn ON queue_entries "
+    "(queue, priority DESC, due_at, enqueued_at, function, status) WHERE status = 'queued'",
     "CREATE INDEX queue_entries_by_status ON queue_entries (queue, status, holder)",
     "CREATE INDEX runs_by_wake ON runs (wakes_at) WHERE status = 'parked'",
 )
@@ -183,24 +184,13 @@ def claim_entries(
         lease_seconds: The time after which the worker has lost an entry that it does not renew, in seconds.
     """
     marks = ", ".join("?" * len(functions))
-    rows = database.query(
-        "SELECT run_id, function, arguments, lives, max_lives, claim FROM queue_entries "
+    due = database.query(  # of the index alone: there may be many entries of other functions
+        "SELECT run_id FROM queue_entries "
         f"WHERE queue = ? AND status = 'queued' AND due_at <= {database.NOW} AND function IN ({marks}) "
         f"ORDER BY priority DESC, due_at, enqueued_at LIMIT ?{database.FOR_UPDATE_OF_FREE}",
         *(queue, *functions, most),
     )
-    claimed = [
-        ClaimedEntry(
-            run_id=row[0],
-            function=row[1],
-            arguments=row[2],
-            lives=row[3] + 1,
-            max_lives=row[4],
-            claim=row[5] + 1,
-            holder=holder,
-        )
-        for row in rows
-    ]
+    claimed = [_next_claim(database, run_id, holder) for (run_id,) in due]
     for each in claimed:
         database.change(
             "UPDATE queue_entries SET status = 'claimed', lives = ?, claim = ?, holder = ?, "
@@ -208,6 +198,21 @@ def claim_entries(
             *(each.lives, each.claim, holder, lease_seconds, each.run_id),
         )
     return claimed
+
+
+def _next_claim(database: Database, run_id: str, holder: str) -> ClaimedEntry:
+    (row,) = database.query(
+        "SELECT function, arguments, lives, max_lives, claim FROM queue_entries WHERE run_id = ?", run_id
+    )
+    return ClaimedEntry(
+        run_id=run_id,
+        function=row[0],
+        arguments=row[1],
+        lives=row[2] + 1,
+        max_lives=row[3],
+        claim=row[4] + 1,
+        holder=holder,
+    )
 
 
 def renew_claims(database: Database, claimed: Sequence[ClaimedEntry], lease_seconds: float) -> None:
@@ -269,8 +274,10 @@ def park_entry(database: Database, entry: ClaimedEntry) -> bool:
 def wake_entries(database: Database, queue: str) -> None:
     """Put entries back into their queue whose parked runs are due, or were continued elsewhere."""
     rows = database.query(
-        "SELECT run_id FROM queue_entries WHERE queue = ? AND status = 'parked' AND run_id IN "
-        f"(SELECT run_id FROM runs WHERE status = 'parked' AND wakes_at <= {database.NOW}) "
+        # CROSS JOIN has SQLite begin with the few runs that are due.
+        "SELECT queue_entries.run_id FROM runs CROSS JOIN queue_entries WHERE runs.status = 'parked' "
+        f"AND runs.wakes_at <= {database.NOW} AND queue_entries.run_id = runs.run_id "
+        f"AND queue_entries.queue = ? AND queue_entries.status = 'parked' "
         f"LIMIT {_MOST_WOKEN}{database.FOR_UPDATE_OF_FREE}",
         queue,
     )
@@ -280,8 +287,9 @@ def wake_entries(database: Database, queue: str) -> None:
 def wake_continued_entries(database: Database, queue: str) -> None:
     """Put entries back into their queue whose parked runs went on without a worker."""
     rows = database.query(
-        "SELECT run_id FROM queue_entries WHERE queue = ? AND status = 'parked' AND run_id NOT IN "
-        f"(SELECT run_id FROM runs WHERE status = 'parked') LIMIT {_MOST_WOKEN}{database.FOR_UPDATE_OF_FREE}",
+        "SELECT run_id FROM queue_entries WHERE queue = ? AND status = 'parked' AND NOT EXISTS "
+        "(SELECT 1 FROM runs WHERE runs.run_id = queue_entries.run_id AND runs.status = 'parked') "
+        f"LIMIT {_MOST_WOKEN}{database.FOR_UPDATE_OF_FREE}",
         queue,
     )
     _put_back(database, [row[0] for row in rows])

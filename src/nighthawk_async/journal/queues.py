@@ -12,13 +12,17 @@ from msgspec import Struct
 
 from ..errors import NighthawkError
 from ..parallel.event_loop import LoopEvent
+from ..runtime.environment import find_journal
+from ..runtime.places import take_place
 from . import queue_table, schedule_table, tables
 from .cron_times import latest_time, next_time
 from .database import Database
+from .effects import idempotency_key
 from .errors import JournalError, RunStuckError
 from .listeners import Listeners
 from .queue_table import NewEntry
 from .queued_call import decode_end, encode_arguments, function_name, is_same_call
+from .recorder import RunRecorder
 from .schedule_table import ScheduleRow
 from .store_thread import StoreThread
 
@@ -118,7 +122,7 @@ class Queues:
         options.check()
         if key is not None and (not isinstance(cast("object", key), str) or not key):
             raise NighthawkError(f"the key is the id of a run, a text that is not empty, not {key!r}")
-        run_id = key or uuid.uuid4().hex
+        run_id = key or _key_in_run() or uuid.uuid4().hex
         tables.check_text(run_id, "the key")
         name = function_name(function)
         entry = NewEntry(
@@ -253,6 +257,14 @@ def enqueue_scheduled(database: Database, queue: str) -> dict[str, str]:
 def scheduled_run_id(name: str, due_at: float) -> str:
     """The id of the run of a schedule at a time: its name and the time in UTC."""
     return f"{name}@{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(due_at))}"
+
+
+def _key_in_run() -> str | None:
+    """A key that is the same in every life of the active run, so that it enqueues a call once; or None."""
+    recorder = find_journal()
+    if not isinstance(recorder, RunRecorder):
+        return None
+    return idempotency_key(recorder.run_id, recorder.relative(take_place("enqueue()")))
 
 
 def _due(delay: float | timedelta | None, at: datetime | None) -> tuple[float, float | None]:

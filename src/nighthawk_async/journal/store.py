@@ -139,7 +139,8 @@ class JournalStore:
             args: Its positional arguments: plain data, and what its annotations declare. Arguments with the
                 names of the options below are passed by position.
             queue: The queue.
-            key: The id of the run, for callers that may enqueue the call again; None for a new one.
+            key: The id of the run, for callers that may enqueue the call again. None for a new one; within a
+                durable run, for one that is the same in all lives.
             priority: The priority; of the calls that are due, those with the greatest are made first, then
                 those that are due for the longest time.
             delay: The seconds after which the call is due; None for at once.

@@ -13,6 +13,8 @@ from msgspec import Struct
 
 from ..actors import BareTaskGroup
 from ..errors import NighthawkError
+from ..runtime.activities import QueueLifeEnded
+from ..tracing import note_event
 from . import queue_table, tables
 from .database import Database
 from .errors import JournalStoreError
@@ -87,7 +89,7 @@ class Worker:
         self._number_claimed = 0
         self._polled_at: float | None = None
         self._store_error = ""
-        self._is_draining = False
+        self._is_draining = self._is_serving = False
         self._failure: Exception | None = None
         self._looked_at = float("-inf")  # for what needs no look at every poll
         self._reported: set[str] = set()
@@ -128,11 +130,21 @@ class Worker:
         which go back into the queue.
 
         Raises:
-            NighthawkError: The worker was drained before, or its runs are not durable.
+            NighthawkError: The worker was drained before, serves already, or its runs are not durable.
             Exception: An error of the function that makes its runs.
         """
-        if self._is_draining:
-            raise NighthawkError("this worker was drained; make another one")
+        if self._is_draining or self._is_serving:
+            state = "was drained" if self._is_draining else "serves already"
+            raise NighthawkError(f"this worker {state}; make another one")
+        self._is_serving = True
+        try:
+            await self._serve(task_status)
+        finally:
+            self._is_serving = False
+        if self._failure is not None:
+            raise self._failure
+
+    async def _serve(self, task_status: TaskStatus[None]) -> None:
         self._limiter = anyio.CapacityLimiter(self.max_concurrent)
         async with BareTaskGroup() as keeping:
             keeping.start_soon(self._keep_claims)
@@ -142,8 +154,6 @@ class Worker:
                     await self._wait_until_idle()
                 runs.cancel_scope.cancel()
             keeping.cancel_scope.cancel()
-        if self._failure is not None:
-            raise self._failure
 
     async def _poll(self, runs: TaskGroup, task_status: TaskStatus[None]) -> None:
         """Claim entries as long as there are any, and look for new ones again and again."""
@@ -167,11 +177,7 @@ class Worker:
                     is_started = True
                     task_status.started()
                 if claimed:
-                    pause = FIRST_PAUSE_SECONDS
-                    if len(claimed) == free:
-                        wait = MOST_PAUSE_SECONDS  # until one of them has ended
-                    else:
-                        continue
+                    wait = pause = FIRST_PAUSE_SECONDS
                 with anyio.move_on_after(wait):
                     await changed.wait()
                     pause = FIRST_PAUSE_SECONDS
@@ -267,6 +273,7 @@ class Worker:
 
     def _note_end(self, entry: ClaimedEntry, kind: EndKind, text: str) -> None:
         del self._claims[entry.run_id]
+        note_event(QueueLifeEnded(queue=self.queue, function=entry.function, end=kind))
         self._ends[kind] = self._ends.get(kind, 0) + 1
         if kind in ("ended", "failed"):
             self._queues.wake_result(entry.run_id)

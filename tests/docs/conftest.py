@@ -243,12 +243,22 @@ def _answer_mail(request: RecordedRequest) -> ModelReply:
     return ModelReply(text=json.dumps({name: order}), usage=nh.Usage(input_tokens=65, output_tokens=26))
 
 
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def port_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the worker of a page serve its health on a free port of the loopback."""
+    monkeypatch.setenv(PORT_VARIABLE, str(_free_port()))
+
+
 @pytest.fixture
 def person_at_the_dashboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Says yes to everything that the service of a page asks, on a free port of the loopback."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = _free_port()
     monkeypatch.setenv(PORT_VARIABLE, str(port))
     monkeypatch.setenv("NIGHTHAWK_DASHBOARD_TOKEN", "a-long-random-text")
     ended = threading.Event()

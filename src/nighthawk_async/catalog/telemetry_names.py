@@ -29,6 +29,18 @@ CORRECTIONS = "nighthawk.corrections"
 CORRECTION_CAUSE = "nighthawk.correction.cause"
 """The cause of a correction."""
 
+QUEUE_LIVES = "nighthawk.queue.lives"
+"""The library's own metric of the number of lives of runs of queues that have ended."""
+
+QUEUE_NAME = "nighthawk.queue.name"
+"""The queue."""
+
+QUEUE_FUNCTION = "nighthawk.queue.function"
+"""The function that a queue's run calls, as `module:name`."""
+
+QUEUE_END = "nighthawk.queue.end"
+"""How a life ended: `ended`, `failed`, `parked`, `returned` to the queue, or `lost` to another worker."""
+
 PROVIDERS: Mapping[str, str] = MappingProxyType(
     {"openai-chat": "openai", "openai-responses": "openai", "google": "gcp.gemini"}
 )

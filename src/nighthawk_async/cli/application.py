@@ -20,6 +20,7 @@ from .journal_commands import journal
 from .models_commands import models
 from .run_command import CONTEXT_SETTINGS, run
 from .top_command import top
+from .worker_command import worker
 
 
 def check(
@@ -98,6 +99,7 @@ application.command()(dashboard)
 application.command(context_settings=CONTEXT_SETTINGS)(run)
 application.command()(top)
 application.command()(view)
+application.command()(worker)
 
 
 def _print_version(is_asked: bool) -> None:

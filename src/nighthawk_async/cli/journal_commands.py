@@ -46,6 +46,30 @@ def list_runs(store: _STORE) -> None:
     wide_console().print(table)
 
 
+@journal.command("queue")
+def list_entries(store: _STORE) -> None:
+    """List the calls that were enqueued, in that order."""
+    with open_store(store) as opened:
+        entries = opened.queue_entries()
+    if not entries:
+        typer.echo("no calls")
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("RUN", "QUEUE", "FUNCTION", "STATUS", "PRIORITY", "DUE", "LIVES"):
+        table.add_column(heading)
+    for entry in entries:
+        table.add_row(
+            escape(entry.run_id),
+            escape(entry.queue),
+            escape(entry.function),
+            entry.status,
+            str(entry.priority),
+            _time(entry.due_at),
+            f"{entry.lives} of {entry.max_lives}",
+        )
+    wide_console().print(table)
+
+
 @journal.command("show")
 def show_run(
     store: _STORE,

@@ -12,15 +12,20 @@ from .errors import (
     JournalValueError,
     RunInProgressError,
     RunPrunedError,
+    RunStuckError,
     RunTakenOverError,
 )
 from .messages import receive, receive_batch
 from .pruning import PruneReport
+from .queue_table import QueueEntry, QueueStatus
 from .records import Record, RecordKind
+from .schedule_table import ScheduleRow
 from .store import JournalStore, open
 from .tables import RunRow, RunStatus
 from .values import register
 from .verification import VerifiedRun
+from .worker import Worker
+from .worker_health import WorkerApplication, WorkerStatistics
 
 __all__ = [
     "CallInDoubtError",
@@ -33,14 +38,21 @@ __all__ = [
     "JournalStoreError",
     "JournalValueError",
     "PruneReport",
+    "QueueEntry",
+    "QueueStatus",
     "Record",
     "RecordKind",
     "RunInProgressError",
     "RunPrunedError",
     "RunRow",
     "RunStatus",
+    "RunStuckError",
     "RunTakenOverError",
+    "ScheduleRow",
     "VerifiedRun",
+    "Worker",
+    "WorkerApplication",
+    "WorkerStatistics",
     "every_life",
     "now",
     "once",

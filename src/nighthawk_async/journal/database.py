@@ -19,6 +19,8 @@ class Database(ABC):
     """The time of the database's clock, in seconds since 1970, as an expression."""
     FOR_UPDATE: ClassVar[str]
     """The end of a query whose rows nobody else may change before the transaction ends."""
+    FOR_UPDATE_OF_FREE: ClassVar[str]
+    """The same, for a query that leaves out the rows that somebody else is about to change."""
     SCHEMA_WORDS: ClassVar[Mapping[str, str]]
     """The words of the migrations in `tables`."""
 

@@ -10,6 +10,7 @@ InterceptionError
 ├── CallInDoubtError            a call had begun, and nobody knows whether it took effect
 ├── RunInProgressError          another process works on the run
 ├── RunPrunedError              the records of the run were deleted
+├── RunStuckError               too many lives of a run of a queue crashed
 └── RunTakenOverError           another process has taken the run over
 """
 
@@ -130,6 +131,10 @@ class RunInProgressError(JournalError):
 
 class RunPrunedError(JournalError):
     """The records of the run were deleted by `JournalStore.prune`, so it cannot continue."""
+
+
+class RunStuckError(JournalError):
+    """Too many lives of a run of a queue crashed, so no worker takes it up any more."""
 
 
 class RunTakenOverError(JournalError):

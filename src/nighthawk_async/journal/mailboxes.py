@@ -3,8 +3,8 @@
 import threading
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import TypeAlias, TypeVar
 
 import anyio
@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from ..errors import NighthawkError
 from ..parallel.event_loop import LoopEvent
-from . import message_table
+from . import message_table, tables
+from .listeners import Listeners
 from .message_table import Message
 from .records import Record
 from .store_thread import StoreThread
@@ -65,8 +66,7 @@ class Mailboxes:
     def __init__(self, thread: StoreThread, max_value_bytes: int = MAX_VALUE_BYTES) -> None:
         self._thread = thread
         self._max_value_bytes = max_value_bytes
-        self._lock = threading.Lock()
-        self._listeners: dict[tuple[str, str], set[LoopEvent]] = {}
+        self._listeners = Listeners()
 
     async def send(self, run_id: str, name: str, value: object, message_id: str | None) -> None:
         """Send a message; see `JournalStore.send`."""
@@ -80,7 +80,8 @@ class Mailboxes:
             database = self._thread.opened()
             with database.transaction():
                 message_table.append_message(database, run_id, name, message_id or uuid.uuid4().hex, body)
-            self._wake(run_id, name)
+                tables.wake_run(database, run_id)
+            self._listeners.wake((run_id, name))
 
         await self._thread.perform(append).wait()
 
@@ -90,26 +91,9 @@ class Mailboxes:
             lambda: message_table.read_messages(self._thread.opened(), run_id, name, after, limit)
         ).wait()
 
-    @contextmanager
-    def listening(self, run_id: str, name: str) -> Generator[LoopEvent, None, None]:
+    def listening(self, run_id: str, name: str) -> AbstractContextManager[LoopEvent]:
         """Yield an event that is set when this process sends a message to a mailbox."""
-        event, key = LoopEvent(), (run_id, name)
-        with self._lock:
-            self._listeners.setdefault(key, set()).add(event)
-        try:
-            yield event
-        finally:
-            with self._lock:
-                listeners = self._listeners[key]
-                listeners.remove(event)
-                if not listeners:
-                    del self._listeners[key]
-
-    def _wake(self, run_id: str, name: str) -> None:
-        with self._lock:
-            listeners = tuple(self._listeners.get((run_id, name), ()))
-        for event in listeners:
-            event.set()
+        return self._listeners.listening((run_id, name))
 
 
 class _Taken:

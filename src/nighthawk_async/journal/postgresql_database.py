@@ -42,6 +42,7 @@ class PostgresqlDatabase(Database):
 
     NOW = "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
     FOR_UPDATE = " FOR UPDATE"
+    FOR_UPDATE_OF_FREE = " FOR UPDATE SKIP LOCKED"
     # An entry of an index has at most 2,704 bytes, which a place in a deep recursion exceeds.
     SCHEMA_WORDS: ClassVar[Mapping[str, str]] = {
         "real": "DOUBLE PRECISION",

@@ -24,7 +24,7 @@ class SqliteDatabase(Database):
     """
 
     NOW = "((julianday('now') - 2440587.5) * 86400.0)"
-    FOR_UPDATE = ""  # a transaction has the file for itself
+    FOR_UPDATE = FOR_UPDATE_OF_FREE = ""  # a transaction has the file for itself
     SCHEMA_WORDS: ClassVar[Mapping[str, str]] = {
         "real": "REAL",
         "bytes": "BLOB",

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, cast
 
 from msgspec import Struct
 
-from . import audit, audit_table, blob_table, key_table, message_table
+from . import audit, audit_table, blob_table, key_table, message_table, queue_table, schedule_table
 from .audit import Head, StoredRecord
 from .blob_table import load_body, store_body
 from .database import Database
@@ -29,10 +29,11 @@ from .records import Record, RecordKind
 LEASE_SECONDS = 30.0
 """The time after which a process that renews its lease no more has lost its run."""
 
-RunStatus: TypeAlias = Literal["running", "ended", "failed", "cancelled", "parked"]
+RunStatus: TypeAlias = Literal["running", "ended", "failed", "cancelled", "parked", "stuck"]
 """The status of a run: how its last life ended, or `running` as long as it was not.
 
-A run that is parked waits: its process has ended it, and a later life goes on.
+A run that is parked waits: its process has ended it, and a later life goes on. A run of a queue is stuck when
+too many of its lives crashed: no worker takes it up any more.
 """
 
 _MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -71,6 +72,7 @@ CREATE TABLE records (
         *blob_table.MIGRATION,
         "ALTER TABLE runs ADD COLUMN pruned_at {real}",
     ),
+    (*queue_table.MIGRATION, *schedule_table.MIGRATION),
 )
 """The statements that lead from each version of the schema to the next one. Only ever append to them."""
 
@@ -137,7 +139,7 @@ def claim_run(database: Database, run_id: str, holder: str) -> tuple[int, list[R
         RunInProgressError: Another process works on the run.
         RunPrunedError: The records of the run were deleted.
     """
-    _check_text(run_id, "the id of the run")
+    check_text(run_id, "the id of the run")
     now = database.NOW
     with database.transaction():
         check_keys(database)
@@ -196,7 +198,7 @@ def append_records(database: Database, run_id: str, epoch: int, records: Sequenc
         RunTakenOverError: The epoch is not that of the run any more.
     """
     for each in records:
-        _check_text(each.place, "a place")
+        check_text(each.place, "a place")
     audit = database.audit
     head = audit.heads.get((run_id, epoch)) or audit_table.read_head(database, run_id).head
     stored = [_stored_record(database, run_id, epoch, each) for each in records]
@@ -269,14 +271,24 @@ def end_run(
     error = error.encode(errors="replace").decode().replace("\0", "?")
     if database.codec.active_key:
         error = error.partition(":")[0]  # the type alone: the text may have parts of values
+    # A run that was woken during its life is due at once.
+    wakes = "COALESCE(wakes_at, ?)" if status == "parked" else "?"
     with database.transaction():
         renew_lease(database, run_id, epoch)
         database.change(
-            "UPDATE runs SET status = ?, error = ?, wakes_at = ?, holder = '', leased_until = 0 "
+            f"UPDATE runs SET status = ?, error = ?, wakes_at = {wakes}, holder = '', leased_until = 0 "
             "WHERE run_id = ?",
             *(status, error, wakes_at, run_id),
         )
         database.audit.heads.pop((run_id, epoch), None)
+
+
+def wake_run(database: Database, run_id: str) -> None:
+    """Make a parked run due, within a transaction of the caller; one in progress when it parks next."""
+    database.change(
+        f"UPDATE runs SET wakes_at = {database.NOW} WHERE run_id = ? AND status IN ('parked', 'running')",
+        run_id,
+    )
 
 
 def read_runs(database: Database) -> list[RunRow]:
@@ -296,7 +308,7 @@ def read_runs(database: Database) -> list[RunRow]:
             created_at=row[3],
             updated_at=row[4],
             error=row[5],
-            wakes_at=row[6],
+            wakes_at=row[6] if row[1] == "parked" else None,
             pruned_at=row[7],
         )
         for row in rows
@@ -321,7 +333,7 @@ def read_records(database: Database, run_id: str) -> list[Record]:
     ]
 
 
-def _check_text(text: str, name: str) -> None:
+def check_text(text: str, name: str) -> None:
     """Refuse what not every database stores, before a statement fails for all that are in its transaction."""
     try:
         text.encode()

@@ -108,6 +108,20 @@ class Corrected(Struct, frozen=True, kw_only=True, eq=False):
     cause: CorrectionCause
 
 
+class QueueLifeEnded(Struct, frozen=True, kw_only=True, eq=False):
+    """A life of a run that a worker of a queue began has ended.
+
+    Args:
+        queue: The queue.
+        function: The function that the run calls, as `module:name`.
+        end: How it ended; see `journal.queued_life`.
+    """
+
+    queue: str
+    function: str
+    end: str
+
+
 class Corrections(Struct, frozen=True, kw_only=True, eq=False):
     """The corrections of a step, at its end.
 

@@ -8,7 +8,18 @@ from collections.abc import Mapping, Sequence
 from opentelemetry import metrics
 from opentelemetry.metrics import Counter, Histogram, MeterProvider
 
-from ..catalog.telemetry_names import CALLS, CORRECTION_CAUSE, CORRECTIONS, SECONDS, TOKENS, Names
+from ..catalog.telemetry_names import (
+    CALLS,
+    CORRECTION_CAUSE,
+    CORRECTIONS,
+    QUEUE_END,
+    QUEUE_FUNCTION,
+    QUEUE_LIVES,
+    QUEUE_NAME,
+    SECONDS,
+    TOKENS,
+    Names,
+)
 from ..errors import CorrectionCause
 from .attributes import Attributes
 from .spans import LIBRARY, library_version
@@ -22,6 +33,18 @@ def record_correction(cause: CorrectionCause) -> None:
     """
     counter = _counter(metrics.get_meter_provider(), CORRECTIONS, "{correction}")
     counter.add(1, {CORRECTION_CAUSE: cause})
+
+
+def record_queue_life(queue: str, function: str, end: str) -> None:
+    """Count a life of a run of a queue.
+
+    Args:
+        queue: The queue.
+        function: The function that the run calls.
+        end: How the life ended.
+    """
+    counter = _counter(metrics.get_meter_provider(), QUEUE_LIVES, "{life}")
+    counter.add(1, {QUEUE_NAME: queue, QUEUE_FUNCTION: function, QUEUE_END: end})
 
 
 def record_duration(

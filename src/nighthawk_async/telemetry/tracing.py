@@ -11,6 +11,7 @@ from ..runtime.activities import (
     HookAnswered,
     HookFailed,
     KernelActivity,
+    QueueLifeEnded,
     RequestActivity,
     ToolCallActivity,
 )
@@ -58,6 +59,12 @@ def note(event: object) -> None:
             from .instruments import record_correction  # here, because most programs measure nothing
 
             record_correction(event.cause)
+        return
+    if isinstance(event, QueueLifeEnded):
+        if is_measured():
+            from .instruments import record_queue_life
+
+            record_queue_life(event.queue, event.function, event.end)
         return
     span = trace.get_current_span()
     if span.is_recording():

@@ -1,12 +1,15 @@
 """What the tests of journals share: a model that answers by the program, and lives of one run."""
 
+import signal
 import sqlite3
+import subprocess
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 
 import nighthawk_async as nh
 from nighthawk_async.testing import ModelResponse, model_response, tool_call
@@ -118,3 +121,26 @@ def change(store: nh.journal.JournalStore, statement: str, *parameters: object) 
             return database.change(statement, *parameters)
 
     return store.thread.perform(carry_out).wait_in_thread()
+
+
+async def stop_between_transactions(process: subprocess.Popen[str], address: str) -> None:
+    """Stop a process. One that is stopped while it writes would keep the file of SQLite locked."""
+    while True:
+        process.send_signal(signal.SIGSTOP)
+        if not address.startswith("sqlite:") or _is_free(address.removeprefix("sqlite:///")):
+            return
+        process.send_signal(signal.SIGCONT)
+        await anyio.lowlevel.checkpoint()
+
+
+def _is_free(path: str) -> bool:
+    """Whether nobody writes to a SQLite file."""
+    connection = sqlite3.connect(path, timeout=0.2, isolation_level=None)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("ROLLBACK")
+    except sqlite3.OperationalError:
+        return False
+    finally:
+        connection.close()
+    return True

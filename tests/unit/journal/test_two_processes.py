@@ -2,21 +2,19 @@
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 import pytest
 
 from nighthawk_async.journal import JournalStore, RunInProgressError, tables
 from tests.warm_python import WarmPopen
 
 from .contender import LEASE_SECONDS, pay, shout, shouting
-from .durable_runs import address_of, live, opened
+from .durable_runs import address_of, live, opened, stop_between_transactions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database", "warm_python")]
 
@@ -47,7 +45,7 @@ async def test_a_process_that_was_stopped_beyond_its_lease_has_lost_its_run(
             assert await anyio.to_thread.run_sync(process.stdout.readline) == "A\n"
             with pytest.raises(RunInProgressError, match=f"process {process.pid} on "):
                 await live(store, model, program)
-            await _stop_between_transactions(process, address_of(tmp_path))
+            await stop_between_transactions(process, address_of(tmp_path))
             assert await _live_when_free(store, model, program) == "successor"
             records = store.records("run-1")
             process.send_signal(signal.SIGCONT)
@@ -60,29 +58,6 @@ async def test_a_process_that_was_stopped_beyond_its_lease_has_lost_its_run(
         assert store.runs()[0].status == "ended"
     assert (tmp_path / "paid.txt").read_text() == "successor\n"
     assert not model.prompts
-
-
-async def _stop_between_transactions(process: WarmPopen, address: str) -> None:
-    """Stop a process. One that is stopped while it writes would keep the file of SQLite locked."""
-    while True:
-        process.send_signal(signal.SIGSTOP)
-        if not address.startswith("sqlite:") or _is_free(address.removeprefix("sqlite:///")):
-            return
-        process.send_signal(signal.SIGCONT)
-        await anyio.lowlevel.checkpoint()
-
-
-def _is_free(path: str) -> bool:
-    """Whether nobody writes to a SQLite file."""
-    connection = sqlite3.connect(path, timeout=0.2, isolation_level=None)
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute("ROLLBACK")
-    except sqlite3.OperationalError:
-        return False
-    finally:
-        connection.close()
-    return True
 
 
 async def _live_when_free(store: JournalStore, model: Any, program: Any) -> Any:

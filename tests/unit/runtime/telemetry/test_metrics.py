@@ -24,6 +24,7 @@ from nighthawk_async.testing import (
     model_response,
     tool_call,
 )
+from tests.unit.journal import queue_jobs
 
 from .agents import OUTCOME, act, agent, assign, evaluate
 from .test_span_attributes import USAGE, endpoint_of
@@ -322,3 +323,23 @@ async def test_corrections_are_counted_by_their_causes_in_metrics_meters_spans_a
     node = nodes[-1]
     assert named.items() <= dict(span.attributes or {}).items()
     assert named.items() <= node.attributes.items()
+
+
+async def test_the_lives_of_runs_of_queues_are_counted(reader: InMemoryMetricReader, tmp_path: Path) -> None:
+    with nh.journal.open(f"sqlite:///{tmp_path}/runs.db") as store:
+        for number in range(2):
+            await store.enqueue(queue_jobs.note, number, queue="numbers")
+        failing = await store.enqueue(queue_jobs.fail, 3, queue="numbers", priority=-1)
+        worker = queue_jobs.worker_of(store, queue_jobs.note, queue_jobs.fail, queue="numbers")
+        async with queue_jobs.serving(worker):
+            with pytest.raises(LookupError):
+                await store.result(failing)
+    points = points_of(reader)["nighthawk.queue.lives"]
+    assert {
+        (
+            point.attributes["nighthawk.queue.function"].rpartition(":")[2],
+            point.attributes["nighthawk.queue.end"],
+        ): (point.value)
+        for point in points
+    } == {("note", "ended"): 2, ("fail", "failed"): 1}
+    assert {point.attributes["nighthawk.queue.name"] for point in points} == {"numbers"}

@@ -1,0 +1,189 @@
+"""`nighthawk-async worker`: makes the calls of a queue, until a signal ends it."""
+
+import importlib
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import anyio
+import typer
+from anyio.abc import TaskStatus
+from rich.console import Console
+
+import nighthawk_async as nh
+
+from ..configuration import StepExecutorConfiguration, parse_model_id
+from ..errors import ConfigurationError
+from ..journal import JournalStore, Worker
+from ..journal import open as open_journal
+from .demo_command import DEMO_MODEL, prepare_local_model
+from .run_command import ExecutorOnDemand
+from .run_script import Backend
+
+_MOST_PORT = 65_535
+
+
+def worker(
+    functions: Annotated[
+        list[str],
+        typer.Argument(help="The functions: module:function, or file.py:function.", metavar="FUNCTION..."),
+    ],
+    journal: Annotated[
+        str,
+        typer.Option(
+            envvar="NIGHTHAWK_JOURNAL",
+            help="The store: sqlite:///runs.db, or postgresql://user@host/database.",
+            metavar="URL",
+        ),
+    ],
+    queue: Annotated[str, typer.Option(help="The queue.")] = "default",
+    most: Annotated[int, typer.Option("--max", min=1, help="The most runs in progress.")] = 8,
+    model: Annotated[
+        str | None, typer.Option(help=f"The model, provider:name. [default: {DEMO_MODEL}]")
+    ] = None,
+    run: Annotated[
+        str | None,
+        typer.Option(
+            help="A function instead that makes each run, from its id and the store: "
+            "it returns nighthawk_async.run(…, journal=store, run_id=run_id).",
+            metavar="MODULE:FUNCTION",
+        ),
+    ] = None,
+    grace: Annotated[
+        float, typer.Option(min=0, help="The seconds that runs in progress get when the worker is to end.")
+    ] = 30.0,
+    health: Annotated[
+        str | None,
+        typer.Option(help="Serve /health and /metrics there. Needs Uvicorn.", metavar="HOST:PORT"),
+    ] = None,
+    backend: Annotated[Backend, typer.Option(help="What the worker runs on.")] = Backend.trio,
+) -> None:
+    """Make the calls of a queue, each in a durable run of its own.
+
+    SIGTERM or Ctrl-C drains the worker: it claims no more, and ends when its runs have. After the grace time,
+    they go back into the queue. A second signal ends it at once; other workers take its runs over.
+    """
+    if run is not None and model is not None:
+        raise ConfigurationError("--model and --run exclude each other: the function chooses the model")
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
+    loaded = [load_function(name) for name in functions]
+    make = _run_factory(run, model)
+    with open_journal(journal) as store, ExitStack() as stack:
+        made = Worker(
+            store,
+            loaded,
+            run=lambda run_id: make(run_id, store),
+            queue=queue,
+            max_concurrent=most,
+            grace_seconds=grace,
+        )
+        lines = [f"Queue: {queue} ({', '.join(functions)})"]
+        if health is not None:
+            lines.append(f"Health: {stack.enter_context(_serving(made.app, health))}/health")
+        typer.echo("\n".join(lines))
+        sys.stdout.flush()
+        anyio.run(_serve, made, backend=backend.value)
+
+
+async def _serve(worker: Worker) -> None:
+    async with anyio.create_task_group() as group:
+        await group.start(_drain_on_signals, worker)
+        await worker.serve()
+        group.cancel_scope.cancel()
+
+
+async def _drain_on_signals(
+    worker: Worker, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        task_status.started()
+        async for number in signals:
+            if worker.statistics().is_draining:
+                os._exit(128 + number)
+            typer.echo("draining; another signal ends the worker at once", err=True)
+            worker.drain()
+
+
+def _run_factory(run: str | None, model: str | None) -> Callable[[str, JournalStore], Any]:
+    """What makes each run, from its id and the store.
+
+    Raises:
+        ConfigurationError: There is no such function, or the model is not available.
+    """
+    if run is not None:
+        return load_function(run)
+    configuration = StepExecutorConfiguration(model=str(parse_model_id(model or DEMO_MODEL)))
+    executor: Any = ExecutorOnDemand(configuration)
+    if model is not None:  # what is wrong with it ends the worker, not each run
+        prepare_local_model(configuration.model, Console(file=sys.stderr, force_terminal=False))
+        executor = nh.AgentStepExecutor.from_configuration(configuration=configuration)
+    return lambda run_id, store: nh.run(executor, journal=store, run_id=run_id)
+
+
+def load_function(name: str) -> Callable[..., Any]:
+    """Import a function.
+
+    Args:
+        name: Its name: `module:function`, or `file.py:function`.
+
+    Raises:
+        ConfigurationError: There is no such module or function.
+    """
+    place, _, attribute = name.rpartition(":")
+    folder = Path.cwd()
+    if place.endswith(".py"):
+        folder, place = Path(place).resolve().parent, Path(place).stem
+    if not place or not attribute:
+        raise ConfigurationError(f"{name!r} is no function; write module:function, or file.py:function")
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    try:
+        module = importlib.import_module(place)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{place}.".startswith(f"{error.name}."):
+            raise  # of the module itself
+        raise ConfigurationError(f"{name}: there is no module {place!r}") from error
+    found = getattr(module, attribute, None)
+    if not callable(found):
+        raise ConfigurationError(f"{name}: the module has no function {attribute!r}")
+    return cast("Callable[..., Any]", found)
+
+
+@contextmanager
+def _serving(app: Any, address: str) -> Generator[str, None, None]:
+    """Serve an application in a thread with an event loop of its own meanwhile; yield its address.
+
+    Raises:
+        ConfigurationError: The address is wrong or in use, or Uvicorn is not installed.
+    """
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > _MOST_PORT:
+        raise ConfigurationError(f"--health takes HOST:PORT, such as 127.0.0.1:8080, not {address!r}")
+    try:
+        import uvicorn
+    except ImportError:
+        raise ConfigurationError("--health needs Uvicorn: install nighthawk-async[worker]") from None
+    config = uvicorn.Config(
+        app, host=host.strip("[]"), port=int(port), log_level="error", lifespan="off", access_log=False
+    )
+    try:
+        bound = config.bind_socket()
+    except SystemExit:  # it has printed the reason
+        raise ConfigurationError(f"--health: {address} cannot be served") from None
+    bound.listen(config.backlog)  # a reader of the address may connect at once
+    server = uvicorn.Server(config)
+    sockets: Sequence[Any] = [bound]
+    thread = threading.Thread(target=server.run, kwargs={"sockets": sockets}, name="health", daemon=True)
+    thread.start()
+    try:
+        yield f"http://{host}:{bound.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        bound.close()

@@ -1,0 +1,37 @@
+"""Tasks of this process that wait for a change of the store."""
+
+import threading
+from collections.abc import Generator, Hashable
+from contextlib import contextmanager
+
+from ..parallel.event_loop import LoopEvent
+
+
+class Listeners:
+    """Events of waiting tasks, by the change that each waits for. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._events: dict[Hashable, set[LoopEvent]] = {}
+
+    @contextmanager
+    def listening(self, key: Hashable) -> Generator[LoopEvent, None, None]:
+        """Yield an event that is set at the next change."""
+        event = LoopEvent()
+        with self._lock:
+            self._events.setdefault(key, set()).add(event)
+        try:
+            yield event
+        finally:
+            with self._lock:
+                events = self._events[key]
+                events.remove(event)
+                if not events:
+                    del self._events[key]
+
+    def wake(self, key: Hashable) -> None:
+        """Set the events of all that wait for a change."""
+        with self._lock:
+            events = tuple(self._events.get(key, ()))
+        for event in events:
+            event.set()

@@ -1,0 +1,241 @@
+"""Calls that are enqueued: the names of their functions, and their arguments and results as bytes.
+
+Nothing is imported by a name that is found in a store: a worker is given its functions, and whoever waits for
+a result has loaded the function that it enqueued.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import msgspec
+from msgspec import Struct
+
+from ..errors import NighthawkError
+from .effects import EndedCall, failed_call, rebuilt_error
+from .errors import JournalValueError
+from .values import decode_value, encode_value
+
+
+class StoredArguments(Struct, frozen=True):
+    """The arguments of a call, encoded one by one."""
+
+    args: list[bytes]
+    keywords: dict[str, bytes]
+
+
+class StoredEnd(Struct, frozen=True):
+    """The end of a run: its result or its error.
+
+    Args:
+        call: The result, or the error.
+        text: The error in words; empty for a result.
+    """
+
+    call: EndedCall
+    text: str = ""
+
+
+def function_name(function: object) -> str:
+    """Return the name of a function, as `module:name`.
+
+    Raises:
+        NighthawkError: No other process can import it by a name.
+    """
+    module = getattr(function, "__module__", None)
+    name = getattr(function, "__qualname__", None)
+    if not callable(function) or isinstance(function, type) or module is None or name is None:
+        raise _refusal(function, "it is no function")
+    if not str(name).isidentifier() or getattr(sys.modules.get(module), name, None) is not function:
+        raise _refusal(function, f"{module} has no such function at its top level")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise _refusal(function, "it is a generator")
+    importable = _importable_name(module)
+    if importable is None:
+        raise _refusal(function, "it was defined in an interactive session")
+    return f"{importable}:{name}"
+
+
+def _refusal(function: object, reason: str) -> NighthawkError:
+    return NighthawkError(
+        f"{function!r} cannot be called by a worker: {reason}. Enqueue a function with `def` or `async def` "
+        "at the top level of a module, and pass it everything else as arguments."
+    )
+
+
+def _importable_name(module: str) -> str | None:
+    """The name by which other processes import a module; None for none. A script has the name of its file."""
+    if module != "__main__":
+        return module
+    main = sys.modules["__main__"]
+    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+    if spec is not None:
+        return spec.name
+    return None if file is None or not Path(file).stem.isidentifier() else Path(file).stem
+
+
+def find_function(name: str) -> Callable[..., Any] | None:
+    """The function of a name, if its module is loaded."""
+    module, _, attribute = name.partition(":")
+    loaded = sys.modules.get(module)
+    if loaded is None and _importable_name("__main__") == module:
+        loaded = sys.modules["__main__"]
+    found = getattr(loaded, attribute, None)
+    return found if callable(found) else None
+
+
+def encode_arguments(
+    function: Callable[..., Any], name: str, args: tuple[Any, ...], keywords: Mapping[str, Any]
+) -> bytes:
+    """Encode the arguments of a call.
+
+    Raises:
+        TypeError: The function does not take them.
+        JournalValueError: One of them cannot be stored.
+    """
+    try:
+        inspect.signature(function).bind(*args, **keywords)
+    except TypeError as error:
+        raise TypeError(f"{name}{inspect.signature(function)} cannot be called so: {error}") from None
+    types = _Types(function, name)
+    stored = StoredArguments(
+        [
+            encode_value(each, place=types.place(number), declared=types.of_position(number))
+            for number, each in enumerate(args)
+        ],
+        {
+            key: encode_value(each, place=types.place(key), declared=types.of_name(key))
+            for key, each in keywords.items()
+        },
+    )
+    return msgspec.msgpack.encode(stored)
+
+
+def decode_arguments(
+    function: Callable[..., Any], name: str, body: bytes
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Decode the arguments of a call.
+
+    Raises:
+        JournalValueError: One of them does not fit the function any more.
+    """
+    stored = msgspec.msgpack.decode(body, type=StoredArguments)
+    types = _Types(function, name)
+    args = tuple(
+        decode_value(each, place=types.place(number), declared=types.of_position(number))
+        for number, each in enumerate(stored.args)
+    )
+    keywords = {
+        key: decode_value(each, place=types.place(key), declared=types.of_name(key))
+        for key, each in stored.keywords.items()
+    }
+    return args, keywords
+
+
+def encode_result(function: Callable[..., Any], run_id: str, result: object) -> bytes:
+    """Encode the result of a run.
+
+    Raises:
+        JournalValueError: It cannot be stored.
+    """
+    value = encode_value(result, place=_place(run_id), declared=_hints(function).get("return"))
+    return msgspec.msgpack.encode(StoredEnd(EndedCall(value=value)))
+
+
+def encode_error(run_id: str, error: Exception) -> bytes:
+    """Encode the error that a run has failed with."""
+    return msgspec.msgpack.encode(
+        StoredEnd(failed_call(error, _place(run_id)), f"{type(error).__name__}: {error}"[:2_000])
+    )
+
+
+def decode_end(name: str, run_id: str, body: bytes) -> Any:
+    """Return the result of a run, or raise its error.
+
+    Args:
+        name: The name of its function.
+        run_id: The run.
+        body: The end of the run.
+
+    Raises:
+        JournalValueError: The result or the error cannot be read in this process.
+    """
+    end = msgspec.msgpack.decode(body, type=StoredEnd)
+    if end.call.failure is not None:
+        failure = end.call.failure
+        if failure.module not in sys.modules and failure.module == _importable_name("__main__"):
+            failure = msgspec.structs.replace(failure, module="__main__")
+        try:
+            error = rebuilt_error(failure, _place(run_id))
+        except JournalValueError as unknown:
+            raise JournalValueError(f"{unknown} It was {end.text}", place=_place(run_id)) from None
+        raise error
+    function = find_function(name)
+    declared = None if function is None else _hints(function).get("return")
+    try:
+        return decode_value(end.call.value, place=_place(run_id), declared=declared)
+    except JournalValueError:
+        if function is not None:
+            raise
+        module = name.partition(":")[0]
+        raise JournalValueError(
+            f"{_place(run_id)} has a type that its function declares: import {module} before.",
+            place=_place(run_id),
+        ) from None
+
+
+def _place(run_id: str) -> str:
+    return f"the result of run {run_id!r}"
+
+
+def _hints(function: Callable[..., Any]) -> Mapping[str, Any]:
+    try:
+        return get_type_hints(function, include_extras=True)
+    except Exception:  # names that exist for type checkers alone
+        return {}
+
+
+class _Types:
+    """The declared types of the arguments of a function."""
+
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        self._name = name
+        self._hints = _hints(function)
+        self._parameters = inspect.signature(function).parameters
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self._positional = [each.name for each in self._parameters.values() if each.kind in kinds]
+
+    def of_position(self, number: int) -> object:
+        return self._hints.get(self._name_of(number))
+
+    def of_name(self, name: str) -> object:
+        if name not in self._parameters:
+            name = self._variable(inspect.Parameter.VAR_KEYWORD)
+        return self._hints.get(name)
+
+    def place(self, argument: int | str) -> str:
+        name = argument if isinstance(argument, str) else self._name_of(argument)
+        return f"the argument {name!r} of {self._name}"
+
+    def _name_of(self, number: int) -> str:
+        if number < len(self._positional):
+            return self._positional[number]
+        return self._variable(inspect.Parameter.VAR_POSITIONAL)
+
+    def _variable(self, kind: object) -> str:
+        return next((each.name for each in self._parameters.values() if each.kind is kind), "")
+
+
+def is_same_call(
+    function: Callable[..., Any], name: str, args: tuple[Any, ...], keywords: Mapping[str, Any], body: bytes
+) -> bool:
+    """Whether encoded arguments are those of a call: encoded equally, or equal to them."""
+    if encode_arguments(function, name, args, keywords) == body:
+        return True
+    try:
+        stored = decode_arguments(function, name, body)
+        return bool(stored == (args, dict(keywords)))
+    except Exception:  # code of the user's types may raise anything, which counts as no
+        return False

@@ -1,0 +1,137 @@
+"""One life of a run of a queue: from its claimed entry to its end."""
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, Literal, TypeAlias, cast
+
+import anyio
+import anyio.to_thread
+from msgspec import Struct
+
+from ..errors import ConfigurationError, ModelError
+from ..parallel import is_async_callable
+from ..runtime.environment import find_journal
+from . import queue_table
+from .database import Database
+from .errors import JournalStoreError, RunInProgressError, RunTakenOverError
+from .queue_table import ClaimedEntry
+from .queued_call import decode_arguments, encode_error, encode_result
+from .recorder import RunRecorder
+
+EndKind: TypeAlias = Literal["ended", "failed", "parked", "returned", "lost"]
+"""How a life of a run ended: the last two are no end of the run, and another life follows."""
+
+RunFactory: TypeAlias = Callable[[str], Any]
+"""Makes a run for the id of a run, as `nighthawk_async.run` does."""
+
+_BUSY_SECONDS = 2.0
+"""The time after which a run is tried again that somebody else works on."""
+_MOST_DELAY_SECONDS = 60.0
+
+
+class LifeEnd(Struct, frozen=True, kw_only=True):
+    """The end of a life.
+
+    Args:
+        kind: Its kind; parked is found out by the store.
+        body: The result or the error, encoded; empty for others.
+        delay: The seconds after which an entry that is returned is due again.
+        counts: Whether the life counts for an entry that is returned.
+        text: The error in words, for logs; empty for none.
+    """
+
+    kind: EndKind
+    body: bytes = b""
+    delay: float = 0.0
+    counts: bool = True
+    text: str = ""
+
+
+async def live(
+    entry: ClaimedEntry,
+    function: Callable[..., Any],
+    make_run: RunFactory,
+    limiter: anyio.CapacityLimiter,
+) -> LifeEnd:
+    """Run the function of an entry in a run of its id.
+
+    Args:
+        entry: The entry.
+        function: The function.
+        make_run: Makes the run. Its errors are those of the worker and propagate.
+        limiter: Limits the threads of functions that are not async.
+    """
+    run = make_run(entry.run_id)
+    try:
+        args, keywords = decode_arguments(function, entry.function, entry.arguments)
+        if is_async_callable(function):
+            async with run:
+                _check_run(entry.run_id)
+                result = await cast("Awaitable[Any]", function(*args, **keywords))
+        else:
+
+            def call() -> Any:
+                with run:
+                    _check_run(entry.run_id)
+                    return function(*args, **keywords)
+
+            result = await anyio.to_thread.run_sync(call, limiter=limiter)
+        return LifeEnd(kind="ended", body=encode_result(function, entry.run_id, result))
+    except _WrongRunError:
+        raise
+    except Exception as error:
+        return _end_of(entry, error)
+
+
+class _WrongRunError(ConfigurationError):
+    """The worker makes runs that are not durable."""
+
+
+def _check_run(run_id: str) -> None:
+    recorder = find_journal()
+    if not isinstance(recorder, RunRecorder) or recorder.run_id != run_id:
+        raise _WrongRunError(
+            "The run that a worker is given has to be durable: make it with nighthawk_async.run(…, "
+            "journal=store, run_id=run_id)."
+        )
+
+
+def _end_of(entry: ClaimedEntry, error: Exception) -> LifeEnd:
+    text = f"{type(error).__name__}: {error}"
+    leaves = list(_leaves(error))
+    if any(isinstance(leaf, RunTakenOverError) for leaf in leaves):
+        return LifeEnd(kind="lost", text=text)
+    if any(isinstance(leaf, RunInProgressError) for leaf in leaves):
+        return LifeEnd(kind="returned", delay=_BUSY_SECONDS, counts=False, text=text)
+    if any(isinstance(leaf, JournalStoreError) for leaf in leaves):
+        return LifeEnd(kind="returned", counts=False, text=text)
+    if all(isinstance(leaf, ModelError) and leaf.is_transient for leaf in leaves) and (
+        entry.lives < entry.max_lives
+    ):
+        return LifeEnd(kind="returned", delay=min(2.0**entry.lives, _MOST_DELAY_SECONDS), text=text)
+    return LifeEnd(kind="failed", body=encode_error(entry.run_id, error), text=text)
+
+
+def _leaves(error: Exception) -> Iterator[Exception]:
+    if isinstance(error, ExceptionGroup):
+        for each in cast("ExceptionGroup[Exception]", error).exceptions:
+            yield from _leaves(each)
+    else:
+        yield error
+
+
+def settle(database: Database, entry: ClaimedEntry, end: LifeEnd) -> EndKind:
+    """Record the end of a life of an entry, within a transaction of the caller.
+
+    Returns:
+        Its kind: lost, if the worker has lost the entry meanwhile.
+    """
+    if end.kind == "lost":
+        return "lost"
+    if queue_table.park_entry(database, entry):
+        return "parked"
+    if end.kind == "returned":
+        is_kept = queue_table.return_entry(database, entry, delay=end.delay, counts=end.counts)
+    else:
+        status = "ended" if end.kind == "ended" else "failed"
+        is_kept = queue_table.end_entry(database, entry, status, end.body)
+    return end.kind if is_kept else "lost"

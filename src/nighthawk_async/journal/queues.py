@@ -1,0 +1,283 @@
+"""Queues of a store: calls that are enqueued, their results, and schedules."""
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from typing import Any, TypeVar, cast
+
+import anyio
+from msgspec import Struct
+
+from ..errors import NighthawkError
+from ..parallel.event_loop import LoopEvent
+from ..runtime.environment import find_journal
+from ..runtime.places import take_place
+from . import queue_table, schedule_table, tables
+from .cron_times import latest_time, next_time
+from .database import Database
+from .effects import idempotency_key
+from .errors import JournalError, RunStuckError
+from .listeners import Listeners
+from .queue_table import NewEntry
+from .queued_call import decode_end, encode_arguments, function_name, is_same_call
+from .recorder import RunRecorder
+from .schedule_table import ScheduleRow
+from .store_thread import StoreThread
+
+Result = TypeVar("Result")
+
+FIRST_PAUSE_SECONDS = 0.05
+MOST_PAUSE_SECONDS = 1.0
+"""The time between two looks into the store for changes of other processes."""
+
+_MOST_PRIORITY = 2**31 - 1
+
+
+class EnqueueOptions(Struct, frozen=True, kw_only=True):
+    """Options of calls that are enqueued; see `JournalStore.enqueue`."""
+
+    queue: str
+    priority: int
+    max_lives: int
+
+    def check(self) -> None:
+        """Check the options.
+
+        Raises:
+            NighthawkError: One of them has a bad value.
+        """
+        check_queue(self.queue)
+        if type(self.priority) is not int or abs(self.priority) > _MOST_PRIORITY:
+            raise NighthawkError(
+                f"priority is a whole number of at most {_MOST_PRIORITY:,}, not {self.priority!r}"
+            )
+        if type(self.max_lives) is not int or not 1 <= self.max_lives <= _MOST_PRIORITY:
+            raise NighthawkError(f"max_lives is a whole number of at least 1, not {self.max_lives!r}")
+
+
+def check_queue(queue: object) -> None:
+    """Check the name of a queue.
+
+    Raises:
+        NighthawkError: It is no text, or empty.
+    """
+    if not isinstance(queue, str) or not queue:
+        raise NighthawkError(f"the name of a queue is a text that is not empty, not {queue!r}")
+    tables.check_text(queue, "the name of a queue")
+
+
+class Queues:
+    """The queues of a store.
+
+    Args:
+        thread: The thread of the store.
+    """
+
+    def __init__(self, thread: StoreThread) -> None:
+        self._thread = thread
+        self._listeners = Listeners()
+
+    async def transact(self, function: Callable[[Database], Result]) -> Result:
+        """Call a function in the thread of the store, within a transaction."""
+
+        def perform() -> Result:
+            database = self._thread.opened()
+            with database.transaction():
+                return function(database)
+
+        return await self._thread.perform(perform).wait()
+
+    async def transact_shielded(self, function: Callable[[Database], Result]) -> Result:
+        """The same to its end, also where the caller is cancelled: what was claimed has to be given back."""
+        with anyio.CancelScope(shield=True):
+            return await self.transact(function)
+        raise AssertionError("a shielded scope is not cancelled")
+
+    def listening(self, queue: str) -> AbstractContextManager[LoopEvent]:
+        """Yield an event that is set when this process changes a queue."""
+        return self._listeners.listening(("queue", queue))
+
+    def wake(self, queue: str) -> None:
+        """Set the events of all that listen to a queue."""
+        self._listeners.wake(("queue", queue))
+
+    def wake_result(self, run_id: str) -> None:
+        """Set the events of all that wait for the result of a run."""
+        self._listeners.wake(("result", run_id))
+
+    async def enqueue(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        keywords: Mapping[str, Any],
+        options: EnqueueOptions,
+        *,
+        key: str | None,
+        delay: float | timedelta | None,
+        at: datetime | None,
+    ) -> str:
+        """Enqueue a call; see `JournalStore.enqueue`."""
+        options.check()
+        if key is not None and (not isinstance(cast("object", key), str) or not key):
+            raise NighthawkError(f"the key is the id of a run, a text that is not empty, not {key!r}")
+        run_id = key or _key_in_run() or uuid.uuid4().hex
+        tables.check_text(run_id, "the key")
+        name = function_name(function)
+        entry = NewEntry(
+            run_id=run_id,
+            queue=options.queue,
+            function=name,
+            arguments=encode_arguments(function, name, args, keywords),
+            priority=options.priority,
+            max_lives=options.max_lives,
+            enqueued_at=time.time(),
+        )
+        seconds, due_at = _due(delay, at)
+
+        def add(database: Database) -> queue_table.StoredCall | None:
+            is_new = queue_table.add_entry(database, entry, delay=seconds, due_at=due_at)
+            return None if is_new else queue_table.find_call(database, run_id)
+
+        known = await self.transact(add)
+        if known is None:
+            self.wake(options.queue)
+        elif known.function != name:
+            raise NighthawkError(
+                f"run {run_id!r} was enqueued before, and calls {known.function}, not {name}; give each "
+                "piece of work a key of its own"
+            )
+        elif not is_same_call(function, name, args, keywords, known.arguments):
+            raise NighthawkError(
+                f"run {run_id!r} was enqueued before, with other arguments of {name}; give each piece of "
+                "work a key of its own"
+            )
+        return run_id
+
+    async def result(self, run_id: str, seconds: float | None) -> Any:
+        """Wait for the result of a run; see `JournalStore.result`."""
+        ends_at = None if seconds is None else anyio.current_time() + seconds
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            with self._listeners.listening(("result", run_id)) as ended:
+                call = await self.transact(lambda database: queue_table.find_call(database, run_id))
+                if call is None:
+                    raise JournalError(f"no run {run_id!r} was enqueued in this store")
+                if call.result is not None:
+                    return decode_end(call.function, run_id, call.result)
+                if call.status == "stuck":
+                    raise RunStuckError(
+                        f"run {run_id!r} is stuck: {call.lives} lives in a row ended without an end, because "
+                        "their processes crashed or hung. Find the reason, then call store.requeue."
+                    )
+                left = pause if ends_at is None else ends_at - anyio.current_time()
+                if left <= 0:
+                    raise TimeoutError(f"run {run_id!r} did not end within {seconds:g} seconds")
+                with anyio.move_on_after(min(pause, left)):
+                    await ended.wait()
+            pause = min(2 * pause, MOST_PAUSE_SECONDS)
+
+    async def requeue(self, run_id: str) -> None:
+        """Repeat a run that failed or is stuck; see `JournalStore.requeue`."""
+        queue = await self.transact(lambda database: queue_table.requeue_entry(database, run_id))
+        if queue is None:
+            raise JournalError(f"run {run_id!r} is none of those in a queue that failed or are stuck")
+        self.wake(queue)
+
+    async def schedule(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        keywords: Mapping[str, Any],
+        options: EnqueueOptions,
+        *,
+        cron: str,
+        timezone: str,
+    ) -> None:
+        """Enqueue a call again and again; see `JournalStore.schedule`."""
+        options.check()
+        if not isinstance(cast("object", name), str) or not name:
+            raise NighthawkError(f"the name of a schedule is a text that is not empty, not {name!r}")
+        tables.check_text(name, "the name of a schedule")
+        called = function_name(function)
+        arguments = encode_arguments(function, called, args, keywords)
+        now = await self.transact(schedule_table.read_now)
+        row = ScheduleRow(
+            name=name,
+            queue=options.queue,
+            function=called,
+            cron=cron,
+            timezone=timezone,
+            next_at=next_time(cron, timezone, now),
+            priority=options.priority,
+            max_lives=options.max_lives,
+            arguments=arguments,
+        )
+        await self.transact(lambda database: schedule_table.put_schedule(database, row))
+
+    async def unschedule(self, name: str) -> bool:
+        """Remove a schedule; see `JournalStore.unschedule`."""
+        return await self.transact(lambda database: schedule_table.remove_schedule(database, name))
+
+
+def enqueue_scheduled(database: Database, queue: str) -> dict[str, str]:
+    """Enqueue the calls of the schedules that are due, in a transaction of the caller.
+
+    Of the times that were missed, the latest one counts. Its run has an id of the schedule and the time, so
+    that it is enqueued once.
+
+    Returns:
+        The schedules whose times cannot be found here, and the reasons.
+    """
+    problems: dict[str, str] = {}
+    for each in schedule_table.due_schedules(database, queue):
+        now = schedule_table.read_now(database)
+        try:  # an error in the store's thread would end all runs in progress
+            due_at = max(each.next_at, latest_time(each.cron, each.timezone, now))
+            next_at = next_time(each.cron, each.timezone, now)
+        except NighthawkError as error:
+            problems[each.name] = str(error)
+            continue
+        entry = NewEntry(
+            run_id=scheduled_run_id(each.name, due_at),
+            queue=queue,
+            function=each.function,
+            arguments=each.arguments,
+            priority=each.priority,
+            max_lives=each.max_lives,
+            enqueued_at=time.time(),
+        )
+        queue_table.add_entry(database, entry, delay=0.0, due_at=due_at)
+        schedule_table.advance_schedule(database, each.name, next_at)
+    return problems
+
+
+def scheduled_run_id(name: str, due_at: float) -> str:
+    """The id of the run of a schedule at a time: its name and the time in UTC."""
+    return f"{name}@{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(due_at))}"
+
+
+def _key_in_run() -> str | None:
+    """A key that is the same in every life of the active run, so that it enqueues a call once; or None."""
+    recorder = find_journal()
+    if not isinstance(recorder, RunRecorder):
+        return None
+    return idempotency_key(recorder.run_id, recorder.relative(take_place("enqueue()")))
+
+
+def _due(delay: float | timedelta | None, at: datetime | None) -> tuple[float, float | None]:
+    """The delay in seconds, and the time in seconds since 1970 that holds instead, if any."""
+    if delay is not None and at is not None:
+        raise NighthawkError("give a delay or a time, not both")
+    if at is not None:
+        if not isinstance(cast("object", at), datetime) or at.tzinfo is None:
+            raise NighthawkError(f"at is a datetime with a time zone, not {at!r}")
+        return 0.0, at.timestamp()
+    seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay or 0.0
+    if isinstance(cast("object", seconds), bool) or not isinstance(cast("object", seconds), int | float):
+        raise NighthawkError(f"delay is a number of seconds or a timedelta, not {delay!r}")
+    if not 0 <= seconds < float("inf"):
+        raise NighthawkError(f"delay is a time of at least 0 seconds, not {seconds:g}")
+    return float(seconds), None

@@ -1,0 +1,107 @@
+"""The table of schedules: calls that are enqueued again and again.
+
+Every function is part of a transaction of the caller.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from .database import Database
+
+MIGRATION = (
+    """
+CREATE TABLE schedules (
+    name TEXT PRIMARY KEY,
+    queue TEXT NOT NULL,
+    function TEXT NOT NULL,
+    arguments {bytes} NOT NULL,
+    priority INTEGER NOT NULL,
+    max_lives INTEGER NOT NULL,
+    cron TEXT NOT NULL,
+    timezone TEXT NOT NULL,
+    next_at {real} NOT NULL
+){table_options}
+""",
+)
+"""The statements that make the table; see `tables.migrate`."""
+
+
+class ScheduleRow(Struct, frozen=True, kw_only=True):
+    """One schedule of a store.
+
+    Args:
+        name: Its name.
+        queue: The queue of its runs.
+        function: The function, as `module:name`.
+        cron: The cron expression.
+        timezone: The time zone of the expression.
+        next_at: The next due time, in seconds since 1970.
+        priority: The priority of its runs.
+        max_lives: The number of lives after which a run is not repeated.
+        arguments: The arguments of the function, encoded.
+    """
+
+    name: str
+    queue: str
+    function: str
+    cron: str
+    timezone: str
+    next_at: float
+    priority: int
+    max_lives: int
+    arguments: bytes
+
+
+_COLUMNS = "name, queue, function, cron, timezone, next_at, priority, max_lives, arguments"
+
+
+def _rows_of(rows: Sequence[tuple[object, ...]]) -> list[ScheduleRow]:
+    names = _COLUMNS.split(", ")
+    return [ScheduleRow(**dict(zip(names, row, strict=True))) for row in rows]  # pyright: ignore[reportArgumentType]
+
+
+def read_now(database: Database) -> float:
+    """Read the clock of the database, in seconds since 1970."""
+    ((now,),) = database.query(f"SELECT {database.NOW}")
+    return now
+
+
+def put_schedule(database: Database, schedule: ScheduleRow) -> None:
+    """Add a schedule, or replace the one of its name. If its times are the same, it keeps the next one."""
+    database.change(
+        f"INSERT INTO schedules ({_COLUMNS}) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET queue = excluded.queue, "
+        "function = excluded.function, arguments = excluded.arguments, priority = excluded.priority, "
+        "max_lives = excluded.max_lives, cron = excluded.cron, timezone = excluded.timezone, "
+        "next_at = CASE WHEN schedules.cron = excluded.cron AND schedules.timezone = excluded.timezone "
+        "THEN schedules.next_at ELSE excluded.next_at END",
+        *(schedule.name, schedule.queue, schedule.function, schedule.cron, schedule.timezone),
+        *(schedule.next_at, schedule.priority, schedule.max_lives, schedule.arguments),
+    )
+
+
+def remove_schedule(database: Database, name: str) -> bool:
+    """Remove a schedule; return whether there was one."""
+    return database.change("DELETE FROM schedules WHERE name = ?", name) == 1
+
+
+def read_schedules(database: Database) -> list[ScheduleRow]:
+    """Read all schedules, by name."""
+    return _rows_of(database.query(f"SELECT {_COLUMNS} FROM schedules ORDER BY name"))
+
+
+def due_schedules(database: Database, queue: str) -> list[ScheduleRow]:
+    """The schedules of a queue that are due, which nobody else may change before the transaction ends."""
+    return _rows_of(
+        database.query(
+            f"SELECT {_COLUMNS} FROM schedules WHERE queue = ? AND next_at <= {database.NOW} ORDER BY name"
+            f"{database.FOR_UPDATE_OF_FREE}",
+            queue,
+        )
+    )
+
+
+def advance_schedule(database: Database, name: str, next_at: float) -> None:
+    """Set the next due time of a schedule."""
+    database.change("UPDATE schedules SET next_at = ? WHERE name = ?", next_at, name)

@@ -52,7 +52,7 @@ def _parts(record: Record) -> Iterator[str]:
             yield _shown(message.body) if message.number else "none in time"
         case "life":
             yield from (record.body.decode(),) if record.body else ()
-        case "intent" | "answer":
+        case "intent" | "answer" | "handled" | "unhandled":
             return
 
 

@@ -6,12 +6,10 @@ had begun and is not known to have ended is in doubt: it is never repeated silen
 
 import hashlib
 import inspect
-import sys
 import uuid
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, partial, wraps
-from importlib import import_module
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast, get_type_hints, overload
 
 import msgspec
@@ -21,19 +19,20 @@ from msgspec import Struct
 from ..natural.tree import CLOSURE_NAMES
 from ..parallel import is_async_callable
 from ..runtime.environment import find_journal
+from ..runtime.model_access import find_interception_error
 from ..runtime.places import using_function_place
 from ..runtime.stable_digest import stable_digests
 from .acknowledgement import Acknowledgement
-from .errors import CallInDoubtError, JournalError, JournalValueError, check_inputs
+from .errors import CallInDoubtError, JournalError, check_inputs
+from .recorded_errors import CallFailure, rebuilt_error, recorded_error
 from .recorder import RunRecorder
+from .records import Record
 from .values import decode_value, encode_value
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Mode: TypeAlias = Literal["once", "repeatable", "every_life"]
 
-_ROOMS = frozenset({"nighthawk_async.human", "nighthawk_async.testing"})
-"""The rooms whose errors can be raised before the room is loaded."""
 _MODE = "__nighthawk_effect__"
 _KEY = "idempotency_key"
 _KEY_CHARACTERS = 32
@@ -49,14 +48,6 @@ class Happened(Struct, frozen=True):
     """
 
     result: object = None
-
-
-class CallFailure(Struct, frozen=True, kw_only=True):
-    """A recorded exception: its class, its arguments and attributes; empty if these could not be stored."""
-
-    module: str
-    name: str
-    content: bytes
 
 
 class EndedCall(Struct, frozen=True, kw_only=True):
@@ -170,11 +161,8 @@ class EffectCall:
                 return self._happened(answer)
         else:
             self._begin().wait_in_thread()
-        try:
+        with self._keeping_failure():
             result = self._call()
-        except Exception as error:
-            self._keep_failure(error)
-            raise
         return self._wait(result) if inspect.isawaitable(result) else self._keep_result(result)
 
     async def run_async(self) -> Any:
@@ -201,11 +189,8 @@ class EffectCall:
         return await self._wait(self._call())
 
     async def _wait(self, call: Awaitable[Any]) -> Any:
-        try:
+        with self._keeping_failure():
             result = await call
-        except Exception as error:
-            self._keep_failure(error)
-            raise
         return self._keep_result(result)
 
     def _check_inputs(self) -> None:
@@ -215,9 +200,9 @@ class EffectCall:
             recorded = msgspec.msgpack.decode(record.body, type=dict[str, str])
             check_inputs(self._place, "call", recorded, stable_digests(self._inputs or {}))
 
-    def _find_end(self) -> EndedCall | None:
+    def _find_end(self) -> Record | None:
         record = self._recorder.find_record(self._place, "result")
-        return None if record is None else msgspec.msgpack.decode(record.body, type=EndedCall)
+        return record or self._recorder.find_handled(self._place, "result")
 
     def _is_in_doubt(self) -> bool:
         return self._recorder.find_record(self._place, "intent") is not None
@@ -260,52 +245,35 @@ class EffectCall:
         self._recorder.add(self._place, "result", msgspec.msgpack.encode(body))
         return result
 
-    def _keep_failure(self, error: Exception) -> None:
-        if isinstance(error, JournalError):
-            return  # the call did not end: it could not go on
-        self._recorder.add(self._place, "result", msgspec.msgpack.encode(failed_call(error, self._place)))
+    @contextmanager
+    def _keeping_failure(self) -> Generator[None, None, None]:
+        """Record the exception of the call, and raise what later lives raise.
 
-    def _replay(self, ended: EndedCall) -> Any:
+        An exception is the end of a call that nobody knows more about. Otherwise, if it ends the life, the
+        next one makes the call again, or asks whether it took effect.
+        """
+        try:
+            yield
+        except Exception as error:
+            if find_interception_error(error) is not None:
+                raise  # the call did not end: it could not go on
+            failure, raised = recorded_error(error, self._place)
+            body = msgspec.msgpack.encode(EndedCall(failure=failure))
+            if self._reconcile is None:
+                self._recorder.add(self._place, "result", body)
+            else:
+                self._recorder.add_failure(self._place, "result", body, raised)
+            if raised is error:
+                raise
+            raise raised from error
+
+    def _replay(self, record: Record) -> Any:
+        ended = msgspec.msgpack.decode(record.body, type=EndedCall)
         if ended.failure is not None:
-            raise rebuilt_error(ended.failure, self._place)
+            error = rebuilt_error(ended.failure, self._place)
+            self._recorder.note_raised(record.place, error)
+            raise error
         return decode_value(ended.value, place=f"{self._place}, result", declared=self._effect.result_type)
-
-
-def failed_call(error: Exception, place: str) -> EndedCall:
-    """The end of a call that raised an exception."""
-    kind = type(error)
-    try:
-        content = encode_value((error.args, dict(vars(error))), place=f"{place}, {kind.__qualname__}")
-    except JournalValueError:
-        content = b""
-    return EndedCall(failure=CallFailure(module=kind.__module__, name=kind.__qualname__, content=content))
-
-
-def rebuilt_error(failure: CallFailure, place: str) -> Exception:
-    """The exception that was recorded; its class is one that the program has loaded.
-
-    Raises:
-        JournalValueError: The program has no such class any more, or it takes other arguments.
-    """
-    found: object = sys.modules.get(failure.module)
-    if found is None and failure.module in _ROOMS:  # which exports an error, but is loaded on first use
-        found = import_module(failure.module)
-    for part in failure.name.split("."):
-        found = getattr(found, part, None)
-    problem = None
-    if not isinstance(found, type) or not issubclass(found, Exception):
-        problem = "which this program does not define at the level of a module"
-    elif not failure.content:
-        problem = "whose arguments or attributes could not be stored"
-    if problem is not None:
-        text = f"{place}: the call had raised {failure.module}.{failure.name}, {problem}."
-        raise JournalValueError(text, place=place)
-    kind = cast("type[Exception]", found)
-    arguments, attributes = decode_value(failure.content, place=place)
-    error = kind.__new__(kind, *arguments)
-    error.args = arguments
-    vars(error).update(attributes)
-    return error
 
 
 def idempotency_key(run_id: str, place: str) -> str:

@@ -66,7 +66,7 @@ def _content(record: Record) -> Any:
         case "message":
             message = msgspec.msgpack.decode(body, type=ReceivedMessage)
             return {"name": message.name, "value": _value(message.body) if message.number else None}
-        case "decision" | "value" | "intent":
+        case "decision" | "value" | "intent" | "handled" | "unhandled":
             return _value(body)
 
 
@@ -91,7 +91,9 @@ def _ended_call(ended: EndedCall) -> Any:
     if failure is None:
         return {"value": _value(ended.value)}
     raised: dict[str, Any] = {"raised": f"{failure.module}.{failure.name}"}
-    if failure.content:
+    if failure.is_registered:
+        raised["value"] = _value(failure.content)
+    else:
         raised["arguments"], raised["attributes"] = _value(failure.content)
     return raised
 

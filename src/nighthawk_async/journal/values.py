@@ -84,6 +84,11 @@ def register(
     _registered[type_] = _registered_names[name] = _Registered(name, dump, load)
 
 
+def is_registered(kind: type) -> bool:
+    """Whether the program has registered a type; see `register`."""
+    return kind in _registered
+
+
 def encode_value(value: object, *, place: str, declared: object = None) -> bytes:
     """Write a value.
 

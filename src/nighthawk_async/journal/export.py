@@ -94,7 +94,7 @@ def _ended_call(ended: EndedCall) -> Any:
     if failure.is_registered:
         raised["value"] = _value(failure.content)
     else:
-        raised["arguments"], raised["attributes"] = _value(failure.content)
+        raised["arguments"], _, raised["attributes"] = _value(failure.content)
     return raised
 
 

@@ -5,7 +5,7 @@ that a program handles an error, but the program then goes on: it records someth
 the task, the item, the function or the block that has the error in it ends regularly.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
@@ -97,9 +97,9 @@ def marks_of(error: BaseException) -> tuple[str, ...]:
     return getattr(error, _MARK, ())
 
 
-def attributes_of(error: BaseException) -> dict[str, object]:
+def unmarked(attributes: Mapping[str, object]) -> dict[str, object]:
     """The attributes of an exception, without the note of its records."""
-    return {name: value for name, value in vars(error).items() if name != _MARK}
+    return {name: value for name, value in attributes.items() if name != _MARK}
 
 
 def _is_in(place: str, enclosing: str) -> bool:

@@ -6,13 +6,12 @@ so that no handler does something else in a later life.
 
 import sys
 from importlib import import_module
-from types import FunctionType
 from typing import Any, NoReturn
 
 from msgspec import Struct
 
 from .errors import JournalValueError
-from .open_errors import attributes_of
+from .open_errors import unmarked
 from .values import decode_value, encode_value, is_registered
 
 _ROOMS = frozenset({"nighthawk_async.human", "nighthawk_async.testing"})
@@ -82,8 +81,8 @@ def recorded_error(error: Exception, place: str) -> tuple[CallFailure, Exception
     try:
         rebuilt = rebuilt_error(failure, place)
         is_same = type(rebuilt) is type(error) and str(rebuilt) == str(error)
-    except JournalValueError:
-        raise
+    except JournalValueError as refusal:
+        raise refusal from error
     except Exception as problem:  # code of the user's classes may raise anything
         raise _refusal(type(error), place, f"which cannot be rebuilt ({problem})") from error
     if not is_same:
@@ -98,13 +97,19 @@ def _record(error: Exception, place: str) -> CallFailure:
         return CallFailure(
             module=kind.__module__, name=kind.__qualname__, content=content, is_registered=True
         )
-    attributes = attributes_of(error)
+    _, made_of, *state = _builtin_base(kind).__reduce__(error)
+    attributes = unmarked(state[0] if state else {})
     missing = tuple(name for name, value in attributes.items() if not _is_storable(value))
     stored = {name: value for name, value in attributes.items() if name not in missing}
-    if not _is_storable(error.args):
+    if not _is_storable((error.args, made_of)):
         raise _refusal(kind, place, "whose arguments cannot be stored") from error
-    content = encode_value((error.args, stored), place=place)
+    content = encode_value((error.args, made_of, stored), place=place)
     return CallFailure(module=kind.__module__, name=kind.__qualname__, content=content, missing=missing)
+
+
+def _builtin_base(kind: type[Exception]) -> type[Exception]:
+    """The built-in class that knows what an exception is made of: more than its arguments, for some."""
+    return next(each for each in kind.__mro__ if each.__module__ == "builtins")
 
 
 def _is_storable(value: object) -> bool:
@@ -131,12 +136,16 @@ def rebuilt_error(failure: CallFailure, place: str) -> Exception:
         found = getattr(found, part, None)
     if not isinstance(found, type) or not issubclass(found, Exception):
         raise _refusal(failure, place, "which this program does not define at the level of a module")
-    kind, (arguments, attributes) = found, content
-    error = kind.__new__(kind, *arguments)
-    if not isinstance(kind.__init__, FunctionType):  # some built-in classes keep their arguments there
-        kind.__init__(error, *arguments)
+    arguments, made_of, attributes = content
+    base = _builtin_base(found)
+    error = found.__new__(found, *made_of)
+    base.__init__(error, *made_of)
     error.args = arguments
-    vars(error).update(attributes)
+    for name, value in attributes.items():
+        if name in vars(base):
+            setattr(error, name, value)
+        else:
+            vars(error)[name] = value
     for name in failure.missing:
         vars(error)[name] = NotStored(f"the attribute {name!r} of {failure.name}", place)
     return error

@@ -23,6 +23,7 @@ __getattr__, __dir__, __all__ = attach_exports(
         ),
         "messages": ("receive",),
         "records": ("Record", "RecordKind"),
+        "stages": ("stage",),
         "store": ("JournalStore", "open"),
         "tables": ("RunRow", "RunStatus"),
         "values": ("register",),

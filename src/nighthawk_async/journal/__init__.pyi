@@ -13,6 +13,7 @@ from .errors import (
 )
 from .messages import receive
 from .records import Record, RecordKind
+from .stages import stage
 from .store import JournalStore, open
 from .tables import RunRow, RunStatus
 from .values import register
@@ -41,4 +42,5 @@ __all__ = [
     "register",
     "repeatable",
     "sleep",
+    "stage",
 ]

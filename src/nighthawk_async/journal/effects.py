@@ -22,6 +22,7 @@ from ..runtime.environment import find_journal
 from ..runtime.model_access import find_interception_error
 from ..runtime.places import using_function_place
 from ..runtime.stable_digest import stable_digests
+from ..types.usage import Usage
 from .acknowledgement import Acknowledgement
 from .errors import CallInDoubtError, JournalError, check_inputs
 from .recorded_errors import CallFailure, rebuilt_error, recorded_error
@@ -51,10 +52,18 @@ class Happened(Struct, frozen=True):
 
 
 class EndedCall(Struct, frozen=True, kw_only=True):
-    """The body of the record of a result: a value, or an exception."""
+    """The body of the record of a result: a value, or an exception.
+
+    Args:
+        value: The value, encoded.
+        failure: The exception; None for a value.
+        usage: The usage of the call by model, and `steps` their number; for stages, which later lives skip.
+    """
 
     value: bytes = b""
     failure: CallFailure | None = None
+    usage: Mapping[str, Usage] = {}
+    steps: int = 0
 
 
 class Effect:
@@ -241,9 +250,13 @@ class EffectCall:
 
     def _keep_result(self, result: Any) -> Any:
         place, declared = f"{self._place}, result", self._effect.result_type
-        body = EndedCall(value=encode_value(result, place=place, declared=declared))
-        self._recorder.add(self._place, "result", msgspec.msgpack.encode(body))
+        ended = self._with_usage(EndedCall(value=encode_value(result, place=place, declared=declared)))
+        self._recorder.add(self._place, "result", msgspec.msgpack.encode(ended))
         return result
+
+    def _with_usage(self, ended: EndedCall) -> EndedCall:
+        """The end of a call with its usage, where later lives would miss that."""
+        return ended
 
     @contextmanager
     def _keeping_failure(self) -> Generator[None, None, None]:
@@ -258,7 +271,7 @@ class EffectCall:
             if find_interception_error(error) is not None:
                 raise  # the call did not end: it could not go on
             failure, raised = recorded_error(error, self._place)
-            body = msgspec.msgpack.encode(EndedCall(failure=failure))
+            body = msgspec.msgpack.encode(self._with_usage(EndedCall(failure=failure)))
             if self._reconcile is None:
                 self._recorder.add(self._place, "result", body)
             else:

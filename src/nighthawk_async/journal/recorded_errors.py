@@ -6,7 +6,7 @@ so that no handler does something else in a later life.
 
 import sys
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from msgspec import Struct
 
@@ -97,8 +97,8 @@ def _record(error: Exception, place: str) -> CallFailure:
         return CallFailure(
             module=kind.__module__, name=kind.__qualname__, content=content, is_registered=True
         )
-    _, made_of, *state = _builtin_base(kind).__reduce__(error)
-    attributes = unmarked(state[0] if state else {})
+    reduced = cast("tuple[Any, ...]", _builtin_base(kind).__reduce__(error))
+    made_of, attributes = reduced[1], unmarked(reduced[2] if len(reduced) > 2 else {})
     missing = tuple(name for name, value in attributes.items() if not _is_storable(value))
     stored = {name: value for name, value in attributes.items() if name not in missing}
     if not _is_storable((error.args, made_of)):

@@ -178,8 +178,7 @@ def failure_place(place: str, epoch: int) -> str:
 def _is_sequential(frame: str) -> bool:
     """Whether a frame is one of those that a task takes one after the other: functions, blocks, requests."""
     name = frame.rpartition("[")[0]
-    is_call = name.endswith("()") or name.startswith("stage(")
-    return "~" not in name and (is_call or "#" in name or name in ("turn", "attempt"))
+    return "~" not in name and (name.endswith("()") or "#" in name or name in ("turn", "attempt"))
 
 
 _COMBINATORS = frozenset({"ensemble", "gather", "map", "race", "settle", "vote"})

@@ -91,7 +91,10 @@ def _ended_call(ended: EndedCall) -> Any:
     if failure is None:
         return {"value": _value(ended.value)}
     raised: dict[str, Any] = {"raised": f"{failure.module}.{failure.name}"}
-    if failure.is_registered:
+    if failure.parts:
+        raised["message"] = _value(failure.content)
+        raised["errors"] = [_ended_call(EndedCall(failure=each)) for each in failure.parts]
+    elif failure.is_registered:
         raised["value"] = _value(failure.content)
     else:
         raised["arguments"], _, raised["attributes"] = _value(failure.content)

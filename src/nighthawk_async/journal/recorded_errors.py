@@ -27,6 +27,7 @@ class CallFailure(Struct, frozen=True, kw_only=True):
         content: Its arguments and attributes; the exception itself where the class is registered.
         missing: The names of the attributes that could not be stored.
         is_registered: Whether the program has registered its class.
+        parts: The errors in it, if it is an exception group; `content` is its message then.
     """
 
     module: str
@@ -34,6 +35,7 @@ class CallFailure(Struct, frozen=True, kw_only=True):
     content: bytes
     missing: tuple[str, ...] = ()
     is_registered: bool = False
+    parts: "tuple[CallFailure, ...]" = ()
 
 
 class NotStored:
@@ -77,6 +79,8 @@ def recorded_error(error: Exception, place: str) -> tuple[CallFailure, Exception
     Raises:
         JournalValueError: A later life could not raise it again.
     """
+    if type(error) is ExceptionGroup:
+        return _recorded_group(error, place)
     failure = _record(error, place)
     try:
         rebuilt = rebuilt_error(failure, place)
@@ -88,6 +92,18 @@ def recorded_error(error: Exception, place: str) -> tuple[CallFailure, Exception
     if not is_same:
         raise _refusal(type(error), place, "which does not come back as it was") from error
     return failure, rebuilt if failure.missing else error
+
+
+def _recorded_group(
+    group: ExceptionGroup[Exception], place: str
+) -> tuple[CallFailure, ExceptionGroup[Exception]]:
+    pairs = [recorded_error(each, place) for each in group.exceptions]
+    message = encode_value(group.message, place=place)
+    parts = tuple(failure for failure, _ in pairs)
+    failure = CallFailure(module="builtins", name="ExceptionGroup", content=message, parts=parts)
+    raised = [error for _, error in pairs]
+    is_whole = all(error is each for error, each in zip(raised, group.exceptions, strict=True))
+    return failure, group if is_whole else group.derive(raised)
 
 
 def _record(error: Exception, place: str) -> CallFailure:
@@ -129,6 +145,8 @@ def rebuilt_error(failure: CallFailure, place: str) -> Exception:
     content: Any = decode_value(failure.content, place=place)
     if failure.is_registered:
         return content
+    if failure.parts:
+        return ExceptionGroup(content, [rebuilt_error(each, place) for each in failure.parts])
     found: object = sys.modules.get(failure.module)
     if found is None and failure.module in _ROOMS:  # which exports an error, but is loaded on first use
         found = import_module(failure.module)

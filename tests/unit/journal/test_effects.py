@@ -536,3 +536,16 @@ async def test_errors_of_many_kinds_come_back_as_they_were(tmp_path: Path, error
     assert str(raised) == str(error)
     for name in ("filename", "start", "status", "name", "pos"):
         assert getattr(raised, name, None) == getattr(error, name, None)
+
+
+async def test_a_group_of_errors_comes_back_with_its_errors(tmp_path: Path) -> None:
+    @nh.once
+    async def read() -> None:
+        raise ExceptionGroup("several", [KeyError("a"), ExceptionGroup("more", [UnreachableError("down")])])
+
+    with opened(tmp_path) as store:
+        for _ in range(2):
+            with pytest.raises(ExceptionGroup, match="several") as caught:
+                await live(store, no_model(), read)
+            assert caught.group_contains(KeyError, match="a", depth=1)
+            assert caught.group_contains(UnreachableError, match="down", depth=2)

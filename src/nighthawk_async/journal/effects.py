@@ -312,7 +312,8 @@ def once(
 
     In a run with a journal, each call is begun at most once in all lives of the run; later lives get the
     recorded result, or the recorded exception. If a life ends while the call is in progress, the call is in
-    doubt, and the next life asks `reconcile`. Without a journal, calls are made as they are.
+    doubt, and the next life asks `reconcile`. So it does after an exception that ended a life. Without a
+    journal, calls are made as they are.
 
     Args:
         function: The function, async or not. If it has a parameter `idempotency_key`, it gets a key that is
@@ -325,7 +326,8 @@ def once(
 
     Raises (a call):
         CallInDoubtError: The call is in doubt, and there is no `reconcile`, or it failed.
-        JournalValueError: The result cannot be stored. The call took effect; the next life is in doubt.
+        JournalValueError: The result or the exception cannot be stored. The call may have taken effect; the
+            next life is in doubt.
         JournalDivergenceError: The recorded call had other arguments.
         JournalError: The call cannot be recorded, so it was not begun.
     """
@@ -336,7 +338,7 @@ def repeatable(function: Callable[Parameters, Result], /) -> Callable[Parameters
     """Decorate a function whose calls may be repeated: reading, or a service that honours the key.
 
     As `once`, but a call that was in progress when a life ended is made again, with the same
-    `idempotency_key`. A call that has ended is not.
+    `idempotency_key`, and so is one whose exception ended a life. A call that has ended otherwise is not.
 
     Args:
         function: The function; see `once`.

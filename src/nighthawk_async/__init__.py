@@ -2,8 +2,8 @@
 
 Packages by floor, lowest first; each imports only from lower floors (`tests/architecture/test_floors.py`):
 
-    0  errors, pickling, types, secret_names, configuration, observation, tracing, executions, threads,
-       backoff, lazy_exports, suggestions
+    0  errors, pickling, types, secret_names, configuration, observation, tracing, executions, causes,
+       threads, backoff, lazy_exports, suggestions
     1  natural, prompt, wire, catalog, actors, parallel
     2  ports
     3  runtime

@@ -6,7 +6,7 @@ The step executor protocols use `StepContext`, so they are one floor up, in `run
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from time import perf_counter
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NoReturn, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
@@ -319,6 +319,18 @@ class RunJournal(Protocol):
         Raises:
             InterceptionError: Something is left: the program has changed.
         """
+        ...
+
+    def ended(self, place: str) -> None:
+        """Note that a task or some calls have ended regularly; see `parallel.task_node.Decisions`."""
+        ...
+
+    def raised(self, place: str, to: str | None = None) -> None:
+        """Note that errors have been raised in the caller's task; see `parallel.task_node.Decisions`."""
+        ...
+
+    def refuse(self, place: str) -> NoReturn:
+        """Refuse calls that ended otherwise than in an earlier life; see `parallel.task_node.Decisions`."""
         ...
 
     def find(self, place: str) -> tuple[int, ...] | None:

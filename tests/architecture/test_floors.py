@@ -21,6 +21,7 @@ FLOORS: Mapping[str, int] = {
     "backoff": 0,
     "suggestions": 0,
     "executions": 0,
+    "causes": 0,
     "natural": 1,
     "prompt": 1,
     "wire": 1,

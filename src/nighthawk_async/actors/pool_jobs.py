@@ -17,6 +17,7 @@ import anyio
 from anyio import get_cancelled_exc_class
 from anyio.lowlevel import checkpoint_if_cancelled
 
+from ..causes import ends_run
 from ..observation import NodeWriter, using_node_writer
 from .errors import PoolClosedError, PoolFullError
 from .nodes import begin_job
@@ -78,7 +79,7 @@ async def run_job(job: Job[Any]) -> None:
 
     Raises:
         BaseException: A cancellation from outside, or an exception that ends the program (Ctrl-C,
-            `sys.exit`).
+            `sys.exit`) or the run.
     """
     try:
         with anyio.CancelScope() as job.scope:
@@ -87,7 +88,7 @@ async def run_job(job: Job[Any]) -> None:
         failure = _without_cancellations(error)
         if failure is not None:
             job.fail(_without_runner(failure))
-            if not isinstance(failure, Exception):
+            if not isinstance(failure, Exception) or ends_run(failure):
                 raise
         elif not is_cancelled():
             job.end_cancelled("something that it awaited was cancelled")

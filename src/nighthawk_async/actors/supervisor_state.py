@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from ..causes import ends_run
 from .errors import NameConflictError, RestartLimitError
 from .supervisor_child import (
     STOPPING,
@@ -254,7 +255,7 @@ class SupervisorState:
     def _settle_ended(self, child: ChildRecord, ending: ChildEnding, now: float) -> None:
         """Handle the end of a child that ended by itself."""
         error = ending.error
-        if error is not None and self._strategy == "escalate":
+        if error is not None and (self._strategy == "escalate" or ends_run(error)):
             self._rest(child, "failed", is_over=True)
             self._give_up(child, error, now)
         elif ending.kind in ("returned", "failed") and child.restart.applies_to(is_failure=error is not None):

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from msgspec.structs import replace
 
+from ..causes import with_causes
 from ..errors import (
     CorrectionCause,
     ExecutionError,
@@ -25,7 +26,6 @@ from ..prompt.stubs import TypeNames, fields_by_key, stub_of
 from ..runtime.activities import Corrected, correction_attributes
 from ..runtime.conclude import INITIALIZE_IT
 from ..runtime.environment import find_environment
-from ..runtime.error_text import with_causes
 from ..runtime.model_access import find_interception_error
 from ..runtime.policies import Policies
 from ..runtime.policy import check_answer

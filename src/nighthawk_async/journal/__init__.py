@@ -30,6 +30,7 @@ __getattr__, __dir__, __all__ = attach_exports(
         "records": ("Record", "RecordKind"),
         "queue_table": ("QueueEntry", "QueueStatus"),
         "schedule_table": ("ScheduleRow",),
+        "stages": ("stage",),
         "store": ("JournalStore", "open"),
         "tables": ("RunRow", "RunStatus"),
         "values": ("register",),

@@ -20,6 +20,7 @@ from .pruning import PruneReport
 from .queue_table import QueueEntry, QueueStatus
 from .records import Record, RecordKind
 from .schedule_table import ScheduleRow
+from .stages import stage
 from .store import JournalStore, open
 from .tables import RunRow, RunStatus
 from .values import register
@@ -64,4 +65,5 @@ __all__ = [
     "register",
     "repeatable",
     "sleep",
+    "stage",
 ]

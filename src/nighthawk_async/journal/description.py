@@ -54,7 +54,7 @@ def _parts(record: Record) -> Iterator[str]:
                 yield "none in time"
         case "life":
             yield from (record.body.decode(),) if record.body else ()
-        case "intent" | "answer":
+        case "intent" | "answer" | "handled" | "unhandled":
             return
 
 

@@ -6,12 +6,10 @@ had begun and is not known to have ended is in doubt: it is never repeated silen
 
 import hashlib
 import inspect
-import sys
 import uuid
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, partial, wraps
-from importlib import import_module
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast, get_type_hints, overload
 
 import msgspec
@@ -21,19 +19,21 @@ from msgspec import Struct
 from ..natural.tree import CLOSURE_NAMES
 from ..parallel import is_async_callable
 from ..runtime.environment import find_journal
+from ..runtime.model_access import find_interception_error
 from ..runtime.places import using_function_place
 from ..runtime.stable_digest import stable_digests
+from ..types.usage import Usage
 from .acknowledgement import Acknowledgement
-from .errors import CallInDoubtError, JournalError, JournalValueError, check_inputs
+from .errors import CallInDoubtError, JournalError, check_inputs
+from .recorded_errors import CallFailure, rebuilt_error, recorded_error
 from .recorder import RunRecorder
-from .values import decode_value, encode_value
+from .records import Record
+from .values import decode_value
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Mode: TypeAlias = Literal["once", "repeatable", "every_life"]
 
-_ROOMS = frozenset({"nighthawk_async.human", "nighthawk_async.testing"})
-"""The rooms whose errors can be raised before the room is loaded."""
 _MODE = "__nighthawk_effect__"
 _KEY = "idempotency_key"
 _KEY_CHARACTERS = 32
@@ -51,19 +51,19 @@ class Happened(Struct, frozen=True):
     result: object = None
 
 
-class CallFailure(Struct, frozen=True, kw_only=True):
-    """A recorded exception: its class, its arguments and attributes; empty if these could not be stored."""
-
-    module: str
-    name: str
-    content: bytes
-
-
 class EndedCall(Struct, frozen=True, kw_only=True):
-    """The body of the record of a result: a value, or an exception."""
+    """The body of the record of a result: a value, or an exception.
+
+    Args:
+        value: The value, encoded.
+        failure: The exception; None for a value.
+        usage: The usage of the call by model, and `steps` their number; for stages, which later lives skip.
+    """
 
     value: bytes = b""
     failure: CallFailure | None = None
+    usage: Mapping[str, Usage] = {}
+    steps: int = 0
 
 
 class Effect:
@@ -170,11 +170,8 @@ class EffectCall:
                 return self._happened(answer)
         else:
             self._begin().wait_in_thread()
-        try:
+        with self._keeping_failure():
             result = self._call()
-        except Exception as error:
-            self._keep_failure(error)
-            raise
         return self._wait(result) if inspect.isawaitable(result) else self._keep_result(result)
 
     async def run_async(self) -> Any:
@@ -201,11 +198,8 @@ class EffectCall:
         return await self._wait(self._call())
 
     async def _wait(self, call: Awaitable[Any]) -> Any:
-        try:
+        with self._keeping_failure():
             result = await call
-        except Exception as error:
-            self._keep_failure(error)
-            raise
         return self._keep_result(result)
 
     def _check_inputs(self) -> None:
@@ -215,9 +209,9 @@ class EffectCall:
             recorded = msgspec.msgpack.decode(record.body, type=dict[str, str])
             check_inputs(self._place, "call", recorded, stable_digests(self._inputs or {}))
 
-    def _find_end(self) -> EndedCall | None:
+    def _find_end(self) -> Record | None:
         record = self._recorder.find_record(self._place, "result")
-        return None if record is None else msgspec.msgpack.decode(record.body, type=EndedCall)
+        return record or self._recorder.find_handled(self._place, "result")
 
     def _is_in_doubt(self) -> bool:
         return self._recorder.find_record(self._place, "intent") is not None
@@ -256,56 +250,45 @@ class EffectCall:
 
     def _keep_result(self, result: Any) -> Any:
         place, declared = f"{self._place}, result", self._effect.result_type
-        body = EndedCall(value=self._recorder.encode_value(result, place=place, declared=declared))
-        self._recorder.add(self._place, "result", msgspec.msgpack.encode(body))
+        value = self._recorder.encode_value(result, place=place, declared=declared)
+        self._recorder.add(
+            self._place, "result", msgspec.msgpack.encode(self._with_usage(EndedCall(value=value)))
+        )
         return result
 
-    def _keep_failure(self, error: Exception) -> None:
-        if isinstance(error, JournalError):
-            return  # the call did not end: it could not go on
-        self._recorder.add(self._place, "result", msgspec.msgpack.encode(failed_call(error, self._place)))
+    def _with_usage(self, ended: EndedCall) -> EndedCall:
+        """The end of a call with its usage, where later lives would miss that."""
+        return ended
 
-    def _replay(self, ended: EndedCall) -> Any:
+    @contextmanager
+    def _keeping_failure(self) -> Generator[None, None, None]:
+        """Record the exception of the call, and raise what later lives raise.
+
+        An exception is the end of a call that nobody knows more about. Otherwise, if it ends the life, the
+        next one makes the call again, or asks whether it took effect.
+        """
+        try:
+            yield
+        except Exception as error:
+            if find_interception_error(error) is not None:
+                raise  # the call did not end: it could not go on
+            failure, raised = recorded_error(error, self._place)
+            body = msgspec.msgpack.encode(self._with_usage(EndedCall(failure=failure)))
+            if self._reconcile is None:
+                self._recorder.add(self._place, "result", body)
+            else:
+                self._recorder.add_failure(self._place, "result", body, raised)
+            if raised is error:
+                raise
+            raise raised from error
+
+    def _replay(self, record: Record) -> Any:
+        ended = msgspec.msgpack.decode(record.body, type=EndedCall)
         if ended.failure is not None:
-            raise rebuilt_error(ended.failure, self._place)
+            error = rebuilt_error(ended.failure, self._place)
+            self._recorder.note_raised(record.place, error)
+            raise error
         return decode_value(ended.value, place=f"{self._place}, result", declared=self._effect.result_type)
-
-
-def failed_call(error: Exception, place: str) -> EndedCall:
-    """The end of a call that raised an exception."""
-    kind = type(error)
-    try:
-        content = encode_value((error.args, dict(vars(error))), place=f"{place}, {kind.__qualname__}")
-    except JournalValueError:
-        content = b""
-    return EndedCall(failure=CallFailure(module=kind.__module__, name=kind.__qualname__, content=content))
-
-
-def rebuilt_error(failure: CallFailure, place: str) -> Exception:
-    """The exception that was recorded; its class is one that the program has loaded.
-
-    Raises:
-        JournalValueError: The program has no such class any more, or it takes other arguments.
-    """
-    found: object = sys.modules.get(failure.module)
-    if found is None and failure.module in _ROOMS:  # which exports an error, but is loaded on first use
-        found = import_module(failure.module)
-    for part in failure.name.split("."):
-        found = getattr(found, part, None)
-    problem = None
-    if not isinstance(found, type) or not issubclass(found, Exception):
-        problem = "which this program does not define at the level of a module"
-    elif not failure.content:
-        problem = "whose arguments or attributes could not be stored"
-    if problem is not None:
-        text = f"{place}: the call had raised {failure.module}.{failure.name}, {problem}."
-        raise JournalValueError(text, place=place)
-    kind = cast("type[Exception]", found)
-    arguments, attributes = decode_value(failure.content, place=place)
-    error = kind.__new__(kind, *arguments)
-    error.args = arguments
-    vars(error).update(attributes)
-    return error
 
 
 def idempotency_key(run_id: str, place: str) -> str:
@@ -331,7 +314,8 @@ def once(
 
     In a run with a journal, each call is begun at most once in all lives of the run; later lives get the
     recorded result, or the recorded exception. If a life ends while the call is in progress, the call is in
-    doubt, and the next life asks `reconcile`. Without a journal, calls are made as they are.
+    doubt, and the next life asks `reconcile`. So it does after an exception that ended a life. Without a
+    journal, calls are made as they are.
 
     Args:
         function: The function, async or not. If it has a parameter `idempotency_key`, it gets a key that is
@@ -344,7 +328,8 @@ def once(
 
     Raises (a call):
         CallInDoubtError: The call is in doubt, and there is no `reconcile`, or it failed.
-        JournalValueError: The result cannot be stored. The call took effect; the next life is in doubt.
+        JournalValueError: The result or the exception cannot be stored. The call may have taken effect; the
+            next life is in doubt.
         JournalDivergenceError: The recorded call had other arguments.
         JournalError: The call cannot be recorded, so it was not begun.
     """
@@ -355,7 +340,7 @@ def repeatable(function: Callable[Parameters, Result], /) -> Callable[Parameters
     """Decorate a function whose calls may be repeated: reading, or a service that honours the key.
 
     As `once`, but a call that was in progress when a life ended is made again, with the same
-    `idempotency_key`. A call that has ended is not.
+    `idempotency_key`, and so is one whose exception ended a life. A call that has ended otherwise is not.
 
     Args:
         function: The function; see `once`.

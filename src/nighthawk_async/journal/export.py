@@ -66,7 +66,7 @@ def _content(record: Record) -> Any:
         case "message":
             received = msgspec.msgpack.decode(body, type=ReceivedMessages)
             return {"name": received.name, "values": [_value(each.body) for each in received.messages]}
-        case "decision" | "value" | "intent":
+        case "decision" | "value" | "intent" | "handled" | "unhandled":
             return _value(body)
 
 
@@ -91,8 +91,13 @@ def _ended_call(ended: EndedCall) -> Any:
     if failure is None:
         return {"value": _value(ended.value)}
     raised: dict[str, Any] = {"raised": f"{failure.module}.{failure.name}"}
-    if failure.content:
-        raised["arguments"], raised["attributes"] = _value(failure.content)
+    if failure.parts:
+        raised["message"] = _value(failure.content)
+        raised["errors"] = [_ended_call(EndedCall(failure=each)) for each in failure.parts]
+    elif failure.is_registered:
+        raised["value"] = _value(failure.content)
+    else:
+        raised["arguments"], _, raised["attributes"] = _value(failure.content)
     return raised
 
 

@@ -91,6 +91,8 @@ class OpenedRun(OpenedJournal):
         try:
             if error is None:
                 recorder.end()
+            else:
+                recorder.fail(error)
             return self._thread.end(self._run_id, recorder.epoch, status, text), divergence
         except JournalError as failure:
             failed: Acknowledgement[None] = Acknowledgement()

@@ -9,10 +9,10 @@ from anyio.lowlevel import checkpoint
 from msgspec import Struct
 
 from ..ports import BegunQuestion
-from .effects import EndedCall, failed_call, idempotency_key, rebuilt_error
+from .effects import EndedCall, idempotency_key
 from .errors import JournalDivergenceError
+from .recorded_errors import rebuilt_error, recorded_error
 from .recorder import RunRecorder
-from .records import Record
 from .values import decode_value
 
 
@@ -53,25 +53,13 @@ class QuestionRecorder(RunRecorder):
         record = self.find_record(place, "value")
         if record is not None:
             return (decode_value(record.body, place=place, declared=declared),)
-        record = self.find_passed(place, "result") or self._find_shown_error(place)
+        record = self.find_handled(place, "result")
         if record is not None:
             ended = msgspec.msgpack.decode(record.body, type=EndedCall)
             assert ended.failure is not None
-            raise rebuilt_error(ended.failure, place)
-        return None
-
-    def _find_shown_error(self, place: str) -> Record | None:
-        """The error of a call in a response that a model has seen: a later request to it was answered."""
-        step, separator, _ = place.rpartition("/call[")
-        if not separator or "/" not in step:
-            return None
-        for epoch in range(self.epoch - 1, 0, -1):
-            record = self.find_record(f"{place}/failed[{epoch}]", "result")
-            if record is not None and any(
-                each.epoch == epoch and each.seq > record.seq and each.place.startswith(f"{step}/turn[")
-                for each in self._index.of_kind("response")
-            ):
-                return record
+            error = rebuilt_error(ended.failure, place)
+            self.note_raised(record.place, error)
+            raise error
         return None
 
     def keep_value(self, place: str, value: object, declared: object = None) -> Callable[[], Awaitable[None]]:
@@ -82,4 +70,5 @@ class QuestionRecorder(RunRecorder):
     def keep_failure(self, place: str, error: Exception) -> None:
         """Keep the error of this life; see `ports.RunJournal`."""
         place = self.relative(place)
-        self.add_failure(place, "result", msgspec.msgpack.encode(failed_call(error, place)))
+        failure, _ = recorded_error(error, place)
+        self.add_failure(place, "result", msgspec.msgpack.encode(EndedCall(failure=failure)), error)

@@ -14,8 +14,9 @@ import msgspec
 from msgspec import Struct
 
 from ..errors import NighthawkError
-from .effects import EndedCall, failed_call, rebuilt_error
+from .effects import EndedCall
 from .errors import JournalValueError
+from .recorded_errors import CallFailure, rebuilt_error, recorded_error
 from .values import decode_value, encode_value
 
 
@@ -146,9 +147,12 @@ def encode_result(function: Callable[..., Any], run_id: str, result: object) -> 
 
 def encode_error(run_id: str, error: Exception) -> bytes:
     """Encode the error that a run has failed with."""
-    return msgspec.msgpack.encode(
-        StoredEnd(failed_call(error, _place(run_id)), f"{type(error).__name__}: {error}"[:2_000])
-    )
+    try:
+        failure, _ = recorded_error(error, _place(run_id))
+    except JournalValueError:  # its text is all that others can have
+        failure = CallFailure(module=type(error).__module__, name=type(error).__qualname__, content=b"")
+    text = f"{type(error).__name__}: {error}"[:2_000]
+    return msgspec.msgpack.encode(StoredEnd(EndedCall(failure=failure), text))
 
 
 def decode_end(name: str, run_id: str, body: bytes) -> Any:

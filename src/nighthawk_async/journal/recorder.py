@@ -1,12 +1,16 @@
 """The records of one run: those of earlier lives, and what this life adds."""
 
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, TypeAlias
 
+from ..causes import with_causes
+from ..parallel.event_loop import find_task
 from .acknowledgement import Acknowledgement
 from .errors import JournalError
 from .mailboxes import Inbox, Mailboxes
+from .open_errors import OpenErrors, mark_error, marks_of
 from .records import ENDED, Record, RecordIndex, RecordKind, failure_place
 from .values import check_size, encode_value
 
@@ -54,6 +58,9 @@ class RunRecorder:
         self._seq = records[-1].seq if records else 0
         self._written: set[tuple[str, RecordKind]] = set()
         self._asked: set[str] = set()  # the places of steps that asked a model
+        self._open_errors = OpenErrors()
+        self._failed_groups: list[str] = []  # the records of decisions to end calls with an error
+        self._lock = threading.Lock()  # effects are recorded in threads, too
         self._root = ROOT
         self.inbox = Inbox(run_id, mailboxes, self._index.of_kind("message"))
 
@@ -65,13 +72,41 @@ class RunRecorder:
         """Return the record of an earlier life at a place; this life has reached the place."""
         return self._index.find(place, kind)
 
-    def find_passed(self, place: str, kind: RecordKind) -> Record | None:
-        """Return the latest error at a place that an earlier life went on after."""
-        return self._index.find_passed(place, kind)
+    def find_handled(self, place: str, kind: RecordKind) -> Record | None:
+        """Return the latest error at a place that the program handled in an earlier life."""
+        return self._index.find_handled(place, kind)
 
-    def add_failure(self, place: str, kind: RecordKind, body: bytes) -> None:
-        """Record an error at a place. Each life may meet another one there."""
-        self.add(failure_place(place, self.epoch), kind, body)
+    def add_failure(self, place: str, kind: RecordKind, body: bytes, error: BaseException | None) -> None:
+        """Record an error at a place. Each life may meet another one there.
+
+        Args:
+            place: The place.
+            kind: Its kind.
+            body: Its content.
+            error: The error; None for a decision that follows from one.
+        """
+        failed = failure_place(place, self.epoch)
+        self._check_addition(failed, kind)
+        self._write((failed, kind, body))
+        self._open_errors.add(failed, find_task())
+        self.note_raised(failed, error)
+
+    def note_raised(self, failed: str, error: BaseException | None) -> None:
+        """Note that a recorded error is raised, maybe again, and may end this life; see `add_failure`."""
+        if error is None:
+            self._failed_groups.append(failed)
+        else:
+            mark_error(error, failed)
+
+    def handled_in(self, place: str) -> None:
+        """Note that a part of the run has ended regularly: the program handled all errors in it."""
+        if self._open_errors:
+            self._write(*_marks("handled", self._open_errors.take_in(place)))
+
+    def delivered(self, place: str, to: str | None) -> None:
+        """Note that the errors in a place are raised in the caller's task; see `OpenErrors.deliver`."""
+        if self._open_errors:
+            self._open_errors.deliver(place, find_task(), to)
 
     def check_new(self, place: str) -> None:
         """Check that a place without a record may be new.
@@ -107,16 +142,45 @@ class RunRecorder:
             JournalValueError: The content is too large.
         """
         check_size(body, f"the {kind}", place, self.max_value_bytes)
+        self._check_addition(place, kind)
+        handled = self._open_errors.take_followed(place, find_task()) if self._open_errors else ()
+        return self._write(*_marks("handled", handled), (place, kind, body))
+
+    def end(self) -> None:
+        """Record that the life has ended regularly: the program has handled all errors."""
+        self.handled_in(ROOT)
+        self._write((ROOT, "life", ENDED))
+
+    def fail(self, error: BaseException) -> None:
+        """Record that an error ends the life.
+
+        Args:
+            error: The error. The errors in a group and their causes end the life, too.
+        """
+        failed = {place: None for each in with_causes(error) for place in marks_of(each)}
+        for group in self._failed_groups:
+            calls = group.rpartition("/")[0]
+            if any(place.startswith(f"{calls}/") for place in failed):
+                failed[group] = None
+        self._write(*_marks("unhandled", failed))
+
+    def _check_addition(self, place: str, kind: RecordKind) -> None:
         if (place, kind) in self._written:
             raise JournalError(f"{place} would be recorded twice in one life; please report this.")
         self.check_new(place)
         self._written.add((place, kind))
-        return self._append([self._record(place, kind, body)])
 
-    def end(self) -> None:
-        """Record that the life has ended regularly: the program has handled all errors."""
-        self._append([self._record(ROOT, "life", ENDED)])
+    def _write(self, *records: tuple[str, RecordKind, bytes]) -> Acknowledgement[None]:
+        with self._lock:
+            now, first = time.time(), self._seq + 1
+            self._seq += len(records)
+            return self._append(
+                [
+                    Record(seq=seq, place=place, kind=kind, epoch=self.epoch, at=now, body=body)
+                    for seq, (place, kind, body) in enumerate(records, first)
+                ]
+            )
 
-    def _record(self, place: str, kind: RecordKind, body: bytes) -> Record:
-        self._seq += 1
-        return Record(seq=self._seq, place=place, kind=kind, epoch=self.epoch, at=time.time(), body=body)
+
+def _marks(kind: RecordKind, places: Iterable[str]) -> list[tuple[str, RecordKind, bytes]]:
+    return [(place, kind, b"") for place in places]

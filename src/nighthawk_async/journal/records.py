@@ -13,6 +13,8 @@ RecordKind: TypeAlias = Literal[
     "answer",
     "response",
     "failure",
+    "handled",
+    "unhandled",
     "intent",
     "result",
     "decision",
@@ -26,6 +28,7 @@ RecordKind: TypeAlias = Literal[
 - step: a step begins, with digests of its inputs.
 - answer: the answer of an executor that asked no model through the journal.
 - response, failure: the response of a model, or the error of a request.
+- handled, unhandled: the program went on after an error, or the error ended a life.
 - intent, result: a call that is an effect is about to begin, and has ended.
 - decision: what time has decided.
 - value: a value that would be another one in each life, a wake-up time, the answer or the vote of a person.
@@ -68,17 +71,16 @@ class RecordIndex:
     def __init__(self, records: Iterable[Record]) -> None:
         self._records: dict[tuple[str, RecordKind], Record] = {}
         self._frames: dict[
-            str, dict[str, dict[int, int]]
-        ] = {}  # by place and frame in it: the last of each life
+            str, dict[str, int]
+        ] = {}  # by place and frame in it: the number of the first record
         self._left: dict[str, dict[str, None]] = {}  # by place: the frames that this life has not reached
         self._errors: dict[tuple[str, RecordKind], list[Record]] = {}  # by the place that has them below it
         self._reached: set[str] = set()
-        self._ended: set[int] = set()
         for record in records:
             if record.kind != "life":
                 self._add(record)
-            elif record.body == ENDED:
-                self._ended.add(record.epoch)
+        for record in self.of_kind("unhandled"):
+            self._expect_nothing_after(record.place)
 
     def _add(self, record: Record) -> None:
         self._records[record.place, record.kind] = record
@@ -87,8 +89,8 @@ class RecordIndex:
             self._errors.setdefault((failed, record.kind), []).append(record)
         place = ""
         for frame in record.place.split("/"):
-            self._frames.setdefault(place, {}).setdefault(frame, {})[record.epoch] = record.seq
-            if _is_awaited(frame):
+            self._frames.setdefault(place, {}).setdefault(frame, record.seq)
+            if is_awaited(frame):
                 self._left.setdefault(place, {})[frame] = None
             place = f"{place}/{frame}" if place else frame
 
@@ -115,7 +117,7 @@ class RecordIndex:
             JournalDivergenceError: It was, so the program has changed.
         """
         parent, new = self._first_new(place)
-        if parent is None or not _is_awaited(new):
+        if parent is None or not is_awaited(new):
             return
         left = self.left_in(parent)
         if left:
@@ -130,35 +132,30 @@ class RecordIndex:
         """The frames of a place, in the order of its records, that this life has not reached."""
         return list(self._left.get(parent, ()))
 
-    def find_passed(self, place: str, kind: RecordKind) -> Record | None:
-        """Return the latest error of a place that the life which recorded it went on after.
+    def find_handled(self, place: str, kind: RecordKind) -> Record | None:
+        """Return the latest error of a place that the program handled, and that ended no life.
 
         Args:
             place: The place, which has the records below it; see `failure_place`.
             kind: The kind of the record.
         """
-        return next(
-            (each for each in reversed(self._errors.get((place, kind), ())) if self._is_passed(each)), None
-        )
+        errors = reversed(self._errors.get((place, kind), ()))
+        return next((each for each in errors if self._is_handled(each)), None)
 
-    def _is_passed(self, record: Record) -> bool:
-        """Whether the life went on after what it recorded, in the same task or in one that waited for it.
+    def _is_handled(self, record: Record) -> bool:
+        marks = ((record.place, "handled") in self._records, (record.place, "unhandled") in self._records)
+        return marks == (True, False)
 
-        An error that ended an earlier life is no reason to end the next one in the same way. What other tasks
-        recorded afterwards says nothing, nor what later lives recorded, so only what one task did after the
-        other in the same life counts.
-        """
-        if record.epoch in self._ended:
-            return True
-        place = record.place
-        while "/" in place:
-            place, _, frame = place.rpartition("/")
-            if _is_awaited(frame) and any(
-                each != frame and epochs.get(record.epoch, 0) > record.seq and _is_awaited(each)
-                for each, epochs in self._frames[place].items()
-            ):
-                return True
-        return False
+    def _expect_nothing_after(self, failed: str) -> None:
+        """Let later lives do something else than what was done after an error while it ended a life."""
+        above, _, last = failed.rpartition("/")
+        raised_at = self._frames[above][last]
+        parent = ""
+        for frame in above.split("/"):
+            left = self._left.get(parent, {}) if is_awaited(frame) else {}
+            for each in [each for each in left if each != frame and self._frames[parent][each] > raised_at]:
+                del left[each]
+            parent = f"{parent}/{frame}" if parent else frame
 
     def _first_new(self, place: str) -> tuple[str | None, str]:
         """The first frame of a place that nothing was recorded in, and the place that it is in."""
@@ -187,6 +184,6 @@ def _is_sequential(frame: str) -> bool:
 _COMBINATORS = frozenset({"ensemble", "gather", "map", "race", "settle", "vote"})
 
 
-def _is_awaited(frame: str) -> bool:
+def is_awaited(frame: str) -> bool:
     """Whether a task waits for the end of a frame before it takes the next one."""
     return _is_sequential(frame) or frame.rpartition("[")[0] in _COMBINATORS

@@ -109,8 +109,8 @@ class JournaledResponse(ForwardedStream):
     def _find_exchange(self) -> RecordedExchange | None:
         """The recorded response; None where the model has to be asked.
 
-        A recorded error counts where the earlier life went on after it, with another model for example. One
-        that ended the life does not: the request is sent again.
+        A recorded error counts where the program handled it, with another model for example. One that ended
+        a life does not: the request is sent again.
 
         Raises:
             ModelError: The request had failed, and the run went on without it.
@@ -118,9 +118,11 @@ class JournaledResponse(ForwardedStream):
         record = self._recorder.find_record(self._place, "response")
         if record is not None:
             return msgspec.msgpack.decode(record.body, type=RecordedExchange)
-        failure = self._recorder.find_passed(self._place, "failure")
+        failure = self._recorder.find_handled(self._place, "failure")
         if failure is not None:
-            raise replay_error(msgspec.msgpack.decode(failure.body, type=RecordedError))
+            error = replay_error(msgspec.msgpack.decode(failure.body, type=RecordedError))
+            self._recorder.note_raised(failure.place, error)
+            raise error
         return None
 
     async def _keep_response(self) -> None:
@@ -141,4 +143,5 @@ class JournaledResponse(ForwardedStream):
         """Record that the request failed."""
         if not self._has_ended:
             self._has_ended = True
-            self._recorder.add_failure(self._place, "failure", msgspec.msgpack.encode(record_error(error)))
+            body = msgspec.msgpack.encode(record_error(error))
+            self._recorder.add_failure(self._place, "failure", body, error)

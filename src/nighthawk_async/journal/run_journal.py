@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import fields
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import msgspec
 from msgspec import Struct
@@ -49,25 +49,33 @@ class RunJournal(QuestionRecorder):
         """Begin a life; see `ports.RunJournal`."""
         self._root = root
         self._index.reach(ROOT)
-        self._append([self._record(ROOT, "life", b"")])
+        self._write((ROOT, "life", b""))
 
     def find(self, place: str) -> tuple[int, ...] | None:
         """Return a kept decision; see `ports.RunJournal`."""
         place = self.relative(place)
-        record = self._index.find(place, "decision") or self._index.find_passed(place, "decision")
-        return None if record is None else msgspec.msgpack.decode(record.body, type=tuple[int, ...])
+        record = self._index.find(place, "decision")
+        if record is None:
+            record = self._index.find_handled(place, "decision")
+            if record is None:
+                return None
+            self.note_raised(record.place, None)
+        return msgspec.msgpack.decode(record.body, type=tuple[int, ...])
 
     def keep(self, place: str, decision: tuple[int, ...], *, is_failure: bool = False) -> None:
         """Keep a decision; see `ports.RunJournal`."""
         place = self.relative(place)
         body = msgspec.msgpack.encode(decision)
         if not is_failure:
+            calls = place.rpartition("/taken[")[0] or place
+            for index in decision:  # the program gets their results, and their errors
+                self.handled_in(f"{calls}/item[{index}]")
             self.add(place, "decision", body)
             return
         with suppress(
             JournalError
         ):  # the error of the calls is raised, and the next record fails in the same way
-            self.add_failure(place, "decision", body)
+            self.add_failure(place, "decision", body, None)
 
     def begin_step(self, place: str, program: str, inputs: Mapping[str, object]) -> None:
         """Record a step, or compare it with its record; see `ports.RunJournal`."""
@@ -135,6 +143,25 @@ class RunJournal(QuestionRecorder):
                 'Open the journal with changes="insert" to go on without it.',
                 place=f"{place}/{left[0]}",
             )
+        self.handled_in(place)
+
+    def ended(self, place: str) -> None:
+        """Note that a part of the run has ended regularly; see `ports.RunJournal`."""
+        self.handled_in(self.relative(place))
+
+    def raised(self, place: str, to: str | None = None) -> None:
+        """Note that errors are raised in another place; see `ports.RunJournal`."""
+        self.delivered(self.relative(place), None if to is None else self.relative(to))
+
+    def refuse(self, place: str) -> NoReturn:
+        """Refuse calls that ended otherwise; see `parallel.task_node.Decisions`."""
+        place = self.relative(place)
+        raise JournalDivergenceError(
+            f"{place}: a call failed in an earlier life, the program went on, and now the call succeeded. "
+            "Everything that a run reads from outside has to be the same in each of its lives: decorate what "
+            "failed with nighthawk_async.once or repeatable, which record errors.",
+            place=place,
+        )
 
     def check_end(self) -> None:
         """Check the regular end of the run; see `leave`."""

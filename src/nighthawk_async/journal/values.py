@@ -8,12 +8,13 @@ imported or called by a name that is found in a journal.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import msgspec
 from msgspec import Struct
@@ -27,13 +28,33 @@ MAX_VALUE_BYTES = 64 * 1024 * 1024
 _TAG = "$"
 _MAX_INTEGER = 2**63
 
+
+def _moment_form(moment: datetime | time) -> object:
+    """The form of a time: text, together with what has no place in the text."""
+    zone = moment.tzinfo
+    if zone is not None and type(zone) is not timezone:
+        key = zone.key if isinstance(zone, ZoneInfo) else None
+        if key is None:
+            raise TypeError(type(zone))
+        return [moment.replace(tzinfo=None).isoformat(), moment.fold, key]
+    return [moment.isoformat(), moment.fold, None] if moment.fold else moment.isoformat()
+
+
+def _moment_of(kind: type[datetime] | type[time], form: Any) -> datetime | time:
+    if isinstance(form, str):
+        return kind.fromisoformat(form)
+    text, fold, zone = form
+    moment = kind.fromisoformat(text).replace(fold=fold)
+    return moment if zone is None else moment.replace(tzinfo=ZoneInfo(zone))
+
+
 _DUMPED: Mapping[type, tuple[str, Callable[[Any], object], Callable[[Any], object]]] = {
     tuple: ("tuple", list, tuple),
     set: ("set", list, set),
     frozenset: ("frozenset", list, frozenset),
-    datetime: ("datetime", datetime.isoformat, datetime.fromisoformat),
+    datetime: ("datetime", _moment_form, partial(_moment_of, datetime)),
     date: ("date", date.isoformat, date.fromisoformat),
-    time: ("time", time.isoformat, time.fromisoformat),
+    time: ("time", _moment_form, partial(_moment_of, time)),
     timedelta: (
         "timedelta",
         lambda value: [value.days, value.seconds, value.microseconds],
@@ -84,6 +105,11 @@ def register(
     _registered[type_] = _registered_names[name] = _Registered(name, dump, load)
 
 
+def is_registered(kind: type) -> bool:
+    """Whether the program has registered a type; see `register`."""
+    return kind in _registered
+
+
 def encode_value(
     value: object, *, place: str, declared: object = None, max_bytes: int = MAX_VALUE_BYTES
 ) -> bytes:
@@ -98,7 +124,10 @@ def encode_value(
     Raises:
         JournalValueError: It does not come back as it is, or is too large.
     """
-    body = msgspec.msgpack.encode(_form_of(value, place, declared))
+    try:
+        body = msgspec.msgpack.encode(_form_of(value, place, declared))
+    except (ValueError, RecursionError) as error:  # text with halves of characters, a value within itself
+        raise _refusal(value, place) from error
     check_size(body, f"a value of the type {type(value).__qualname__}", place, max_bytes)
     if not _is_same(value, decode_value(body, place=place, declared=declared), body, place, declared):
         raise _refusal(value, place)
@@ -158,7 +187,8 @@ def _form_of(value: object, place: str, declared: object) -> object:
     except Exception:  # what pydantic gives may hold objects that JSON has a form for
         pass
     try:
-        return {_TAG: "declared", "of": adapter_of(declared).dump_python(value, mode="json", round_trip=True)}
+        data = adapter_of(declared).dump_python(value, mode="json", round_trip=True)
+        return {_TAG: "declared", "of": _plain_form(data)}
     except Exception as error:
         raise _refusal(value, place) from error
 

@@ -25,6 +25,7 @@ from anyio import CapacityLimiter
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
+from ..causes import ends_run
 from ..observation import NodeWriter
 from .calling import call_any, checked_max_concurrent, checked_seconds
 from .deadlines import Deadline
@@ -219,12 +220,16 @@ class Calls(Generic[Item, Result]):
         if self._room is not None:
             self._room.release()
 
-    def decide(self) -> None:
-        """Start no more calls, and cancel those in flight. If called in time, they may end late."""
+    def decide(self, *, is_failure: bool = False) -> None:
+        """Start no more calls, and cancel those in flight. If called in time, they may end late.
+
+        Args:
+            is_failure: Whether the calls have failed as a whole.
+        """
         self._is_decided = self._limit is None or self._limit.remaining_seconds >= 0
         self._scope.cancel()
         if self._order is not None:
-            self._order.decide(is_failure=False)
+            self._order.decide(is_failure=is_failure)
 
     def fail(self, error: BaseException) -> None:
         """Start no more calls, cancel those in flight, and raise the error at the end.
@@ -248,6 +253,8 @@ class Calls(Generic[Item, Result]):
         try:
             with ended_group(self._node):
                 await self._run()
+            if self._order is not None:
+                self._order.note_end()
         finally:
             self._end_line()
 
@@ -315,6 +322,8 @@ class Calls(Generic[Item, Result]):
         await self._reporter.started()
         outcome = await self._observed_outcome(index, item)
         if self._order is not None:
+            if isinstance(outcome, Succeeded):
+                self._order.note_success(index)
             await self._order.wait_turn(index)
         was_over = self._scope.cancel_called
         self._take_in_order(index, outcome)
@@ -347,6 +356,8 @@ class Calls(Generic[Item, Result]):
         try:
             return Succeeded(await call_any(self._function, item, limiter=self._threads))
         except Exception as error:
+            if ends_run(error):
+                raise
             return Failed(error)
         except anyio.get_cancelled_exc_class() as cancellation:
             if anyio.current_effective_deadline() == -math.inf:
@@ -354,7 +365,7 @@ class Calls(Generic[Item, Result]):
             return Failed(_somebody_elses(cancellation))
         except BaseExceptionGroup as group:
             rest = without_cancellations(group)
-            if isinstance(rest, Exception):
+            if isinstance(rest, Exception) and not ends_run(rest):
                 return Failed(rest)
             raise
 

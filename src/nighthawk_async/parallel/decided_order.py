@@ -7,6 +7,7 @@ begins only the calls that counted, and takes their results in the order that wa
 
 import anyio
 
+from .task_current import find_positions
 from .task_node import Decisions, get_task_hooks
 
 
@@ -23,6 +24,7 @@ class DecidedOrder:
         "_changed",
         "_current",
         "_decisions",
+        "_has_ended",
         "_is_decided",
         "_keeps_each",
         "_kept",
@@ -36,6 +38,7 @@ class DecidedOrder:
         self._keeps_each = keeps_each
         self._kept = self._find_each() if keeps_each else decisions.find(place)
         self._is_decided = self._kept is not None
+        self._has_ended = False
         self._taken: list[int] = []
         self._current: int | None = None
         self._changed = anyio.Event()
@@ -85,10 +88,39 @@ class DecidedOrder:
         Args:
             is_failure: Whether that one is an error, which ends the calls.
         """
+        self._has_ended = True
         if self._current is None or self._is_decided or self._keeps_each:
             return
         self._is_decided = True  # also when it cannot be kept, or when another call fails at the same moment
         self._decisions.keep(self._place, (*self._taken, self._current), is_failure=is_failure)
+
+    def note_success(self, index: int) -> None:
+        """Note that a call has succeeded."""
+        self._decisions.ended(f"{self._place}/item[{index}]")
+
+    def note_end(self) -> None:
+        """Note that the calls have ended regularly.
+
+        Raises:
+            Exception: An earlier life had decided to end them, and this one has not.
+        """
+        if self._kept is not None and not self._keeps_each and not self._has_ended:
+            self._decisions.refuse(self._place)
+        self._decisions.ended(self._place)
+
+
+def note_regular_end(place: str) -> None:
+    """Note that a task or a block of tasks has ended regularly, where decisions are kept."""
+    decisions = get_task_hooks().find_decisions()
+    if decisions is not None:
+        decisions.ended(place)
+
+
+def note_raised(place: str) -> None:
+    """Note that the error of a task is raised in the task of the caller, where decisions are kept."""
+    decisions = get_task_hooks().find_decisions()
+    if decisions is not None:
+        decisions.raised(place, find_positions().owned_path())
 
 
 def find_decided_order(place: str, *, keeps_each: bool) -> DecidedOrder | None:

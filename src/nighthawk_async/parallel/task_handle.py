@@ -15,6 +15,7 @@ from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from ..observation import NodeWriter
 from .calling import checked_seconds
+from .decided_order import note_raised
 from .errors import NothingToControlError, TaskAwaitsItselfError, TaskCancelledError, TaskEndedError
 from .task_node import TaskControl, TaskMailbox, TaskNode
 
@@ -176,6 +177,7 @@ class TaskState(Generic[Result]):
         if self._phase == "cancelled":
             raise self._cancelled_error()
         if self.error is not None:
+            note_raised(self.node.id)
             # Each caller sees where the error was raised, without the frames of other callers.
             raise self.error.with_traceback(self._traceback)
         return cast("Result", self._result)

@@ -10,7 +10,7 @@ once, when it is imported. Without hooks tasks have no mailbox, and run, scope a
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from ..observation import NodeWriter
 from ..types.execution import ExecutionRef
@@ -106,8 +106,33 @@ class Decisions(Protocol):
         Args:
             place: The place.
             decision: The decision.
-            is_failure: Whether it ends everything with an error. A life that has not come further than that
+            is_failure: Whether it ends everything with an error. If the error ends the life, the next one
                 decides anew.
+        """
+        ...
+
+    def ended(self, place: str) -> None:
+        """Note that a task or some calls have ended regularly: the program handled all errors in them.
+
+        Args:
+            place: The place.
+        """
+        ...
+
+    def raised(self, place: str, to: str | None = None) -> None:
+        """Note that the errors in a place have been raised in the caller's task.
+
+        Args:
+            place: The place.
+            to: The place of the caller; None where other tasks have the same place.
+        """
+        ...
+
+    def refuse(self, place: str) -> NoReturn:
+        """Refuse calls that succeeded, where an earlier life went on after the error of one of them.
+
+        Args:
+            place: Their place.
         """
         ...
 
@@ -207,6 +232,10 @@ class Positions:
             )
         self._counts[kind] = index + 1
         return f"{self.path}/{kind}[{index}]"
+
+    def owned_path(self) -> str | None:
+        """The path, if the caller's task takes positions as their maker does; None elsewhere."""
+        return self.path if self._owners is None or self._is_owned(self._owners) else None
 
     def share(self) -> None:
         """Let the caller's task take positions as their maker does."""

@@ -14,7 +14,7 @@ An exception that ends the program (`sys.exit`, Ctrl-C) ends the body and the ta
 
 import math
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from types import TracebackType
 from typing import Any, Literal, TypeVar, TypeVarTuple, cast, overload
@@ -25,6 +25,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..observation import NodeWriter, using_node_writer
 from .calling import call_any
+from .decided_order import note_regular_end
 from .errors import CallCancelledError, TaskCancelledError, TasksClosedError
 from .nodes import begin_group, begin_task, end_group
 from .outcomes import only_error, raise_bare, without_cancellations
@@ -65,11 +66,10 @@ async def _run(state: TaskState[Any], function: Callable[..., Any], args: tuple[
     await checkpoint_if_cancelled()  # a scope around the block may be cancelled before the task starts
     state.begin()
     enter_node(state.node)
-    if state.node.writer is None:
-        state.complete(await call_any(function, *args))
-        return
-    with using_node_writer(state.node.writer):
-        state.complete(await call_any(function, *args))
+    with nullcontext() if state.node.writer is None else using_node_writer(state.node.writer):
+        result = await call_any(function, *args)
+        note_regular_end(state.node.id)
+        state.complete(result)
 
 
 def _end_with(state: TaskState[Any], error: Exception) -> None:
@@ -133,6 +133,8 @@ class Tasks:
         except BaseException as error:
             end_group(self._node, error)
             raise
+        if exc is None:
+            note_regular_end(self._positions.path)
         end_group(self._node, exc)
 
     async def _leave(self, exc: BaseException | None) -> None:

@@ -16,7 +16,6 @@ from ..policies.attempts.resilience import may_be_retried
 from ..runtime.bridge import run_from_sync
 from ..runtime.environment import find_environment
 from ..runtime.error_text import describe_error
-from ..runtime.model_access import find_interception_error
 from .errors import InvalidPolicyError, VoteError
 from .transforming import Call
 from .waiting import wait_from_sync
@@ -217,7 +216,7 @@ class Tally(Generic[Value]):
 
     def _take_error(self, position: int, error: Exception) -> None:
         self.errors[position] = error
-        if not may_be_retried(error) or find_interception_error(error) is not None:
+        if not may_be_retried(error):
             self.final_error = error
 
     def _is_settled(self) -> bool:
@@ -289,7 +288,7 @@ async def _make_calls(
     def take(position: int, outcome: Outcome[Any]) -> None:
         tally.take(position, outcome)
         if tally.is_settled:
-            calls.decide()
+            calls.decide(is_failure=tally.final_error is not None or not tally.has_succeeded)
 
     calls = Calls(make_one, range(tally.count), take, CallOptions(title=title))
     await calls.run()

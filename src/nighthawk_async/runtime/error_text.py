@@ -1,33 +1,13 @@
 """Texts for errors and functions: for the model, and for places where no content may be shown."""
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from pydantic import ValidationError
 
 from ..errors import NighthawkError, ToolBoundaryError
-
-
-def with_causes(error: BaseException) -> Iterator[BaseException]:
-    """Iterate over an error, the errors in a group, and their causes, each once.
-
-    Args:
-        error: The error.
-    """
-    to_see, seen = [error], set[int]()
-    while to_see:
-        each = to_see.pop()
-        if id(each) in seen:
-            continue
-        seen.add(id(each))
-        yield each
-        if each.__cause__ is not None:
-            to_see.append(each.__cause__)
-        if isinstance(each, BaseExceptionGroup):
-            to_see.extend(cast("BaseExceptionGroup[BaseException]", each).exceptions)
-
 
 _MAX_REPORTED_ERRORS = 5
 

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Protocol
 
+from ..causes import RunEndingError, with_causes
 from ..errors import NighthawkError
 from ..ports import Model
 from ..types.model import ModelEvent, ModelRequest
@@ -17,7 +18,7 @@ from .environment import find_environment
 from .places import journaled_response
 
 
-class InterceptionError(NighthawkError):
+class InterceptionError(NighthawkError, RunEndingError):
     """An interceptor cannot go on.
 
     It concerns the host only: it passes through every step unchanged, and no model sees it or is asked
@@ -90,15 +91,12 @@ def needs_endpoint() -> bool:
 
 
 def find_interception_error(error: BaseException) -> InterceptionError | None:
-    """Return the failed interception among the causes of an error; None for none.
+    """Return the failed interception among the causes of an error, or in a group; None for none.
 
     Args:
         error: An error of a step, or of code that was called from a step.
     """
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, InterceptionError):
-        cause = cause.__cause__
-    return cause
+    return next((each for each in with_causes(error) if isinstance(each, InterceptionError)), None)
 
 
 class using_interceptor:  # noqa: N801  (a context manager that reads as a function at its call)

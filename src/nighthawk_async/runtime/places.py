@@ -86,7 +86,11 @@ class using_function_place:  # noqa: N801  (a context manager that reads as a st
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
         if self._positions is not None:
             self._positions.__exit__()
-        if self._journal is not None and self._checks_end and exc is None:
+        if self._journal is None:
+            return
+        if exc is not None:
+            self._journal.raised(self._place)
+        elif self._checks_end:
             self._journal.leave(self._place)
 
 

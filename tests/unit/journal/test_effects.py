@@ -1,6 +1,7 @@
 """Calls that take effect: at most once, recorded, in doubt."""
 
 import inspect
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import anyio.to_thread
 import pytest
 
 import nighthawk_async as nh
+from nighthawk_async.errors import ModelStatusError
 from nighthawk_async.journal import CallInDoubtError, Happened, JournalDivergenceError, JournalValueError
 from nighthawk_async.testing import model_response, tool_call
 
@@ -20,6 +22,15 @@ pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 
 class CrashError(Exception):
     """The end of a life."""
+
+
+class UnreachableError(Exception):
+    """A passing fault, with an attribute that cannot be stored."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.connection = object()
+        self.host = "example.com"
 
 
 class DeclinedError(Exception):
@@ -324,3 +335,217 @@ async def test_tasks_that_were_started_by_hand_get_no_results_of_each_other(tmp_
             await live(store, no_model(), lambda: program("ba"))
         assert caught.group_contains(JournalDivergenceError, match="<order>")
     assert paid == ["a"]
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_fault_of_a_repeatable_call_ends_one_life_only(tmp_path: Path, is_async: bool) -> None:
+    service = Service()
+    is_down = [True]
+
+    def read_now(order: int, *, idempotency_key: str = "") -> str:
+        service.take(order, idempotency_key)
+        if is_down[0]:
+            raise ConnectionError("no network")
+        return "found"
+
+    async def read_soon(order: int, *, idempotency_key: str = "") -> str:
+        return read_now(order, idempotency_key=idempotency_key)
+
+    read = nh.repeatable(read_soon if is_async else read_now)
+
+    async def program() -> Any:
+        result = read(1)
+        return await result if inspect.isawaitable(result) else result
+
+    with opened(tmp_path) as store:
+        for _ in range(2):
+            with pytest.raises(ConnectionError, match="no network"):
+                await live(store, no_model(), program)
+        is_down[0] = False
+        for _ in range(2):
+            assert await live(store, no_model(), program) == "found"
+    assert len(service.calls) == 3
+    assert len({key for _, key in service.calls}) == 1
+
+
+async def test_a_fault_of_a_repeatable_call_that_was_handled_is_raised_again(tmp_path: Path) -> None:
+    calls: list[int] = []
+
+    @nh.repeatable
+    async def read() -> str:
+        calls.append(1)
+        if len(calls) == 1:
+            raise ConnectionError("no network")
+        return "found"
+
+    async def program(*, crash: bool) -> list[str]:
+        results: list[str] = []
+        for _ in range(2):
+            try:
+                results.append(await read())
+            except ConnectionError as error:
+                results.append(str(error))
+        if crash:
+            raise CrashError
+        return results
+
+    with opened(tmp_path) as store:
+        with pytest.raises(CrashError):
+            await live(store, no_model(), lambda: program(crash=True))
+        assert await live(store, no_model(), lambda: program(crash=False)) == ["no network", "found"]
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("happened", [True, False])
+async def test_a_fault_of_a_call_that_can_be_reconciled_lets_the_next_life_ask(
+    tmp_path: Path, happened: bool
+) -> None:
+    calls: list[str] = []
+
+    async def find(*, idempotency_key: str) -> str | None:
+        assert idempotency_key == calls[0]
+        return "found" if happened else None
+
+    @nh.once(reconcile=find)
+    async def pay(*, idempotency_key: str) -> str:
+        calls.append(idempotency_key)
+        if len(calls) == 1:
+            raise ConnectionError("no network")
+        return "paid"
+
+    with opened(tmp_path) as store:
+        with pytest.raises(ConnectionError):
+            await live(store, no_model(), pay)
+        for _ in range(2):
+            assert await live(store, no_model(), pay) == ("found" if happened else "paid")
+    assert len(calls) == (1 if happened else 2)
+
+
+async def test_a_fault_of_a_call_that_nobody_can_ask_about_stays(tmp_path: Path) -> None:
+    service = Service()
+
+    @nh.once
+    async def pay() -> None:
+        service.take(1, "")
+        raise ConnectionError("no network")
+
+    with opened(tmp_path) as store:
+        for _ in range(2):
+            with pytest.raises(ConnectionError, match="no network"):
+                await live(store, no_model(), pay)
+    assert len(service.calls) == 1
+
+
+async def test_an_exception_that_no_later_life_could_raise_is_refused(
+    tmp_path: Path,
+) -> None:
+    class LocalError(Exception):
+        """A class that cannot be found by its name."""
+
+    @nh.repeatable
+    async def read() -> None:
+        raise LocalError("no network")
+
+    @nh.repeatable
+    async def read_other() -> None:
+        raise ValueError(object())
+
+    with opened(tmp_path) as store:
+        with pytest.raises(JournalValueError, match=r"read.*LocalError.*register") as caught:
+            await live(store, no_model(), read)
+        assert isinstance(caught.value.__cause__, LocalError)
+        with pytest.raises(JournalValueError, match=r"ValueError, whose arguments cannot be stored"):
+            await live(store, no_model(), read_other, "run-2")
+
+
+async def test_an_exception_of_a_registered_class_is_raised_again(tmp_path: Path) -> None:
+    class LocalError(Exception):
+        def __init__(self, connection: object, reason: str) -> None:
+            super().__init__(connection)
+            self.reason = reason
+
+    nh.journal.register(
+        LocalError,
+        dump=lambda error: error.reason,
+        load=lambda reason: LocalError(None, reason),
+        name=str(tmp_path),
+    )
+
+    @nh.once
+    async def read() -> None:
+        raise LocalError(None, "no network")
+
+    with opened(tmp_path) as store:
+        for _ in range(2):
+            with pytest.raises(LocalError) as caught:
+                await live(store, no_model(), read)
+            assert caught.value.reason == "no network"
+
+
+async def test_an_attribute_that_cannot_be_stored_is_missing_in_every_life(tmp_path: Path) -> None:
+    @nh.once
+    async def read() -> None:
+        raise UnreachableError("no network")
+
+    async def program() -> str:
+        try:
+            await read()
+        except UnreachableError as error:
+            caught = error
+        assert repr(caught.connection) == "<not stored in the journal>"
+        with pytest.raises(JournalValueError, match="'connection' of UnreachableError cannot be stored"):
+            caught.connection.close()  # type: ignore[attr-defined]
+        with pytest.raises(JournalValueError):
+            bool(caught.connection)
+        return f"{caught.host}: {caught}"
+
+    with opened(tmp_path) as store:
+        for _ in range(2):
+            assert await live(store, no_model(), program) == "example.com: no network"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"),
+        OSError(2, "no such file", "a.txt"),
+        KeyError("a"),
+        ImportError("missing", name="a"),
+        StopAsyncIteration(),
+        json.JSONDecodeError("bad", "{", 1),
+        ModelStatusError("busy", status=503, is_transient=True),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_errors_of_many_kinds_come_back_as_they_were(tmp_path: Path, error: Exception) -> None:
+    @nh.once
+    async def read() -> None:
+        raise error
+
+    async def program() -> Exception:
+        try:
+            await read()
+        except type(error) as raised:
+            return raised
+        raise AssertionError
+
+    with opened(tmp_path) as store:
+        assert await live(store, no_model(), program) is error
+        raised = await live(store, no_model(), program)
+    assert raised is not error
+    assert str(raised) == str(error)
+    for name in ("filename", "start", "status", "name", "pos"):
+        assert getattr(raised, name, None) == getattr(error, name, None)
+
+
+async def test_a_group_of_errors_comes_back_with_its_errors(tmp_path: Path) -> None:
+    @nh.once
+    async def read() -> None:
+        raise ExceptionGroup("several", [KeyError("a"), ExceptionGroup("more", [UnreachableError("down")])])
+
+    with opened(tmp_path) as store:
+        for _ in range(2):
+            with pytest.raises(ExceptionGroup, match="several") as caught:
+                await live(store, no_model(), read)
+            assert caught.group_contains(KeyError, match="a", depth=1)
+            assert caught.group_contains(UnreachableError, match="down", depth=2)

@@ -17,6 +17,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from ...backoff import backoff_seconds
 from ...catalog.providers import PROVIDERS
+from ...causes import RunEndingError, with_causes
 from ...configuration import StepExecutorConfiguration, parse_model_id
 from ...errors import (
     AnnotationError,
@@ -34,7 +35,6 @@ from ...errors import (
     StepStoppedError,
 )
 from ...parallel import TaskCancelledError, cancel_requested
-from ...runtime.error_text import with_causes
 from ...runtime.step_executor import ConfigurableStepExecutor, StepExecutor
 from ...types.unset import Unset
 
@@ -72,6 +72,7 @@ FINAL_ERRORS = (
     AnnotationError,
     HookError,
     HumanError,
+    RunEndingError,
     CancelledError,  # an Exception: raised in a thread when its work on an event loop is cancelled
 )
 """Errors that are never retried: they express a decision, or a retry would fail in the same way."""
@@ -82,7 +83,8 @@ def may_be_retried(error: BaseException) -> bool:
 
     Never retried are cancellations, interrupts and exits; errors that express a decision (of a budget, a
     hook, a person, a request to cancel the caller's task, or a step that was aborted, stopped or refused with
-    `StepRejectedError`); mistakes in the program; too many nested steps; and errors caused by one of these.
+    `StepRejectedError`); errors of a journal; mistakes in the program; too many nested steps; and errors
+    caused by one of these.
 
     Args:
         error: The error; of a group, every error counts.

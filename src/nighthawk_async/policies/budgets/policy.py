@@ -5,10 +5,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
+from ...causes import with_causes
 from ...errors import BudgetExceededError
 from ...ports import AttemptsSource
 from ...runtime.environment import find_environment, get_environment
-from ...runtime.error_text import with_causes
 from ...runtime.policies import Policies
 from ...runtime.policy import ModelCall, Policy, Position
 from ...runtime.tool_function import ToolFunction

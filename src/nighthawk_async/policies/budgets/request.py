@@ -8,7 +8,7 @@ and the output that arrived, or the longest possible output when the model reaso
 show their reasoning. When the transport sends the request again, each attempt is reserved and charged so.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Protocol, runtime_checkable
@@ -31,7 +31,7 @@ from ...runtime.request_bound import (
 from ...threads import thread_limiter
 from ...types.model import ModelEvent, ModelRequest, ReasoningDelta, TextDelta, ToolCallArgumentsDelta
 from ...types.usage import Usage
-from .account import Amounts, BudgetAccount, Payer
+from .account import ACCOUNTS_LOCK, Amounts, BudgetAccount, Payer
 from .notices import CONCLUSION_TOKENS
 from .reservation import Entry, Reservation, charge_usage, reserve_in_turn
 from .terms import Amount, Resource
@@ -279,6 +279,25 @@ def charge_foreign_usage(accounts: tuple[BudgetAccount, ...], model_name: str, u
         counted = _with_cost(usage, cost)
     charge_usage(entries, model_name, counted)
     return counted
+
+
+def charge_replayed(accounts: tuple[BudgetAccount, ...], usages: Mapping[str, Usage], steps: int) -> None:
+    """Charge what a skipped part of a run consumed in an earlier life, even without room.
+
+    Args:
+        accounts: The accounts, outermost first.
+        usages: The usage of the part, by model.
+        steps: The number of its steps.
+    """
+    for position, account in enumerate(accounts):
+        prices = _prices(accounts, position)
+        for model_name, usage in usages.items():
+            cost = known_cost(usage, model_name=model_name, prices=prices, model_price=None)
+            amounts: dict[Resource, Amount] = {**_amounts(usage, cost), "turns": usage.requests}
+            charge_usage([Entry(account, amounts)], model_name, _with_cost(usage, cost))
+        if steps:
+            with ACCOUNTS_LOCK:
+                account.spend_locked({"steps": steps})
 
 
 def _measure(model: Model, executor: object) -> TokenMeasure:

@@ -1,0 +1,185 @@
+"""Exceptions of calls that are effects, as records and back: later lives raise what this one raised.
+
+Where an exception has attributes that cannot be stored, this life already raises the exception without them,
+so that no handler does something else in a later life.
+"""
+
+import sys
+from importlib import import_module
+from typing import Any, NoReturn, cast
+
+from msgspec import Struct
+
+from .errors import JournalValueError
+from .open_errors import unmarked
+from .values import decode_value, encode_value, is_registered
+
+_ROOMS = frozenset({"nighthawk_async.human", "nighthawk_async.testing"})
+"""The rooms whose errors can be raised before the room is loaded."""
+
+
+class CallFailure(Struct, frozen=True, kw_only=True):
+    """A recorded exception.
+
+    Args:
+        module: The module of its class.
+        name: The name of its class.
+        content: Its arguments and attributes; the exception itself where the class is registered; empty for
+            one that cannot be raised again.
+        missing: The names of the attributes that could not be stored.
+        is_registered: Whether the program has registered its class.
+        parts: The errors in it, if it is an exception group; `content` is its message then.
+    """
+
+    module: str
+    name: str
+    content: bytes
+    missing: tuple[str, ...] = ()
+    is_registered: bool = False
+    parts: "tuple[CallFailure, ...]" = ()
+
+
+class NotStored:
+    """Stands for an attribute of an exception that cannot be stored. Any use of it says so.
+
+    Args:
+        text: The name of the attribute, its class, and the place of the exception.
+    """
+
+    __slots__ = ("_place", "_text")
+
+    def __init__(self, text: str, place: str) -> None:
+        self._text = text
+        self._place = place
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise JournalValueError(
+            f"{self._place}: {self._text} cannot be stored, so no life of a run with a journal has it. "
+            "Register the class of the exception with nighthawk_async.journal.register.",
+            place=self._place,
+        )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # asked for by copy, pickle, inspect
+            raise AttributeError(name)
+        self._refuse()
+
+    def __repr__(self) -> str:
+        return "<not stored in the journal>"
+
+    __bool__ = __call__ = __eq__ = __getitem__ = __hash__ = __iter__ = __len__ = __str__ = _refuse
+
+
+def recorded_error(error: Exception, place: str) -> tuple[CallFailure, Exception]:
+    """Return the record of an exception, and the exception that this life raises: itself, or a copy.
+
+    Args:
+        error: The exception.
+        place: The place of the call.
+
+    Raises:
+        JournalValueError: A later life could not raise it again.
+    """
+    if type(error) is ExceptionGroup:
+        return _recorded_group(error, place)
+    failure = _record(error, place)
+    try:
+        rebuilt = rebuilt_error(failure, place)
+        is_same = type(rebuilt) is type(error) and str(rebuilt) == str(error)
+    except JournalValueError as refusal:
+        raise refusal from error
+    except Exception as problem:  # code of the user's classes may raise anything
+        raise _refusal(type(error), place, f"which cannot be rebuilt ({problem})") from error
+    if not is_same:
+        raise _refusal(type(error), place, "which does not come back as it was") from error
+    return failure, rebuilt if failure.missing else error
+
+
+def _recorded_group(
+    group: ExceptionGroup[Exception], place: str
+) -> tuple[CallFailure, ExceptionGroup[Exception]]:
+    pairs = [recorded_error(each, place) for each in group.exceptions]
+    message = encode_value(group.message, place=place)
+    parts = tuple(failure for failure, _ in pairs)
+    failure = CallFailure(module="builtins", name="ExceptionGroup", content=message, parts=parts)
+    raised = [error for _, error in pairs]
+    is_whole = all(error is each for error, each in zip(raised, group.exceptions, strict=True))
+    return failure, group if is_whole else group.derive(raised)
+
+
+def _record(error: Exception, place: str) -> CallFailure:
+    kind = type(error)
+    if is_registered(kind):
+        content = encode_value(error, place=place)
+        return CallFailure(
+            module=kind.__module__, name=kind.__qualname__, content=content, is_registered=True
+        )
+    reduced = cast("tuple[Any, ...]", _builtin_base(kind).__reduce__(error))
+    made_of, attributes = reduced[1], unmarked(reduced[2] if len(reduced) > 2 else {})
+    missing = tuple(name for name, value in attributes.items() if not _is_storable(value))
+    stored = {name: value for name, value in attributes.items() if name not in missing}
+    if not _is_storable((error.args, made_of)):
+        raise _refusal(kind, place, "whose arguments cannot be stored") from error
+    content = encode_value((error.args, made_of, stored), place=place)
+    return CallFailure(module=kind.__module__, name=kind.__qualname__, content=content, missing=missing)
+
+
+def _builtin_base(kind: type[Exception]) -> type[Exception]:
+    """The built-in class that knows what an exception is made of: more than its arguments, for some."""
+    return next(each for each in kind.__mro__ if each.__module__ == "builtins")
+
+
+def _is_storable(value: object) -> bool:
+    try:
+        encode_value(value, place="")
+    except JournalValueError:
+        return False
+    return True
+
+
+def rebuilt_error(failure: CallFailure, place: str) -> Exception:
+    """The exception that was recorded; its class is one that the program has loaded.
+
+    Raises:
+        JournalValueError: The program has no such class any more, or it takes other arguments.
+    """
+    if not failure.content:
+        raise _refusal(failure, place, "whose arguments could not be stored")
+    content: Any = decode_value(failure.content, place=place)
+    if failure.is_registered:
+        return content
+    if failure.parts:
+        return ExceptionGroup(content, [rebuilt_error(each, place) for each in failure.parts])
+    found: object = sys.modules.get(failure.module)
+    if found is None and failure.module in _ROOMS:  # which exports an error, but is loaded on first use
+        found = import_module(failure.module)
+    for part in failure.name.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, type) or not issubclass(found, Exception):
+        raise _refusal(failure, place, "which this program does not define at the level of a module")
+    arguments, made_of, attributes = content
+    base = _builtin_base(found)
+    error = found.__new__(found, *made_of)
+    base.__init__(error, *made_of)
+    error.args = arguments
+    for name, value in attributes.items():
+        if name in vars(base):
+            setattr(error, name, value)
+        else:
+            vars(error)[name] = value
+    for name in failure.missing:
+        vars(error)[name] = NotStored(f"the attribute {name!r} of {failure.name}", place)
+    return error
+
+
+def _refusal(kind: type[Exception] | CallFailure, place: str, problem: str) -> JournalValueError:
+    if isinstance(kind, CallFailure):
+        module, name = kind.module, kind.name
+    else:
+        module, name = kind.__module__, kind.__qualname__
+    return JournalValueError(
+        f"{place}: the call raised {module}.{name}, {problem}, so a later life could not raise it again. "
+        "Define the class at the level of a module, with plain data as arguments, or register it with "
+        "nighthawk_async.journal.register.",
+        place=place,
+    )

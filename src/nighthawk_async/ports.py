@@ -329,6 +329,26 @@ class RunJournal(Protocol):
         """Keep a decision; see `parallel.task_node.Decisions`."""
         ...
 
+    def count_time(self, place: str) -> float:
+        """Count the time of a limit; see `parallel.task_node.Decisions`."""
+        ...
+
+    async def begin_work(self, place: str) -> None:
+        """Wait at a step that is new in this life and that an earlier life gave up, until it is cancelled.
+
+        Args:
+            place: The place of the step.
+        """
+        ...
+
+    def note_cancelled(self, place: str) -> None:
+        """Record that a call was cancelled in this life, if anything new had begun in it.
+
+        Args:
+            place: The place of the function.
+        """
+        ...
+
 
 class BegunQuestion(Struct, frozen=True, kw_only=True):
     """A recorded question to people.

@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
-import anyio
 import anyio.to_thread
 
 from ..catalog.models import remedy
 from ..configuration import StepContextLimits, StepExecutorConfiguration
 from ..errors import ConfigurationError, StepLimitError
+from ..parallel.decided_limits import decided_move_on_after
 from ..pickling import checked_picklable
 from ..ports import Model
 from ..prompt.tokens import TokenCounter
@@ -230,9 +230,12 @@ class AgentStepExecutor:
             ModelError: A model request failed.
         """
         seconds = self.configuration.step_timeout_seconds
-        with anyio.move_on_after(seconds) as scope:
+        if seconds is None:
             return await self._carry_out(processed_natural_program)
-        assert scope.cancelled_caught
+        with decided_move_on_after(seconds, kind="step_timeout") as limit:
+            answer = await self._carry_out(processed_natural_program)
+        if not limit.has_caught:
+            return answer
         raise StepLimitError(
             f"step {step_context.step_id}: no outcome after {seconds:g} seconds (step_timeout_seconds)"
         )

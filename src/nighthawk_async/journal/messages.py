@@ -54,6 +54,7 @@ async def receive(name: str, *, timeout: float | None = None) -> Any:  # noqa: A
         await checkpoint()
         received = msgspec.msgpack.decode(record.body, type=ReceivedMessage)
     else:
+        await recorder.begin_new(place)
         message = await recorder.inbox.take(name, seconds)
         received = ReceivedMessage(name=name, number=0)
         if message is not None:

@@ -9,7 +9,7 @@ import anyio
 from ..ports import OpenedJournal
 from .acknowledgement import Acknowledgement
 from .errors import JournalError
-from .records import Record
+from .records import INTERRUPTED, Record
 from .run_journal import RunJournal
 from .store_thread import StoreThread
 from .tables import RunStatus
@@ -91,6 +91,8 @@ class OpenedRun(OpenedJournal):
         try:
             if error is None:
                 recorder.end()
+            elif status == "cancelled":
+                recorder.end(INTERRUPTED)
             return self._thread.end(self._run_id, recorder.epoch, status, text), divergence
         except JournalError as failure:
             failed: Acknowledgement[None] = Acknowledgement()

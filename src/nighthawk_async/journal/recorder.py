@@ -1,13 +1,20 @@
 """The records of one run: those of earlier lives, and what this life adds."""
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
+from typing import Any, Literal, TypeAlias, cast
 
+import anyio
+from anyio import from_thread
+
+from ..parallel import DeadlineExceededError, under_thread_deadlines
+from ..parallel.decided_limits import reach_new
+from ..parallel.event_loop import is_loop_thread, is_worker_thread
 from .acknowledgement import Acknowledgement
 from .errors import JournalError
 from .mailboxes import Inbox, Mailboxes
-from .records import ENDED, Record, RecordIndex, RecordKind, failure_place
+from .records import ENDED, Record, RecordIndex, RecordKind, failure_place, function_place
 
 Durability: TypeAlias = Literal["response", "effect"]
 NewCode: TypeAlias = Literal["error", "insert"]
@@ -15,6 +22,9 @@ Append: TypeAlias = Callable[[Sequence[Record]], Acknowledgement[None]]
 
 ROOT = "run"
 """The place of the run itself."""
+
+_GRACE_SECONDS = 60.0
+"""The time beyond that of an earlier life in which a call is expected to be cancelled again."""
 
 
 class RunRecorder:
@@ -50,6 +60,7 @@ class RunRecorder:
         self._seq = records[-1].seq if records else 0
         self._written: set[tuple[str, RecordKind]] = set()
         self._asked: set[str] = set()  # the places of steps that asked a model
+        self._begun_functions: set[str] = set()  # in which something new has begun
         self._root = ROOT
         self.inbox = Inbox(run_id, mailboxes, self._index.of_kind("message"))
 
@@ -103,10 +114,65 @@ class RunRecorder:
         self._written.add((place, kind))
         return self._append([self._record(place, kind, body)])
 
-    def end(self) -> None:
-        """Record that the life has ended regularly: the program has handled all errors."""
-        self._append([self._record(ROOT, "life", ENDED)])
+    def end(self, content: bytes = ENDED) -> None:
+        """Record that the life has ended: regularly, with all errors handled, or as the content says."""
+        self._append([self._record(ROOT, "life", content)])
+
+    async def begin_new(self, place: str) -> None:
+        """Pass a place at which something begins that no earlier life has recorded.
+
+        If a time limit around it expired in an earlier life, it is cancelled here instead. A function that an
+        earlier life cancelled for a reason of the program's own waits for that reason, at most as long as it
+        took in that life.
+        """
+        if reach_new():
+            await anyio.sleep_forever()
+        seconds = self._seconds_given_up(place)
+        if seconds is not None:
+            await anyio.sleep(seconds)
+
+    def begin_new_in_thread(self, place: str) -> None:
+        """Pass a place as `begin_new` does, from synchronous code.
+
+        Raises:
+            DeadlineExceededError: A time limit expired here in an earlier life.
+        """
+        if reach_new():
+            if is_loop_thread():
+                raise DeadlineExceededError(0.0, "what it exceeded in an earlier life of the run, too")
+            _wait_from_sync(anyio.sleep_forever)
+        seconds = self._seconds_given_up(place)
+        if seconds is not None and not is_loop_thread():
+            _wait_from_sync(anyio.sleep, seconds)
+
+    def _seconds_given_up(self, place: str) -> float | None:
+        """The longest time to wait for the cancellation of a function; None if no life has cancelled it."""
+        function = function_place(place)
+        if function is None:
+            return None
+        record = self._index.find_passed(function, "decision")
+        if record is None or self._index.was_interrupted_at(record):
+            self._begun_functions.add(function)
+            return None
+        return self._index.seconds_until(record) + _GRACE_SECONDS
+
+    def note_cancelled(self, place: str) -> None:
+        """Record that a call was cancelled; see `ports.RunJournal`."""
+        place = self.relative(place)
+        if place in self._begun_functions:
+            with suppress(
+                JournalError
+            ):  # its cancellation goes on, and the next record fails in the same way
+                self.add_failure(place, "decision", b"")
 
     def _record(self, place: str, kind: RecordKind, body: bytes) -> Record:
         self._seq += 1
         return Record(seq=self._seq, place=place, kind=kind, epoch=self.epoch, at=time.time(), body=body)
+
+
+def _wait_from_sync(function: Callable[..., Awaitable[None]], *args: float) -> None:
+    bounded = cast("Callable[..., Coroutine[Any, Any, None]]", under_thread_deadlines(function))
+    if is_worker_thread():
+        from_thread.run(bounded, *args)
+    else:
+        anyio.run(bounded, *args)

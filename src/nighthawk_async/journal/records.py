@@ -37,6 +37,9 @@ RecordKind: TypeAlias = Literal[
 ENDED = b"ended"
 """The content of the record of a life that has ended regularly."""
 
+INTERRUPTED = b"interrupted"
+"""The content of the record of a life that was cancelled."""
+
 
 class Record(Struct, frozen=True, kw_only=True):
     """One record.
@@ -74,11 +77,20 @@ class RecordIndex:
         self._errors: dict[tuple[str, RecordKind], list[Record]] = {}  # by the place that has them below it
         self._reached: set[str] = set()
         self._ended: set[int] = set()
+        self._times: dict[int, tuple[float, float]] = {}  # of the first and the last record of each life
+        self._last_work: dict[int, int] = {}  # the number of the last step or response of each life
+        self._interrupted: set[int] = set()
         for record in records:
+            begun_at = self._times.get(record.epoch, (record.at, 0.0))[0]
+            self._times[record.epoch] = begun_at, record.at
             if record.kind != "life":
                 self._add(record)
             elif record.body == ENDED:
                 self._ended.add(record.epoch)
+            elif record.body == INTERRUPTED:
+                self._interrupted.add(record.epoch)
+            if record.kind in ("step", "response"):
+                self._last_work[record.epoch] = record.seq
 
     def _add(self, record: Record) -> None:
         self._records[record.place, record.kind] = record
@@ -96,6 +108,35 @@ class RecordIndex:
         """Return the record of an earlier life; this life has reached the place."""
         self.reach(place)
         return self._records.get((place, kind))
+
+    def knows(self, place: str) -> bool:
+        """Whether an earlier life recorded something at a place or in it."""
+        parent, _, frame = place.rpartition("/")
+        return frame in self._frames.get(parent, ())
+
+    def seconds_counted(self, place: str, kind: RecordKind, epoch: int) -> float:
+        """The seconds that counted for a limit in the lives before one.
+
+        In each life they count from the record that says so to the last record of the life. The life in which
+        the block of the limit last ended with an error, and all before it, do not count.
+
+        Args:
+            place: The place of the limit.
+            kind: The kind of its records.
+            epoch: The number of the life.
+        """
+        errors = self._errors.get((place, kind), ())
+        first = max((record.epoch for record in errors), default=0) + 1
+        counted = (self._records.get((counted_place(place, each), kind)) for each in range(first, epoch))
+        return sum(max(0.0, self._times[each.epoch][1] - each.at) for each in counted if each is not None)
+
+    def seconds_until(self, record: Record) -> float:
+        """The seconds from the beginning of the life of a record until the record."""
+        return max(0.0, record.at - self._times[record.epoch][0])
+
+    def was_interrupted_at(self, record: Record) -> bool:
+        """Whether a record belongs to the end of a life that was cancelled: only cleanup came after it."""
+        return record.epoch in self._interrupted and record.seq > self._last_work.get(record.epoch, 0)
 
     def of_kind(self, kind: RecordKind) -> list[Record]:
         """Return the records of a kind, reached or not, in order."""
@@ -153,7 +194,7 @@ class RecordIndex:
         place = record.place
         while "/" in place:
             place, _, frame = place.rpartition("/")
-            if _is_awaited(frame) and any(
+            if (_is_awaited(frame) or _is_limit(frame)) and any(
                 each != frame and epochs.get(record.epoch, 0) > record.seq and _is_awaited(each)
                 for each, epochs in self._frames[place].items()
             ):
@@ -176,6 +217,26 @@ class RecordIndex:
 def failure_place(place: str, epoch: int) -> str:
     """The place of an error that a life met in a place; each life may meet another one."""
     return f"{place}/failed[{epoch}]"
+
+
+def counted_place(place: str, epoch: int) -> str:
+    """The place of the record that the time of a limit counts in a life."""
+    return f"{place}/counted[{epoch}]"
+
+
+def function_place(place: str) -> str | None:
+    """The place of the innermost call of a function that a place is at or in; None for none."""
+    while "/" in place:
+        parent, _, frame = place.rpartition("/")
+        if frame.rpartition("[")[0].endswith("()"):
+            return place
+        place = parent
+    return None
+
+
+def _is_limit(frame: str) -> bool:
+    """Whether a frame is that of a time limit, which holds nothing but its own records."""
+    return frame.rpartition("[")[0] in ("deadline", "timeout", "step_timeout")
 
 
 def _is_sequential(frame: str) -> bool:

@@ -64,6 +64,7 @@ class JournaledResponse(ForwardedStream):
             self._is_replay = True
             await self.enter_source(ReplayStream(exchange))
             return self
+        await self._recorder.begin_new(self._place)
         self._recorder.check_new(self._place)
         try:
             await self.enter_source(self._open_source())

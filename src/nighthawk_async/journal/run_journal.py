@@ -23,6 +23,7 @@ from .effects import tool_effect
 from .errors import JournalDivergenceError, JournalError, check_inputs
 from .questions import QuestionRecorder
 from .recorder import ROOT
+from .records import counted_place
 from .response import JournaledResponse
 from .values import decode_value, encode_value
 
@@ -68,6 +69,18 @@ class RunJournal(QuestionRecorder):
             JournalError
         ):  # the error of the calls is raised, and the next record fails in the same way
             self.add_failure(place, "decision", body)
+
+    def count_time(self, place: str) -> float:
+        """Count the time of a limit; see `ports.RunJournal`."""
+        place = self.relative(place)
+        self._append([self._record(counted_place(place, self.epoch), "decision", b"")])
+        return self._index.seconds_counted(place, "decision", self.epoch)
+
+    async def begin_work(self, place: str) -> None:
+        """Wait at a step that an earlier life gave up; see `ports.RunJournal`."""
+        place = self.relative(place)
+        if not self._index.knows(f"{place}/turn[0]"):
+            await self.begin_new(place)
 
     def begin_step(self, place: str, program: str, inputs: Mapping[str, object]) -> None:
         """Record a step, or compare it with its record; see `ports.RunJournal`."""

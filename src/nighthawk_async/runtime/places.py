@@ -18,6 +18,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
 from ..natural.blocks import NaturalBlock
+from ..parallel.decided_limits import note_end
 from ..parallel.task_current import find_positions, using_positions
 from ..parallel.task_node import Positions
 from ..ports import Model, RunJournal
@@ -86,7 +87,13 @@ class using_function_place:  # noqa: N801  (a context manager that reads as a st
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
         if self._positions is not None:
             self._positions.__exit__()
-        if self._journal is not None and self._checks_end and exc is None:
+        if self._journal is None:
+            return
+        if exc is None or isinstance(exc, Exception):
+            note_end()
+        elif not isinstance(exc, KeyboardInterrupt | SystemExit | GeneratorExit):
+            self._journal.note_cancelled(self._place)
+        if self._checks_end and exc is None:
             self._journal.leave(self._place)
 
 

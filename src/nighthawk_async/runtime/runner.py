@@ -404,6 +404,7 @@ async def _find_or_make_answer(environment: Environment, step: Step) -> object:
         return await _call_executor(environment.step_executor, step)
     answer = journal.find_answer(place, types)
     if answer is None:
+        await journal.begin_work(place)
         answer = await _call_executor(environment.step_executor, step)
         journal.keep_answer(place, answer, types)
     return answer

@@ -237,9 +237,7 @@ class Deadline:
 
     @property
     def has_expired(self) -> bool:
-        """Whether its time is over, without asking another thread. Internal."""
-        if self._scope is not None and self._scope.cancel_called:
-            return True
+        """Whether its time is over; False where only another thread knows. Internal."""
         return self.is_at_hand and self.remaining_seconds <= 0
 
     def expire(self) -> None:
@@ -249,6 +247,11 @@ class Deadline:
             call_on(self._loop, self._scope.cancel)
         for scope, loop in tuple(self._handed_over.items()):
             call_on(loop, scope.cancel)
+
+    def expire_in_thread(self) -> None:
+        """End its time because a call has used it up that its thread has sent to an event loop. Internal."""
+        if self._decided is not None:
+            self._expires_at = -math.inf
 
     @contextmanager
     def reaching(self, scope: anyio.CancelScope) -> Generator[None, None, None]:
@@ -353,6 +356,7 @@ async def _within(limit: _HandedOver, function: Callable[..., Awaitable[Result]]
             return await function(*args)
     finally:
         _in_thread.reset(token)
+    limit.limit.expire_in_thread()
     raise DeadlineExceededError(limit.limit.seconds, limit.limit.name)
 
 

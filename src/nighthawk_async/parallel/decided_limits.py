@@ -30,7 +30,7 @@ class Limited(Protocol):
 
     @property
     def has_expired(self) -> bool:
-        """Whether its time is over."""
+        """Whether its time is over; False where only another thread knows."""
         ...
 
     def expire(self) -> None:
@@ -211,7 +211,7 @@ class decided_move_on_after:  # noqa: N801  (a context manager that reads as `an
     @property
     def has_expired(self) -> bool:
         """Whether its time is over; see `Limited`."""
-        return self._scope.cancel_called
+        return self._loop is not None and self._loop.is_here and self._scope.cancel_called
 
     def expire(self) -> None:
         """End its time now; see `Limited`."""

@@ -333,6 +333,14 @@ class RunJournal(Protocol):
         """Count the time of a limit; see `parallel.task_node.Decisions`."""
         ...
 
+    def was_passed(self, place: str) -> bool:
+        """Whether an earlier life came further in a place than this one has so far.
+
+        Args:
+            place: The place.
+        """
+        ...
+
     async def begin_work(self, place: str) -> None:
         """Wait at a step that is new in this life and that an earlier life gave up, until it is cancelled.
 

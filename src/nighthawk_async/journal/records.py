@@ -109,6 +109,10 @@ class RecordIndex:
         self.reach(place)
         return self._records.get((place, kind))
 
+    def has(self, place: str, kind: RecordKind) -> bool:
+        """Whether an earlier life recorded something at a place, which this life need not have reached."""
+        return (place, kind) in self._records
+
     def knows(self, place: str) -> bool:
         """Whether an earlier life recorded something at a place or in it."""
         parent, _, frame = place.rpartition("/")

@@ -76,6 +76,11 @@ class RunJournal(QuestionRecorder):
         self._append([self._record(counted_place(place, self.epoch), "decision", b"")])
         return self._index.seconds_counted(place, "decision", self.epoch)
 
+    def was_passed(self, place: str) -> bool:
+        """Whether an earlier life came further in a place; see `ports.RunJournal`."""
+        place = self.relative(place)
+        return self.is_behind(place) or self._index.has(place, "answer")
+
     async def begin_work(self, place: str) -> None:
         """Wait at a step that an earlier life gave up; see `ports.RunJournal`."""
         place = self.relative(place)

@@ -115,6 +115,15 @@ def journaled_response(
     return journal.respond(place, model.name, open_source)
 
 
+def skips_waits() -> bool:
+    """Whether an earlier life came further in the place of the caller, so that waits there are skipped."""
+    journal = find_journal()
+    if journal is None:
+        return False
+    positions = find_positions()
+    return positions.is_owned and journal.was_passed(positions.path)
+
+
 def current_place() -> str:
     """The place that the caller is in."""
     return find_positions().path

@@ -132,6 +132,11 @@ class ResponseStream(AbstractAsyncContextManager["ResponseStream"], AsyncIterato
         """Whether the response was recorded, so that no model is asked."""
         return False
 
+    @property
+    def journal_place(self) -> str | None:
+        """The place of the response in a run with a journal; None without one."""
+        return None
+
     def check_resends(self, check: ResendCheck) -> None:
         """Set a check to make before the request is sent again; called before the stream is entered.
 

@@ -10,7 +10,7 @@ import anyio.to_thread
 from ..catalog.models import remedy
 from ..configuration import StepContextLimits, StepExecutorConfiguration
 from ..errors import ConfigurationError, StepLimitError
-from ..parallel.decided_limits import decided_move_on_after
+from ..parallel.decided_limits import run_within
 from ..pickling import checked_picklable
 from ..ports import Model
 from ..prompt.tokens import TokenCounter
@@ -232,10 +232,10 @@ class AgentStepExecutor:
         seconds = self.configuration.step_timeout_seconds
         if seconds is None:
             return await self._carry_out(processed_natural_program)
-        with decided_move_on_after(seconds, kind="step_timeout") as limit:
-            answer = await self._carry_out(processed_natural_program)
-        if not limit.has_caught:
-            return answer
+        work = partial(self._carry_out, processed_natural_program)
+        done = await run_within(seconds, work, kind="step_timeout")
+        if done is not None:
+            return done[0]
         raise StepLimitError(
             f"step {step_context.step_id}: no outcome after {seconds:g} seconds (step_timeout_seconds)"
         )

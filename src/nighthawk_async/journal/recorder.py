@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any, Literal, TypeAlias, cast
 
 import anyio
+import msgspec
 from anyio import from_thread
 
 from ..parallel import DeadlineExceededError, under_thread_deadlines
@@ -22,6 +23,9 @@ Append: TypeAlias = Callable[[Sequence[Record]], Acknowledgement[None]]
 
 ROOT = "run"
 """The place of the run itself."""
+
+NO_DECISION = msgspec.msgpack.encode(())
+"""The content of records of decisions that say nothing but that they were made."""
 
 _GRACE_SECONDS = 60.0
 """The time beyond that of an earlier life in which a call is expected to be cancelled again."""
@@ -71,6 +75,12 @@ class RunRecorder:
     def find_record(self, place: str, kind: RecordKind) -> Record | None:
         """Return the record of an earlier life at a place; this life has reached the place."""
         return self._index.find(place, kind)
+
+    def has_response(self, place: str) -> bool:
+        """Whether a request is answered, or fails, as in an earlier life, without reaching the place."""
+        if self._index.has(place, "response"):
+            return True
+        return self._index.find_passed(place, "failure") is not None
 
     def find_passed(self, place: str, kind: RecordKind) -> Record | None:
         """Return the latest error at a place that an earlier life went on after."""
@@ -163,7 +173,7 @@ class RunRecorder:
             with suppress(
                 JournalError
             ):  # its cancellation goes on, and the next record fails in the same way
-                self.add_failure(place, "decision", b"")
+                self.add_failure(place, "decision", NO_DECISION)
 
     def _record(self, place: str, kind: RecordKind, body: bytes) -> Record:
         self._seq += 1

@@ -80,6 +80,7 @@ class RecordIndex:
         self._times: dict[int, tuple[float, float]] = {}  # of the first and the last record of each life
         self._last_work: dict[int, int] = {}  # the number of the last step or response of each life
         self._interrupted: set[int] = set()
+        self.trace_parent: str | None = None  # of the first life that was traced
         for record in records:
             begun_at = self._times.get(record.epoch, (record.at, 0.0))[0]
             self._times[record.epoch] = begun_at, record.at
@@ -89,6 +90,8 @@ class RecordIndex:
                 self._ended.add(record.epoch)
             elif record.body == INTERRUPTED:
                 self._interrupted.add(record.epoch)
+            elif record.body:
+                self.trace_parent = self.trace_parent or record.body.decode()
             if record.kind in ("step", "response"):
                 self._last_work[record.epoch] = record.seq
 

@@ -9,7 +9,9 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
+from ..runtime.activities import LifeBegun
 from ..runtime.stable_digest import stable_digests
+from ..tracing import find_trace_parent, note_event
 from ..types.model import ModelEvent
 from ..types.outcomes import (
     BreakStepOutcome,
@@ -22,7 +24,7 @@ from ..types.unset import UNSET
 from .effects import tool_effect
 from .errors import JournalDivergenceError, JournalError, check_inputs
 from .questions import QuestionRecorder
-from .recorder import ROOT
+from .recorder import NO_DECISION, ROOT
 from .records import counted_place
 from .response import JournaledResponse
 from .values import decode_value, encode_value
@@ -50,7 +52,9 @@ class RunJournal(QuestionRecorder):
         """Begin a life; see `ports.RunJournal`."""
         self._root = root
         self._index.reach(ROOT)
-        self._append([self._record(ROOT, "life", b"")])
+        trace_parent = find_trace_parent()
+        self._append([self._record(ROOT, "life", (trace_parent or "").encode())])
+        note_event(LifeBegun(life=self.epoch, first_trace_parent=self._index.trace_parent))
 
     def find(self, place: str) -> tuple[int, ...] | None:
         """Return a kept decision; see `ports.RunJournal`."""
@@ -73,7 +77,7 @@ class RunJournal(QuestionRecorder):
     def count_time(self, place: str) -> float:
         """Count the time of a limit; see `ports.RunJournal`."""
         place = self.relative(place)
-        self._append([self._record(counted_place(place, self.epoch), "decision", b"")])
+        self._append([self._record(counted_place(place, self.epoch), "decision", NO_DECISION)])
         return self._index.seconds_counted(place, "decision", self.epoch)
 
     def was_passed(self, place: str) -> bool:

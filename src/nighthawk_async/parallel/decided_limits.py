@@ -9,17 +9,19 @@ from the first thing that is new in the next one.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import anyio
 
 from .event_loop import EventLoop
 from .task_current import find_positions
 from .task_node import Decisions, get_task_hooks
+
+Result = TypeVar("Result")
 
 _IN_TIME = 0
 _EXPIRED = 1
@@ -158,37 +160,52 @@ def note_end() -> None:
         limit.note_end()
 
 
-class decided_move_on_after:  # noqa: N801  (a context manager that reads as `anyio.move_on_after`)
-    """Cancel the block after a time, as `anyio.move_on_after` does, and in every life of the run.
-
-    A block of the place that the caller is in has at most one limit of a kind.
+async def run_within(
+    seconds: float, work: Callable[[], Awaitable[Result]], *, kind: str
+) -> tuple[Result] | None:
+    """Run work within a time, which expires in every life of the run if it expired in one.
 
     Args:
         seconds: The time, in seconds.
-        kind: The kind of limit, as frames of places name it.
-        place: The place of the limit; None for the one of its kind in the current place.
+        work: The work.
+        kind: The kind of limit, as frames of places name it. A place has one of each kind at most.
+
+    Returns:
+        The result, alone in a tuple; None if the time is over.
+    """
+    result: tuple[Result] | None = None
+    with _Scope(seconds, kind=kind) as scope:
+        result = (await work(),)
+    return None if scope.has_caught else result
+
+
+class _Scope:
+    """Cancels the block after a time, as `anyio.move_on_after` does, and in every life of the run.
+
+    Args:
+        seconds: The time, in seconds.
+        kind: The kind of limit.
 
     Attributes:
         has_caught: Whether the time is over, and the block has been left for that; read after the block.
     """
 
-    __slots__ = ("_limit", "_loop", "_scope", "has_caught", "kind", "place", "seconds")
+    __slots__ = ("_kind", "_limit", "_loop", "_scope", "_seconds", "has_caught")
 
-    def __init__(self, seconds: float, *, kind: str, place: str | None = None) -> None:
-        self.seconds = seconds
-        self.kind = kind
-        self.place = place
+    def __init__(self, seconds: float, *, kind: str) -> None:
+        self._seconds = seconds
+        self._kind = kind
         self.has_caught = False
         self._scope = anyio.CancelScope()
         self._limit: DecidedLimit | None = None
         self._loop: EventLoop | None = None
 
-    def __enter__(self) -> "decided_move_on_after":
-        self._scope.deadline = anyio.current_time() + self.seconds
+    def __enter__(self) -> "_Scope":
+        self._scope.deadline = anyio.current_time() + self._seconds
         if get_task_hooks().find_decisions() is not None:
-            place = self.place or f"{find_positions().path}/{self.kind}[0]"
             self._loop = EventLoop()
-            self._limit = begin_decided_limit(self, kind=self.kind, place=place)
+            place = f"{find_positions().path}/{self._kind}[0]"
+            self._limit = begin_decided_limit(self, kind=self._kind, place=place)
         self._scope.__enter__()
         return self
 
@@ -219,7 +236,7 @@ class decided_move_on_after:  # noqa: N801  (a context manager that reads as `an
 
     def shorten(self, seconds: float) -> None:
         """Leave it so many seconds less; see `Limited`."""
-        call_on(self._loop, lambda: shorten_scope(self._scope, self.seconds - seconds))
+        call_on(self._loop, lambda: shorten_scope(self._scope, self._seconds - seconds))
 
 
 def call_on(loop: EventLoop | None, function: Callable[[], object]) -> None:

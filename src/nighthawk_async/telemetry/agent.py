@@ -239,6 +239,10 @@ class ChatSpan:
         }
         if self._is_streamed or names.reports_whole_responses:
             self._reported[names.request_stream] = self._is_streamed
+        self._is_recorded = activity.is_replay and activity.journal_place is not None
+        if activity.journal_place is not None:
+            self._reported["nighthawk.journal.place"] = activity.journal_place
+            self._reported["nighthawk.journal.source"] = "recorded" if self._is_recorded else "live"
         if request.response_format is not None:
             self._reported[names.output_type] = "json"
         self._span = start_span(
@@ -293,7 +297,8 @@ class ChatSpan:
         names, error_type = self._names, error_type_of(error)
         if error_type is None and self._finish_reason is None:
             error_type = CANCELLED  # the caller abandoned the response
-        tokens = usage_attributes(names, self._usage)
+        # The life that received a recorded response has reported its tokens.
+        tokens = {} if self._is_recorded else usage_attributes(names, self._usage)
         if self._is_measured:
             outcome = error_attributes(names, error_type)
             record_tokens(names, tokens, self._attributes, outcome)

@@ -243,7 +243,7 @@ def function_place(place: str) -> str | None:
 
 def _is_limit(frame: str) -> bool:
     """Whether a frame is that of a time limit, which holds nothing but its own records."""
-    return frame.rpartition("[")[0] in ("deadline", "timeout", "step_timeout")
+    return frame.rpartition("[")[0] in ("deadline", "timeout", "step_timeout", "budget_time")
 
 
 def _is_sequential(frame: str) -> bool:

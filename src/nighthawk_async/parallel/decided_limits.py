@@ -67,6 +67,11 @@ class DecidedLimit:
         self._token: Token[tuple[DecidedLimit, ...]] = _active.set((self, *_active.get()))
 
     @property
+    def block(self) -> Limited:
+        """The block."""
+        return self._block
+
+    @property
     def expires(self) -> bool:
         """Whether it expired in an earlier life, which went on after it."""
         return self._ends_before is not None
@@ -136,6 +141,11 @@ def begin_decided_limit(block: Limited, *, kind: str, place: str | None) -> Deci
             return None
         place = positions.take(kind)
     return DecidedLimit(decisions, place, block)
+
+
+def limited_blocks() -> list[Limited]:
+    """Return the blocks of the caller whose limits are decided, innermost first."""
+    return [limit.block for limit in _active.get()]
 
 
 def reach_new() -> bool:

@@ -201,8 +201,8 @@ class RecordIndex:
         place = record.place
         while "/" in place:
             place, _, frame = place.rpartition("/")
-            if (_is_awaited(frame) or _is_limit(frame)) and any(
-                each != frame and epochs.get(record.epoch, 0) > record.seq and _is_awaited(each)
+            if any(
+                _is_awaited_before(frame, each) and epochs.get(record.epoch, 0) > record.seq
                 for each, epochs in self._frames[place].items()
             ):
                 return True
@@ -250,6 +250,13 @@ def _is_sequential(frame: str) -> bool:
     """Whether a frame is one of those that a task takes one after the other: functions, blocks, requests."""
     name = frame.rpartition("[")[0]
     return "~" not in name and (name.endswith("()") or "#" in name or name in ("turn", "attempt"))
+
+
+def _is_awaited_before(frame: str, later: str) -> bool:
+    """Whether a task waits for the end of a frame before it takes another one, later in the same place."""
+    if frame.startswith("call["):
+        return later.startswith("turn[")  # the next request has the results of all calls
+    return frame != later and (_is_awaited(frame) or _is_limit(frame)) and _is_awaited(later)
 
 
 _COMBINATORS = frozenset({"ensemble", "gather", "map", "race", "settle", "vote"})

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 
 import nighthawk_async as nh
 
-from .durable_runs import AnsweringModel, ResponseEvents, assigning
+from .durable_runs import Answer, AnsweringModel, ResponseEvents, assigning
 
 BACKENDS = [
     pytest.param(("asyncio", {}), id="asyncio"),
@@ -65,8 +65,8 @@ class SlowModel(AnsweringModel):
         first: The events that happen before that time passes.
     """
 
-    def __init__(self, *slow: str) -> None:
-        super().__init__(lambda prompt, turn: assigning("loud", "word.upper()"))
+    def __init__(self, *slow: str, answer: Answer | None = None) -> None:
+        super().__init__(answer or (lambda prompt, turn: assigning("loud", "word.upper()")))
         self.slow = set(slow)
         self.first: list[anyio.Event] = []
 
@@ -82,7 +82,8 @@ class SlowModel(AnsweringModel):
                 await event.wait()
             jump(1_000_000)
             await anyio.sleep_forever()
-        yield ResponseEvents(self._answer(prompt, 0))
+        turn = sum(1 for message in request.messages if isinstance(message, nh.models.AssistantMessage))
+        yield ResponseEvents(self._answer(prompt, turn))
 
 
 @nh.natural_function

@@ -12,8 +12,9 @@ import nighthawk_async as nh
 from nighthawk_async.errors import ExecutionError
 from nighthawk_async.journal import CallInDoubtError, JournalStore
 from nighthawk_async.resilience import Baseline, retrying, timeout
+from nighthawk_async.testing import ModelResponse, model_response, tool_call
 
-from .durable_runs import change_tables, live, opened, places
+from .durable_runs import assigning, change_tables, live, opened, places
 from .jumping_time import BACKENDS, SlowModel, jump, passing_time, shout
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
@@ -524,3 +525,72 @@ async def test_a_wait_of_the_journal_is_cut_short_again(tmp_path: Path) -> None:
 async def _jump_when_blocked() -> None:
     await anyio.wait_all_tasks_blocked()
     jump(2 * HOUR)
+
+
+async def test_a_deadline_in_a_tool_whose_result_the_model_has_seen_expires_again(tmp_path: Path) -> None:
+    looked: list[str] = []
+
+    async def look(word: str) -> str:
+        looked.append(word)
+        try:
+            async with nh.deadline(HOUR):
+                return await shout("cup")
+        except TimeoutError:
+            return "nothing"
+
+    @nh.natural_function
+    async def inspect(word: str) -> str:
+        loud: str
+        """natural
+        <look> at <word>, and set <:loud>.
+        """
+        return loud
+
+    crashes = [True]
+
+    def answer(prompt: str, turn: int) -> ModelResponse:
+        if "look" not in prompt:
+            return assigning("loud", "word.upper()")
+        if turn == 0:
+            return model_response(tool_call("nh_assign", target_path="loud", expression="await look(word)"))
+        if turn == 1:
+            return model_response(tool_call("nh_eval", expression="word"))
+        if crashes:
+            raise CrashError
+        return model_response(tool_call("nh_outcome", kind="pass"))
+
+    model = SlowModel("cup", answer=answer)
+    with opened(tmp_path) as store:
+        with pytest.raises(CrashError):
+            await live(store, model, lambda: inspect("lamp"))
+        crashes.clear()
+        model.slow.clear()
+        assert await live(store, model, lambda: inspect("lamp")) == "nothing"
+    assert looked == ["lamp", "lamp"]
+    assert sum('"cup"' in prompt for prompt in model.prompts) == 1
+
+
+async def test_a_deadline_expires_in_the_life_after_one_that_was_interrupted(tmp_path: Path) -> None:
+    model = SlowModel("cup")
+    words: list[str] = []
+
+    async def program() -> str:
+        try:
+            async with nh.deadline(HOUR):
+                words.append(await shout("lamp"))
+                words.append(await shout("cup"))
+        except TimeoutError:
+            await shout("vase")
+        if life is not None:
+            life.cancel()
+        return await shout("end")
+
+    with opened(tmp_path) as store:
+        for _ in range(3):
+            with anyio.CancelScope() as life:
+                await live(store, model, program)
+            model.slow.clear()
+        life = None
+        assert await live(store, model, program) == "END"
+    assert words == ["LAMP"] * 4
+    assert len(model.prompts) <= 3 + 4

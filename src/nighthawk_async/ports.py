@@ -132,6 +132,11 @@ class ResponseStream(AbstractAsyncContextManager["ResponseStream"], AsyncIterato
         """Whether the response was recorded, so that no model is asked."""
         return False
 
+    @property
+    def journal_place(self) -> str | None:
+        """The place of the response in a run with a journal; None without one."""
+        return None
+
     def check_resends(self, check: ResendCheck) -> None:
         """Set a check to make before the request is sent again; called before the stream is entered.
 
@@ -339,6 +344,34 @@ class RunJournal(Protocol):
 
     def keep(self, place: str, decision: tuple[int, ...], *, is_failure: bool = False) -> None:
         """Keep a decision; see `parallel.task_node.Decisions`."""
+        ...
+
+    def count_time(self, place: str) -> float:
+        """Count the time of a limit; see `parallel.task_node.Decisions`."""
+        ...
+
+    def was_passed(self, place: str) -> bool:
+        """Whether an earlier life came further in a place than this one has so far.
+
+        Args:
+            place: The place.
+        """
+        ...
+
+    async def begin_work(self, place: str) -> None:
+        """Wait at a step that is new in this life and that an earlier life gave up, until it is cancelled.
+
+        Args:
+            place: The place of the step.
+        """
+        ...
+
+    def note_cancelled(self, place: str) -> None:
+        """Record that a call was cancelled in this life, if anything new had begun in it.
+
+        Args:
+            place: The place of the function.
+        """
         ...
 
 

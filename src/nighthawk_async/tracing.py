@@ -157,6 +157,18 @@ class traced:  # noqa: N801  (a context manager that reads as a function at its 
             self._span.end(exc)
 
 
+def find_trace_parent() -> str | None:
+    """Return the current span as a `traceparent` header of W3C Trace Context; None without a trace."""
+    if "opentelemetry.trace" not in sys.modules:
+        return None
+    from opentelemetry import trace
+
+    span = trace.get_current_span().get_span_context()
+    if not span.is_valid:
+        return None
+    return f"00-{span.trace_id:032x}-{span.span_id:016x}-{span.trace_flags:02x}"
+
+
 def find_trace_context() -> "TraceContext | None":
     """Return the active trace context; None without a trace, recorded or not."""
     if "opentelemetry.trace" not in sys.modules:  # without it there is no trace

@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
-import anyio
 import anyio.to_thread
 
 from ..catalog.models import remedy
 from ..configuration import StepContextLimits, StepExecutorConfiguration
 from ..errors import ConfigurationError, StepLimitError
+from ..parallel.decided_limits import run_within
 from ..pickling import checked_picklable
 from ..ports import Model
 from ..prompt.tokens import TokenCounter
@@ -230,9 +230,12 @@ class AgentStepExecutor:
             ModelError: A model request failed.
         """
         seconds = self.configuration.step_timeout_seconds
-        with anyio.move_on_after(seconds) as scope:
+        if seconds is None:
             return await self._carry_out(processed_natural_program)
-        assert scope.cancelled_caught
+        work = partial(self._carry_out, processed_natural_program)
+        done = await run_within(seconds, work, kind="step_timeout")
+        if done is not None:
+            return done[0]
         raise StepLimitError(
             f"step {step_context.step_id}: no outcome after {seconds:g} seconds (step_timeout_seconds)"
         )

@@ -143,8 +143,13 @@ class GovernedStream(ForwardedStream):
             raise
 
     async def _enter(self, source: AbstractAsyncContextManager[AsyncIterator[ModelEvent]]) -> None:
-        call, is_replay = self._call, isinstance(source, ResponseStream) and source.is_replay
-        activity = RequestActivity(model=call.model, request=call.request, is_replay=is_replay)
+        call = self._call
+        activity = RequestActivity(
+            model=call.model,
+            request=call.request,
+            is_replay=isinstance(source, ResponseStream) and source.is_replay,
+            journal_place=source.journal_place if isinstance(source, ResponseStream) else None,
+        )
         span = self._span = begin_span(activity)
         try:
             with nullcontext() if span is None else span.active():

@@ -163,6 +163,7 @@ class EffectCall:
         self._check_inputs()
         if (ended := self._find_end()) is not None:
             return self._replay(ended)
+        self._recorder.begin_new_in_thread(self._place)
         if self._is_in_doubt():
             with self._reconciling() as reconcile:
                 answer = reconcile()
@@ -187,6 +188,7 @@ class EffectCall:
         if (ended := self._find_end()) is not None:
             await checkpoint()
             return self._replay(ended)
+        await self._recorder.begin_new(self._place)
         if self._is_in_doubt():
             with self._reconciling() as reconcile:
                 answer = reconcile()

@@ -110,6 +110,7 @@ async def _receive(
         await checkpoint()
         messages = msgspec.msgpack.decode(record.body, type=ReceivedMessages).messages
     else:
+        await recorder.begin_new(place)
         messages = await recorder.inbox.take(name, left, choose, limit)
         received = ReceivedMessages(name=name, messages=messages)
         recorder.add(place, "message", msgspec.msgpack.encode(received))

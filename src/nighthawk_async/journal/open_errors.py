@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from .records import is_awaited
+from .records import is_awaited_before
 
 _MARK = "__nighthawk_failed__"
 """The attribute of exceptions that has the places of their records."""
@@ -110,6 +110,5 @@ def _comes_after(place: str, earlier: str) -> bool:
     """Whether what is in a place begins only after the end of what is in an earlier one."""
     for frame, before in zip(place.split("/"), earlier.split("/"), strict=False):
         if frame != before:
-            is_answer = before.startswith("call[") and frame.startswith("turn[")
-            return is_answer or (is_awaited(frame) and is_awaited(before))
+            return is_awaited_before(before, frame)
     return False

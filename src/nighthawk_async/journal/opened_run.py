@@ -93,6 +93,8 @@ class OpenedRun(OpenedJournal):
                 recorder.end()
             else:
                 recorder.fail(error)
+                if status == "cancelled":
+                    recorder.interrupt()
             return self._thread.end(self._run_id, recorder.epoch, status, text), divergence
         except JournalError as failure:
             failed: Acknowledgement[None] = Acknowledgement()

@@ -31,6 +31,8 @@ class QuestionRecorder(RunRecorder):
         place = self.relative(place)
         parts = {name: self.encode_value(value, place=f"{place}, {name}") for name, value in content.items()}
         record = self.find_record(place, "question")
+        if record is None or not self._is_answered(place):
+            await self.begin_new(place)
         if record is None:
             asked = QuestionRecord(content=parts, begun_at=time.time())
             await self.add(place, "question", msgspec.msgpack.encode(asked)).wait()
@@ -46,6 +48,10 @@ class QuestionRecorder(RunRecorder):
                 place=place,
             )
         return BegunQuestion(id=idempotency_key(self.run_id, place), begun_at=asked.begun_at)
+
+    def _is_answered(self, place: str) -> bool:
+        ends = (self._index.find(each, "value") for each in (place, f"{place}/answer[0]"))
+        return any(end is not None for end in ends) or self.find_handled(place, "result") is not None
 
     def find_value(self, place: str, declared: object = None) -> tuple[Any] | None:
         """Return a kept value, or raise the error that was kept instead; see `ports.RunJournal`."""

@@ -2,16 +2,23 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Literal, TypeAlias, cast
+
+import anyio
+import msgspec
+from anyio import from_thread
 
 from ..causes import with_causes
-from ..parallel.event_loop import find_task
+from ..parallel import DeadlineExceededError, under_thread_deadlines
+from ..parallel.decided_limits import reach_new
+from ..parallel.event_loop import find_task, is_loop_thread, is_worker_thread
 from .acknowledgement import Acknowledgement
 from .errors import JournalError
 from .mailboxes import Inbox, Mailboxes
 from .open_errors import OpenErrors, mark_error, marks_of
-from .records import ENDED, Record, RecordIndex, RecordKind, failure_place
+from .records import ENDED, INTERRUPTED, Record, RecordIndex, RecordKind, failure_place, function_place
 from .values import check_size, encode_value
 
 Durability: TypeAlias = Literal["response", "effect"]
@@ -20,6 +27,12 @@ Append: TypeAlias = Callable[[Sequence[Record]], Acknowledgement[None]]
 
 ROOT = "run"
 """The place of the run itself."""
+
+NO_DECISION = msgspec.msgpack.encode(())
+"""The content of records of decisions that say nothing but that they were made."""
+
+_GRACE_SECONDS = 60.0
+"""The time beyond that of an earlier life in which a call is expected to be cancelled again."""
 
 
 class RunRecorder:
@@ -61,6 +74,7 @@ class RunRecorder:
         self._open_errors = OpenErrors()
         self._failed_groups: list[str] = []  # the records of decisions to end calls with an error
         self._lock = threading.Lock()  # effects are recorded in threads, too
+        self._begun_functions: set[str] = set()  # in which something new has begun
         self._root = ROOT
         self.inbox = Inbox(run_id, mailboxes, self._index.of_kind("message"))
 
@@ -71,6 +85,12 @@ class RunRecorder:
     def find_record(self, place: str, kind: RecordKind) -> Record | None:
         """Return the record of an earlier life at a place; this life has reached the place."""
         return self._index.find(place, kind)
+
+    def has_response(self, place: str) -> bool:
+        """Whether a request is answered, or fails, as in an earlier life, without reaching the place."""
+        if self._index.has(place, "response"):
+            return True
+        return self._index.find_handled(place, "failure") is not None
 
     def find_handled(self, place: str, kind: RecordKind) -> Record | None:
         """Return the latest error at a place that the program handled in an earlier life."""
@@ -164,11 +184,62 @@ class RunRecorder:
                 failed[group] = None
         self._write(*_marks("unhandled", failed))
 
+    def interrupt(self) -> None:
+        """Record that the life was cancelled: only cleanup came after the last work."""
+        self._write((ROOT, "life", INTERRUPTED))
+
     def _check_addition(self, place: str, kind: RecordKind) -> None:
         if (place, kind) in self._written:
             raise JournalError(f"{place} would be recorded twice in one life; please report this.")
         self.check_new(place)
         self._written.add((place, kind))
+
+    async def begin_new(self, place: str) -> None:
+        """Pass a place at which something begins that no earlier life has recorded.
+
+        If a time limit around it expired in an earlier life, it is cancelled here instead. A function that an
+        earlier life cancelled for a reason of the program's own waits for that reason, at most as long as it
+        took in that life.
+        """
+        if reach_new():
+            await anyio.sleep_forever()
+        seconds = self._seconds_given_up(place)
+        if seconds is not None:
+            await anyio.sleep(seconds)
+
+    def begin_new_in_thread(self, place: str) -> None:
+        """Pass a place as `begin_new` does, from synchronous code.
+
+        Raises:
+            DeadlineExceededError: A time limit expired here in an earlier life.
+        """
+        if reach_new():
+            if is_loop_thread():
+                raise DeadlineExceededError(0.0, "what it exceeded in an earlier life of the run, too")
+            _wait_from_sync(anyio.sleep_forever)
+        seconds = self._seconds_given_up(place)
+        if seconds is not None and not is_loop_thread():
+            _wait_from_sync(anyio.sleep, seconds)
+
+    def _seconds_given_up(self, place: str) -> float | None:
+        """The longest time to wait for the cancellation of a function; None if no life has cancelled it."""
+        function = function_place(place)
+        if function is None:
+            return None
+        record = self._index.find_handled(function, "decision")
+        if record is None or self._index.was_interrupted_at(record):
+            self._begun_functions.add(function)
+            return None
+        return self._index.seconds_until(record) + _GRACE_SECONDS
+
+    def note_cancelled(self, place: str) -> None:
+        """Record that a call was cancelled; see `ports.RunJournal`."""
+        place = self.relative(place)
+        if place in self._begun_functions:
+            with suppress(
+                JournalError
+            ):  # its cancellation goes on, and the next record fails in the same way
+                self.add_failure(place, "decision", NO_DECISION, None)
 
     def _write(self, *records: tuple[str, RecordKind, bytes]) -> Acknowledgement[None]:
         with self._lock:
@@ -184,3 +255,11 @@ class RunRecorder:
 
 def _marks(kind: RecordKind, places: Iterable[str]) -> list[tuple[str, RecordKind, bytes]]:
     return [(place, kind, b"") for place in places]
+
+
+def _wait_from_sync(function: Callable[..., Awaitable[None]], *args: float) -> None:
+    bounded = cast("Callable[..., Coroutine[Any, Any, None]]", under_thread_deadlines(function))
+    if is_worker_thread():
+        from_thread.run(bounded, *args)
+    else:
+        anyio.run(bounded, *args)

@@ -40,6 +40,9 @@ RecordKind: TypeAlias = Literal[
 ENDED = b"ended"
 """The content of the record of a life that has ended regularly."""
 
+INTERRUPTED = b"interrupted"
+"""The content of the record of a life that was cancelled."""
+
 
 class Record(Struct, frozen=True, kw_only=True):
     """One record.
@@ -76,9 +79,21 @@ class RecordIndex:
         self._left: dict[str, dict[str, None]] = {}  # by place: the frames that this life has not reached
         self._errors: dict[tuple[str, RecordKind], list[Record]] = {}  # by the place that has them below it
         self._reached: set[str] = set()
+        self._times: dict[int, tuple[float, float]] = {}  # of the first and the last record of each life
+        self._last_work: dict[int, int] = {}  # the number of the last step or response of each life
+        self._interrupted: set[int] = set()
+        self.trace_parent: str | None = None  # of the first life that was traced
         for record in records:
+            begun_at = self._times.get(record.epoch, (record.at, 0.0))[0]
+            self._times[record.epoch] = begun_at, record.at
             if record.kind != "life":
                 self._add(record)
+            elif record.body == INTERRUPTED:
+                self._interrupted.add(record.epoch)
+            elif record.body not in (b"", ENDED):
+                self.trace_parent = self.trace_parent or record.body.decode()
+            if record.kind in ("step", "response"):
+                self._last_work[record.epoch] = record.seq
         for record in self.of_kind("unhandled"):
             self._expect_nothing_after(record.place)
 
@@ -98,6 +113,39 @@ class RecordIndex:
         """Return the record of an earlier life; this life has reached the place."""
         self.reach(place)
         return self._records.get((place, kind))
+
+    def has(self, place: str, kind: RecordKind) -> bool:
+        """Whether an earlier life recorded something at a place, which this life need not have reached."""
+        return (place, kind) in self._records
+
+    def knows(self, place: str) -> bool:
+        """Whether an earlier life recorded something at a place or in it."""
+        parent, _, frame = place.rpartition("/")
+        return frame in self._frames.get(parent, ())
+
+    def seconds_counted(self, place: str, kind: RecordKind, epoch: int) -> float:
+        """The seconds that counted for a limit in the lives before one.
+
+        In each life they count from the record that says so to the last record of the life. The life in which
+        the block of the limit last ended with an error, and all before it, do not count.
+
+        Args:
+            place: The place of the limit.
+            kind: The kind of its records.
+            epoch: The number of the life.
+        """
+        errors = self._errors.get((place, kind), ())
+        first = max((record.epoch for record in errors), default=0) + 1
+        counted = (self._records.get((counted_place(place, each), kind)) for each in range(first, epoch))
+        return sum(max(0.0, self._times[each.epoch][1] - each.at) for each in counted if each is not None)
+
+    def seconds_until(self, record: Record) -> float:
+        """The seconds from the beginning of the life of a record until the record."""
+        return max(0.0, record.at - self._times[record.epoch][0])
+
+    def was_interrupted_at(self, record: Record) -> bool:
+        """Whether a record belongs to the end of a life that was cancelled: only cleanup came after it."""
+        return record.epoch in self._interrupted and record.seq > self._last_work.get(record.epoch, 0)
 
     def of_kind(self, kind: RecordKind) -> list[Record]:
         """Return the records of a kind, reached or not, in order."""
@@ -175,10 +223,37 @@ def failure_place(place: str, epoch: int) -> str:
     return f"{place}/failed[{epoch}]"
 
 
+def counted_place(place: str, epoch: int) -> str:
+    """The place of the record that the time of a limit counts in a life."""
+    return f"{place}/counted[{epoch}]"
+
+
+def function_place(place: str) -> str | None:
+    """The place of the innermost call of a function that a place is at or in; None for none."""
+    while "/" in place:
+        parent, _, frame = place.rpartition("/")
+        if frame.rpartition("[")[0].endswith("()"):
+            return place
+        place = parent
+    return None
+
+
+def _is_limit(frame: str) -> bool:
+    """Whether a frame is that of a time limit, which holds nothing but its own records."""
+    return frame.rpartition("[")[0] in ("deadline", "timeout", "step_timeout", "budget_time")
+
+
 def _is_sequential(frame: str) -> bool:
     """Whether a frame is one of those that a task takes one after the other: functions, blocks, requests."""
     name = frame.rpartition("[")[0]
     return "~" not in name and (name.endswith("()") or "#" in name or name in ("turn", "attempt"))
+
+
+def is_awaited_before(frame: str, later: str) -> bool:
+    """Whether a task waits for the end of a frame before it takes another one, later in the same place."""
+    if frame.startswith("call["):
+        return later.startswith("turn[")  # the next request has the results of all calls
+    return frame != later and (is_awaited(frame) or _is_limit(frame)) and is_awaited(later)
 
 
 _COMBINATORS = frozenset({"ensemble", "gather", "map", "race", "settle", "vote"})

@@ -50,7 +50,7 @@ class JournaledResponse(ForwardedStream):
         self._open_source = open_source
         self._events: list[ModelEvent] = []
         self._held: deque[ModelEvent] = deque()
-        self._is_replay = False
+        self._is_replay = recorder.has_response(place)
         self._has_ended = False
 
     @property
@@ -58,12 +58,17 @@ class JournaledResponse(ForwardedStream):
         """Whether the response was recorded by an earlier life."""
         return self._is_replay
 
+    @property
+    def journal_place(self) -> str:
+        """The place of the response."""
+        return self._place
+
     async def __aenter__(self) -> Self:
         exchange = self._find_exchange()
         if exchange is not None:
-            self._is_replay = True
             await self.enter_source(ReplayStream(exchange))
             return self
+        await self._recorder.begin_new(self._place)
         self._recorder.check_new(self._place)
         try:
             await self.enter_source(self._open_source())

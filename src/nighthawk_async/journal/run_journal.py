@@ -9,7 +9,9 @@ from typing import Any, NoReturn, cast
 import msgspec
 from msgspec import Struct
 
+from ..runtime.activities import LifeBegun
 from ..runtime.stable_digest import stable_digests
+from ..tracing import find_trace_parent, note_event
 from ..types.model import ModelEvent
 from ..types.outcomes import (
     BreakStepOutcome,
@@ -22,7 +24,8 @@ from ..types.unset import UNSET
 from .effects import tool_effect
 from .errors import JournalDivergenceError, JournalError, check_inputs
 from .questions import QuestionRecorder
-from .recorder import ROOT
+from .recorder import NO_DECISION, ROOT
+from .records import counted_place
 from .response import JournaledResponse
 from .values import decode_value
 
@@ -49,7 +52,9 @@ class RunJournal(QuestionRecorder):
         """Begin a life; see `ports.RunJournal`."""
         self._root = root
         self._index.reach(ROOT)
-        self._write((ROOT, "life", b""))
+        trace_parent = find_trace_parent()
+        self._write((ROOT, "life", (trace_parent or "").encode()))
+        note_event(LifeBegun(life=self.epoch, first_trace_parent=self._index.trace_parent))
 
     def find(self, place: str) -> tuple[int, ...] | None:
         """Return a kept decision; see `ports.RunJournal`."""
@@ -76,6 +81,23 @@ class RunJournal(QuestionRecorder):
             JournalError
         ):  # the error of the calls is raised, and the next record fails in the same way
             self.add_failure(place, "decision", body, None)
+
+    def count_time(self, place: str) -> float:
+        """Count the time of a limit; see `ports.RunJournal`."""
+        place = self.relative(place)
+        self._write((counted_place(place, self.epoch), "decision", NO_DECISION))
+        return self._index.seconds_counted(place, "decision", self.epoch)
+
+    def was_passed(self, place: str) -> bool:
+        """Whether an earlier life came further in a place; see `ports.RunJournal`."""
+        place = self.relative(place)
+        return self.is_behind(place) or self._index.has(place, "answer")
+
+    async def begin_work(self, place: str) -> None:
+        """Wait at a step that an earlier life gave up; see `ports.RunJournal`."""
+        place = self.relative(place)
+        if not self._index.knows(f"{place}/turn[0]"):
+            await self.begin_new(place)
 
     def begin_step(self, place: str, program: str, inputs: Mapping[str, object]) -> None:
         """Record a step, or compare it with its record; see `ports.RunJournal`."""

@@ -29,6 +29,7 @@ from ..causes import ends_run
 from ..observation import NodeWriter
 from .calling import call_any, checked_max_concurrent, checked_seconds
 from .deadlines import Deadline
+from .decided_limits import note_end
 from .decided_order import DecidedOrder, find_decided_order
 from .errors import CallCancelledError, DeadlineExceededError
 from .nodes import begin_group, call_with_node, ended_group
@@ -133,9 +134,11 @@ class CallOptions:
         """The name of the combinator without its module, for the ids of tasks."""
         return self.title.rpartition(".")[2]
 
-    def time_limit(self) -> AbstractContextManager[Deadline | None]:
-        """Return the deadline, to be entered."""
-        return nullcontext() if self.deadline is None else Deadline(float(self.deadline), self.title)
+    def time_limit(self, path: str | None) -> AbstractContextManager[Deadline | None]:
+        """Return the deadline of the calls at a path, to be entered."""
+        if self.deadline is None:
+            return nullcontext()
+        return Deadline(float(self.deadline), self.title, place=f"{path}/deadline[0]")
 
 
 def _make_line(title: str) -> "ProgressLine":
@@ -184,6 +187,7 @@ class Calls(Generic[Item, Result]):
         self._room = None if options.max_concurrent is None else anyio.Semaphore(options.max_concurrent)
         self._threads = CapacityLimiter(options.max_concurrent or _MAX_THREADS)
         self._limit: Deadline | None = None
+        self._rooms_given_away = 0
         self._is_decided = False
         self._path: str | None = None
         self._order: DecidedOrder | None = None
@@ -216,7 +220,13 @@ class Calls(Generic[Item, Result]):
             self._line.close()
 
     def free_room(self) -> None:
-        """Make room for one more call."""
+        """Make room for one more call, unless the one that has ended gave its room away before."""
+        if self._rooms_given_away:
+            self._rooms_given_away -= 1
+        else:
+            self._release_room()
+
+    def _release_room(self) -> None:
         if self._room is not None:
             self._room.release()
 
@@ -260,7 +270,7 @@ class Calls(Generic[Item, Result]):
 
     async def _run(self) -> None:
         try:
-            with self._options.time_limit() as self._limit:
+            with self._options.time_limit(self._path) as self._limit:
                 await self._run_in_task_group()
                 # On asyncio, leaving a task group does not raise the cancellation with which its tasks ended.
                 await checkpoint_if_cancelled()
@@ -291,7 +301,7 @@ class Calls(Generic[Item, Result]):
                     break
                 if self._order is not None and not self._order.begins(started):
                     started += 1
-                    self.free_room()
+                    self._release_room()
                     if not self._order.has_later(started - 1):
                         break
                     continue
@@ -324,6 +334,9 @@ class Calls(Generic[Item, Result]):
         if self._order is not None:
             if isinstance(outcome, Succeeded):
                 self._order.note_success(index)
+            if self._order.is_too_early(index):
+                self._rooms_given_away += 1  # to calls that count before this one
+                self._release_room()
             await self._order.wait_turn(index)
         was_over = self._scope.cancel_called
         self._take_in_order(index, outcome)
@@ -342,6 +355,7 @@ class Calls(Generic[Item, Result]):
         self._order.begin_taking(index)
         self._take(index, outcome)
         self._order.end_taking(index)
+        note_end()
 
     def _report_seconds(self) -> float:
         return _REPORT_SECONDS if self._limit is None else min(_REPORT_SECONDS, self._limit.remaining_seconds)

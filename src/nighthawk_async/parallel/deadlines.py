@@ -9,8 +9,8 @@ functions do and `anyio.from_thread.run` does not, and is checked at the end of 
 import inspect
 import math
 import time
-from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar, Token
 from functools import partial, wraps
 from types import TracebackType
@@ -21,8 +21,9 @@ from anyio import NoEventLoopError, from_thread
 from anyio.lowlevel import checkpoint
 
 from .calling import checked_seconds, is_async_callable
+from .decided_limits import DecidedLimit, begin_decided_limit, call_on, shorten_scope
 from .errors import DeadlineExceededError
-from .event_loop import Clock, is_loop_thread
+from .event_loop import Clock, EventLoop, is_loop_thread
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -50,6 +51,9 @@ def deadline(seconds: float, *, name: str | None = None) -> "Deadline":
     functions that are called in it, and is checked at its end. Calls that the thread itself sends to an event
     loop are limited on request: `anyio.from_thread.run(parallel.under_thread_deadlines(function))`.
 
+    In a run with a journal, the time counts over all lives, and a deadline that was exceeded in one life is
+    exceeded in the later ones, at the same point.
+
     Args:
         seconds: The limit, in seconds from entering the block or from the call. For a function that returns
             an awaitable, the call and the await share it.
@@ -72,11 +76,31 @@ class Deadline:
         seconds: The limit, in seconds.
         name: The name of the limited work.
         left_seconds: The time left when the block begins; None for all of it.
+        place: The place in a run with a journal; None for the next one.
     """
 
-    __slots__ = ("_clock", "_expires_at", "_left_seconds", "_scope", "_token", "name", "seconds")
+    __slots__ = (
+        "_clock",
+        "_decided",
+        "_expires_at",
+        "_handed_over",
+        "_left_seconds",
+        "_loop",
+        "_place",
+        "_scope",
+        "_token",
+        "name",
+        "seconds",
+    )
 
-    def __init__(self, seconds: float, name: str | None = None, *, left_seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        seconds: float,
+        name: str | None = None,
+        *,
+        left_seconds: float | None = None,
+        place: str | None = None,
+    ) -> None:
         self.seconds = seconds
         self.name = name
         self._clock: Clock | None = None
@@ -84,6 +108,10 @@ class Deadline:
         self._left_seconds = seconds if left_seconds is None else left_seconds
         self._scope: anyio.CancelScope | None = None
         self._token: Token[tuple[Deadline, ...]] | None = None
+        self._place = place
+        self._decided: DecidedLimit | None = None
+        self._loop: EventLoop | None = None
+        self._handed_over: dict[anyio.CancelScope, EventLoop] = {}  # of calls that its thread sent to loops
 
     def __repr__(self) -> str:
         return (
@@ -129,6 +157,9 @@ class Deadline:
             raise RuntimeError("a deadline is for one block; make a new one for the next")
         self._clock = Clock()
         self._expires_at = self._clock.now() + self._left_seconds
+        self._decided = begin_decided_limit(self, kind="deadline", place=self._place)
+        if self._decided is not None and self._clock.is_of_loop_thread:
+            self._loop = EventLoop()
         if self._clock.is_of_loop_thread:
             self._scope = anyio.CancelScope(deadline=self._expires_at)
             self._scope.__enter__()
@@ -137,6 +168,29 @@ class Deadline:
         return self
 
     def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        decided = self._decided
+        if decided is None:
+            self._leave(error_type, error, traceback)
+            return
+        decided.leave()
+        if decided.expires:
+            self._expires_at = -math.inf
+        try:
+            self._leave(error_type, error, traceback)
+        except DeadlineExceededError as raised:
+            decided.end(raised, has_expired=raised is not error)
+            raise
+        except BaseException as raised:
+            decided.end(raised, has_expired=False)
+            raise
+        decided.end(error, has_expired=False)
+
+    def _leave(
         self,
         error_type: type[BaseException] | None,
         error: BaseException | None,
@@ -180,6 +234,50 @@ class Deadline:
         if is_async_callable(function):
             return cast("Callable[Parameters, Result]", _limited_async(function, self.seconds, name))
         return _limited(function, self.seconds, name)
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether its time is over; False where only another thread knows. Internal."""
+        return self.is_at_hand and self.remaining_seconds <= 0
+
+    def expire(self) -> None:
+        """End its time now. Internal."""
+        self._expires_at = -math.inf
+        if self._scope is not None:
+            call_on(self._loop, self._scope.cancel)
+        for scope, loop in tuple(self._handed_over.items()):
+            call_on(loop, scope.cancel)
+
+    def expire_in_thread(self) -> None:
+        """End its time because a call has used it up that its thread has sent to an event loop. Internal."""
+        if self._decided is not None:
+            self._expires_at = -math.inf
+
+    @contextmanager
+    def reaching(self, scope: anyio.CancelScope) -> Generator[None, None, None]:
+        """Let `expire` cancel a call that its thread has sent to an event loop. Internal."""
+        if self._decided is None:
+            yield
+            return
+        self._handed_over[scope] = EventLoop()
+        try:
+            yield
+        finally:
+            del self._handed_over[scope]
+
+    def shorten(self, seconds: float) -> None:
+        """Leave it so many seconds less than at its beginning. Internal."""
+        left = self._left_seconds - seconds
+        if left <= 0:
+            self.expire()
+        else:
+            call_on(self._loop, lambda: self._shorten(left))
+
+    def _shorten(self, left_seconds: float) -> None:
+        assert self._clock is not None
+        self._expires_at = min(self._expires_at, self._clock.now() + left_seconds)
+        if self._scope is not None:
+            shorten_scope(self._scope, left_seconds)
 
     def _error(self) -> DeadlineExceededError:
         return DeadlineExceededError(self.seconds, self.name)
@@ -254,10 +352,11 @@ class _HandedOver:
 async def _within(limit: _HandedOver, function: Callable[..., Awaitable[Result]], *args: object) -> Result:
     token = _in_thread.set(())  # the scope reaches everything below
     try:
-        with anyio.move_on_after(max(limit.left_seconds(), 0.0)):
+        with anyio.move_on_after(max(limit.left_seconds(), 0.0)) as scope, limit.limit.reaching(scope):
             return await function(*args)
     finally:
         _in_thread.reset(token)
+    limit.limit.expire_in_thread()
     raise DeadlineExceededError(limit.limit.seconds, limit.limit.name)
 
 

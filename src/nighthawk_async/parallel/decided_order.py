@@ -62,10 +62,11 @@ class DecidedOrder:
 
     async def wait_turn(self, index: int) -> None:
         """Wait until the result of a call is the next one that counts."""
-        while self._is_too_early(index):
+        while self.is_too_early(index):
             await self._changed.wait()
 
-    def _is_too_early(self, index: int) -> bool:
+    def is_too_early(self, index: int) -> bool:
+        """Whether another result counts before that of a call."""
         kept, number = self._kept, len(self._taken)
         return kept is not None and number < len(kept) and kept[number] != index
 

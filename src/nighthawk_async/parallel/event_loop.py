@@ -221,6 +221,15 @@ class Stopwatch:
         with self._lock:
             return self._elapsed + (self._since_start() if self._users else 0.0)
 
+    def add(self, seconds: float) -> None:
+        """Add time for which it did not run.
+
+        Args:
+            seconds: The number of seconds.
+        """
+        with self._lock:
+            self._elapsed += seconds
+
     def __enter__(self) -> None:
         with self._lock:
             if self._users == 0:

@@ -136,6 +136,18 @@ class Decisions(Protocol):
         """
         ...
 
+    def count_time(self, place: str) -> float:
+        """Count the time of a limit from now on in this life.
+
+        Args:
+            place: The place of the limit.
+
+        Returns:
+            The seconds that counted in earlier lives, since the last one in which the limit or an error ended
+            its block.
+        """
+        ...
+
 
 def _find_nothing() -> None:
     return None
@@ -221,7 +233,7 @@ class Positions:
             kind: The kind.
             arguments: The arguments that identify it among those of tasks that were started by hand.
         """
-        if self._owners is not None and not self._is_owned(self._owners):
+        if not self.is_owned:
             kind = f"{kind}~{get_task_hooks().digest(arguments)}"
         index = self._counts.get(kind, 0)
         if index and kind.endswith(UNSTABLE):
@@ -235,16 +247,20 @@ class Positions:
 
     def owned_path(self) -> str | None:
         """The path, if the caller's task takes positions as their maker does; None elsewhere."""
-        return self.path if self._owners is None or self._is_owned(self._owners) else None
+        return self.path if self.is_owned else None
 
     def share(self) -> None:
         """Let the caller's task take positions as their maker does."""
         if self._owners is not None and (owner := get_task_hooks().find_owner()) is not None:
             self._owners.add(owner)
 
-    def _is_owned(self, owners: set[object]) -> bool:
+    @property
+    def is_owned(self) -> bool:
+        """Whether the caller's task takes positions as their maker does, in the order of the program."""
+        if self._owners is None:
+            return True
         owner = get_task_hooks().find_owner()
-        return owner is None or owner in owners
+        return owner is None or owner in self._owners
 
 
 class TaskNode:

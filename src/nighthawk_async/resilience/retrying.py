@@ -21,6 +21,7 @@ from ..policies.attempts.resilience import (
 )
 from ..runtime.awaitable import is_awaitable
 from ..runtime.error_text import describe_error
+from ..runtime.places import skips_waits
 from ..runtime.reporting import RetryScheduled, report_retry, report_retry_async
 from .errors import CircuitOpenError
 from .transforming import (
@@ -159,11 +160,11 @@ class Attempts:
 
     def _sleep_here(self, seconds: float) -> None:
         with _raising_from(self._next):
-            sleep_from_sync(seconds)
+            sleep_from_sync(0.0 if skips_waits() else seconds)
 
     async def _sleep(self, seconds: float) -> None:
         with _raising_from(self._next):
-            await sleep_unless_ending(seconds)
+            await sleep_unless_ending(0.0 if skips_waits() else seconds)
 
     def _remembered(self) -> RetryScheduled:
         retry = cast("RetryScheduled", self._next)

@@ -65,11 +65,26 @@ class RequestActivity(Struct, frozen=True, kw_only=True, eq=False):
         model: The model.
         request: The request as it is sent.
         is_replay: Whether the response is a recorded one, so that no model is asked.
+        journal_place: The place of the request in a run with a journal; None without one.
     """
 
     model: Model
     request: ModelRequest
     is_replay: bool
+    journal_place: str | None = None
+
+
+class LifeBegun(Struct, frozen=True, kw_only=True, eq=False):
+    """A life of a run with a journal has begun.
+
+    Args:
+        life: Its number.
+        first_trace_parent: The trace context of the run in its first traced life, as the header `traceparent`
+            of W3C Trace Context has it; None for none.
+    """
+
+    life: int
+    first_trace_parent: str | None
 
 
 class EventArrived(Struct, frozen=True, kw_only=True, eq=False):

@@ -18,6 +18,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
 from ..natural.blocks import NaturalBlock
+from ..parallel.decided_limits import note_end
 from ..parallel.task_current import find_positions, using_positions
 from ..parallel.task_node import Positions
 from ..ports import Model, RunJournal
@@ -88,6 +89,10 @@ class using_function_place:  # noqa: N801  (a context manager that reads as a st
             self._positions.__exit__()
         if self._journal is None:
             return
+        if exc is None or isinstance(exc, Exception):
+            note_end()
+        elif not isinstance(exc, KeyboardInterrupt | SystemExit | GeneratorExit):
+            self._journal.note_cancelled(self._place)
         if exc is not None:
             self._journal.raised(self._place)
         elif self._checks_end:
@@ -110,6 +115,15 @@ def journaled_response(
     """
     place = take_place("turn", (model.name, request.messages))
     return journal.respond(place, model.name, open_source)
+
+
+def skips_waits() -> bool:
+    """Whether an earlier life came further in the place of the caller, so that waits there are skipped."""
+    journal = find_journal()
+    if journal is None:
+        return False
+    positions = find_positions()
+    return positions.is_owned and journal.was_passed(positions.path)
 
 
 def current_place() -> str:

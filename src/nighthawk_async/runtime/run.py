@@ -228,17 +228,18 @@ class Run:
     def _active(self) -> Generator[None, None, None]:
         activity = KernelActivity(name="run", execution_ref=self.execution_ref)
         node = observed("run", "run", attributes=lambda: identity_attributes(self.execution_ref))
-        with traced(activity), active_policies(self._environment.policies), node:
+        with traced(activity), node:
             before = copy_context()
             with using_environment(self._environment), open_run_scope():
-                self._changed_context = ChangedContext(before)
                 if self._journal is not None and self._environment.journal is not None:
                     self._environment.journal.begin(find_positions().path)
-                try:
-                    yield
-                finally:
-                    self._task_group = self._changed_context = None
-                    self._state.end()
+                with active_policies(self._environment.policies):
+                    self._changed_context = ChangedContext(before)
+                    try:
+                        yield
+                    finally:
+                        self._task_group = self._changed_context = None
+                        self._state.end()
 
     async def _close_portals(self) -> None:
         """Stop the portal threads. Shielded; their work is cancelled, so this is short."""

@@ -34,7 +34,7 @@ from .execution_marks import mark_with_execution
 from .inspection import make_inspector
 from .nesting import begins_stretch, current_depth, in_own_task, too_deep
 from .partial_delivery import delivery_of
-from .places import below_place, current_place, take_step_place
+from .places import below_place, current_place, skips_waits, take_step_place
 from .policies import Policies
 from .policy import Policy, Position
 from .prepare import NaturalSite, prepare_step, step_id_of
@@ -260,7 +260,7 @@ async def _run_in_task_group(
     async with BareTaskGroup() as task_group:
         with SteerableStep(actor) as steerable:
             if attempt is not None:
-                await attempt.wait(actor)
+                await attempt.wait(actor, is_skipped=skips_waits())
             async with admitted(actor, run_state.admission, parent_slot), run_state.using_resources():
                 environment.usage_meter.count_step()
                 actor.note_admitted()
@@ -404,6 +404,7 @@ async def _find_or_make_answer(environment: Environment, step: Step) -> object:
         return await _call_executor(environment.step_executor, step)
     answer = journal.find_answer(place, types)
     if answer is None:
+        await journal.begin_work(place)
         answer = await _call_executor(environment.step_executor, step)
         journal.keep_answer(place, answer, types)
     return answer

@@ -53,17 +53,20 @@ class StepAttempt:
         self.steered, self._before = actor, None
         self.execution_id = actor.context.execution_ref.execution_id
 
-    async def wait(self, actor: StepActor) -> None:
+    async def wait(self, actor: StepActor, *, is_skipped: bool) -> None:
         """Wait, before admission, until it may begin; the step can be steered meanwhile.
 
         Args:
             actor: The actor of the step.
+            is_skipped: Whether it may begin at once, because an earlier life of the run has begun it.
 
         Raises:
             StepStoppedError: The step was stopped.
             TaskCancelledError: The task of the step was asked to end.
         """
         await actor.begin()
+        if is_skipped:
+            return
         while (seconds := self._begins_at - anyio.current_time()) > 0:
             await actor.interruptible(anyio.sleep(seconds))
             await actor.begin()

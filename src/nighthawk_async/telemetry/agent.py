@@ -2,8 +2,10 @@
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
+from contextvars import ContextVar, Token
 
-from opentelemetry.trace import SpanKind
+from opentelemetry.trace import Span, SpanKind
 
 from ..catalog.telemetry_names import AGENT_SECONDS, FINISH_REASONS, OWN_AGENT
 from ..runtime.activities import (
@@ -88,13 +90,19 @@ class AgentSpan:
         )
         self._is_own = model is None
         self._usage = Usage()
+        self._recorded_usage = Usage()
         self._inferences = self._tool_calls = 0
         self._calls: dict[int, ToolSpan] = {}
         self._began = time.perf_counter()
 
-    def active(self) -> using_span:
+    def active(self) -> "_using_agent":
         """Make it the current span."""
-        return using_span(self._span)
+        return _using_agent(self, self._span)
+
+    def note_recorded(self, usage: Usage | None) -> None:
+        """Record that the response to a request was recorded in an earlier life, which has counted it."""
+        self._recorded_usage += Usage() if usage is None else usage.credible()
+        self._inferences -= 1
 
     def note(self, event: object) -> None:
         """Record the usage of a request, or that an error in a tool call is returned to the model."""
@@ -127,14 +135,44 @@ class AgentSpan:
         for call in list(self._calls.values()):
             call.end_as(CANCELLED)
         names, error_type = self._names, error_type_of(error)
-        if self._usage.requests:
-            self._span.set_attributes(usage_attributes(names, self._usage))
+        usage = self._usage - self._recorded_usage
+        if usage.requests > 0:
+            self._span.set_attributes(usage_attributes(names, usage))
         if names.agent_duration_metric is not None and is_measured():
             seconds = time.perf_counter() - self._began
             measured = {**self.attributes, **error_attributes(names, error_type)}
             record_duration(names.agent_duration_metric, seconds, measured, bounds=AGENT_SECONDS)
             record_calls(names, self._inferences, self._tool_calls, measured)
         end_span(self._span, names.error_type, error_type)
+
+
+_agent: ContextVar[AgentSpan | None] = ContextVar("nighthawk_async_agent_span", default=None)
+
+
+class _using_agent(using_span):  # noqa: N801
+    """Make the span of an agent the current one, so that its requests find it.
+
+    Args:
+        agent: The span of the agent.
+        span: Its OpenTelemetry span.
+    """
+
+    __slots__ = ("_agent", "_token")
+
+    def __init__(self, agent: AgentSpan, span: Span) -> None:
+        super().__init__(span)
+        self._agent = agent
+        self._token: Token[AgentSpan | None] | None = None
+
+    def __enter__(self) -> Span:
+        self._token = _agent.set(self._agent)
+        return super().__enter__()
+
+    def __exit__(self, *exc_details: object) -> None:
+        super().__exit__(*exc_details)
+        with suppress(ValueError):  # another context, in which an unfinished coroutine is closed
+            if self._token is not None:
+                _agent.reset(self._token)
 
 
 class ToolSpan:
@@ -239,6 +277,10 @@ class ChatSpan:
         }
         if self._is_streamed or names.reports_whole_responses:
             self._reported[names.request_stream] = self._is_streamed
+        self._is_recorded = activity.is_replay and activity.journal_place is not None
+        if activity.journal_place is not None:
+            self._reported["nighthawk.journal.place"] = activity.journal_place
+            self._reported["nighthawk.journal.source"] = "recorded" if self._is_recorded else "live"
         if request.response_format is not None:
             self._reported[names.output_type] = "json"
         self._span = start_span(
@@ -246,6 +288,7 @@ class ChatSpan:
             kind=SpanKind.CLIENT,
             attributes=self._reported,
         )
+        self._agent = _agent.get()
         self._is_logged = is_logged()
         self._has_details = (
             self._is_logged and settings.events_hold_content and names.details_event is not None
@@ -294,6 +337,10 @@ class ChatSpan:
         if error_type is None and self._finish_reason is None:
             error_type = CANCELLED  # the caller abandoned the response
         tokens = usage_attributes(names, self._usage)
+        if self._is_recorded:  # the life that received the response has reported its tokens
+            tokens = {}
+            if self._agent is not None and self._finish_reason is not None:
+                self._agent.note_recorded(self._usage)
         if self._is_measured:
             outcome = error_attributes(names, error_type)
             record_tokens(names, tokens, self._attributes, outcome)

@@ -11,6 +11,7 @@ from ..runtime.activities import (
     HookAnswered,
     HookFailed,
     KernelActivity,
+    LifeBegun,
     QueueLifeEnded,
     RequestActivity,
     ToolCallActivity,
@@ -67,10 +68,23 @@ def note(event: object) -> None:
             record_queue_life(event.queue, event.function, event.end)
         return
     span = trace.get_current_span()
-    if span.is_recording():
+    if isinstance(event, LifeBegun):
+        _note_life(span, event)
+    elif span.is_recording():
         described = _described(event)
         if described is not None:
             span.add_event(described[0], dict(described[1]))
+
+
+def _note_life(span: trace.Span, event: LifeBegun) -> None:
+    """Link the span of a run in a later life to that of its first one, which is in another trace."""
+    span.set_attribute("nighthawk.journal.life", event.life)
+    if event.first_trace_parent is not None:
+        _, trace_id, span_id, flags = event.first_trace_parent.split("-")
+        first = trace.SpanContext(
+            int(trace_id, 16), int(span_id, 16), is_remote=True, trace_flags=trace.TraceFlags(int(flags, 16))
+        )
+        span.add_link(first)
 
 
 def collects() -> bool:

@@ -9,6 +9,7 @@ from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from ...errors import ExecutionError, ModelError, StepLimitError
 from ...parallel import raise_if_cancel_requested
+from ...parallel.decided_limits import run_within
 from ...runtime.awaitable import is_awaitable
 from ...runtime.conclude import StepResult
 from ...runtime.environment import Environment, get_environment, using_environment
@@ -75,9 +76,9 @@ async def within_timeout(seconds: float, work: Callable[[], Awaitable[Result]]) 
     Raises:
         StepLimitError: The time is over.
     """
-    with anyio.move_on_after(seconds) as scope:
-        return await work()
-    assert scope.cancelled_caught
+    done = await run_within(seconds, work, kind="timeout")
+    if done is not None:
+        return done[0]
     raise StepLimitError(
         f"step {get_environment().execution_ref.step_id}: no outcome after {seconds:g} seconds "
         "(timeout of its resilience)"

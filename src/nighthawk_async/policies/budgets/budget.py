@@ -15,6 +15,7 @@ from ...runtime.policies import Policies
 from ...runtime.policy import InnerScope
 from ...types.usage import Usage
 from .account import BudgetAccount
+from .lives import counting_time_of_lives
 from .policy import with_accounts, with_step_terms
 from .terms import BudgetAmounts, BudgetLimits, BudgetTerms, OnExceeded, checked_terms
 
@@ -217,7 +218,7 @@ class Budget:
         environment = get_environment()
         policies = with_accounts(environment.policies, self.account)
         with ExitStack() as stack:
-            stack.enter_context(self.account.watch)
+            stack.enter_context(counting_time_of_lives((self.account,)))
             stack.enter_context(using_environment(replace(environment, policies=policies)))
             _entered.set((*_entered.get(), (self, stack.pop_all())))
         return self

@@ -16,7 +16,8 @@ from ...types.messages import ToolCall
 from ...types.model import ModelEvent
 from ...types.outcomes import StepOutcome
 from ...types.usage import Usage
-from .account import BudgetAccount, Payer, breached_account, counting_time
+from .account import BudgetAccount, Payer, breached_account
+from .lives import counting_time_of_lives
 from .notices import concluding_request, record_exceeded, report_thresholds
 from .request import BudgetedRequest, open_request
 from .steps import begin_in_time, charge_step, charge_tool_call, run_in_time
@@ -44,7 +45,7 @@ class BudgetPolicy(Policy):
 
     def active(self) -> AbstractContextManager[None]:
         """Return the context in which the time of the accounts passes."""
-        return counting_time(self.accounts)
+        return counting_time_of_lives(self.accounts)
 
     def for_step(self) -> "BudgetPolicy":
         """Return the policy for one step, with its own accounts."""

@@ -8,6 +8,7 @@ from typing import TypeVar
 import anyio
 
 from ...errors import BudgetExceededError, ConfigurationError, ToolBoundaryError
+from ...parallel.decided_limits import run_within
 from .account import BudgetAccount, breached_account, counting_time
 from .notices import record_exceeded, report_thresholds
 from .reservation import charge, find_full
@@ -81,8 +82,8 @@ async def _run_in_time(timed: Sequence[BudgetAccount], work: Callable[[], Awaita
     with counting_time(timed):
         _check_time(timed)
         shortest = min(timed, key=lambda account: account.remaining_seconds)
-        deadline = anyio.current_time() + shortest.remaining_seconds
-        with anyio.CancelScope(deadline=deadline) as scope:
+
+        async def run() -> Result:
             try:
                 result = await work()
             except Exception as error:
@@ -90,7 +91,10 @@ async def _run_in_time(timed: Sequence[BudgetAccount], work: Callable[[], Awaita
                 raise
             _check_time(timed)
             return result
-        assert scope.cancelled_caught
+
+        done = await run_within(shortest.remaining_seconds, run, kind="budget_time")
+        if done is not None:
+            return done[0]
         raise _recorded(shortest.time_breach())
 
 

@@ -12,17 +12,16 @@ from rich.table import Table
 from ..errors import ConfigurationError
 from ..journal import JournalStore
 from ..journal import open as open_journal
-from ..journal.description import describe_record
 from .model_description import wide_console
 
 journal = typer.Typer(help="The runs of a journal and their records.", no_args_is_help=True)
 
-_FILE = Annotated[Path, typer.Argument(help="The file of the journal.", metavar="FILE")]
-_RUN = Annotated[str, typer.Argument(help="The id of the run.", metavar="RUN")]
+FILE = Annotated[Path, typer.Argument(help="The file of the journal.", metavar="FILE")]
+RUN = Annotated[str, typer.Argument(help="The id of the run.", metavar="RUN")]
 
 
 @journal.command("list")
-def list_runs(file: _FILE) -> None:
+def list_runs(file: FILE) -> None:
     """List the runs of a journal."""
     with _store(file) as store:
         rows = store.runs()
@@ -37,40 +36,33 @@ def list_runs(file: _FILE) -> None:
             escape(row.run_id),
             row.status,
             str(row.lives),
-            _time(row.created_at),
-            _time(row.updated_at),
+            time_text(row.created_at),
+            time_text(row.updated_at),
             escape(row.error.partition("\n")[0]),
         )
     wide_console().print(table)
 
 
-@journal.command("show")
-def show_run(
-    file: _FILE,
-    run: _RUN,
-) -> None:
-    """Show the records of a run, in order: the time, the life, the kind, the place, the content."""
-    with _store(file) as store:
-        _check_run(store, file, run)
-        records = store.records(run)
-    for record in records:
-        content = describe_record(record)
-        line = f"{_time(record.at)}  {record.epoch:>3}  {record.kind:<8}  {record.place}"
-        typer.echo(f"{line}  {content}" if content else line)
-
-
 @journal.command("export")
 def export_run(
-    file: _FILE,
-    run: _RUN,
+    file: FILE,
+    run: RUN,
     to: Annotated[
         Path | None,
-        typer.Option("--to", help="The file to write; standard output without it.", metavar="FILE"),
+        typer.Option(
+            "--to",
+            help="The file to write; standard output without it. With the ending .journal, a store with this "
+            "run alone, for nighthawk_async.testing.replay.",
+            metavar="FILE",
+        ),
     ] = None,
 ) -> None:
     """Write the records of a run as lines of JSON, without secrets that are known by their name or form."""
     with _store(file) as store:
-        _check_run(store, file, run)
+        check_run(store, file, run)
+        if to is not None and to.suffix == ".journal":
+            store.copy(run, to)
+            return
         lines = "".join(f"{line}\n" for line in store.export(run))
     if to is None:
         typer.echo(lines, nl=False)
@@ -81,7 +73,17 @@ def export_run(
         raise ConfigurationError(f"{to}: {error.strerror or error}") from error
 
 
-def _check_run(store: JournalStore, file: Path, run: str) -> None:
+def open_store(file: Path) -> JournalStore:
+    """Open the store that a command was given."""
+    return _store(file)
+
+
+def check_run(store: JournalStore, file: Path, run: str) -> None:
+    """Check that a store has a run.
+
+    Raises:
+        ConfigurationError: It has none of this id.
+    """
     runs = [row.run_id for row in store.runs()]
     if run not in runs:
         known = ", ".join(runs[:20]) or "none"
@@ -94,5 +96,6 @@ def _store(file: Path) -> JournalStore:
     return open_journal(f"sqlite:///{quote(str(file))}")
 
 
-def _time(seconds: float) -> str:
+def time_text(seconds: float) -> str:
+    """A time in UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -8,11 +8,13 @@ from .errors import (
     JournalError,
     JournalStoreError,
     JournalValueError,
+    ReplayEndError,
     RunInProgressError,
     RunTakenOverError,
 )
 from .messages import receive
 from .records import Record, RecordKind
+from .replays import Replay, replay
 from .store import JournalStore, open
 from .tables import RunRow, RunStatus
 from .values import register
@@ -27,6 +29,8 @@ __all__ = [
     "JournalValueError",
     "Record",
     "RecordKind",
+    "Replay",
+    "ReplayEndError",
     "RunInProgressError",
     "RunRow",
     "RunStatus",
@@ -40,5 +44,6 @@ __all__ = [
     "receive",
     "register",
     "repeatable",
+    "replay",
     "sleep",
 ]

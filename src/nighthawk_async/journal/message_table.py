@@ -4,6 +4,8 @@ Whoever appends to a mailbox first locks its row, so its messages are numbered i
 also where several processes send at once.
 """
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from .database import Database
@@ -63,6 +65,29 @@ def append_message(database: Database, run_id: str, name: str, message_id: str, 
         f"SELECT run_id, name, last_number, ?, {database.NOW}, ? FROM mailboxes "
         "WHERE run_id = ? AND name = ? ON CONFLICT DO NOTHING",
         *(message_id, body, run_id, name),
+    )
+
+
+def read_messages(database: Database, run_id: str) -> list[tuple[object, ...]]:
+    """Read the rows of all messages to a run, without its id."""
+    return list(
+        database.query(
+            "SELECT name, number, message_id, at, body FROM messages WHERE run_id = ? ORDER BY name, number",
+            run_id,
+        )
+    )
+
+
+def insert_messages(database: Database, run_id: str, rows: Sequence[tuple[object, ...]]) -> None:
+    """Insert the messages of another run into mailboxes that are new, within a transaction of the caller."""
+    last = {row[0]: row[1] for row in rows}
+    database.change_many(
+        "INSERT INTO mailboxes (run_id, name, last_number) VALUES (?, ?, ?)",
+        [(run_id, name, number) for name, number in last.items()],
+    )
+    database.change_many(
+        "INSERT INTO messages (run_id, name, number, message_id, at, body) VALUES (?, ?, ?, ?, ?, ?)",
+        [(run_id, *row) for row in rows],
     )
 
 

@@ -30,6 +30,9 @@ class RunRecorder:
         mailboxes: The mailboxes of the store.
     """
 
+    is_replay = False
+    """Whether nothing is waited for, because only the records are of interest."""
+
     def __init__(
         self,
         *,

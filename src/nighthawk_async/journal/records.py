@@ -88,7 +88,7 @@ class RecordIndex:
         place = ""
         for frame in record.place.split("/"):
             self._frames.setdefault(place, {}).setdefault(frame, {})[record.epoch] = record.seq
-            if _is_awaited(frame):
+            if is_awaited(frame):
                 self._left.setdefault(place, {})[frame] = None
             place = f"{place}/{frame}" if place else frame
 
@@ -115,7 +115,7 @@ class RecordIndex:
             JournalDivergenceError: It was, so the program has changed.
         """
         parent, new = self._first_new(place)
-        if parent is None or not _is_awaited(new):
+        if parent is None or not is_awaited(new):
             return
         left = self.left_in(parent)
         if left:
@@ -138,10 +138,10 @@ class RecordIndex:
             kind: The kind of the record.
         """
         return next(
-            (each for each in reversed(self._errors.get((place, kind), ())) if self._is_passed(each)), None
+            (each for each in reversed(self._errors.get((place, kind), ())) if self.is_passed(each)), None
         )
 
-    def _is_passed(self, record: Record) -> bool:
+    def is_passed(self, record: Record) -> bool:
         """Whether the life went on after what it recorded, in the same task or in one that waited for it.
 
         An error that ended an earlier life is no reason to end the next one in the same way. What other tasks
@@ -153,8 +153,8 @@ class RecordIndex:
         place = record.place
         while "/" in place:
             place, _, frame = place.rpartition("/")
-            if _is_awaited(frame) and any(
-                each != frame and epochs.get(record.epoch, 0) > record.seq and _is_awaited(each)
+            if is_awaited(frame) and any(
+                each != frame and epochs.get(record.epoch, 0) > record.seq and is_awaited(each)
                 for each, epochs in self._frames[place].items()
             ):
                 return True
@@ -173,6 +173,11 @@ class RecordIndex:
         return None, ""
 
 
+def is_within(place: str, other: str) -> bool:
+    """Whether a place is another one, or is in it."""
+    return place == other or place.startswith(f"{other}/")
+
+
 def failure_place(place: str, epoch: int) -> str:
     """The place of an error that a life met in a place; each life may meet another one."""
     return f"{place}/failed[{epoch}]"
@@ -187,6 +192,6 @@ def _is_sequential(frame: str) -> bool:
 _COMBINATORS = frozenset({"ensemble", "gather", "map", "race", "settle", "vote"})
 
 
-def _is_awaited(frame: str) -> bool:
+def is_awaited(frame: str) -> bool:
     """Whether a task waits for the end of a frame before it takes the next one."""
     return _is_sequential(frame) or frame.rpartition("[")[0] in _COMBINATORS

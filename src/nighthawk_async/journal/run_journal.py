@@ -9,6 +9,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
+from ..ports import OpenSource
 from ..runtime.stable_digest import stable_digests
 from ..types.model import ModelEvent
 from ..types.outcomes import (
@@ -114,7 +115,7 @@ class RunJournal(QuestionRecorder):
         self,
         place: str,
         model_name: str,
-        open_source: Callable[[], AbstractAsyncContextManager[AsyncIterator[ModelEvent]]],
+        open_source: OpenSource,
     ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
         """Return the response of a place; see `ports.RunJournal`."""
         place = self.relative(place)

@@ -156,10 +156,33 @@ def append_records(database: Database, run_id: str, epoch: int, records: Sequenc
     for each in records:
         _check_text(each.place, "a place")
     renew_lease(database, run_id, epoch)
+    insert_records(database, run_id, records)
+
+
+def insert_records(database: Database, run_id: str, records: Sequence[Record]) -> None:
+    """Insert records of a run, within a transaction of the caller."""
     database.change_many(
         "INSERT INTO records (run_id, seq, place, kind, epoch, at, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [(run_id, each.seq, each.place, each.kind, epoch, each.at, each.body) for each in records],
+        [(run_id, each.seq, each.place, each.kind, each.epoch, each.at, each.body) for each in records],
     )
+
+
+def insert_run(database: Database, row: RunRow) -> bool:
+    """Insert a run that nobody works on, within a transaction of the caller.
+
+    Returns:
+        Whether there was none with its id.
+
+    Raises:
+        JournalValueError: The id cannot be stored.
+    """
+    _check_text(row.run_id, "the id of the run")
+    changed = database.change(
+        "INSERT INTO runs (run_id, status, epoch, holder, leased_until, created_at, updated_at, error) "
+        "VALUES (?, ?, ?, '', 0, ?, ?, ?) ON CONFLICT (run_id) DO NOTHING",
+        *(row.run_id, row.status, row.lives, row.created_at, row.updated_at, row.error),
+    )
+    return changed == 1
 
 
 def renew_lease(database: Database, run_id: str, epoch: int) -> None:
@@ -235,10 +258,12 @@ def read_runs(database: Database) -> list[RunRow]:
     ]
 
 
-def read_records(database: Database, run_id: str) -> list[Record]:
-    """Read the records of a run, in order."""
+def read_records(database: Database, run_id: str, *, after: int = 0) -> list[Record]:
+    """Read the records of a run, in order; those after a number alone."""
     rows = database.query(
-        "SELECT seq, place, kind, epoch, at, body FROM records WHERE run_id = ? ORDER BY seq", run_id
+        "SELECT seq, place, kind, epoch, at, body FROM records WHERE run_id = ? AND seq > ? ORDER BY seq",
+        run_id,
+        after,
     )
     return [
         Record(

@@ -12,6 +12,7 @@ from .restored_tree import RestoredNode, restore_tree
 from .tree import TaskTree
 from .views import NodeView
 
+
 class _Header(Struct, frozen=True):
     format: str
     version: int

@@ -1,4 +1,4 @@
-"""A tree that is made of what is known about its nodes: a recording in a file, or the records of a journal."""
+"""A tree made of the facts about its nodes: of a recording in a file, or of the records of a journal."""
 
 from collections.abc import Sequence
 from typing import Annotated

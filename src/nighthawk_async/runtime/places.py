@@ -20,7 +20,7 @@ from typing import TypeVar
 from ..natural.blocks import NaturalBlock
 from ..parallel.task_current import find_positions, using_positions
 from ..parallel.task_node import Positions
-from ..ports import Model, RunJournal
+from ..ports import Model, OpenSource, RunJournal
 from ..types.model import ModelEvent, ModelRequest
 from .environment import find_journal
 
@@ -94,7 +94,7 @@ def journaled_response(
     journal: RunJournal,
     model: Model,
     request: ModelRequest,
-    open_source: Callable[[], AbstractAsyncContextManager[AsyncIterator[ModelEvent]]],
+    open_source: OpenSource,
 ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
     """Send a request through the journal of the run.
 

@@ -1,0 +1,153 @@
+"""`nighthawk-async journal show` and `tail`: runs as a tree, and their records as they come."""
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+import nighthawk_async as nh
+
+from ..errors import ConfigurationError
+from ..journal import JournalStore, Record
+from ..journal.description import describe_record
+from ..journal.run_tree import records_until
+from ..observe import NodeView, view_as_page, view_as_text
+from .dashboard_command import allowed_hosts, load_server, serve_page
+from .journal_commands import FILE, RUN, check_run, open_store, time_text
+
+_LEAST_WIDTH = 40  # of a line of text, in characters
+_WIDTH_OF_FILES = 110  # of a line in a file or pipe
+_POLL_SECONDS = 0.5
+
+
+def add_views(journal: typer.Typer) -> None:
+    """Add the commands to the group.
+
+    Args:
+        journal: The group `nighthawk-async journal`.
+    """
+    journal.command("show")(show_run)
+    journal.command("tail")(tail_runs)
+
+
+def show_run(
+    file: FILE,
+    run: RUN,
+    records: Annotated[
+        bool, typer.Option("--records", help="Show the records, one line each, in place of the tree.")
+    ] = False,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            help="The moment to show: the number of a record, a time (2026-01-31T12:00, UTC), or a place."
+        ),
+    ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the page of the dashboard to one file, which opens without a server.", metavar="FILE"
+        ),
+    ] = None,
+    page: Annotated[bool, typer.Option("--page", help="Serve the page of the dashboard instead.")] = False,
+    host: Annotated[str, typer.Option(help="With --page: the address to serve on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="With --page: the port; 0 for any that is free.")
+    ] = 0,
+) -> None:
+    """Show a run as a tree, now or at any moment, as observers saw it while it ran."""
+    with open_store(file) as store:
+        check_run(store, file, run)
+        if records:
+            found = store.records(run)
+            for record in found if at is None else records_until(found, at):
+                typer.echo(_line(record))
+            return
+        tree = store.tree(run, at=at)
+        lives = _describe_lives(store, run)
+    root = tree.snapshot()
+    if export is not None:
+        _export(root, export, title=run)
+    if page:
+        uvicorn = load_server()
+        dashboard = nh.asgi.Dashboard(tree, allowed_hosts=allowed_hosts(host), title=run)
+        serve_page(
+            uvicorn, dashboard, dashboard, host=host, port=port, announce=lambda address: f"Run: {address}/"
+        )
+    elif export is None:
+        _print_tree(root)
+        for line in lives:
+            typer.echo(line)
+
+
+def _print_tree(root: NodeView) -> None:
+    console = Console()
+    width = max(_LEAST_WIDTH, console.width) if console.is_terminal else _WIDTH_OF_FILES
+    run = root.children[0]
+    until = max((node.ended_at or node.began_at for node in run.walk()), default=run.began_at)
+    typer.echo(view_as_text(root, width=width, is_ascii=console.options.ascii_only, now=until, outputs=True))
+
+
+def _export(root: NodeView, path: Path, *, title: str) -> None:
+    try:
+        path.write_text(view_as_page(root, title=title), encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror or error}") from error
+    typer.echo(f"Page: {path}")
+
+
+def _describe_lives(store: JournalStore, run: str) -> list[str]:
+    """A line for each life of a run that has had several; none for a run with one."""
+    begun = [record for record in store.records(run) if record.kind == "life" and not record.body]
+    if len(begun) < 2:
+        return []
+    return [f"life {record.epoch} began {time_text(record.at)} with record {record.seq}" for record in begun]
+
+
+def _line(record: Record) -> str:
+    content = describe_record(record)
+    line = f"{record.seq:>5}  {time_text(record.at)}  {record.epoch:>3}  {record.kind:<8}  {record.place}"
+    return f"{line}  {content}" if content else line
+
+
+def tail_runs(
+    file: FILE,
+    run: Annotated[
+        str | None, typer.Argument(help="The id of the run; all without it.", metavar="RUN")
+    ] = None,
+    lines: Annotated[
+        int,
+        typer.Option("--lines", "-n", min=0, help="The number of records to show of those that are there."),
+    ] = 10,
+) -> None:
+    """Show the records of a run, or of all runs, as they are written. Ctrl-C ends it."""
+    with open_store(file) as store:
+        if run is not None:
+            check_run(store, file, run)
+        try:
+            for run_id, record in _follow(store, run, lines):
+                typer.echo(_line(record) if run is not None else f"{run_id}  {_line(record)}")
+                sys.stdout.flush()
+        except KeyboardInterrupt:
+            return
+
+
+def _follow(store: JournalStore, run: str | None, lines: int) -> Iterator[tuple[str, Record]]:
+    """Yield the latest records, and each new one, without an end."""
+    seen: dict[str, int] = {}
+    is_first = True
+    while True:
+        rows = [row for row in store.runs() if run is None or row.run_id == run]
+        found = [
+            (row.run_id, record)
+            for row in rows
+            for record in store.records(row.run_id, after=seen.get(row.run_id, 0))
+        ]
+        found.sort(key=lambda each: each[1].at)
+        seen.update({run_id: max(record.seq, seen.get(run_id, 0)) for run_id, record in found})
+        yield from found[len(found) - lines :] if is_first and len(found) > lines else found
+        is_first = False
+        time.sleep(_POLL_SECONDS)

@@ -3,8 +3,8 @@
 import importlib
 import json
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,7 +21,10 @@ from ..journal import Record, Replay, ReplayEndError
 from ..models import ModelCapabilities
 from ..parallel import is_async_callable
 from ..recording.exchange import RecordedExchange
-from ..testing import cassette
+from ..recording.file import dump_exchanges, write_atomically
+from ..recording.recorder import Recorder
+from ..recording.redaction import Redactor
+from ..runtime.model_access import using_interceptor
 from .journal_commands import FILE, RUN, check_run, open_store
 from .run_command import CONTEXT_SETTINGS
 from .run_script import ArgumentError, Backend, Script, bind_arguments, import_script
@@ -76,9 +79,7 @@ def replay_run(
     call = _bound(called, arguments or [])
     if to_cassette is not None and to_cassette.exists():
         raise ConfigurationError(f"{to_cassette} exists already; a run is recorded in a new cassette")
-    with ExitStack() as stack:
-        if to_cassette is not None:
-            stack.enter_context(cassette(to_cassette, mode="all", keep_on_error=True))
+    with nullcontext() if to_cassette is None else _recording(to_cassette):
         try:
             with replay:
                 executor = _executor(model, records)
@@ -89,6 +90,18 @@ def replay_run(
     if until is not None and not replay.is_at_end:
         raise ConfigurationError(f"the program has ended, and did not come to {until}")
     typer.echo(f"the program has ended as recorded: {result!r}")
+
+
+@contextmanager
+def _recording(path: Path) -> Generator[None, None, None]:
+    """Record the exchanges of the body in a cassette, however it ends."""
+    recorder = Recorder((), records=True, redactor=Redactor(), label=str(path))
+    try:
+        with using_interceptor(recorder):
+            yield
+    finally:
+        recorder.close()
+        write_atomically(path, dump_exchanges(recorder.without_late_secrets()))
 
 
 def _call_in_run(

@@ -131,15 +131,14 @@ class NodeFacts:
     transcript: list[TranscriptPart] = field(default_factory=list[TranscriptPart])
 
 
-def facts_of(branch: Branch, parent: Branch, moment: float) -> NodeFacts:
+def facts_of(branch: Branch, moment: float) -> NodeFacts:
     """Return the facts about a place.
 
     Args:
         branch: The place.
-        parent: The place that its node is below.
         moment: The time of the last record that counts, in seconds since 1970.
     """
-    facts = _named(branch, parent, moment)
+    facts = _named(branch, moment)
     first, last = branch.first, branch.last
     if first is None or last is None:  # a call that left no record
         turn = _turn_of_call(branch)
@@ -153,7 +152,7 @@ def facts_of(branch: Branch, parent: Branch, moment: float) -> NodeFacts:
     return facts
 
 
-def _named(branch: Branch, parent: Branch, moment: float) -> NodeFacts:
+def _named(branch: Branch, moment: float) -> NodeFacts:
     name, records = branch.name, branch.records
     if name == "turn":
         return _request(branch)

@@ -86,7 +86,6 @@ class _Nodes:
     def __init__(self, moment: float) -> None:
         self.nodes: list[RestoredNode] = []
         self._moment = moment
-        self._open_state: NodeState = "running"
 
     def add_run(self, root: Branch, row: RunRow, lives: Sequence[Record], *, is_whole: bool) -> None:
         """Add the run and everything in it."""
@@ -96,7 +95,6 @@ class _Nodes:
         if state == "failed":
             name, _, message = row.error.partition(": ")
             error = ErrorView(type=name, message=message)
-        self._open_state = "cancelled" if state in ("failed", "cancelled") else "running"
         begun = [life for life in lives if life.body != ENDED]
         self.nodes.append(
             RestoredNode(
@@ -111,19 +109,20 @@ class _Nodes:
                 attributes={"nighthawk.run.id": row.run_id, "nighthawk.journal.lives": len(begun)},
             )
         )
-        self._add_children(root, "1", has_ended=state == "completed")
+        self._add_children(root, "1", state)
 
-    def _add_children(self, parent: Branch, parent_id: str, *, has_ended: bool) -> None:
+    def _add_children(self, parent: Branch, parent_id: str, state: NodeState) -> None:
+        """Add what is in a place, which is in some state."""
         branches = parent.shown()
         for number, branch in enumerate(branches):
             is_followed = is_awaited(branch.frame) and any(
                 is_awaited(later.frame) for later in branches[number + 1 :]
             )
-            self._add(branch, parent, parent_id, is_passed=has_ended or is_followed)
+            self._add(branch, parent, parent_id, "completed" if is_followed else state)
 
-    def _add(self, branch: Branch, parent: Branch, parent_id: str, *, is_passed: bool) -> None:
-        facts = facts_of(branch, parent, self._moment)
-        state = self._state_of(branch, parent, facts, is_passed=is_passed)
+    def _add(self, branch: Branch, parent: Branch, parent_id: str, outer: NodeState) -> None:
+        facts = facts_of(branch, self._moment)
+        state = _state_of(branch, parent, facts, outer)
         has_ended = state in ("completed", "failed", "cancelled")
         node = RestoredNode(
             id=str(len(self.nodes) + 1),
@@ -142,15 +141,26 @@ class _Nodes:
             attributes={"nighthawk.journal.place": branch.place},
         )
         self.nodes.append(node)
-        self._add_children(branch, node.id, has_ended=has_ended)
+        self._add_children(branch, node.id, state)
 
-    def _state_of(self, branch: Branch, parent: Branch, facts: NodeFacts, *, is_passed: bool) -> NodeState:
-        if facts.error is not None:
-            return "failed"
-        decision = parent.records.get("decision")
-        if decision is not None and branch.name == "item" and not facts.is_ended:
-            counted = msgspec.msgpack.decode(decision.body, type=tuple[int, ...])
-            return "completed" if branch.number in counted else "cancelled"
-        if facts.is_ended or is_passed:
-            return "completed"
-        return self._open_state if self._open_state == "cancelled" else facts.open_state
+
+def _state_of(branch: Branch, parent: Branch, facts: NodeFacts, outer: NodeState) -> NodeState:
+    """The state of a place.
+
+    Args:
+        branch: The place.
+        parent: The place that it is in.
+        facts: Its facts.
+        outer: The state of what it is in; completed also where something has followed it.
+    """
+    if facts.error is not None:
+        return "failed"
+    if facts.is_ended:
+        return "completed"
+    decision = parent.records.get("decision")
+    if decision is not None and branch.name == "item":
+        counted = msgspec.msgpack.decode(decision.body, type=tuple[int, ...])
+        return "completed" if branch.number in counted else "cancelled"
+    if outer in ("failed", "cancelled"):
+        return "cancelled"
+    return "completed" if outer == "completed" else facts.open_state

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -61,13 +61,13 @@ def show_run(
     """Show a run as a tree, now or at any moment, as observers saw it while it ran."""
     with open_store(file) as store:
         check_run(store, file, run)
+        found = store.records(run)
+        shown = found if at is None else records_until(found, at)
         if records:
-            found = store.records(run)
-            for record in found if at is None else records_until(found, at):
+            for record in shown:
                 typer.echo(_line(record))
             return
         tree = store.tree(run, at=at)
-        lives = _describe_lives(store, run)
     root = tree.snapshot()
     if export is not None:
         _export(root, export, title=run)
@@ -79,7 +79,7 @@ def show_run(
         )
     elif export is None:
         _print_tree(root)
-        for line in lives:
+        for line in _describe_lives(shown):
             typer.echo(line)
 
 
@@ -99,9 +99,9 @@ def _export(root: NodeView, path: Path, *, title: str) -> None:
     typer.echo(f"Page: {path}")
 
 
-def _describe_lives(store: JournalStore, run: str) -> list[str]:
+def _describe_lives(records: Sequence[Record]) -> list[str]:
     """A line for each life of a run that has had several; none for a run with one."""
-    begun = [record for record in store.records(run) if record.kind == "life" and not record.body]
+    begun = [record for record in records if record.kind == "life" and not record.body]
     if len(begun) < 2:
         return []
     return [f"life {record.epoch} began {time_text(record.at)} with record {record.seq}" for record in begun]

@@ -17,6 +17,9 @@ from .questions import QuestionRecord
 from .records import Record
 from .tables import RunRow
 
+_WITHOUT_TEXTS = frozenset({"decision", "intent", "life", "step"})
+"""Kinds of records that have digests and numbers alone."""
+
 _NESTING_TAGS = frozenset({"declared", "dict", "frozenset", "registered", "set", "tuple"})
 """The tags of values that have other values in them; see `values`."""
 
@@ -48,10 +51,9 @@ def redacted(record: Record, redactor: Redactor) -> Record:
         record: The record.
         redactor: Replaces secrets.
     """
-    body = record.body
-    if record.kind in ("value", "result", "answer", "question", "message", "response", "failure") and body:
-        return msgspec.structs.replace(record, body=_redacted_body(record, redactor))
-    return record
+    if record.kind in _WITHOUT_TEXTS or not record.body:
+        return record
+    return msgspec.structs.replace(record, body=_redacted_body(record, redactor))
 
 
 def _redacted_body(record: Record, redactor: Redactor) -> bytes:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from itertools import count
 
 import msgspec
 
@@ -20,11 +21,10 @@ def fork_run(
 ) -> str:
     """Copy the beginning of a run to a new one, in one transaction; see `JournalStore.fork`."""
     with database.transaction():
-        rows = {row.run_id: row for row in tables.read_runs(database)}
-        source = rows.get(run_id)
+        source = tables.find_run(database, run_id)
         if source is None:
             raise NighthawkError(f"there is no run {run_id!r}")
-        new_id = _free_id(run_id, rows) if to is None else to
+        new_id = _free_id(database, run_id) if to is None else to
         records = tables.read_records(database, run_id)
         copied = copied_records(run_id, records, at, values)
         now = time.time()
@@ -38,11 +38,9 @@ def fork_run(
     return new_id
 
 
-def _free_id(run_id: str, rows: Mapping[str, object]) -> str:
-    number = 1
-    while (new_id := f"{run_id}-fork-{number}") in rows:
-        number += 1
-    return new_id
+def _free_id(database: Database, run_id: str) -> str:
+    ids = (f"{run_id}-fork-{number}" for number in count(1))
+    return next(each for each in ids if tables.find_run(database, each) is None)
 
 
 def copied_records(

@@ -17,6 +17,7 @@ from .acknowledgement import Acknowledgement
 from .errors import JournalDivergenceError, JournalError, ReplayEndError
 from .mailboxes import Inbox, Mailboxes
 from .message_table import Message
+from .recorder import NewCode
 from .records import Record, RecordIndex, RecordKind
 from .response import JournaledResponse
 from .run_journal import RunJournal
@@ -31,6 +32,7 @@ class ReplayJournal(RunJournal):
     Args:
         run_id: The run.
         records: Its records, in order.
+        new_code: The handling of records that are left over; see `RunRecorder`.
         reached: Called with each place that is reached; it may raise.
         keep_error: Called with each error that ends the replay.
     """
@@ -42,6 +44,7 @@ class ReplayJournal(RunJournal):
         *,
         run_id: str,
         records: Sequence[Record],
+        new_code: NewCode,
         reached: Reached,
         keep_error: Callable[[JournalError], None],
     ) -> None:
@@ -52,7 +55,7 @@ class ReplayJournal(RunJournal):
             records=records,
             append=_append_nothing,
             durability="effect",
-            new_code="error",
+            new_code=new_code,
             mailboxes=nowhere,
         )
         self._records = records
@@ -123,7 +126,7 @@ class ReplayJournal(RunJournal):
             ReplayEndError: The records end there.
         """
         try:
-            self._index.check_new(place)
+            super().check_new(place)
         except JournalDivergenceError as error:
             self._keep_error(error)
             raise

@@ -13,6 +13,7 @@ from ..runtime.model_access import ModelInterceptor, find_interceptor, using_int
 from ..types.model import ModelEvent, ModelRequest
 from .active_replay import using_replay
 from .errors import JournalError, ReplayEndError
+from .recorder import NewCode
 from .records import Record, is_within
 from .replay_journal import RecordedModel, ReplayJournal, find_program_frame
 from .store import JournalStore
@@ -25,9 +26,16 @@ class Replay:
     """A replay of a run. Made by `replay`."""
 
     def __init__(
-        self, run_id: str, records: Sequence[Record], *, until: str | None, stopped: Stopped | None
+        self,
+        run_id: str,
+        records: Sequence[Record],
+        *,
+        new_code: NewCode,
+        until: str | None,
+        stopped: Stopped | None,
     ) -> None:
         self.run_id = run_id
+        self._new_code: NewCode = new_code
         self._records = records
         self._until = until
         self._stopped = stopped
@@ -90,7 +98,11 @@ class Replay:
     def make_journal(self) -> ReplayJournal:
         """Make the journal of a life that is replayed."""
         self._journal = ReplayJournal(
-            run_id=self.run_id, records=self._records, reached=self._reach, keep_error=self.keep_error
+            run_id=self.run_id,
+            records=self._records,
+            new_code=self._new_code,
+            reached=self._reach,
+            keep_error=self.keep_error,
         )
         return self._journal
 
@@ -209,16 +221,10 @@ def replay(store: JournalStore | str, run_id: str, *, until: str | None = None, 
     if isinstance(store, str):
         with open_store(store) as opened:
             return replay(opened, run_id, until=until, pdb=pdb)
-    return replay_records(run_id, store.records(run_id), until=until, pdb=pdb)
-
-
-def replay_records(
-    run_id: str, records: Sequence[Record], *, until: str | None = None, pdb: bool = False
-) -> Replay:
-    """Replay the records of a run; see `replay`."""
+    records = store.records(run_id)
     if not records:
-        raise NighthawkError(f"there is no run {run_id!r} in the journal, or it has no records")
-    return Replay(run_id, records, until=until, stopped=_debug if pdb else None)
+        raise NighthawkError(f"{store.address} has no run {run_id!r}, or it has no records")
+    return Replay(run_id, records, new_code=store.new_code, until=until, stopped=_debug if pdb else None)
 
 
 def _debug(frame: FrameType) -> None:

@@ -170,7 +170,7 @@ class JournalStore:
             ).wait_in_thread()
 
     def _row(self, run_id: str) -> RunRow:
-        row = next((row for row in self.runs() if row.run_id == run_id), None)
+        row = self.thread.perform(lambda: tables.find_run(self.thread.opened(), run_id)).wait_in_thread()
         if row is None:
             raise NighthawkError(f"{self.address} has no run {run_id!r}")
         return row

@@ -235,13 +235,23 @@ def end_run(
         )
 
 
+def find_run(database: Database, run_id: str) -> RunRow | None:
+    """Read one run; None for none."""
+    return next(iter(_read_runs(database, "WHERE run_id = ?", run_id)), None)
+
+
 def read_runs(database: Database) -> list[RunRow]:
     """Read the runs of a store, in the order of their first lives."""
+    return _read_runs(database, "")
+
+
+def _read_runs(database: Database, condition: str, *parameters: object) -> list[RunRow]:
     rows = cast(
         "Sequence[tuple[str, RunStatus, int, float, float, str, float | None]]",
         database.query(
             "SELECT run_id, status, epoch, created_at, updated_at, error, wakes_at FROM runs "
-            "ORDER BY created_at, run_id"
+            f"{condition} ORDER BY created_at, run_id",
+            *parameters,
         ),
     )
     return [

@@ -2,17 +2,16 @@
 
 import os
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Self
 from urllib.parse import quote
 
-from ..journal import JournalError, JournalStore, Record
+from ..journal import JournalError, JournalStore
 from ..journal import open as open_store
+from ..journal import replay as replay_run
 from ..journal.copies import is_redacted, single_run
-from ..journal.replays import Replay, replay_records
 
 _MOST_PLACES = 5
 
@@ -20,9 +19,10 @@ _MOST_PLACES = 5
 class RunReplay:
     """A recorded run that a test goes through again. Made by `replay`."""
 
-    def __init__(self, run_id: str, records: Sequence[Record]) -> None:
+    def __init__(self, store: JournalStore, run_id: str) -> None:
         self.run_id = run_id
-        self._replay: Replay = replay_records(run_id, records)
+        self._replay = replay_run(store, run_id)
+        records = store.records(run_id)
         self._redacted = list(dict.fromkeys(record.place for record in records if is_redacted(record)))
 
     def __repr__(self) -> str:
@@ -91,7 +91,7 @@ def replay(source: JournalStore | str | os.PathLike[str], run_id: str | None = N
     """
     if isinstance(source, JournalStore):
         run_id = run_id or single_run(source.runs(), source.address)
-        return RunReplay(run_id, source.records(run_id))
+        return RunReplay(source, run_id)
     if isinstance(source, str) and "://" in source:
         with open_store(source) as store:
             return replay(store, run_id)

@@ -3,6 +3,7 @@
 import importlib
 import json
 import sys
+from bdb import BdbQuit
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -86,6 +87,9 @@ def replay_run(
                 result = _call_in_run(call, replay, executor, backend)
         except ReplayEndError as end:
             typer.echo(str(end))
+            return
+        except BdbQuit:
+            typer.echo("the debugger was left")
             return
     if until is not None and not replay.is_at_end:
         raise ConfigurationError(f"the program has ended, and did not come to {until}")

@@ -1,6 +1,8 @@
 """The journal of a replay: answers from the records alone. Nothing is recorded, asked or waited for."""
 
 import inspect
+import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import FrameType
@@ -12,6 +14,7 @@ from anyio.lowlevel import checkpoint
 from ..ports import BegunQuestion, OpenSource
 from ..recording.exchange import RecordedError, RecordedExchange
 from ..recording.recorder import ReplayStream
+from ..runtime.bridge import run_from_sync
 from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
 from .acknowledgement import Acknowledgement
 from .errors import JournalDivergenceError, JournalError, ReplayEndError
@@ -219,9 +222,8 @@ class RecordedModel:
         return ReplayStream(self._exchange)
 
 
-_LIBRARIES = frozenset(
-    {"nighthawk_async", "anyio", "trio", "asyncio", "contextlib", "functools", "outcome", "threading"}
-)
+_LIBRARIES = frozenset({"nighthawk_async", "anyio", "trio", "outcome", *sys.stdlib_module_names})
+"""Modules whose frames are none of the program."""
 
 
 def find_program_frame(frame: FrameType | None) -> FrameType | None:
@@ -231,6 +233,22 @@ def find_program_frame(frame: FrameType | None) -> FrameType | None:
             return frame
         frame = frame.f_back
     return None
+
+
+def find_bridged_frame() -> FrameType | None:
+    """The frame of a synchronous program that waits in a thread for a step; None for none or several."""
+    frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+    frames.pop(threading.get_ident(), None)
+    found = [frame for frame in frames.values() if _is_bridged(frame)]
+    return find_program_frame(found[0]) if len(found) == 1 else None
+
+
+def _is_bridged(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_globals.get("__name__") == run_from_sync.__module__:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _append_nothing(records: Sequence[Record]) -> Acknowledgement[None]:

@@ -15,7 +15,7 @@ from .active_replay import using_replay
 from .errors import JournalError, ReplayEndError
 from .recorder import NewCode
 from .records import Record, is_within
-from .replay_journal import RecordedModel, ReplayJournal, find_program_frame
+from .replay_journal import RecordedModel, ReplayJournal, find_bridged_frame, find_program_frame
 from .store import JournalStore
 from .store import open as open_store
 
@@ -133,7 +133,8 @@ class Replay:
         """The frame of the program that has led to a place; None where it is in no thread of the program."""
         frames = {} if self._journal is None else self._journal.frames
         steps = sorted((step for step in frames if is_within(place, step)), key=len)
-        return find_program_frame(inspect.currentframe()) or (frames[steps[-1]] if steps else None)
+        here = find_program_frame(inspect.currentframe())
+        return here or (frames[steps[-1]] if steps else find_bridged_frame())
 
 
 class _OpenedReplay(OpenedJournal):

@@ -310,3 +310,59 @@ async def test_responses_are_recorded_in_a_cassette_and_back(tmp_path: Path) -> 
             for run in ("run-1", "run-2")
         ]
     assert sorted(responses[0]) == sorted(responses[1])
+
+
+@nh.natural_function
+def shout_sync(word: str) -> str:
+    """Shout a word."""
+    loud: str
+    """natural
+    Set <:loud> to <word> in capitals.
+    """
+    return loud
+
+
+@nh.once
+def send_sync(text: str) -> str:
+    """An effect."""
+    sent.append(text)
+    return f"sent {text}"
+
+
+def handle_sync(store: Any, answer: Any = no_model) -> str:
+    """A program without an event loop."""
+    executor = nh.AgentStepExecutor.from_model(AnsweringModel(answer))
+    with nh.run(executor, journal=store, run_id="run-1"):
+        return send_sync(shout_sync("a"))
+
+
+def test_a_synchronous_program_is_replayed(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        assert handle_sync(store, capitals) == "sent A"
+        with nh.journal.replay(store, "run-1"):
+            assert handle_sync(store) == "sent A"
+        for until, function in [
+            ("run/shout_sync()[0]", "shout_sync"),
+            ("run/shout_sync()[0]/shout_sync#1[0]/turn[0]", "shout_sync"),
+            ("run/send_sync()[0]", "handle_sync"),
+        ]:
+            with pytest.raises(ReplayEndError, match=rf"test_replays.py:\d+, in {function}"):  # noqa: SIM117
+                with nh.journal.replay(store, "run-1", until=until):
+                    handle_sync(store)
+    assert sent == ["A"]
+
+
+async def test_what_was_left_over_in_a_changed_program_is_left_over_in_its_replay(tmp_path: Path) -> None:
+    async def old() -> str:
+        await send("first")
+        return await send("second")
+
+    async def new() -> str:
+        return await send("first")
+
+    with opened(tmp_path) as store:
+        await live(store, old)
+    with opened(tmp_path, changes="insert") as store:
+        assert await live(store, new) == "sent first"
+        with nh.journal.replay(store, "run-1"):
+            assert await live(store, new) == "sent first"

@@ -10,6 +10,7 @@ import msgspec
 from ..observation import NodeKind, NodeState
 from ..observe.views import ErrorView, TranscriptPart
 from ..recording.exchange import RecordedCall, RecordedError, RecordedExchange
+from ..runtime.tool_function import OUTCOME_TOOL_NAME
 from ..types.usage import Usage
 from .description import shown_value
 from .effects import CallFailure, EndedCall
@@ -196,7 +197,17 @@ def _step(branch: Branch) -> NodeFacts:
     facts.retries = branch.number - 1 if branch.name == "attempt" else 0
     for turn in branch.numbered("turn"):
         facts.transcript += _request(turn).transcript
+        facts.is_ended = facts.is_ended or _ends_step(turn)
     return facts
+
+
+def _ends_step(turn: Branch) -> bool:
+    """Whether a response has the outcome of its step; one that was refused is followed by another request."""
+    record = turn.records.get("response")
+    if record is None or (turn.parent and f"turn[{turn.number + 1}]" in turn.parent.children):
+        return False
+    calls = _calls(msgspec.msgpack.decode(record.body, type=RecordedExchange))
+    return not calls or any(call.name == OUTCOME_TOOL_NAME for call in calls)
 
 
 def _request(branch: Branch) -> NodeFacts:
@@ -263,7 +274,7 @@ def _call(branch: Branch) -> NodeFacts:
     if step is not None and branch.number < len(calls):
         turn, call = calls[branch.number]
         facts.name, facts.inputs = call.name, {"": _cut(call.arguments)}
-        facts.is_ended = f"turn[{turn.number + 1}]" in step.children  # the results were sent
+        facts.is_ended = f"turn[{turn.number + 1}]" in step.children or _ends_step(turn)
     _add_result(facts, branch)
     return facts
 

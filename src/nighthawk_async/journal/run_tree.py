@@ -71,7 +71,7 @@ def tree_of(records: Sequence[Record], row: RunRow, *, is_whole: bool) -> TaskTr
             root.add(record)
     moment = max([row.updated_at if is_whole else row.created_at, *(record.at for record in records[-1:])])
     lives = [record for record in records if record.kind == "life"]
-    nodes = _Nodes(moment)
+    nodes = _Nodes(moment, root.last)
     nodes.add_run(root, row, lives, is_whole=is_whole)
     return restore_tree(nodes.nodes, began_at=row.created_at)
 
@@ -81,11 +81,15 @@ class _Nodes:
 
     Args:
         moment: The time of the last record, in seconds since 1970.
+        last: The last record; None for none.
     """
 
-    def __init__(self, moment: float) -> None:
+    def __init__(self, moment: float, last: Record | None) -> None:
         self.nodes: list[RestoredNode] = []
         self._moment = moment
+        self._last = last
+        self._facts: dict[str, NodeFacts] = {}
+        self._ended: dict[str, bool] = {}  # by place, in tasks beside which others go on
 
     def add_run(self, root: Branch, row: RunRow, lives: Sequence[Record], *, is_whole: bool) -> None:
         """Add the run and everything in it."""
@@ -109,19 +113,41 @@ class _Nodes:
                 attributes={"nighthawk.run.id": row.run_id, "nighthawk.journal.lives": len(begun)},
             )
         )
-        self._add_children(root, "1", state)
+        self._add_children(root, "1", state, is_beside=False)
 
-    def _add_children(self, parent: Branch, parent_id: str, state: NodeState) -> None:
-        """Add what is in a place, which is in some state."""
+    def _add_children(self, parent: Branch, parent_id: str, state: NodeState, *, is_beside: bool) -> None:
+        """Add what is in a place, which is in some state, and in a task beside which others may go on."""
         branches = parent.shown()
         for number, branch in enumerate(branches):
-            is_followed = is_awaited(branch.frame) and any(
+            is_task = is_beside or not is_awaited(branch.frame)
+            has_passed = is_awaited(branch.frame) and any(
                 is_awaited(later.frame) for later in branches[number + 1 :]
             )
-            self._add(branch, parent, parent_id, "completed" if is_followed else state)
+            if has_passed or (is_task and self._has_ended(branch)):
+                self._add(branch, parent, parent_id, "completed", is_beside=is_task)
+            else:
+                self._add(branch, parent, parent_id, state, is_beside=is_task)
 
-    def _add(self, branch: Branch, parent: Branch, parent_id: str, outer: NodeState) -> None:
-        facts = facts_of(branch, self._moment)
+    def _facts_of(self, branch: Branch) -> NodeFacts:
+        if branch.place not in self._facts:
+            self._facts[branch.place] = facts_of(branch, self._moment)
+        return self._facts[branch.place]
+
+    def _has_ended(self, branch: Branch) -> bool:
+        """Whether all that is known of a task has ended, while another task went on."""
+        if branch.place not in self._ended:
+            facts, below = self._facts_of(branch), branch.shown()
+            self._ended[branch.place] = (
+                facts.is_ended
+                or facts.error is not None
+                or (branch.last is not self._last and bool(below) and all(map(self._has_ended, below)))
+            )
+        return self._ended[branch.place]
+
+    def _add(
+        self, branch: Branch, parent: Branch, parent_id: str, outer: NodeState, *, is_beside: bool
+    ) -> None:
+        facts = self._facts_of(branch)
         state = _state_of(branch, parent, facts, outer)
         has_ended = state in ("completed", "failed", "cancelled")
         node = RestoredNode(
@@ -141,7 +167,7 @@ class _Nodes:
             attributes={"nighthawk.journal.place": branch.place},
         )
         self.nodes.append(node)
-        self._add_children(branch, node.id, state)
+        self._add_children(branch, node.id, state, is_beside=is_beside)
 
 
 def _state_of(branch: Branch, parent: Branch, facts: NodeFacts, outer: NodeState) -> NodeState:

@@ -16,7 +16,6 @@ from .durable_runs import AnsweringModel, assigning, opened
 pytestmark = pytest.mark.anyio
 
 
-@nh.tool
 async def weigh(count: int) -> int:
     """Weigh."""
     return 2 * count
@@ -45,6 +44,7 @@ def answer(prompt: str, turn: int) -> ModelResponse:
 
 
 async def handle() -> list[Any]:
+    nh.tool(weigh)  # of this run alone
     words = await nh.parallel.map(shout, ["a", "b", "c"])
     await nh.journal.sleep(seconds=0)
     return [

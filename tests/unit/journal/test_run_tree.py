@@ -15,7 +15,6 @@ from .durable_runs import AnsweringModel, assigning, live, opened
 pytestmark = pytest.mark.anyio
 
 
-@nh.tool
 async def weigh(count: int) -> int:
     """Weigh."""
     return 2 * count
@@ -72,6 +71,7 @@ def named(store: nh.journal.JournalStore, name: str, at: str | None = None) -> N
 
 async def test_the_tree_of_an_ended_run(tmp_path: Path) -> None:
     async def program() -> None:
+        nh.tool(weigh)  # of this run alone
         await send(await shout("a"))
 
     with opened(tmp_path) as store:
@@ -99,6 +99,7 @@ async def test_the_tree_of_an_ended_run(tmp_path: Path) -> None:
 
 async def test_the_tree_at_any_moment(tmp_path: Path) -> None:
     async def program() -> None:
+        nh.tool(weigh)  # of this run alone
         await send(await shout("a"))
 
     with opened(tmp_path) as store:
@@ -157,6 +158,7 @@ async def test_lives_retries_and_answers_of_executors(tmp_path: Path) -> None:
         return answer(prompt, turn)
 
     async def program() -> None:
+        nh.tool(weigh)  # of this run alone
         await shout("a")
 
     with opened(tmp_path) as store:
@@ -199,3 +201,28 @@ async def test_waits_questions_and_decisions(tmp_path: Path) -> None:
         assert question.outputs == {"end": "'default'"}
         asked = next(record.seq for record in store.records("run-1") if record.kind == "question")
         assert named(store, "ask_user", at=str(asked)).state == "waiting"
+
+
+async def test_tasks_beside_each_other_end_one_by_one(tmp_path: Path) -> None:
+    begun, may_end = anyio.Event(), anyio.Event()
+
+    @nh.once
+    async def wait() -> None:
+        begun.set()
+        await may_end.wait()
+
+    async def program() -> None:
+        nh.tool(weigh)  # of this run alone
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait)
+            await begun.wait()
+            await shout("a")
+            may_end.set()
+
+    with opened(tmp_path) as store:
+        await live(store, AnsweringModel(answer), program)
+        records = store.records("run-1")
+        before_end = str(len(records) - 2)  # the end of the run, and the result of the effect
+        names = {node.name: node.state for node in store.tree("run-1", at=before_end).snapshot().walk()}
+        assert (names["wait"], names["shout#1"]) == ("running", "completed")
+        assert named(store, "wait").state == "completed"

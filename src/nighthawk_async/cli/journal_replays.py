@@ -69,7 +69,7 @@ def replay_run(
 ) -> None:
     """Run the program of a run again, without models, without effects, and without writing.
 
-    Options stand before the arguments. The function may begin the run itself, or be what runs in it. The
+    Options stand before FILE. The function may begin the run itself, or be what runs in it. The
     replay ends with the function, where the records end, or before the place given with --until.
     """
     with open_store(file) as store:
@@ -91,7 +91,7 @@ def replay_run(
         except BdbQuit:
             typer.echo("the debugger was left")
             return
-    if until is not None and not replay.is_at_end:
+    if until is not None and not replay.has_stopped:
         raise ConfigurationError(f"the program has ended, and did not come to {until}")
     typer.echo(f"the program has ended as recorded: {result!r}")
 

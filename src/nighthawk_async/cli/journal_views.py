@@ -137,17 +137,22 @@ def tail_runs(
 
 def _follow(store: JournalStore, run: str | None, lines: int) -> Iterator[tuple[str, Record]]:
     """Yield the latest records, and each new one, without an end."""
+    known: dict[str, tuple[object, ...]] = {}
     seen: dict[str, int] = {}
     is_first = True
     while True:
-        rows = [row for row in store.runs() if run is None or row.run_id == run]
-        found = [
-            (row.run_id, record)
-            for row in rows
-            for record in store.records(row.run_id, after=seen.get(row.run_id, 0))
-        ]
+        found: list[tuple[str, Record]] = []
+        for row in store.runs():
+            state = (row.updated_at, row.status, row.lives)
+            is_same = known.get(row.run_id) == state and row.status != "running"
+            if is_same or run not in (None, row.run_id):
+                continue
+            known[row.run_id] = state
+            new = store.records(row.run_id, after=seen.get(row.run_id, 0))
+            found += ((row.run_id, record) for record in new)
+            if new:
+                seen[row.run_id] = new[-1].seq
         found.sort(key=lambda each: each[1].at)
-        seen.update({run_id: max(record.seq, seen.get(run_id, 0)) for run_id, record in found})
-        yield from found[len(found) - lines :] if is_first and len(found) > lines else found
+        yield from found[max(0, len(found) - lines) :] if is_first else found
         is_first = False
         time.sleep(_POLL_SECONDS)

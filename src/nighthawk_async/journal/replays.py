@@ -23,7 +23,13 @@ Stopped = Callable[[FrameType], None]
 
 
 class Replay:
-    """A replay of a run. Made by `replay`."""
+    """A replay of a run. Made by `replay`.
+
+    Attributes:
+        run_id: The run.
+        has_stopped: Whether it has come to the place to stop before.
+        error: The error that has ended it; None for none.
+    """
 
     def __init__(
         self,
@@ -41,7 +47,7 @@ class Replay:
         self._stopped = stopped
         self._journal: ReplayJournal | None = None
         self._stack = ExitStack()
-        self.is_at_end = False
+        self.has_stopped = False
         self.error: JournalError | None = None
 
     def __repr__(self) -> str:
@@ -116,9 +122,9 @@ class Replay:
 
     def _reach(self, place: str) -> None:
         """Stop at the place to stop before."""
-        if self._until is None or self.is_at_end or not is_within(place, self._until):
+        if self._until is None or self.has_stopped or not is_within(place, self._until):
             return
-        self.is_at_end = True
+        self.has_stopped = True
         frame = self._find_frame(place)
         if self._stopped is not None and frame is not None:
             self._stopped(frame)
@@ -154,6 +160,7 @@ class _OpenedReplay(OpenedJournal):
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._journal.frames.clear()
         if exc is None and self._replay.is_latest(self._journal):
             self._journal.check_end()
 

@@ -165,9 +165,13 @@ class JournalStore:
             raise NighthawkError(f"{target} exists already; a run is copied into a new file")
         records, redactor = self.records(run_id), Redactor(redact)
         with open(f"sqlite:///{quote(str(target))}") as copy:
-            copy.thread.perform(
-                lambda: write_copy(copy.thread.opened(), row, records, redactor)
-            ).wait_in_thread()
+            write = partial(write_copy, row=row, records=records, redactor=redactor)
+            try:
+                copy.thread.perform(lambda: write(copy.thread.opened())).wait_in_thread()
+            except BaseException:
+                copy.close()
+                target.unlink(missing_ok=True)
+                raise
 
     def _row(self, run_id: str) -> RunRow:
         row = self.thread.perform(lambda: tables.find_run(self.thread.opened(), run_id)).wait_in_thread()

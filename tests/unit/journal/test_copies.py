@@ -145,3 +145,16 @@ async def test_which_run(tmp_path: Path) -> None:
             replay(store)
     with pytest.raises(NighthawkError, match="No such file"):
         replay(tmp_path / "missing.journal")
+
+
+async def test_nothing_is_left_of_a_copy_that_failed(tmp_path: Path) -> None:
+    def fail(text: str) -> str:
+        raise ValueError("no redaction")
+
+    with opened(tmp_path) as store:
+        await live(store, handle, is_live=True)
+        with pytest.raises(JournalError, match="no redaction"):
+            store.copy("order-17", tmp_path / "order-17.journal", redact=(fail,))
+        with pytest.raises(JournalError, match="cannot be opened"):
+            store.copy("order-17", tmp_path / "missing" / "order-17.journal")
+    assert sorted(os.listdir(tmp_path)) == ["runs.db"]

@@ -287,7 +287,7 @@ async def test_the_debugger_opens_in_the_frame_of_the_program(
         result = await live(store, handle, capitals)
         with nh.journal.replay(store, "run-1", until="run/send()[0]", pdb=True) as replay:
             assert await live(store, handle) == result
-        assert replay.is_at_end
+        assert replay.has_stopped
     assert seen == [("handle", ["A", "B"])]
 
 
@@ -366,3 +366,26 @@ async def test_what_was_left_over_in_a_changed_program_is_left_over_in_its_repla
         assert await live(store, new) == "sent first"
         with nh.journal.replay(store, "run-1"):
             assert await live(store, new) == "sent first"
+
+
+async def test_an_error_that_the_program_handled_is_recorded_in_a_cassette(tmp_path: Path) -> None:
+    def fail(prompt: str, turn: int) -> ModelResponse:
+        if "'a'" in prompt or '"a"' in prompt:
+            raise ModelStatusError("overloaded", status=503, is_transient=False)
+        return capitals(prompt, turn)
+
+    async def program() -> str:
+        try:
+            return await shout("a")
+        except ModelStatusError as error:
+            return f"{error.status} {await shout('b')}"
+
+    file = tmp_path / "run.yaml"
+    with opened(tmp_path) as store:
+        assert await live(store, program, fail) == "503 B"
+        with nh.testing.cassette(file, mode="all"), nh.journal.replay(store, "run-1"):
+            assert await live(store, program) == "503 B"
+    with nh.testing.cassette(file, mode="none") as tape:
+        async with nh.run(nh.AgentStepExecutor.from_model(AnsweringModel(no_model))):
+            assert await program() == "503 B"
+    assert (tape.replayed, tape.unused) == (2, ())

@@ -197,6 +197,10 @@ class ForwardedStream(ResponseStream):
         return await self.events.__anext__()
 
 
+OpenSource: TypeAlias = Callable[..., AbstractAsyncContextManager[AsyncIterator[ModelEvent]]]
+"""Sends a request to its model, or to the model that is given as the only argument."""
+
+
 class RunJournal(Protocol):
     """The journal of one run, as the runtime needs it. A place is a path in the run; see `runtime.places`."""
 
@@ -247,14 +251,14 @@ class RunJournal(Protocol):
         self,
         place: str,
         model_name: str,
-        open_source: Callable[[], AbstractAsyncContextManager[AsyncIterator[ModelEvent]]],
+        open_source: OpenSource,
     ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
         """Return the recorded response of a place, or record the one that the source gives.
 
         Args:
             place: The place of the request.
             model_name: The model.
-            open_source: Asks the model.
+            open_source: Asks the model, or another one that it is given instead.
         """
         ...
 

@@ -17,6 +17,8 @@ from ..natural.checking import Finding, check_paths
 from .dashboard_command import dashboard, view
 from .demo_command import demo
 from .journal_commands import journal
+from .journal_replays import add_replays
+from .journal_views import add_views
 from .models_commands import models
 from .run_command import CONTEXT_SETTINGS, run
 from .top_command import top
@@ -91,6 +93,8 @@ application = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
+add_views(journal)
+add_replays(journal)
 application.add_typer(journal, name="journal")
 application.add_typer(models, name="models")
 application.command()(check)

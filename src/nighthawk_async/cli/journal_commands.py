@@ -10,7 +10,6 @@ from rich.table import Table
 
 from ..errors import ConfigurationError
 from ..journal import JournalStore
-from ..journal.description import describe_record
 from .journal_care_commands import add_care_commands
 from .journal_store import open_store
 from .model_description import wide_console
@@ -19,12 +18,12 @@ journal = typer.Typer(help="The runs of a journal and their records.", no_args_i
 
 add_care_commands(journal)
 
-_STORE = Annotated[str, typer.Argument(help="The file or the address of the journal.", metavar="STORE")]
-_RUN = Annotated[str, typer.Argument(help="The id of the run.", metavar="RUN")]
+STORE = Annotated[str, typer.Argument(help="The file or the address of the journal.", metavar="STORE")]
+RUN = Annotated[str, typer.Argument(help="The id of the run.", metavar="RUN")]
 
 
 @journal.command("list")
-def list_runs(store: _STORE) -> None:
+def list_runs(store: STORE) -> None:
     """List the runs of a journal."""
     with open_store(store) as opened:
         rows = opened.runs()
@@ -39,15 +38,15 @@ def list_runs(store: _STORE) -> None:
             escape(row.run_id),
             row.status if row.pruned_at is None else f"{row.status}, pruned",
             str(row.lives),
-            _time(row.created_at),
-            _time(row.updated_at),
+            time_text(row.created_at),
+            time_text(row.updated_at),
             escape(row.error.partition("\n")[0]),
         )
     wide_console().print(table)
 
 
 @journal.command("queue")
-def list_entries(store: _STORE) -> None:
+def list_entries(store: STORE) -> None:
     """List the calls that were enqueued, in that order."""
     with open_store(store) as opened:
         entries = opened.queue_entries()
@@ -64,39 +63,32 @@ def list_entries(store: _STORE) -> None:
             escape(entry.function),
             entry.status,
             str(entry.priority),
-            _time(entry.due_at),
+            time_text(entry.due_at),
             f"{entry.lives} of {entry.max_lives}",
         )
     wide_console().print(table)
 
 
-@journal.command("show")
-def show_run(
-    store: _STORE,
-    run: _RUN,
-) -> None:
-    """Show the records of a run, in order: the time, the life, the kind, the place, the content."""
-    with open_store(store) as opened:
-        _check_run(opened, run)
-        records = opened.records(run)
-    for record in records:
-        content = describe_record(record)
-        line = f"{_time(record.at)}  {record.epoch:>3}  {record.kind:<8}  {record.place}"
-        typer.echo(f"{line}  {content}" if content else line)
-
-
 @journal.command("export")
 def export_run(
-    store: _STORE,
-    run: _RUN,
+    store: STORE,
+    run: RUN,
     to: Annotated[
         Path | None,
-        typer.Option("--to", help="The file to write; standard output without it.", metavar="FILE"),
+        typer.Option(
+            "--to",
+            help="The file to write; standard output without it. With the ending .journal, a store with this "
+            "run alone, for nighthawk_async.testing.replay.",
+            metavar="FILE",
+        ),
     ] = None,
 ) -> None:
     """Write the records of a run as lines of JSON, without secrets that are known by their name or form."""
     with open_store(store) as opened:
-        _check_run(opened, run)
+        check_run(opened, run)
+        if to is not None and to.suffix == ".journal":
+            opened.copy(run, to)
+            return
         lines = "".join(f"{line}\n" for line in opened.export(run))
     if to is None:
         typer.echo(lines, nl=False)
@@ -107,12 +99,18 @@ def export_run(
         raise ConfigurationError(f"{to}: {error.strerror or error}") from error
 
 
-def _check_run(store: JournalStore, run: str) -> None:
+def check_run(store: JournalStore, run: str) -> None:
+    """Check that a store has a run.
+
+    Raises:
+        ConfigurationError: It has none of this id.
+    """
     runs = [row.run_id for row in store.runs()]
     if run not in runs:
         known = ", ".join(runs[:20]) or "none"
         raise ConfigurationError(f"{store.address} has no run {run!r}; its runs: {known}")
 
 
-def _time(seconds: float) -> str:
+def time_text(seconds: float) -> str:
+    """A time in UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")

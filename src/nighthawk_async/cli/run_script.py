@@ -230,8 +230,7 @@ def call_function(
     Raises:
         ArgumentError: There is no such function, or the arguments do not fit.
     """
-    _prepare(script)
-    function = getattr(_import(script), script.function or "", None)
+    function = getattr(import_script(script), script.function or "", None)
     if not callable(function) or isinstance(function, type):
         raise ArgumentError(f"{script.given} has no function {script.function!r}")
     bound = bind_arguments(function, script.arguments)
@@ -257,6 +256,16 @@ async def _result_of(called: Any) -> object:
     if inspect.isasyncgen(called):
         return [item async for item in called]
     return await called
+
+
+def import_script(script: Script) -> ModuleType:
+    """Import a script, which sees the arguments and the import path that it would have by itself.
+
+    Args:
+        script: The script.
+    """
+    _prepare(script)
+    return _import(script)
 
 
 def _prepare(script: Script) -> None:

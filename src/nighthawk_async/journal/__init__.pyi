@@ -10,6 +10,7 @@ from .errors import (
     JournalKeyError,
     JournalStoreError,
     JournalValueError,
+    ReplayEndError,
     RunInProgressError,
     RunPrunedError,
     RunStuckError,
@@ -19,6 +20,7 @@ from .messages import receive, receive_batch
 from .pruning import PruneReport
 from .queue_table import QueueEntry, QueueStatus
 from .records import Record, RecordKind
+from .replays import Replay, replay
 from .schedule_table import ScheduleRow
 from .stages import stage
 from .store import JournalStore, open
@@ -43,6 +45,8 @@ __all__ = [
     "QueueStatus",
     "Record",
     "RecordKind",
+    "Replay",
+    "ReplayEndError",
     "RunInProgressError",
     "RunPrunedError",
     "RunRow",
@@ -64,6 +68,7 @@ __all__ = [
     "receive_batch",
     "register",
     "repeatable",
+    "replay",
     "sleep",
     "stage",
 ]

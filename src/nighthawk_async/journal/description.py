@@ -38,18 +38,18 @@ def _parts(record: Record) -> Iterator[str]:
             yield f"{error.type}: {error.message}"
         case "result":
             ended = msgspec.msgpack.decode(record.body, type=EndedCall)
-            yield _shown(ended.value) if ended.failure is None else f"raised {ended.failure.name}"
+            yield shown_value(ended.value) if ended.failure is None else f"raised {ended.failure.name}"
         case "decision":
             yield str(list(msgspec.msgpack.decode(record.body, type=tuple[int, ...])))
         case "value":
-            yield _shown(record.body)
+            yield shown_value(record.body)
         case "question":
             asked = msgspec.msgpack.decode(record.body, type=QuestionRecord)
-            yield from (f"{name} {_shown(part)}" for name, part in asked.content.items())
+            yield from (f"{name} {shown_value(part)}" for name, part in asked.content.items())
         case "message":
             received = msgspec.msgpack.decode(record.body, type=ReceivedMessages)
             yield received.name
-            yield from (_shown(message.body) for message in received.messages)
+            yield from (shown_value(message.body) for message in received.messages)
             if not received.messages:
                 yield "none in time"
         case "life":
@@ -67,7 +67,7 @@ def _response_parts(exchange: RecordedExchange) -> Iterator[str]:
             yield repr(part.text)
 
 
-def _shown(body: bytes) -> str:
+def shown_value(body: bytes) -> str:
     """A stored value; the fields alone where its declared type is not known here."""
     try:
         return repr(decode_value(body, place="", declared=object))

@@ -226,6 +226,7 @@ class EffectCall:
     @contextmanager
     def _reconciling(self) -> Generator[Callable[[], Any], None, None]:
         """Ask whether the call took effect. While nobody knows, no model and no policy may repeat it."""
+        self._recorder.check_new(self._place)  # for a replay, which asks nobody
         if self._reconcile is None:
             raise self._in_doubt(
                 "nobody knows whether it took effect. It is not repeated. Give nighthawk_async.once a "

@@ -7,6 +7,7 @@ InterceptionError
 ├── JournalAuditError           records were changed, removed or inserted
 ├── JournalDivergenceError      the program does something else than what was recorded
 ├── JournalValueError           a value cannot be stored faithfully, or read back
+├── ReplayEndError              a replay has come to the end of the records, or to the place to stop at
 ├── CallInDoubtError            a call had begun, and nobody knows whether it took effect
 ├── RunInProgressError          another process works on the run
 ├── RunPrunedError              the records of the run were deleted
@@ -103,6 +104,19 @@ class JournalValueError(JournalError):
     Args:
         message: The value's type, its place and a remedy.
         place: The place of the value.
+    """
+
+    def __init__(self, message: str, *, place: str) -> None:
+        super().__init__(message)
+        self.place = place
+
+
+class ReplayEndError(JournalError):
+    """A replay cannot go on: the records end here, or the place to stop before is reached.
+
+    Args:
+        message: The place, and what the records say about it.
+        place: The place.
     """
 
     def __init__(self, message: str, *, place: str) -> None:

@@ -82,6 +82,26 @@ def append_message(database: Database, run_id: str, name: str, message_id: str, 
     )
 
 
+def copy_messages(database: Database, run_id: str, to: str) -> None:
+    """Copy all messages to a run to one that is new, within a transaction of the caller."""
+    rows = database.query(
+        "SELECT name, number, message_id, at, body FROM messages WHERE run_id = ? ORDER BY name, number",
+        run_id,
+    )
+    database.change_many(
+        "INSERT INTO mailboxes (run_id, name, last_number) VALUES (?, ?, ?)",
+        [(to, name, number) for name, number in {row[0]: row[1] for row in rows}.items()],
+    )
+    bodies = [load_body(database, body, "messages", run_id, name, id_) for name, _, id_, _, body in rows]
+    database.change_many(
+        "INSERT INTO messages (run_id, name, number, message_id, at, body) VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (to, name, number, id_, at, store_body(database, body, "messages", to, name, id_))
+            for (name, number, id_, at, _), body in zip(rows, bodies, strict=True)
+        ],
+    )
+
+
 def read_messages(
     database: Database, run_id: str, name: str, after: int, limit: int
 ) -> tuple[list[Message], float]:

@@ -49,6 +49,9 @@ class RunRecorder:
         max_value_bytes: The greatest size of a value and of a record, in bytes.
     """
 
+    is_replay = False
+    """Whether nothing is waited for, because only the records are of interest."""
+
     def __init__(
         self,
         *,

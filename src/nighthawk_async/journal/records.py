@@ -188,9 +188,10 @@ class RecordIndex:
             kind: The kind of the record.
         """
         errors = reversed(self._errors.get((place, kind), ()))
-        return next((each for each in errors if self._is_handled(each)), None)
+        return next((each for each in errors if self.is_handled(each)), None)
 
-    def _is_handled(self, record: Record) -> bool:
+    def is_handled(self, record: Record) -> bool:
+        """Whether the program handled an error in the life that recorded it."""
         marks = ((record.place, "handled") in self._records, (record.place, "unhandled") in self._records)
         return marks == (True, False)
 
@@ -216,6 +217,11 @@ class RecordIndex:
                 return parent, frame
             parent = f"{parent}/{frame}" if parent else frame
         return None, ""
+
+
+def is_within(place: str, other: str) -> bool:
+    """Whether a place is another one, or is in it."""
+    return place == other or place.startswith(f"{other}/")
 
 
 def failure_place(place: str, epoch: int) -> str:

@@ -5,15 +5,13 @@ begins that no recorded response asks for.
 """
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Self
 
 import msgspec
 
 from ..errors import ConfigurationError, ModelError
-from ..ports import ForwardedStream
+from ..ports import ForwardedStream, OpenSource
 from ..recording.exchange import (
     RecordedError,
     RecordedExchange,
@@ -42,7 +40,7 @@ class JournaledResponse(ForwardedStream):
         recorder: RunRecorder,
         place: str,
         model_name: str,
-        open_source: Callable[[], AbstractAsyncContextManager[AsyncIterator[ModelEvent]]],
+        open_source: OpenSource,
     ) -> None:
         self._recorder = recorder
         self._place = place

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, cast
 import msgspec
 from msgspec import Struct
 
+from ..ports import OpenSource
 from ..runtime.activities import LifeBegun
 from ..runtime.stable_digest import stable_digests
 from ..tracing import find_trace_parent, note_event
@@ -144,7 +145,7 @@ class RunJournal(QuestionRecorder):
         self,
         place: str,
         model_name: str,
-        open_source: Callable[[], AbstractAsyncContextManager[AsyncIterator[ModelEvent]]],
+        open_source: OpenSource,
     ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
         """Return the response of a place; see `ports.RunJournal`."""
         place = self.relative(place)

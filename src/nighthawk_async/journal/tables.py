@@ -197,12 +197,13 @@ def append_records(database: Database, run_id: str, epoch: int, records: Sequenc
         JournalValueError: A place cannot be stored.
         RunTakenOverError: The epoch is not that of the run any more.
     """
-    for each in records:
-        check_text(each.place, "a place")
     audit = database.audit
-    head = audit.heads.get((run_id, epoch)) or audit_table.read_head(database, run_id).head
-    stored = [_stored_record(database, run_id, epoch, each) for each in records]
-    rows, head = audit.extend(head, run_id, stored)
+    head = insert_records(
+        database,
+        run_id,
+        records,
+        audit.heads.get((run_id, epoch)) or audit_table.read_head(database, run_id).head,
+    )
     changed = database.change(
         f"UPDATE runs SET leased_until = {database.NOW} + ?, updated_at = {database.NOW}, link = ?, "
         "linked = ?, seal = ? WHERE run_id = ? AND epoch = ?",
@@ -210,17 +211,62 @@ def append_records(database: Database, run_id: str, epoch: int, records: Sequenc
     )
     _check_lease(database, run_id, epoch, changed)
     audit.heads[run_id, epoch] = head
+
+
+def insert_records(database: Database, run_id: str, records: Sequence[Record], head: Head) -> Head:
+    """Insert records of a run, within a transaction of the caller.
+
+    Args:
+        database: The database.
+        run_id: The run.
+        records: The records.
+        head: The end of the run's chain.
+
+    Returns:
+        The new end of the chain, which the caller writes.
+
+    Raises:
+        JournalValueError: A place cannot be stored.
+    """
+    for each in records:
+        check_text(each.place, "a place")
+    stored = [_stored_record(database, run_id, each) for each in records]
+    rows, head = database.audit.extend(head, run_id, stored)
     database.change_many(
         "INSERT INTO records (run_id, seq, place, kind, epoch, at, body, link) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         rows,
     )
+    return head
 
 
-def _stored_record(database: Database, run_id: str, epoch: int, record: Record) -> StoredRecord:
+def insert_copy(database: Database, row: RunRow, records: Sequence[Record]) -> bool:
+    """Insert a run that nobody works on, with its records, within a transaction of the caller.
+
+    Returns:
+        Whether there was none with its id.
+
+    Raises:
+        JournalValueError: The id cannot be stored.
+    """
+    check_text(row.run_id, "the id of the run")
+    check_keys(database)
+    changed = database.change(
+        "INSERT INTO runs "
+        "(run_id, status, epoch, holder, leased_until, created_at, updated_at, error, audit_key) "
+        "VALUES (?, ?, ?, '', 0, ?, ?, ?, ?) ON CONFLICT (run_id) DO NOTHING",
+        *(row.run_id, row.status, row.lives, row.created_at, row.updated_at, row.error),
+        database.audit.key_name,
+    )
+    if changed == 1:
+        audit_table.write_head(database, row.run_id, insert_records(database, row.run_id, records, Head()))
+    return changed == 1
+
+
+def _stored_record(database: Database, run_id: str, record: Record) -> StoredRecord:
     seq, place, kind = record.seq, record.place, record.kind
     body = store_body(database, record.body, "records", run_id, seq, place, kind)
-    return seq, place, kind, epoch, record.at, body
+    return seq, place, kind, record.epoch, record.at, body
 
 
 def renew_lease(database: Database, run_id: str, epoch: int) -> None:
@@ -291,13 +337,23 @@ def wake_run(database: Database, run_id: str) -> None:
     )
 
 
+def find_run(database: Database, run_id: str) -> RunRow | None:
+    """Read one run; None for none."""
+    return next(iter(_read_runs(database, "WHERE run_id = ?", run_id)), None)
+
+
 def read_runs(database: Database) -> list[RunRow]:
     """Read the runs of a store, in the order of their first lives."""
+    return _read_runs(database, "")
+
+
+def _read_runs(database: Database, condition: str, *parameters: object) -> list[RunRow]:
     rows = cast(
         "Sequence[tuple[str, RunStatus, int, float, float, str, float | None, float | None]]",
         database.query(
             "SELECT run_id, status, epoch, created_at, updated_at, error, wakes_at, pruned_at FROM runs "
-            "ORDER BY created_at, run_id"
+            f"{condition} ORDER BY created_at, run_id",
+            *parameters,
         ),
     )
     return [
@@ -315,10 +371,12 @@ def read_runs(database: Database) -> list[RunRow]:
     ]
 
 
-def read_records(database: Database, run_id: str) -> list[Record]:
-    """Read the records of a run, in order."""
+def read_records(database: Database, run_id: str, *, after: int = 0) -> list[Record]:
+    """Read the records of a run, in order; those after a number alone."""
     rows = database.query(
-        "SELECT seq, place, kind, epoch, at, body FROM records WHERE run_id = ? ORDER BY seq", run_id
+        "SELECT seq, place, kind, epoch, at, body FROM records WHERE run_id = ? AND seq > ? ORDER BY seq",
+        run_id,
+        after,
     )
     return [
         Record(

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from ..types.usage import cost_text
 from .node_words import (
+    inputs_text,
     label_of,
     seconds_of,
     seconds_text,
@@ -17,7 +18,12 @@ _LEAST_WIDTH = 40
 
 
 def view_as_text(
-    view: NodeView, *, width: int = 110, is_ascii: bool = False, now: float | None = None
+    view: NodeView,
+    *,
+    width: int = 110,
+    is_ascii: bool = False,
+    now: float | None = None,
+    outputs: bool = False,
 ) -> str:
     """Return a node and everything below it as plain text, one line for each.
 
@@ -35,22 +41,25 @@ def view_as_text(
         is_ascii: Whether the text has ASCII characters alone.
         now: The time up to which the durations of nodes count that have not ended, in Unix seconds; None for
             the current time.
+        outputs: Whether the outputs of nodes are shown too, after an arrow.
 
     Raises:
         ValueError: The width is too small.
     """
     if width < _LEAST_WIDTH:
         raise ValueError(f"width must be at least {_LEAST_WIDTH} characters, not {width!r}")
-    text = "\n".join(_lines(view, ASCII if is_ascii else UNICODE, width, time.time() if now is None else now))
+    until = time.time() if now is None else now
+    text = "\n".join(_lines(view, ASCII if is_ascii else UNICODE, width, until, outputs=outputs))
     return text.encode("ascii", "replace").decode() if is_ascii else text
 
 
-def _lines(view: NodeView, lines: Lines, width: int, now: float) -> Iterator[str]:
+def _lines(view: NodeView, lines: Lines, width: int, now: float, *, outputs: bool) -> Iterator[str]:
     for row in rows_of(view):
         guide = guide_of(row, lines, width=width)
         if row.kind == "node":
             figures = _figures(row.view, now)
-            yield _cut(guide + _label(row, lines), width - len(figures), lines) + figures
+            label = _label(row, lines) + (_outputs(row) if outputs else "")
+            yield _cut(guide + label, width - len(figures), lines) + figures
         else:
             yield _cut(guide + row.text, width, lines)
 
@@ -59,6 +68,11 @@ def _label(row: Row, lines: Lines) -> str:
     label = label_of(row.view, row.step)
     inputs = f"({label.inputs})" if label.inputs else ""
     return f"{lines.marks[row.state]} {label.kind}{' ' if label.kind else ''}{label.name}{inputs}"
+
+
+def _outputs(row: Row) -> str:
+    shown = (row.step or row.view).outputs or row.view.outputs
+    return f" -> {inputs_text(shown)}" if shown else ""
 
 
 def _figures(view: NodeView, now: float) -> str:

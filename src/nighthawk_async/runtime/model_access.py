@@ -7,7 +7,6 @@ context variable, so it flows into steps, threads and nested runs. Policies come
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
-from functools import partial
 from typing import Protocol
 
 from ..causes import RunEndingError, with_causes
@@ -71,7 +70,11 @@ def ask_source(model: Model, request: ModelRequest) -> AbstractAsyncContextManag
         ModelError: The request failed.
     """
     environment = find_environment()
-    ask = partial(_ask, model, request, () if environment is None else environment.step_path)
+    step_path = () if environment is None else environment.step_path
+
+    def ask(source: Model = model) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+        return _ask(source, request, step_path)
+
     if environment is None or environment.journal is None:
         return ask()
     return journaled_response(environment.journal, model, request, ask)
@@ -80,13 +83,13 @@ def ask_source(model: Model, request: ModelRequest) -> AbstractAsyncContextManag
 def _ask(
     model: Model, request: ModelRequest, step_path: tuple[str, ...]
 ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
-    interceptor = _find_interceptor()
+    interceptor = find_interceptor()
     return model.stream(request) if interceptor is None else interceptor.stream(model, request, step_path)
 
 
 def needs_endpoint() -> bool:
     """Whether requests reach their model, so that it needs its key or its weights."""
-    interceptor = _find_interceptor()
+    interceptor = find_interceptor()
     return interceptor is None or not interceptor.is_offline
 
 
@@ -132,7 +135,8 @@ class using_interceptor_everywhere:  # noqa: N801
         _everywhere.remove(self._interceptor)
 
 
-def _find_interceptor() -> ModelInterceptor | None:
+def find_interceptor() -> ModelInterceptor | None:
+    """Return the active interceptor; None for none."""
     interceptor = _interceptor.get()
     if interceptor is None and _everywhere:
         return _everywhere[-1]

@@ -21,7 +21,7 @@ from ..natural.blocks import NaturalBlock
 from ..parallel.decided_limits import note_end
 from ..parallel.task_current import find_positions, using_positions
 from ..parallel.task_node import Positions
-from ..ports import Model, RunJournal
+from ..ports import Model, OpenSource, RunJournal
 from ..types.model import ModelEvent, ModelRequest
 from .environment import find_journal
 
@@ -103,7 +103,7 @@ def journaled_response(
     journal: RunJournal,
     model: Model,
     request: ModelRequest,
-    open_source: Callable[[], AbstractAsyncContextManager[AsyncIterator[ModelEvent]]],
+    open_source: OpenSource,
 ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
     """Send a request through the journal of the run.
 

@@ -36,6 +36,7 @@ __getattr__, __dir__, __all__ = attach_exports(
             "ModelServerConnections",
             "ReplyHandler",
         ),
+        "replays": ("RunReplay", "replay"),
         "scripted_model": (
             "ModelResponse",
             "ScriptedModel",

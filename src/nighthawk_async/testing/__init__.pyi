@@ -21,6 +21,7 @@ from .executors import (
 )
 from .model_reply import ModelReply, RecordedRequest, ReplyEnding, ReplyFault, ReplyPacing
 from .model_server import ModelServer, ModelServerConnections, ReplyHandler
+from .replays import RunReplay, replay
 from .scripted_model import ModelResponse, ScriptedModel, model_response, tool_call
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "ReplyFault",
     "ReplyHandler",
     "ReplyPacing",
+    "RunReplay",
     "ScriptedExecutor",
     "ScriptedModel",
     "StepCall",
@@ -49,6 +51,7 @@ __all__ = [
     "model_response",
     "pass_response",
     "raise_response",
+    "replay",
     "return_response",
     "tool_call",
 ]

@@ -49,9 +49,9 @@ def test_the_runs_of_a_journal(journal: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_the_records_of_a_run(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command_line(["journal", "show", str(journal), "order-17"]) == 0
+    assert run_command_line(["journal", "show", "--records", str(journal), "order-17"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[3] for line in lines] == ["life", "step", "response", "intent", "result"]
+    assert [line.split()[4] for line in lines] == ["life", "step", "response", "intent", "result"]
     assert "inputs word" in lines[1]
     assert "answering:model, nh_assign" in lines[2]
     assert lines[4].endswith("run/send()[0]  'sent A'")

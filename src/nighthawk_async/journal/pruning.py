@@ -115,7 +115,8 @@ def _mark(thread: StoreThread, run_id: str, statuses: Collection[EndedStatus]) -
             return False
         database.change(f"UPDATE runs SET pruned_at = {database.NOW} WHERE run_id = ?", run_id)
         row = audit_table.read_head(database, run_id)
-        if row.key_name == database.audit.key_name:
+        if row.key_name:
+            database.audit.check_key(run_id, row.key_name)
             audit_table.write_head(database, run_id, row.head, is_pruned=True)
     return True
 

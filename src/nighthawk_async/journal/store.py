@@ -189,6 +189,7 @@ class JournalStore:
 
         Raises:
             ConfigurationError: A status is another one.
+            JournalAuditError: A run has the chain of another audit key.
             JournalStoreError: The store cannot be written.
         """
         unknown = set(statuses) - {"ended", "failed", "cancelled"}

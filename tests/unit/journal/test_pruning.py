@@ -139,6 +139,20 @@ async def test_records_that_somebody_else_deleted_do_not_pass_for_pruned(tmp_pat
             store.verify()
 
 
+async def test_a_run_with_an_audit_key_is_pruned_with_it_only(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        await live(store, shouting(), program, "unkeyed")
+    with opened(tmp_path, audit_key=b"k" * 32) as store:
+        await live(store, shouting(), program)
+    with opened(tmp_path) as store:
+        with pytest.raises(JournalAuditError, match="another audit key"):
+            store.prune(NOW)
+        assert store.records("run-1")
+    with opened(tmp_path, audit_key=b"k" * 32) as store:
+        assert set(store.prune(NOW).runs) == {"run-1", "unkeyed"}
+        assert store.verify("run-1")[0].is_pruned
+
+
 async def test_the_file_shrinks(tmp_path: Path) -> None:
     async def many() -> None:
         for number in range(30):

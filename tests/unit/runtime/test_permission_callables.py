@@ -7,6 +7,7 @@ import functools
 import math
 import operator
 import os
+import sys
 import types
 from collections.abc import Callable
 from unittest.mock import Mock
@@ -20,6 +21,7 @@ from nighthawk_async.policies.permissions.callables import (
     names_of,
     other_names_of,
 )
+from nighthawk_async.policies.permissions.declared_methods import exported_names
 from nighthawk_async.policies.permissions.free_calls import is_data_callable
 
 HERE = __name__
@@ -159,3 +161,19 @@ def test_what_computes_with_values_of_python_is_free(function: object) -> None:
 )
 def test_everything_else_is_not(function: object) -> None:
     assert not is_data_callable(function)
+
+
+def test_libraries_that_only_say_that_they_are_modules_are_passed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Library:
+        """As those of cffi are, which cryptography has among its modules."""
+
+        __slots__ = ()
+
+        @property
+        def __class__(self) -> type:
+            return types.ModuleType
+
+    monkeypatch.setitem(sys.modules, "library_of_cffi", Library())
+    assert f"{HERE}.Shop" in exported_names(Shop)

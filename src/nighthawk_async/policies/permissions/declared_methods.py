@@ -67,7 +67,8 @@ def _exported_on_use(variables: dict[str, object]) -> list[str] | tuple[str, ...
 
 def _attributes(module: object) -> dict[str, object]:
     """Return the variables of a module, without loading a lazy module."""
-    if not isinstance(module, types.ModuleType):
+    # By its type: libraries of cffi are found as modules, say that they are ones, and have no variables.
+    if not issubclass(type(module), types.ModuleType):
         return {}
     return cast("dict[str, object]", object.__getattribute__(module, "__dict__"))
 

@@ -79,6 +79,10 @@ class Queues:
         self._thread = thread
         self._listeners = Listeners()
 
+    async def read(self, function: Callable[[Database], Result]) -> Result:
+        """Call a function that only reads in the thread of the store."""
+        return await self._thread.perform(lambda: function(self._thread.opened())).wait()
+
     async def transact(self, function: Callable[[Database], Result]) -> Result:
         """Call a function in the thread of the store, within a transaction."""
 
@@ -161,7 +165,7 @@ class Queues:
         pause = FIRST_PAUSE_SECONDS
         while True:
             with self._listeners.listening(("result", run_id)) as ended:
-                call = await self.transact(lambda database: queue_table.find_call(database, run_id))
+                call = await self.read(lambda database: queue_table.find_call(database, run_id))
                 if call is None:
                     raise JournalError(f"no run {run_id!r} was enqueued in this store")
                 if call.result is not None:
@@ -203,7 +207,7 @@ class Queues:
         tables.check_text(name, "the name of a schedule")
         called = function_name(function)
         arguments = encode_arguments(function, called, args, keywords)
-        now = await self.transact(schedule_table.read_now)
+        now = await self.read(schedule_table.read_now)
         row = ScheduleRow(
             name=name,
             queue=options.queue,

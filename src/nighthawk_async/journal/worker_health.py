@@ -143,7 +143,7 @@ class WorkerApplication:
         """The numbers of entries by status; None and the reason if the store does not answer."""
         try:
             with anyio.fail_after(_STORE_SECONDS):
-                return await self._store.queues.transact(
+                return await self._store.queues.read(
                     lambda database: queue_table.count_entries(database, self._queue)
                 ), ""
         except (JournalStoreError, TimeoutError) as error:

@@ -136,12 +136,12 @@ class Interpreter:
     def __init__(self, world: World) -> None:
         self._world = world
 
-        async def find(word: str) -> str | None:
-            return f"paid {word}" if ("pay", word) in world.effects else None
+        async def find(word: str, *, idempotency_key: str) -> str | None:
+            return f"paid {word}" if (idempotency_key, word) in world.effects else None
 
         @nh.once(reconcile=find)
-        async def pay(word: str) -> str:
-            world.effects.append(("pay", word))
+        async def pay(word: str, *, idempotency_key: str = "") -> str:
+            world.effects.append((idempotency_key, word))
             return f"paid {word}"
 
         @nh.repeatable

@@ -327,7 +327,7 @@ def once(
         reconcile: Gets the arguments of a call in doubt, and `idempotency_key` if it takes that. It returns
             None when the call took no effect, which lets the call begin; otherwise the result of the call,
             as `nighthawk_async.journal.Happened(None)` if that is None. Async or not, as the function is.
-            Without it, a call in doubt raises `CallInDoubtError`.
+            Without it, a call in doubt raises `CallInDoubtError`, and an exception stays.
 
     Raises (a call):
         CallInDoubtError: The call is in doubt, and there is no `reconcile`, or it failed.

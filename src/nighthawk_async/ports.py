@@ -6,6 +6,7 @@ The step executor protocols use `StepContext`, so they are one floor up, in `run
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from time import perf_counter
+from types import TracebackType
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
@@ -186,6 +187,15 @@ class ForwardedStream(ResponseStream):
         if self.resend_check is not None and isinstance(source, ResponseStream):
             source.check_resends(self.resend_check)
         self.events = await source.__aenter__()
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        assert self.source is not None, "the subclass enters its source"
+        return await self.source.__aexit__(exception_type, exception, traceback)
 
     async def __anext__(self) -> ModelEvent:
         assert self.events is not None

@@ -7,7 +7,6 @@ begins that no recorded response asks for.
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
-from types import TracebackType
 from typing import Self
 
 import msgspec
@@ -71,15 +70,6 @@ class JournaledResponse(ForwardedStream):
             self._keep_failure(error)
             raise
         return self
-
-    async def __aexit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
-        assert self.source is not None
-        return await self.source.__aexit__(exception_type, exception, traceback)
 
     async def __anext__(self) -> ModelEvent:
         if self._is_replay:

@@ -368,7 +368,7 @@ async def test_a_call_that_blocks_its_event_loop_does_not_wait_for_calls_on_that
         with pytest.warns(RuntimeWarning, match="blocks it"):
             limit(lambda: order.append("sync"))()
         age(limit, 60)
-        limit._limit._wake_first()  # pyright: ignore[reportPrivateUsage]
+        limit._limit._move()  # pyright: ignore[reportPrivateUsage]
     assert order == ["async", "sync", "async"]
 
 

@@ -369,3 +369,15 @@ class JournalStore(Protocol):
             InterceptionError: Another process works on the run, or the store cannot be read.
         """
         ...
+
+    async def find_value(self, run_id: str, place: str) -> tuple[Any] | None:
+        """Return a value that a run has kept, alone in a tuple, without a life of the run; None for none.
+
+        Args:
+            run_id: The run.
+            place: The place, below that of the run.
+
+        Raises:
+            InterceptionError: The store or the value cannot be read.
+        """
+        ...

@@ -88,12 +88,20 @@ def run(
         max_concurrent_steps=checked_max_concurrent_steps(max_concurrent_steps),
         max_depth=max_depth,
         resolve_policies=resolve_policies,
-        journal=_checked_store(journal),
+        journal=None if journal is None else checked_store(journal),
     )
 
 
-def _checked_store(store: JournalStore | None) -> JournalStore | None:
-    if store is not None and not callable(getattr(cast("object", store), "open_run", None)):
+def checked_store(store: JournalStore) -> JournalStore:
+    """Check a store of journals, and return it.
+
+    Args:
+        store: The store.
+
+    Raises:
+        NighthawkError: It is none.
+    """
+    if not callable(getattr(cast("object", store), "open_run", None)):
         raise NighthawkError(
             f"journal must be a store, as nighthawk_async.journal.open makes one, not {store!r}"
         )

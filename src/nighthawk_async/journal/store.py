@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from ..errors import ConfigurationError
 from ..ports import OpenedJournal
@@ -13,11 +13,12 @@ from .database import Database
 from .export import export_lines
 from .mailboxes import Mailboxes
 from .opened_run import OpenedRun
-from .recorder import Durability, NewCode
+from .recorder import ROOT, Durability, NewCode
 from .records import Record
 from .run_journal import RunJournal
 from .store_thread import StoreThread
 from .tables import RunRow
+from .values import decode_value
 
 
 class JournalStore:
@@ -108,6 +109,16 @@ class JournalStore:
             NighthawkError: A name or the id is empty.
         """
         await self.mailboxes.send(run_id, name, value, id)
+
+    async def find_value(self, run_id: str, place: str) -> tuple[Any] | None:
+        """Return a value that was kept for a place; see `ports.JournalStore`."""
+        place = f"{ROOT}/{place}"
+        for record in await self.thread.perform(
+            lambda: tables.read_records(self.thread.opened(), run_id)
+        ).wait():
+            if record.place == place and record.kind == "value":
+                return (decode_value(record.body, place=place),)
+        return None
 
     def open_run(self, run_id: str) -> OpenedJournal:
         """Open the journal of a run; see `ports.JournalStore`."""

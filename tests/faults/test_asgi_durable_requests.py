@@ -1,4 +1,4 @@
-"""Requests with an idempotency key under real servers that are killed and started again on the same journal."""
+"""Requests with an idempotency key under real servers, killed and started again on the same journal."""
 
 import json
 from collections.abc import Iterator
@@ -109,8 +109,8 @@ def test_a_stream_of_events_that_a_kill_interrupted_continues(server: str, tmp_p
             last = body.strip().split(b"\n\n")[-1]
             assert b"event: result" in last
             assert f'data: {{"value":{3 * STEPS}}}'.encode() in last
-            again = post(service, "/busy")[2]
-            assert again == last + b"\n\n"
+        with deployment.process() as service:
+            assert post(service, "/busy")[2] == last + b"\n\n"
             assert len(deployment.model_server.requests) == STEPS + 1
 
 

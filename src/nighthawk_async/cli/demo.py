@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 from rich.console import Console, Group, RenderableType
@@ -20,6 +20,7 @@ from rich.text import Text
 
 import nighthawk_async as nh
 
+from ..runtime.run import Run
 from .demo_functions import AdvertisingError, Label, Review, classify, publish, stars_in
 
 
@@ -117,6 +118,10 @@ class DemoView:
     def __init__(self, console: Console, model: str) -> None:
         self._console = console
         self._model = model
+
+    def continued(self, done: int, total: int) -> None:
+        """Show that the demonstration was interrupted before, and continues."""
+        self._line(f"Continues: {done} of {total} reviews were done before, and are not asked again.")
 
     @contextmanager
     def showing(self, record: DemoRecord) -> Generator[None]:
@@ -231,8 +236,46 @@ RATING = "Two stars, not more."
 ADVERTISEMENT = "BUY CHEAP WATCHES AT MY SHOP!!! CLICK HERE!!!"
 
 
+class DemoJournal:
+    """The journal of a demonstration, which has two runs.
+
+    Args:
+        store: The store.
+        name: The name of the demonstration: those of different models and reviews have different ones.
+    """
+
+    def __init__(self, store: nh.journal.JournalStore, name: str) -> None:
+        self._store = store
+        self._name = name
+
+    def run(self, executor: nh.executors.StepExecutor, part: Literal["reviews", "functions"]) -> Run:
+        """Return the run of a part."""
+        return nh.run(executor, journal=self._store, run_id=self._run_id(part))
+
+    def count_done(self) -> int | None:
+        """Return the number of reviews that were done before; None if none was begun.
+
+        Raises:
+            JournalStoreError: The store cannot be read.
+        """
+        records = self._store.records(self._run_id("reviews"))
+        return sum(record.place.endswith(_CLASSIFIED) for record in records) if records else None
+
+    def _run_id(self, part: str) -> str:
+        return f"demo {self._name} {part}"
+
+
+_CLASSIFIED = "/now()[0]"
+"""The end of the place at which a review is done: that of the time."""
+
+
 def run_demo(
-    executor: nh.executors.StepExecutor, reviews: Sequence[Review], view: DemoView, *, concurrency: int
+    executor: nh.executors.StepExecutor,
+    reviews: Sequence[Review],
+    view: DemoView,
+    *,
+    concurrency: int,
+    journal: DemoJournal | None = None,
 ) -> DemoRecord:
     """Run the demonstration, from plain synchronous code.
 
@@ -241,63 +284,64 @@ def run_demo(
         reviews: The reviews to classify.
         view: Shows the progress.
         concurrency: The number of reviews that are classified at the same time.
+        journal: The journal from which it continues; None for none.
 
     Returns:
         The counts.
 
     Raises:
         ConfigurationError: The model cannot be used as it is set up.
-        ModelError: The
-        model cannot be reached, or answers with an error.
+        ModelError: The model cannot be reached, or answers with an error.
+        JournalError: The journal cannot be used, or another process continues from it.
     """
     record = DemoRecord(total=len(reviews))
+    done = None if journal is None else journal.count_done()
+    if done is not None:
+        view.continued(done, record.total)
     began = time.monotonic()
     with view.showing(record):
-        anyio.run(partial(_classify_all, executor, reviews, view, record, concurrency), backend="trio")
-    _call_synchronous_functions(executor, view, record)
+        run = nh.run(executor) if journal is None else journal.run(executor, "reviews")
+        anyio.run(partial(_classify_all, run, reviews, view, record, concurrency), backend="trio")
+    run = nh.run(executor) if journal is None else journal.run(executor, "functions")
+    _call_synchronous_functions(run, view, record)
     record.seconds = time.monotonic() - began
     return record
 
 
 async def _classify_all(
-    executor: nh.executors.StepExecutor,
+    run: Run,
     reviews: Sequence[Review],
     view: DemoView,
     record: DemoRecord,
     concurrency: int,
 ) -> None:
     """A parallel map of an asynchronous natural function."""
-    limiter = anyio.CapacityLimiter(concurrency)
 
     async def classify_one(review: Review) -> None:
-        async with limiter:
-            record.in_flight += 1
-            began = time.monotonic()
-            label, error = None, ""
-            try:
-                label = await classify(review.review)
-            except nh.ExecutionError as failure:
-                error = str(failure)
-            finally:
-                record.in_flight -= 1
-            seconds = time.monotonic() - began
-            record.classifications.append(
-                Classification(review=review, label=label, error=error, seconds=seconds)
-            )
-            view.classified(record)
+        record.in_flight += 1
+        began = time.monotonic()
+        label, error = None, ""
+        try:
+            label = await classify(review.review)
+        except nh.ExecutionError as failure:
+            error = str(failure)
+        finally:
+            record.in_flight -= 1
+        nh.journal.now()  # its record shows that the review is done
+        seconds = time.monotonic() - began
+        record.classifications.append(
+            Classification(review=review, label=label, error=error, seconds=seconds)
+        )
+        view.classified(record)
 
-    async with nh.run(executor) as run, nh.scope(oversight=record):
+    async with run, nh.scope(oversight=record):
         record.meters.append(run.usage_meter)
-        async with anyio.create_task_group() as tasks:
-            for review in reviews:
-                tasks.start_soon(classify_one, review)
+        await nh.parallel.map(classify_one, reviews, max_concurrent=concurrency)
 
 
-def _call_synchronous_functions(
-    executor: nh.executors.StepExecutor, view: DemoView, record: DemoRecord
-) -> None:
+def _call_synchronous_functions(run: Run, view: DemoView, record: DemoRecord) -> None:
     """Natural functions in code that knows nothing of event loops: one returns, one raises."""
-    with nh.run(executor) as run, nh.scope(oversight=record):
+    with run, nh.scope(oversight=record):
         record.meters.append(run.usage_meter)
         view.begin("2  a natural function, called from plain synchronous code")
         try:

@@ -88,10 +88,15 @@ def _check_run(store: JournalStore, file: Path, run: str) -> None:
         raise ConfigurationError(f"{file} has no run {run!r}; its runs: {known}")
 
 
+def open_journal_file(file: Path) -> JournalStore:
+    """Open the journal in a file, which may be new."""
+    return open_journal(f"sqlite:///{quote(str(file))}")
+
+
 def _store(file: Path) -> JournalStore:
     if not file.is_file():
         raise ConfigurationError(f"{file}: No such file")
-    return open_journal(f"sqlite:///{quote(str(file))}")
+    return open_journal_file(file)
 
 
 def _time(seconds: float) -> str:

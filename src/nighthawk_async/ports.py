@@ -3,7 +3,7 @@
 The step executor protocols use `StepContext`, so they are one floor up, in `runtime.step_executor`.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from time import perf_counter
 from types import TracebackType
@@ -370,14 +370,17 @@ class JournalStore(Protocol):
         """
         ...
 
-    async def find_value(self, run_id: str, place: str) -> tuple[Any] | None:
-        """Return a value that a run has kept, alone in a tuple, without a life of the run; None for none.
+    async def find_values(self, run_id: str, names: Collection[str]) -> Mapping[str, Any]:
+        """Return the values that a run has kept for places right below its own, without a life of the run.
 
         Args:
             run_id: The run.
-            place: The place, below that of the run.
+            names: The last frames of the places.
+
+        Returns:
+            The values by name; those that were not kept are missing.
 
         Raises:
-            InterceptionError: The store or the value cannot be read.
+            InterceptionError: The store or a value cannot be read.
         """
         ...

@@ -245,11 +245,10 @@ class DurableRequests:
             shared.end()
 
     async def _find_recorded(self, request: DurableRequest) -> KeptResponse | None:
-        first = await self._store.find_value(request.run_id, _REQUEST)
-        if first is not None:
-            _check_fingerprint(request, first[0]["fingerprint"])
-        response = await self._store.find_value(request.run_id, _RESPONSE)
-        return None if response is None else KeptResponse(**response[0])
+        values = await self._store.find_values(request.run_id, (_REQUEST, _RESPONSE))
+        if _REQUEST in values:
+            _check_fingerprint(request, values[_REQUEST]["fingerprint"])
+        return KeptResponse(**values[_RESPONSE]) if _RESPONSE in values else None
 
     async def _call(
         self, app: Application, asgi_scope: AsgiScope, request: DurableRequest, shared: SharedResponse
@@ -264,14 +263,14 @@ class DurableRequests:
                 else:
                     _check_fingerprint(request, first[0]["fingerprint"])
                 is_kept = await _call_and_keep(app, asgi_scope, request.body, shared, journal, root)
-                if not is_kept:
-                    raise _NotKeptError  # the life has not ended regularly: the next one tries again
+                if not is_kept:  # the life does not end regularly, so the next one tries again
+                    raise _NotKeptError("the response was not recorded, because it does not end the request")
         except _NotKeptError:
             return
 
 
 class _NotKeptError(Exception):
-    """The response is not the last word on the request."""
+    """The response does not end the request."""
 
 
 @asynccontextmanager

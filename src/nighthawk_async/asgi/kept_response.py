@@ -25,6 +25,9 @@ _OF_ONE_CONNECTION = frozenset(
 _AGAIN_LATER = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
 """The statuses below 500 that ask a client to send its request again."""
 
+MOST_BYTES = 32 * 1024 * 1024
+"""The maximum size of a recorded body. A larger response is made again, from the records of its run."""
+
 _LAST_EVENTS = frozenset({"result", "end"})
 _OTHER_EVENTS = frozenset(
     {"cut", "dropped", "error", "message", "note", "partial", "progress", "reasoning", "snapshot", "step"}
@@ -48,8 +51,9 @@ class KeptResponse(Struct, frozen=True, kw_only=True):
 
     @property
     def is_final(self) -> bool:
-        """Whether it answers all repetitions: it does not ask the client to send the request again."""
-        if self.status >= HTTPStatus.INTERNAL_SERVER_ERROR or self.status in _AGAIN_LATER:
+        """Whether it answers all repetitions: it can be recorded, and does not ask for another attempt."""
+        is_retried = self.status >= HTTPStatus.INTERNAL_SERVER_ERROR or self.status in _AGAIN_LATER
+        if is_retried or len(self.body) > MOST_BYTES:
             return False
         return not (self._is_event_stream and _event_name(self.body) in _OTHER_EVENTS)
 

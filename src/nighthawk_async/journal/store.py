@@ -1,6 +1,6 @@
 """A store of journals."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import Any, Literal
 
@@ -110,15 +110,16 @@ class JournalStore:
         """
         await self.mailboxes.send(run_id, name, value, id)
 
-    async def find_value(self, run_id: str, place: str) -> tuple[Any] | None:
-        """Return a value that was kept for a place; see `ports.JournalStore`."""
-        place = f"{ROOT}/{place}"
-        for record in await self.thread.perform(
-            lambda: tables.read_records(self.thread.opened(), run_id)
-        ).wait():
-            if record.place == place and record.kind == "value":
-                return (decode_value(record.body, place=place),)
-        return None
+    async def find_values(self, run_id: str, names: Collection[str]) -> Mapping[str, Any]:
+        """Return values that a run has kept; see `ports.JournalStore`."""
+        read = self.thread.perform(lambda: tables.read_records(self.thread.opened(), run_id))
+        bodies = {record.place: record.body for record in await read.wait() if record.kind == "value"}
+        places = {name: f"{ROOT}/{name}" for name in names}
+        return {
+            name: decode_value(bodies[place], place=place)
+            for name, place in places.items()
+            if place in bodies
+        }
 
     def open_run(self, run_id: str) -> OpenedJournal:
         """Open the journal of a run; see `ports.JournalStore`."""

@@ -337,6 +337,18 @@ async def test_a_response_that_asks_to_try_again_is_not_recorded(
     assert (len(model.reviews), service.sent) == (2, [3])
 
 
+async def test_a_response_that_is_too_large_to_record_is_made_again(
+    store: nh.journal.JournalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nighthawk_async.asgi.kept_response.MOST_BYTES", 3)
+    model = Model()
+    service = Service(model, store)
+    for _ in range(2):
+        answered = await post(service.middleware)
+        assert (answered.body, answered.headers.get("idempotent-replayed")) == (b"3 charged 3 4", None)
+    assert (len(model.reviews), service.sent) == (2, [3])
+
+
 async def test_a_request_in_progress_elsewhere_is_refused_for_now(
     store: nh.journal.JournalStore, tmp_path: Path
 ) -> None:

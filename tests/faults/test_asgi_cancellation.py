@@ -89,7 +89,7 @@ async def test_a_durable_request_continues_wherever_it_was_cancelled(tmp_path: P
 
         async def exchange() -> None:
             connection = Connection()
-            connection.feed({"type": "http.request", "body": b"***", "more_body": False})
+            connection.feed({"type": "http.request", "body": b"", "more_body": False})
             await middleware(http_scope(headers=headers), connection.receive, connection.send)
 
         async def check(wait: int) -> bool:

@@ -175,8 +175,15 @@ class DurableRequests:
         Args:
             asgi_scope: The request.
         """
-        headers = [(name, value) for name, value in asgi_scope["headers"] if name.lower() != b"last-event-id"]
-        return {**asgi_scope, "headers": headers, "extensions": {}}
+        headers = asgi_scope.get("headers") or ()
+        extensions: dict[str, object] = asgi_scope.get("extensions") or {}
+        return {
+            **asgi_scope,
+            "headers": [(name, value) for name, value in headers if name.lower() != b"last-event-id"],
+            "extensions": {
+                name: value for name, value in extensions.items() if not name.startswith("http.response.")
+            },
+        }
 
     async def serve(
         self, app: Application, asgi_scope: AsgiScope, *, key: str, inbox: Inbox, outbox: Outbox, work: Work

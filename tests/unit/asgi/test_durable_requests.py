@@ -139,6 +139,22 @@ async def test_headers_of_the_response_are_recorded_but_those_of_one_connection(
     }
 
 
+async def test_the_application_is_told_nothing_of_single_connections(store: nh.journal.JournalStore) -> None:
+    told: list[Any] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        told.append((scope["extensions"], dict(scope["headers"]).keys(), scope["path_params"]))
+        await answer(send)
+
+    extensions = {"http.response.pathsend": {}, "tls": {"version": 1}}
+    headers = {"idempotency-key": "one", "last-event-id": "abc.7", "accept": "*/*"}
+    middleware = NighthawkMiddleware(app, executor=Model().executor, journal=store)
+    scope = http_scope("/", method="POST", headers=headers, extensions=extensions, path_params={"id": "7"})
+    async with open_connection(middleware, scope):
+        pass
+    assert told == [({"tls": {"version": 1}}, {b"idempotency-key", b"accept"}, {"id": "7"})]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "headers"),
     [

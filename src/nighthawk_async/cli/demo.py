@@ -52,6 +52,7 @@ class DemoRecord:
 
     Args:
         total: The number of reviews to classify.
+        done_before: The number of those that the journal has; None when nothing is continued.
         in_flight: The number of reviews that are being classified.
         classifications: The finished ones, in the order in which they finished.
         outcomes: The number of commits of each outcome kind.
@@ -60,6 +61,7 @@ class DemoRecord:
     """
 
     total: int
+    done_before: int | None = None
     in_flight: int = 0
     classifications: list[Classification] = field(default_factory=list[Classification])
     outcomes: Counter[str] = field(default_factory=Counter[str])
@@ -119,15 +121,14 @@ class DemoView:
         self._console = console
         self._model = model
 
-    def continued(self, done: int, total: int) -> None:
-        """Show that the demonstration was interrupted before, and continues."""
-        self._line(f"Continues: {done} of {total} reviews were done before, and are not asked again.")
-
     @contextmanager
     def showing(self, record: DemoRecord) -> Generator[None]:
         """Show the reviews while they are classified."""
         self.begin(f"Natural functions on {self._model}")
         self.begin(f"1  {record.total} reviews, classified in parallel by an async natural function")
+        if record.done_before is not None:
+            done = f"{record.done_before} of {record.total} reviews"
+            self._line(f"   continues: {done} were done before, and are not asked again")
         if not self._console.is_terminal:
             yield
             return
@@ -294,10 +295,8 @@ def run_demo(
         ModelError: The model cannot be reached, or answers with an error.
         JournalError: The journal cannot be used, or another process continues from it.
     """
-    record = DemoRecord(total=len(reviews))
-    done = None if journal is None else journal.count_done()
-    if done is not None:
-        view.continued(done, record.total)
+    done_before = None if journal is None else journal.count_done()
+    record = DemoRecord(total=len(reviews), done_before=done_before)
     began = time.monotonic()
     with view.showing(record):
         run = nh.run(executor) if journal is None else journal.run(executor, "reviews")

@@ -401,15 +401,15 @@ def test_an_interrupted_demonstration_continues_from_its_journal(tmp_path: Path)
 
     record, output, _ = run_in(tmp_path / "demo.db", interrupted, reviews)
     assert record is None
-    assert "Continues" not in output
+    assert "continues" not in output
     record, output, asked = run_in(tmp_path / "demo.db", well_behaved, reviews)
     assert record is not None
-    assert "Continues: 5 of 8 reviews were done before" in output
+    assert "continues: 5 of 8 reviews were done before" in output
     assert asked == 3 + 2  # the two functions of the second part were not reached
     assert (record.done, record.failed, record.steps) == (8, 0, 10)
     again, output, asked = run_in(tmp_path / "demo.db", well_behaved, reviews)
     assert again is not None
-    assert "Continues: 8 of 8 reviews were done before" in output
+    assert "continues: 8 of 8 reviews were done before" in output
     assert (asked, again.right, again.outcomes) == (0, record.right, record.outcomes)
 
 
@@ -439,10 +439,10 @@ def test_a_demonstration_continues_on_the_command_line_after_a_real_interrupt(tm
                 may_answer.set()
                 process.kill()
         assert (process.returncode, errors) == (130, "interrupted\n")
-        assert "Continues" not in output
+        assert "continues" not in output
         before = len(server.requests)
         ended = subprocess.run(command, capture_output=True, env=environment, cwd=tmp_path, text=True)
         assert (ended.returncode, ended.stderr) == (0, "")
-        assert "Continues: 3 of 6 reviews were done before, and are not asked again." in ended.stdout
+        assert "   continues: 3 of 6 reviews were done before, and are not asked again" in ended.stdout
         assert "model round trips  8" in ended.stdout
         assert len(server.requests) - before == 3 + 2

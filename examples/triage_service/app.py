@@ -38,7 +38,7 @@ class TriageService:
         service: The endpoints, with everything that natural functions need around them.
 
     Raises:
-        ConfigurationError: The model cannot be had.
+        ConfigurationError: The model or the journal cannot be had.
         NighthawkError: The token of the dashboard is too short.
     """
 
@@ -50,6 +50,7 @@ class TriageService:
         configuration = nh.StepExecutorConfiguration(
             model=settings.model, model_settings={"max_tokens": MAX_RESPONSE_TOKENS}
         )
+        self._store = None if settings.journal is None else nh.journal.open(settings.journal)
         self._api = Api(settings, self.tree)
         self.service = NighthawkMiddleware(
             self._api.app,
@@ -61,6 +62,7 @@ class TriageService:
             budget=nh.budget(tokens=REQUEST_TOKENS),
             human=dashboard.human,
             tree=self.tree,
+            journal=self._store,
         )
         # What people look at must answer when the service is busy, so it does not wait for a turn.
         self._router = Router(
@@ -75,11 +77,17 @@ class TriageService:
 
         async def send_after_end(message: Message) -> None:
             """Uvicorn ends the process by the signal that it got, once it hears of the end."""
-            if message["type"].startswith("lifespan.shutdown") and self._at_end is not None:
-                await anyio.to_thread.run_sync(self._at_end)
+            if message["type"].startswith("lifespan.shutdown"):
+                await anyio.to_thread.run_sync(self._end)
             await send(message)
 
         await self.service(scope, receive, send_after_end)
+
+    def _end(self) -> None:
+        if self._store is not None:
+            self._store.close()
+        if self._at_end is not None:
+            self._at_end()
 
     async def _health(self, request: Request) -> JSONResponse:
         """Whether the service is up, and what it does at present."""

@@ -25,6 +25,8 @@ class Settings(BaseModel):
         max_waiting: How many may wait; further ones are refused.
         max_investigations: How many investigations go on at once; further ones are refused.
         max_batch_steps: How many tickets of one batch are worked on at once.
+        journal: The address of the journal, in which requests with an idempotency key are recorded; None for
+            no journal.
         shows_traces: Whether OpenTelemetry's spans are written to standard output.
     """
 
@@ -36,6 +38,7 @@ class Settings(BaseModel):
     max_waiting: Count = 1_000
     max_investigations: Count = 20
     max_batch_steps: Count = 8
+    journal: str | None = None
     shows_traces: bool = False
 
     @classmethod
@@ -43,14 +46,15 @@ class Settings(BaseModel):
         """The settings that environment variables make.
 
         Args:
-            environment: The variables: NIGHTHAWK_MODEL, TRIAGE_DASHBOARD_TOKEN, TRIAGE_MAX_REQUESTS and the
-                like, and OpenTelemetry's own OTEL_TRACES_EXPORTER, of which `console` is understood.
+            environment: The variables: NIGHTHAWK_MODEL, JOURNAL, TRIAGE_DASHBOARD_TOKEN, TRIAGE_MAX_REQUESTS
+                and the like, and OpenTelemetry's own OTEL_TRACES_EXPORTER, of which `console` is understood.
 
         Raises:
             ConfigurationError: A variable has a bad value.
         """
         named = {name: environment.get(variable_of(name)) for name in cls.model_fields}
         named["model"] = environment.get("NIGHTHAWK_MODEL")
+        named["journal"] = environment.get("JOURNAL")
         named["shows_traces"] = "true" if environment.get("OTEL_TRACES_EXPORTER") == "console" else None
         try:
             return cls.model_validate({name: value for name, value in named.items() if value})

@@ -3,9 +3,10 @@
 The step executor protocols use `StepContext`, so they are one floor up, in `runtime.step_executor`.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from time import perf_counter
+from types import TracebackType
 from typing import Any, NoReturn, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
@@ -191,6 +192,15 @@ class ForwardedStream(ResponseStream):
         if self.resend_check is not None and isinstance(source, ResponseStream):
             source.check_resends(self.resend_check)
         self.events = await source.__aenter__()
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        assert self.source is not None, "the subclass enters its source"
+        return await self.source.__aexit__(exception_type, exception, traceback)
 
     async def __anext__(self) -> ModelEvent:
         assert self.events is not None
@@ -395,8 +405,8 @@ class OpenedJournal(AbstractAsyncContextManager[RunJournal], AbstractContextMana
     """The journal of a run, while the run is active: for `async with`, and for `with` in a thread."""
 
 
-class JournalStore(Protocol):
-    """A store of journals."""
+class RunOpener(Protocol):
+    """Opens the journals of runs: a store of journals, or the replay of a run."""
 
     def open_run(self, run_id: str) -> OpenedJournal:
         """Open the journal of a run for one life of it.
@@ -406,5 +416,24 @@ class JournalStore(Protocol):
 
         Raises (on entering):
             InterceptionError: Another process works on the run, or the store cannot be read.
+        """
+        ...
+
+
+class JournalStore(RunOpener, Protocol):
+    """A store of journals."""
+
+    async def find_values(self, run_id: str, names: Collection[str]) -> Mapping[str, Any]:
+        """Return the values that a run has kept for places right below its own, without a life of the run.
+
+        Args:
+            run_id: The run.
+            names: The last frames of the places.
+
+        Returns:
+            The values by name; those that were not kept are missing.
+
+        Raises:
+            InterceptionError: The store or a value cannot be read.
         """
         ...

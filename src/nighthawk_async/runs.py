@@ -6,7 +6,7 @@ from .errors import NighthawkError
 from .executors.choice import ExecutorChoice, chosen_executor
 from .policies.arguments import PolicyArguments, with_arguments
 from .policies.people.default_handler import find_default_handler
-from .ports import JournalStore
+from .ports import RunOpener
 from .runtime.admission import checked_max_concurrent_steps
 from .runtime.environment import find_environment
 from .runtime.nesting import DEFAULT_MAX_DEPTH
@@ -23,7 +23,7 @@ def run(
     sync_backend: SyncBackend = "trio",
     max_concurrent_steps: int | None = None,
     max_depth: int = DEFAULT_MAX_DEPTH,
-    journal: JournalStore | None = None,
+    journal: RunOpener | None = None,
     **policies: Unpack[PolicyArguments],
 ) -> Run:
     """Run the steps inside with a model.
@@ -88,12 +88,20 @@ def run(
         max_concurrent_steps=checked_max_concurrent_steps(max_concurrent_steps),
         max_depth=max_depth,
         resolve_policies=resolve_policies,
-        journal=_checked_store(journal),
+        journal=None if journal is None else checked_store(journal),
     )
 
 
-def _checked_store(store: JournalStore | None) -> JournalStore | None:
-    if store is not None and not callable(getattr(cast("object", store), "open_run", None)):
+def checked_store(store: RunOpener) -> RunOpener:
+    """Check a store of journals, and return it.
+
+    Args:
+        store: The store.
+
+    Raises:
+        NighthawkError: It is none.
+    """
+    if not callable(getattr(cast("object", store), "open_run", None)):
         raise NighthawkError(
             f"journal must be a store, as nighthawk_async.journal.open makes one, not {store!r}"
         )

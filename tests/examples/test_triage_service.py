@@ -1,6 +1,7 @@
 """The example service in a real server process: its endpoints, its clients, and how it ends."""
 
 from collections.abc import AsyncGenerator
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.examples.triage_serving import (
     Answer,
     Triage,
     TriageModel,
+    killed_triage,
     read_answer,
     reset,
     tokens_of,
@@ -84,6 +86,34 @@ async def test_a_batch_tells_its_progress_and_then_its_result(server: str, model
         name, data = events[-1]
         assert name == "result"
         assert [each["queue"] for each in data["value"]] == ["soon", "later", "later"]
+
+
+async def test_an_interrupted_batch_continues_when_it_is_sent_again(
+    server: str, model: TriageModel, model_server: ModelServer, tmp_path: Path
+) -> None:
+    variables = {"JOURNAL": f"sqlite:///{tmp_path}/journal.db", "TRIAGE_MAX_BATCH_STEPS": "2"}
+    tickets = ["It is broken.", "Great!", "Nice!", "Also broken.", "Thank you!", "Good."]
+    batch = ("POST", "/batches", {"tickets": tickets}, 'idempotency-key: "monday"\r\n')
+    model.hold(after=3)
+    async with killed_triage(server, model_server, **variables) as triage, triage.connected(*batch):
+        await model.wait_until_asked(5)
+        triage.process.kill()
+    model.release()
+    async with triage_under(server, model_server, **variables) as triage:
+        events = (await triage.ask(*batch)).events()
+        assert [each["queue"] for each in events[-1][1]["value"]] == [
+            "soon",
+            "later",
+            "later",
+            "soon",
+            "later",
+            "later",
+        ]
+        assert len(model.asked) == 5 + 3  # two were in flight when it was killed
+    async with triage_under(server, model_server, **variables) as triage:
+        again = await triage.ask(*batch)
+        assert ("idempotent-replayed: true" in again.head, again.events()) == (True, events[-1:])
+        assert len(model.asked) == 8
 
 
 async def test_an_investigation_goes_on_after_its_request_and_is_steered(

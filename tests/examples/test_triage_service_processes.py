@@ -122,6 +122,7 @@ def test_settings_come_from_the_environment() -> None:
     variables = {"NIGHTHAWK_MODEL": "a:b", "TRIAGE_MAX_REQUESTS": "7", "OTEL_TRACES_EXPORTER": "console"}
     chosen = Settings.from_environment(variables)
     assert (chosen.model, chosen.max_requests, chosen.shows_traces) == ("a:b", 7, True)
+    assert Settings.from_environment({"JOURNAL": "sqlite:///a.db"}).journal == "sqlite:///a.db"
     bad = {"TRIAGE_MAX_REQUESTS": "many", "TRIAGE_MAX_WAITING": "0"}
     with pytest.raises(nh.ConfigurationError, match=r"^TRIAGE_MAX_REQUESTS: .*; TRIAGE_MAX_WAITING: "):
         Settings.from_environment(bad)

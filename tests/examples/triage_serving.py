@@ -38,10 +38,12 @@ class TriageModel:
         self._new = anyio.Event()
         self._may_answer = anyio.Event()
         self._may_answer.set()
+        self._answers_left = 0
 
-    def hold(self) -> None:
-        """Let the requests from now on wait."""
+    def hold(self, *, after: int = 0) -> None:
+        """Let the requests from now on wait, but for so many."""
         self._may_answer = anyio.Event()
+        self._answers_left = after
 
     def release(self) -> None:
         """Answer all that wait."""
@@ -57,7 +59,10 @@ class TriageModel:
         self.asked.append(request)
         self._new.set()
         self._new = anyio.Event()
-        await self._may_answer.wait()
+        if self._answers_left:
+            self._answers_left -= 1
+        else:
+            await self._may_answer.wait()
         content = request.content.decode()
         usage = nh.Usage(requests=1, input_tokens=tokens_of(content), output_tokens=5)
         if "find_incidents" not in content:
@@ -213,6 +218,19 @@ def variables_for(model_server: ModelServer) -> dict[str, str]:
         "OPENAI_BASE_URL": model_server.base_url,
         "OPENAI_API_KEY": "none",
     }
+
+
+@asynccontextmanager
+async def killed_triage(
+    server: str, model_server: ModelServer, **variables: str
+) -> AsyncGenerator[Triage, None]:
+    """The service under a server; at the end it is killed."""
+    arguments = ["tests.examples.watched_triage", server]
+    with service_process(arguments, variables_for(model_server) | variables) as (process, errors):
+        assert process.stdout is not None
+        line = await anyio.to_thread.run_sync(process.stdout.readline)
+        assert line, errors.read()
+        yield Triage(process, int(line))
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ import anyio.to_thread
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, tool_call
 from tests.warm_python import WarmPopen
 
-__all__ = ["SERVERS", "Service", "dechunked", "read_answer", "serving"]
+__all__ = ["GOOD", "SERVERS", "Model", "Service", "dechunked", "launched", "read_answer", "serving"]
 
 SERVERS = ["uvicorn", "hypercorn-asyncio", "hypercorn-trio"]
 
@@ -132,15 +132,24 @@ def serving(
     server: str, grace_seconds: float = GRACE_SECONDS, *, lifespan: str = "has-lifespan"
 ) -> Iterator[Service]:
     model = Model()
-    with ModelServer.in_thread(model.answer) as model_server:
-        command = [sys.executable, "-W", "error::RuntimeWarning", str(SERVICE)]
-        command += [server, model_server.base_url, str(grace_seconds), lifespan]
-        with WarmPopen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            try:
-                assert process.stdout is not None
-                line = process.stdout.readline()
-                assert line, process.communicate()[1]
-                yield Service(process, int(line), model, model_server)
-            finally:
-                process.kill()
-                model.may_answer.set()  # for the threads that wait
+    with (
+        ModelServer.in_thread(model.answer) as model_server,
+        launched(server, model, model_server, str(grace_seconds), lifespan) as service,
+    ):
+        yield service
+
+
+@contextmanager
+def launched(server: str, model: Model, model_server: ModelServer, *arguments: str) -> Iterator[Service]:
+    """One process of the service; it is killed at the end."""
+    command = [sys.executable, "-W", "error::RuntimeWarning", str(SERVICE)]
+    command += [server, model_server.base_url, *arguments]
+    with WarmPopen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line, process.communicate()[1]
+            yield Service(process, int(line), model, model_server)
+        finally:
+            process.kill()
+            model.may_answer.set()  # for the threads that wait

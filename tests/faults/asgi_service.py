@@ -1,6 +1,6 @@
 """A service in a process of its own, under a real server.
 
-    python asgi_service.py SERVER MODEL_URL GRACE_SECONDS {has,fails-in}-lifespan
+    python asgi_service.py SERVER MODEL_URL GRACE_SECONDS {has,fails-in}-lifespan [JOURNAL]
 
 It prints its port when it listens, and "left nothing" when the server has ended and no task is left. The
 server gives requests the grace first and the application afterwards, so both have half of it.
@@ -184,8 +184,8 @@ application = Starlette(
         Route("/unread", unread_route),
         Route("/stream", stream_route),
         Route("/live", live_route),
-        Route("/busy", busy_route),
-        Route("/many", many_route),
+        Route("/busy", busy_route, methods=["GET", "POST"]),
+        Route("/many", many_route, methods=["GET", "POST"]),
         WebSocketRoute("/talk", busy_socket),
         Route("/large", large_route),
         Route("/state", state_route),
@@ -196,6 +196,7 @@ service = NighthawkMiddleware(
     executor=nh.AgentStepExecutor.from_configuration(configuration=configuration),
     max_concurrent_requests=20,
     grace_seconds=grace / 2,
+    journal=nh.journal.open(sys.argv[5]) if len(sys.argv) > 5 else None,
 )
 
 

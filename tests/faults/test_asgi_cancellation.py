@@ -1,6 +1,7 @@
 """A server that cancels a request or a lifespan at any point at which it waits: nothing is left."""
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -12,7 +13,7 @@ from nighthawk_async.asgi import NighthawkMiddleware
 from nighthawk_async.testing import CallbackExecutor, pass_response
 from tests.faults.cancellation_points import cancel_at
 from tests.unit.asgi.applications import answer, stars
-from tests.unit.asgi.asgi_client import Lifespan, get, http_scope
+from tests.unit.asgi.asgi_client import Connection, Lifespan, get, http_scope
 
 pytestmark = pytest.mark.anyio
 
@@ -35,13 +36,14 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "lifespan.shutdown.complete"})
 
 
-def make() -> NighthawkMiddleware:
+def make(**arguments: Any) -> NighthawkMiddleware:
     return NighthawkMiddleware(
         app,
         executor=CallbackExecutor(carry_out),
         max_concurrent_requests=1,
         request_timeout_seconds=60,
         tree=nh.observe.TaskTree(),
+        **arguments,
     )
 
 
@@ -78,6 +80,27 @@ async def test_a_request_can_be_cancelled_wherever_it_waits() -> None:
         return was_cancelled
 
     assert await every_point(check) > 4
+
+
+async def test_a_durable_request_continues_wherever_it_was_cancelled(tmp_path: Path) -> None:
+    with nh.journal.open(f"sqlite:///{tmp_path}/runs.db") as store:
+        middleware = make(journal=store)
+        headers = {"idempotency-key": ""}
+
+        async def exchange() -> None:
+            connection = Connection()
+            connection.feed({"type": "http.request", "body": b"", "more_body": False})
+            await middleware(http_scope(headers=headers), connection.receive, connection.send)
+
+        async def check(wait: int) -> bool:
+            headers["idempotency-key"] = f"request {wait}"
+            was_cancelled = await cancel_at(wait, exchange)
+            assert (middleware.requests_in_progress, middleware.requests_waiting) == (0, 0)
+            assert middleware.run is None
+            assert (await get(middleware, headers=headers)).body == b"3"
+            return was_cancelled
+
+        assert await every_point(check) > 4
 
 
 async def test_a_lifespan_can_be_cancelled_wherever_it_waits() -> None:

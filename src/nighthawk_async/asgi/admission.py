@@ -5,12 +5,13 @@ came, or, where their clients are known, one of each client in turn. When the qu
 fewer requests comes, the client with the most waiting requests loses its newest slot.
 """
 
-from collections import Counter, OrderedDict, deque
+from collections import Counter
 from math import inf
+from threading import Lock
+from typing import Literal, TypeAlias
 
-import anyio
-from anyio.lowlevel import checkpoint_if_cancelled
-
+from ..parallel.fair_queue import FairQueue, wake
+from ..parallel.fair_queue import Turn as Position
 from ..pickling import PicklableError
 from .problems import QUEUE_FULL, SHUTTING_DOWN, TOO_MANY_OF_CLIENT, Problem
 
@@ -27,41 +28,51 @@ class RefusedError(PicklableError):
         self.problem = problem
 
 
+_Decision: TypeAlias = Problem | Literal["admitted"]
+
+
 class Turn:
-    """The slot of a request, in progress or waiting; returned by `Admission.ask`."""
+    """The slot of a request, in progress or waiting; returned by `Admission.ask`.
 
-    __slots__ = ("_decided", "client", "is_admitted", "problem")
+    Args:
+        queue: The queue of requests.
+        position: Its position in the queue.
+        client: The client of the request; None when it is unknown.
+    """
 
-    def __init__(self, client: str | None) -> None:
+    __slots__ = ("_queue", "client", "position")
+
+    def __init__(
+        self, queue: FairQueue[_Decision], position: Position[_Decision], client: str | None
+    ) -> None:
+        self._queue = queue
+        self.position = position
         self.client = client
-        self.is_admitted = False
-        self.problem: Problem | None = None
-        self._decided: anyio.Event | None = None
 
-    def decide(self, problem: Problem | None = None) -> None:
-        """Admit it, or refuse it.
+    @property
+    def is_admitted(self) -> bool:
+        """Whether the request is admitted."""
+        return self.position.grant == "admitted"
 
-        Args:
-            problem: The reason for refusing it; None to admit it.
-        """
-        self.problem = problem
-        self.is_admitted = problem is None
-        if self._decided is not None:
-            self._decided.set()
+    @property
+    def problem(self) -> Problem | None:
+        """The reason for refusing it; None for no refusal."""
+        grant = self.position.grant
+        return grant if isinstance(grant, Problem) else None
 
     async def wait(self) -> None:
-        """Wait until it is admitted.
+        """Wait until it is admitted. A cancelled request takes precedence over a refusal.
 
         Raises:
             RefusedError: It was refused.
         """
-        if not self.is_admitted and self.problem is None:
-            self._decided = anyio.Event()
-            await self._decided.wait()
-            if self.problem is not None:
-                await checkpoint_if_cancelled()  # a cancelled request takes precedence over the refusal
-        if self.problem is not None:
-            raise RefusedError(self.problem)
+        decision = await self._queue.wait(self.position, _keep)
+        if isinstance(decision, Problem):
+            raise RefusedError(decision)
+
+
+def _keep(_: _Decision) -> None:
+    """Leave the slot of a cancelled request to `Admission.leave`."""
 
 
 class Admission:
@@ -77,13 +88,17 @@ class Admission:
         self._max_concurrent = max_concurrent
         self._max_queued = max_queued
         self._max_per_client = max_per_client
-        self._lines: OrderedDict[str | None, deque[Turn]] = OrderedDict()
+        self._lock = Lock()
+        self._queue = FairQueue[_Decision](self._lock)
         self._of_client: Counter[str] = Counter()
         self._is_open = True
         self.in_progress = 0
         """The number in progress."""
-        self.queued = 0
+
+    @property
+    def queued(self) -> int:
         """The number that waits."""
+        return len(self._queue)
 
     def open(self) -> None:
         """Admit requests again."""
@@ -92,9 +107,8 @@ class Admission:
     def close(self) -> None:
         """Admit no more requests, and refuse all that wait."""
         self._is_open = False
-        lines, self._lines, self.queued = self._lines, OrderedDict(), 0
-        for turn in (turn for line in lines.values() for turn in line):
-            turn.decide(SHUTTING_DOWN)
+        for turn in [turn for line in self._queue.lines.values() for turn in line]:
+            self._refuse(turn, SHUTTING_DOWN)
 
     def ask(self, client: str | None) -> Turn:
         """Take a slot, in progress or in the queue; `leave` frees it.
@@ -109,17 +123,12 @@ class Admission:
             raise RefusedError(SHUTTING_DOWN)
         if client is not None and self._of_client[client] >= (self._max_per_client or inf):
             raise RefusedError(TOO_MANY_OF_CLIENT)
-        turn = Turn(client)
-        if self._has_room:
-            self._let_in(turn)
-        elif self.queued >= self._max_queued and not self._make_room(client):
+        if not self._has_room and self.queued >= self._max_queued and not self._make_room(client):
             raise RefusedError(QUEUE_FULL)
-        else:
-            self._lines.setdefault(client, deque()).append(turn)
-            self.queued += 1
         if client is not None:
             self._of_client[client] += 1
-        return turn
+        with self._lock:
+            return Turn(self._queue, self._queue.join(self._let_in, key=client), client)
 
     def leave(self, turn: Turn) -> None:
         """Free a slot, also one that was never admitted.
@@ -131,41 +140,34 @@ class Admission:
             self._of_client[turn.client] -= 1
             if not self._of_client[turn.client]:
                 del self._of_client[turn.client]
-        if turn.is_admitted:
-            self.in_progress -= 1
-            self._let_next_in()
-        elif turn.problem is None:
-            self._remove(turn)
+        with self._lock:
+            if turn.is_admitted:
+                self.in_progress -= 1
+                woken = self._queue.move()
+            else:
+                woken = self._queue.withdraw(turn.position)
+        wake(woken)
 
     @property
     def _has_room(self) -> bool:
         return self._max_concurrent is None or self.in_progress < self._max_concurrent
 
-    def _let_in(self, turn: Turn) -> None:
+    def _let_in(self) -> _Decision | None:
+        if not self._has_room:
+            return None
         self.in_progress += 1
-        turn.decide()
-
-    def _let_next_in(self) -> None:
-        while self._lines and self._has_room:
-            client, line = self._lines.popitem(last=False)
-            self.queued -= 1
-            self._let_in(line.popleft())
-            if line:
-                self._lines[client] = line  # last: the other clients come first
+        return "admitted"
 
     def _make_room(self, client: str | None) -> bool:
         """Refuse the newest request of the client with the most waiting; return False when none has more."""
-        longest = max(self._lines.values(), key=len, default=None)
-        if longest is None or len(longest) <= len(self._lines.get(client, ())) + 1:
+        lines = self._queue.lines
+        longest = max(lines.values(), key=len, default=())
+        if len(longest) <= len(lines.get(client, ())) + 1:
             return False  # the newcomer would only take the other's share
-        turn = longest[-1]
-        self._remove(turn)
-        turn.decide(QUEUE_FULL)
+        self._refuse(list(longest)[-1], QUEUE_FULL)
         return True
 
-    def _remove(self, turn: Turn) -> None:
-        line = self._lines[turn.client]
-        line.remove(turn)
-        self.queued -= 1
-        if not line:
-            del self._lines[turn.client]
+    def _refuse(self, turn: Position[_Decision], problem: Problem) -> None:
+        with self._lock:
+            woken = self._queue.withdraw(turn, problem)
+        wake(woken)

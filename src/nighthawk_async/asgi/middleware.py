@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import anyio
 
@@ -15,7 +15,8 @@ from ..observe.tree import TaskTree
 from ..parallel.outcomes import state_after
 from ..policies.arguments import CommonPolicyArguments
 from ..policies.budgets.budget import Budget
-from ..runs import run
+from ..ports import JournalStore
+from ..runs import checked_store, run
 from ..runtime.nesting import DEFAULT_MAX_DEPTH
 from ..runtime.run import Run
 from ..runtime.run_state import SyncBackend
@@ -34,7 +35,13 @@ from .service import Service, Settings, checked_budget, checked_count, checked_s
 from .serving import Connection, SocketConnection, find_path_template
 from .work import ActiveRequest, Work, using_request
 
+if TYPE_CHECKING:
+    from .durable_requests import DurableRequests
+
 _LOGGER = logging.getLogger("nighthawk")
+
+_NO_LATER = (400, 413, 422)
+"""The statuses of refused requests that would be refused again."""
 
 
 class Lifespan:
@@ -160,14 +167,30 @@ class Exchange(Connection):
 
     async def _carry_out(self, app: Application) -> Exception | None:
         """Run the application; return the error that it has raised."""
-        call = partial(app, self._asgi_scope, self._inbox.receive, self._outbox.send)
         request = ActiveRequest(request_id=self._request_id, work=self._work, streams=self._service.streams)
         try:
             with self._work.scope, using_request(request):
-                await self._serve(call)
+                await self._serve(self._find_call(app))
         except Exception as error:  # answered, or raised again
             return error
         return None
+
+    def _find_call(self, app: Application) -> Callable[[], Awaitable[object]]:
+        """Return the call that answers: of the application, or for all requests with the same key."""
+        durable = self._service.settings.durable
+        key = None if durable is None else durable.find_key(self._asgi_scope)
+        if durable is None or key is None:
+            return partial(app, self._asgi_scope, self._inbox.receive, self._outbox.send)
+        self._asgi_scope = durable.scope_for_app(self._asgi_scope)
+        return partial(
+            durable.serve,
+            app,
+            self._asgi_scope,
+            key=key,
+            inbox=self._inbox,
+            outbox=self._outbox,
+            work=self._work,
+        )
 
     async def _note_disconnect(self) -> None:
         await self._outbox.wait_until_taken()
@@ -179,7 +202,7 @@ class Exchange(Connection):
         problem = refused or self._work.problem
         if problem is None:
             return None if error is None else find_problem(error)
-        if problem is TIMED_OUT:
+        if problem is TIMED_OUT or problem.status in _NO_LATER:
             return problem
         return replace(problem, retry_after_seconds=self._service.settings.retry_after_seconds)
 
@@ -250,6 +273,10 @@ class NighthawkMiddleware:
         run_budget: The budget of all requests together, as for `nighthawk_async.run`.
         tree: A task tree of `nighthawk_async.observe`, which records each request as a top-level node; None
             for the tree that is active where the requests are served.
+        journal: The store, made by `nighthawk_async.journal.open`, in which each request with the header
+            `Idempotency-Key` is a run of its own: sent again, it gets the recorded response, or continues.
+            Keys belong to a client: that of `client_of`, else the one with the same `Authorization`. None
+            ignores the header.
         policies: The same as for `nighthawk_async.run`, without the budget. Without a lifespan, the hooks of
             the run's own beginning and end must be `def`.
 
@@ -278,6 +305,7 @@ class NighthawkMiddleware:
         max_depth: int = DEFAULT_MAX_DEPTH,
         run_budget: Budget | None = None,
         tree: TaskTree | None = None,
+        journal: JournalStore | None = None,
         **policies: Unpack[CommonPolicyArguments],
     ) -> None:
         if max_requests_per_client is not None and client_of is None:
@@ -301,6 +329,7 @@ class NighthawkMiddleware:
             retry_after_seconds=_retry_after_seconds(retry_after_seconds),
             client_of=client_of,
             tree=tree,
+            durable=None if journal is None else _durable_requests(journal, client_of),
         )
         admission = Admission(
             max_concurrent=_count_or_none(max_concurrent_requests, "max_concurrent_requests"),
@@ -352,6 +381,14 @@ class NighthawkMiddleware:
                 await lifespan.send_last()
             case _:
                 await self._app(scope, receive, send)
+
+
+def _durable_requests(
+    store: JournalStore, client_of: Callable[[AsgiScope], str | None] | None
+) -> "DurableRequests":
+    from .durable_requests import DurableRequests  # here, because many services have no journal
+
+    return DurableRequests(checked_store(store), client_of)
 
 
 def _count_or_none(value: object, name: str) -> int | None:

@@ -104,6 +104,30 @@ TIMED_OUT = Problem(
     title="The request took too long",
     detail="The request was not answered within its time, and was cancelled.",
 )
+MALFORMED_IDEMPOTENCY_KEY = Problem(
+    status=400,
+    name="malformed-idempotency-key",
+    title="The idempotency key is malformed",
+    detail="Idempotency-Key needs one value of 1 to 255 printable ASCII characters.",
+)
+REQUEST_IN_PROGRESS = Problem(
+    status=409,
+    name="request-in-progress",
+    title="The request is in progress",
+    detail="A request with this idempotency key is in progress elsewhere. Send it again later.",
+)
+BODY_TOO_LARGE = Problem(
+    status=413,
+    name="body-too-large",
+    title="The body is too large",
+    detail="A request with an idempotency key has a body of at most 16 MiB.",
+)
+IDEMPOTENCY_KEY_REUSED = Problem(
+    status=422,
+    name="idempotency-key-reused",
+    title="The idempotency key belongs to another request",
+    detail="An earlier request with this idempotency key had another content.",
+)
 CANCELLED = Problem(
     status=503,
     name="cancelled",

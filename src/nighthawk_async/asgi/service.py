@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager, nullcontext
 from contextvars import Context
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import anyio
 
@@ -23,6 +23,9 @@ from ..runtime.run import Run
 from .admission import Admission
 from .protocol import AsgiScope
 from .work import KeptStreams, Work
+
+if TYPE_CHECKING:
+    from .durable_requests import DurableRequests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,7 @@ class Settings:
         retry_after_seconds: The number of seconds after which a refused client may try again.
         client_of: Returns the client of a connection; None when clients are unknown.
         tree: The tree that records; None for the active one.
+        durable: Answers the requests with an idempotency key; None without a journal.
     """
 
     make_run: Callable[[], Run]
@@ -46,6 +50,7 @@ class Settings:
     retry_after_seconds: float
     client_of: Callable[[AsgiScope], str | None] | None
     tree: TaskTree | None
+    durable: "DurableRequests | None"
 
 
 def checked_count(value: object, name: str, *, least: int) -> int:

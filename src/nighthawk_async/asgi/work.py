@@ -132,7 +132,7 @@ class Work:
         self.inbox: Inbox | None = None
         self._end_message = end_message
         self._is_complete = is_complete
-        self._outlives_client = False
+        self._outliving = 0
         self._on_end = on_end
 
     @property
@@ -151,11 +151,11 @@ class Work:
 
         Its response may end before its work, when another response takes over.
         """
-        self._outlives_client = True
+        self._outliving += 1
         try:
             yield
         finally:
-            self._outlives_client = False
+            self._outliving -= 1
 
     def ask_to_end(self, reason: EndReason) -> None:
         """Ask it to end; only the first reason counts.
@@ -176,7 +176,7 @@ class Work:
             self.scope.cancel()
 
     def _can_end(self, reason: EndReason) -> bool:
-        if self._outlives_client:
+        if self._outliving:
             return reason != "disconnected"
         return reason == "shut_down" or not self._is_complete()
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 from rich.console import Console, Group, RenderableType
@@ -20,6 +20,7 @@ from rich.text import Text
 
 import nighthawk_async as nh
 
+from ..runtime.run import Run
 from .demo_functions import AdvertisingError, Label, Review, classify, publish, stars_in
 
 
@@ -51,6 +52,7 @@ class DemoRecord:
 
     Args:
         total: The number of reviews to classify.
+        done_before: The number of those that the journal has; None when nothing is continued.
         in_flight: The number of reviews that are being classified.
         classifications: The finished ones, in the order in which they finished.
         outcomes: The number of commits of each outcome kind.
@@ -59,6 +61,7 @@ class DemoRecord:
     """
 
     total: int
+    done_before: int | None = None
     in_flight: int = 0
     classifications: list[Classification] = field(default_factory=list[Classification])
     outcomes: Counter[str] = field(default_factory=Counter[str])
@@ -123,6 +126,9 @@ class DemoView:
         """Show the reviews while they are classified."""
         self.begin(f"Natural functions on {self._model}")
         self.begin(f"1  {record.total} reviews, classified in parallel by an async natural function")
+        if record.done_before is not None:
+            done = f"{record.done_before} of {record.total} reviews"
+            self._line(f"   continues: {done} were done before, and are not asked again")
         if not self._console.is_terminal:
             yield
             return
@@ -231,8 +237,46 @@ RATING = "Two stars, not more."
 ADVERTISEMENT = "BUY CHEAP WATCHES AT MY SHOP!!! CLICK HERE!!!"
 
 
+class DemoJournal:
+    """The journal of a demonstration, which has two runs.
+
+    Args:
+        store: The store.
+        name: The name of the demonstration: those of different models and reviews have different ones.
+    """
+
+    def __init__(self, store: nh.journal.JournalStore, name: str) -> None:
+        self._store = store
+        self._name = name
+
+    def run(self, executor: nh.executors.StepExecutor, part: Literal["reviews", "functions"]) -> Run:
+        """Return the run of a part."""
+        return nh.run(executor, journal=self._store, run_id=self._run_id(part))
+
+    def count_done(self) -> int | None:
+        """Return the number of reviews that were done before; None if none was begun.
+
+        Raises:
+            JournalStoreError: The store cannot be read.
+        """
+        records = self._store.records(self._run_id("reviews"))
+        return sum(record.place.endswith(_CLASSIFIED) for record in records) if records else None
+
+    def _run_id(self, part: str) -> str:
+        return f"demo {self._name} {part}"
+
+
+_CLASSIFIED = "/now()[0]"
+"""The end of the place at which a review is done: that of the time."""
+
+
 def run_demo(
-    executor: nh.executors.StepExecutor, reviews: Sequence[Review], view: DemoView, *, concurrency: int
+    executor: nh.executors.StepExecutor,
+    reviews: Sequence[Review],
+    view: DemoView,
+    *,
+    concurrency: int,
+    journal: DemoJournal | None = None,
 ) -> DemoRecord:
     """Run the demonstration, from plain synchronous code.
 
@@ -241,63 +285,62 @@ def run_demo(
         reviews: The reviews to classify.
         view: Shows the progress.
         concurrency: The number of reviews that are classified at the same time.
+        journal: The journal from which it continues; None for none.
 
     Returns:
         The counts.
 
     Raises:
         ConfigurationError: The model cannot be used as it is set up.
-        ModelError: The
-        model cannot be reached, or answers with an error.
+        ModelError: The model cannot be reached, or answers with an error.
+        JournalError: The journal cannot be used, or another process continues from it.
     """
-    record = DemoRecord(total=len(reviews))
+    done_before = None if journal is None else journal.count_done()
+    record = DemoRecord(total=len(reviews), done_before=done_before)
     began = time.monotonic()
     with view.showing(record):
-        anyio.run(partial(_classify_all, executor, reviews, view, record, concurrency), backend="trio")
-    _call_synchronous_functions(executor, view, record)
+        run = nh.run(executor) if journal is None else journal.run(executor, "reviews")
+        anyio.run(partial(_classify_all, run, reviews, view, record, concurrency), backend="trio")
+    run = nh.run(executor) if journal is None else journal.run(executor, "functions")
+    _call_synchronous_functions(run, view, record)
     record.seconds = time.monotonic() - began
     return record
 
 
 async def _classify_all(
-    executor: nh.executors.StepExecutor,
+    run: Run,
     reviews: Sequence[Review],
     view: DemoView,
     record: DemoRecord,
     concurrency: int,
 ) -> None:
     """A parallel map of an asynchronous natural function."""
-    limiter = anyio.CapacityLimiter(concurrency)
 
     async def classify_one(review: Review) -> None:
-        async with limiter:
-            record.in_flight += 1
-            began = time.monotonic()
-            label, error = None, ""
-            try:
-                label = await classify(review.review)
-            except nh.ExecutionError as failure:
-                error = str(failure)
-            finally:
-                record.in_flight -= 1
-            seconds = time.monotonic() - began
-            record.classifications.append(
-                Classification(review=review, label=label, error=error, seconds=seconds)
-            )
-            view.classified(record)
+        record.in_flight += 1
+        began = time.monotonic()
+        label, error = None, ""
+        try:
+            label = await classify(review.review)
+        except nh.ExecutionError as failure:
+            error = str(failure)
+        finally:
+            record.in_flight -= 1
+        nh.journal.now()  # its record shows that the review is done
+        seconds = time.monotonic() - began
+        record.classifications.append(
+            Classification(review=review, label=label, error=error, seconds=seconds)
+        )
+        view.classified(record)
 
-    async with nh.run(executor) as run, nh.scope(oversight=record):
+    async with run, nh.scope(oversight=record):
         record.meters.append(run.usage_meter)
-        async with anyio.create_task_group() as tasks:
-            for review in reviews:
-                tasks.start_soon(classify_one, review)
+        await nh.parallel.map(classify_one, reviews, max_concurrent=concurrency)
 
 
-def _call_synchronous_functions(
-    executor: nh.executors.StepExecutor, view: DemoView, record: DemoRecord
-) -> None:
+def _call_synchronous_functions(run: Run, view: DemoView, record: DemoRecord) -> None:
     """Natural functions in code that knows nothing of event loops: one returns, one raises."""
-    with nh.run(executor) as run, nh.scope(oversight=record):
+    with run, nh.scope(oversight=record):
         record.meters.append(run.usage_meter)
         view.begin("2  a natural function, called from plain synchronous code")
         try:

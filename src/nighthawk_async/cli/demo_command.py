@@ -1,5 +1,7 @@
 """`nighthawk-async demo`: prepare the model, run the demonstration, show the figures."""
 
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,6 +11,7 @@ from ..catalog.local import LOCAL_MODELS
 from ..configuration import StepExecutorConfiguration, parse_model_id
 from ..models.local import require_local_extra
 from ..models.weights import are_weights_whole, pull_weights, weights_path
+from .journal_store import open_store
 from .pull_view import showing_pull
 
 DEMO_MODEL = "local:smollm2-135m"
@@ -30,19 +33,34 @@ def demo(
     reviews: Annotated[
         int | None, typer.Option(min=1, help="Number of reviews; more than are shipped repeats them.")
     ] = None,
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            help="The file that records the demonstration: interrupted and started again, it continues.",
+            metavar="FILE",
+        ),
+    ] = None,
 ) -> None:
     """Run natural functions on a real model, by default a small one on this machine's processor."""
     # Imported here, since the natural functions are compiled on import and the other commands do not need
     # them.
     from ..executors.agent import AgentStepExecutor
-    from .demo import DemoView, run_demo
+    from .demo import DemoJournal, DemoView, run_demo
     from .demo_functions import load_reviews
 
     console = Console()
     prepare_local_model(model, Console(stderr=True))
     executor = AgentStepExecutor.from_configuration(configuration=StepExecutorConfiguration(model=model))
     view = DemoView(console, model)
-    record = run_demo(executor, load_reviews(reviews), view, concurrency=concurrency)
+    chosen = load_reviews(reviews)
+    with nullcontext() if journal is None else open_store(str(journal), may_be_new=True) as store:
+        record = run_demo(
+            executor,
+            chosen,
+            view,
+            concurrency=concurrency,
+            journal=None if store is None else DemoJournal(store, f"{model} {len(chosen)}"),
+        )
     is_small = executor.model is not None and executor.model.capabilities.is_small
     view.summarize(record, remark=SMALL_MODEL_REMARK if is_small else OTHER_MODEL_REMARK)
 

@@ -16,17 +16,18 @@ AUDIT_KEY_VARIABLE = "NIGHTHAWK_JOURNAL_AUDIT_KEY"
 """The key of the chains, in Base64."""
 
 
-def open_store(store: str) -> JournalStore:
-    """Open a store that is there.
+def open_store(store: str, *, may_be_new: bool = False) -> JournalStore:
+    """Open a store.
 
     Args:
         store: The path of a SQLite file, or an address: `postgresql://…`, `sqlite:///…`.
+        may_be_new: Whether the file need not exist.
 
     Raises:
         ConfigurationError: There is no such file, or the address or a key is none.
     """
     if "://" not in store:
-        if not Path(store).is_file():
+        if not may_be_new and not Path(store).is_file():
             raise ConfigurationError(f"{store}: No such file")
         store = f"sqlite:///{quote(store)}"
     keys: dict[str, bytes | str] = {}

@@ -170,13 +170,12 @@ class GovernedStream(ForwardedStream):
         exception: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool | None:
-        assert self.source is not None
         try:
             self._settle(exception)
             self._end_span(self._failure, usage_so_far(self.source))
         finally:
             try:
-                is_swallowed = await self.source.__aexit__(exception_type, exception, traceback)
+                is_swallowed = await super().__aexit__(exception_type, exception, traceback)
             except BaseException as error:
                 await self._call_after(error, error)
                 raise

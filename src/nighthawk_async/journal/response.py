@@ -5,7 +5,6 @@ begins that no recorded response asks for.
 """
 
 from collections import deque
-from types import TracebackType
 from typing import Self
 
 import msgspec
@@ -74,15 +73,6 @@ class JournaledResponse(ForwardedStream):
             self._keep_failure(error)
             raise
         return self
-
-    async def __aexit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
-        assert self.source is not None
-        return await self.source.__aexit__(exception_type, exception, traceback)
 
     async def __anext__(self) -> ModelEvent:
         if self._is_replay:

@@ -24,14 +24,14 @@ from .opened_run import OpenedRun
 from .pruning import EndedStatus, PruneReport, prune_runs
 from .queue_table import QueueEntry
 from .queues import EnqueueOptions, Queues
-from .recorder import Durability, NewCode
+from .recorder import ROOT, Durability, NewCode
 from .records import Record
 from .reencryption import reencrypt_runs
 from .run_journal import RunJournal
 from .schedule_table import ScheduleRow
 from .store_thread import StoreThread
 from .tables import RunRow
-from .values import MAX_VALUE_BYTES
+from .values import MAX_VALUE_BYTES, decode_value
 from .verification import VerifiedRun, verify_runs
 
 _MOST_VALUE_BYTES = 256 * 1024 * 1024  # of which PostgreSQL can store one
@@ -460,6 +460,17 @@ class JournalStore:
         return self.thread.perform(
             lambda: schedule_table.read_schedules(self.thread.opened())
         ).wait_in_thread()
+
+    async def find_values(self, run_id: str, names: Collection[str]) -> Mapping[str, Any]:
+        """Return values that a run has kept; see `ports.JournalStore`."""
+        read = self.thread.perform(lambda: tables.read_records(self.thread.opened(), run_id))
+        bodies = {record.place: record.body for record in await read.wait() if record.kind == "value"}
+        places = {name: f"{ROOT}/{name}" for name in names}
+        return {
+            name: decode_value(bodies[place], place=place)
+            for name, place in places.items()
+            if place in bodies
+        }
 
     def open_run(self, run_id: str) -> OpenedJournal:
         """Open the journal of a run; see `ports.JournalStore`."""

@@ -317,6 +317,20 @@ class LimitCounts:
         if start.limits.max_concurrent_requests is not None:
             self._in_flight -= 1
 
+    def withdraw(self, start: Start) -> None:
+        """Forget a request that was not sent after all.
+
+        Args:
+            start: The start that `begin` gave.
+        """
+        self.correct(start, 0)
+        if start.is_recent:
+            start.is_recent = False
+            for starts in (self._recent, self._recent_requests, self._recent_spenders):
+                if start in starts:
+                    starts.remove(start)
+        self.end(start)
+
     def correct(self, start: Start, tokens: int) -> None:
         """Replace the estimate of a request by its actual usage.
 

@@ -101,9 +101,8 @@ class RecordingStream(ForwardedStream):
     ) -> bool | None:
         if isinstance(exception, anyio.get_cancelled_exc_class()):
             self._note_failure(exception)
-        assert self.source is not None
         try:
-            return await self.source.__aexit__(exception_type, exception, traceback)
+            return await super().__aexit__(exception_type, exception, traceback)
         finally:
             self._finish()
 

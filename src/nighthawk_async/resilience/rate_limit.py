@@ -1,24 +1,22 @@
 """`rate_limit`: limit the calls, or the tokens, within any minute.
 
 `models.pacing_lane` decides what counts against the limits, as for the requests to a model. This module is
-only the queue: calls start in the order of their arrival, from any thread or event loop. The first waiter
-keeps the time; a waiter that leaves the queue wakes the next one.
+only the queue: calls start in the order of their arrival, from any thread or event loop.
 """
 
 import threading
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
 
-import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..models.pacing_lane import Demand, LimitCounts, PacingLimits, Start
 from ..parallel import raise_if_cancel_requested
-from ..parallel.event_loop import LoopEvent, is_loop_thread, is_worker_thread, shared_time
+from ..parallel.event_loop import is_loop_thread, is_worker_thread, shared_time
+from ..parallel.fair_queue import FairQueue, wake
 from ..parallel.task_current import asked_to_end
 from ..runtime.environment import find_environment, get_environment, using_environment
 from ..runtime.usage_meter import UsageMeter
@@ -28,7 +26,6 @@ from .transforming import Call, Transformer, checked_callable, checked_count
 from .waiting import wait_from_sync
 
 _FIRST_GUESS = 1_000
-_NEVER = float("inf")
 _LEAST_WAIT_SECONDS = 0.001
 """The shortest wait, so that float rounding does not cause a busy loop of empty waits."""
 
@@ -46,12 +43,6 @@ class RateLimitStatistics:
     tokens_per_call: int
 
 
-@dataclass(slots=True, eq=False)
-class _Waiter:
-    demand: Demand
-    event: LoopEvent
-
-
 class SharedLimit:
     """A rate limit. Used from any thread and event loop.
 
@@ -62,8 +53,8 @@ class SharedLimit:
     def __init__(self, limits: PacingLimits) -> None:
         self.limits = limits
         self._counts = LimitCounts()
-        self._queue: OrderedDict[_Waiter, None] = OrderedDict()
         self._lock = threading.Lock()
+        self._queue = FairQueue[Start](self._lock)
         self._known_calls = 0
         self._known_tokens = 0
 
@@ -79,7 +70,7 @@ class SharedLimit:
             tokens: The tokens it will use; None for the average of the calls so far.
         """
         with self._lock:
-            return None if self._queue else self._begin(self._demand(tokens))[0]
+            return None if self._queue else self._begin(self._demand(tokens))
 
     async def enter(self, tokens: int | None, *, goes_first: bool = False) -> Start:
         """Begin a call when it is its turn. A caller that is cancelled before consumes nothing.
@@ -93,15 +84,12 @@ class SharedLimit:
                 consumed.
         """
         with self._lock:
-            waiter = _Waiter(self._demand(tokens), LoopEvent())
-            self._queue[waiter] = None
-            if goes_first:
-                self._queue.move_to_end(waiter, last=False)
-        try:
-            with asked_to_end(partial(self._wake, waiter)):
-                return await self._wait_for_turn(waiter)
-        finally:
-            self._leave(waiter)
+            demand = self._demand(tokens)
+            turn = self._queue.join(
+                partial(self._begin, demand), goes_first=goes_first, pause=partial(self._pause, demand)
+            )
+        with asked_to_end(partial(wake, [turn])):
+            return await self._queue.wait(turn, self._give_back)
 
     def settle(self, start: Start, tokens: int | None) -> None:
         """Record the end of a call.
@@ -116,22 +104,7 @@ class SharedLimit:
             self._known_calls += 1
             self._known_tokens += tokens
             self._counts.correct(start, tokens)
-        self._wake_first()
-
-    async def _wait_for_turn(self, waiter: _Waiter) -> Start:
-        while True:
-            with self._lock:
-                start, seconds = self._begin(waiter.demand) if self._first is waiter else (None, _NEVER)
-                if start is not None:
-                    return start
-                event = waiter.event = LoopEvent()
-            raise_if_cancel_requested()  # after the event exists: a later request sets it
-            with anyio.move_on_after(seconds):
-                await event.wait()
-
-    @property
-    def _first(self) -> _Waiter | None:
-        return next(iter(self._queue), None)
+        self._move()
 
     def _demand(self, tokens: int | None) -> Demand:
         expected = self._expected_tokens() if tokens is None else tokens
@@ -140,30 +113,27 @@ class SharedLimit:
     def _expected_tokens(self) -> int:
         return -(-self._known_tokens // self._known_calls) if self._known_calls else _FIRST_GUESS
 
-    def _begin(self, demand: Demand) -> tuple[Start | None, float]:
-        """Begin a call, or return the seconds until it may begin."""
+    def _begin(self, demand: Demand) -> Start | None:
+        """Begin a call, or return None when it has to wait."""
         now = shared_time()
         self._counts.forget_before_minute(now)
+        return None if self._counts.blocking(demand) else self._counts.begin(demand, now)
+
+    def _pause(self, demand: Demand) -> float:
+        """Return the seconds after which a call may begin."""
+        raise_if_cancel_requested()
         blocking = self._counts.blocking(demand)
-        if blocking:
-            return None, max(max(blocking.values()) - now, _LEAST_WAIT_SECONDS)
-        return self._counts.begin(demand, now), 0.0
+        return max(max(blocking.values()) - shared_time(), _LEAST_WAIT_SECONDS) if blocking else 0.0
 
-    def _leave(self, waiter: _Waiter) -> None:
+    def _give_back(self, start: Start) -> None:
         with self._lock:
-            del self._queue[waiter]
-        self._wake_first()
+            self._counts.withdraw(start)
+        self._move()
 
-    def _wake_first(self) -> None:
+    def _move(self) -> None:
         with self._lock:
-            first = self._first
-        if first is not None:
-            self._wake(first)
-
-    def _wake(self, waiter: _Waiter) -> None:
-        with self._lock:
-            event = waiter.event
-        event.set()
+            woken = self._queue.move()
+        wake(woken)
 
 
 Parameters = ParamSpec("Parameters")

@@ -18,7 +18,7 @@ from ..executions import find_execution
 from ..observation import observed
 from ..parallel import open_task_root
 from ..parallel.task_current import find_positions
-from ..ports import JournalStore, RunJournal
+from ..ports import RunJournal, RunOpener
 from ..tracing import traced
 from ..types.execution import ExecutionRef
 from .activities import KernelActivity, identity_attributes
@@ -86,7 +86,7 @@ class Run:
         max_concurrent_steps: int | None,
         max_depth: int,
         resolve_policies: Callable[[], Policies],
-        journal: JournalStore | None = None,
+        journal: RunOpener | None = None,
     ) -> None:
         check_executor(step_executor)
         self._resolve_policies = resolve_policies

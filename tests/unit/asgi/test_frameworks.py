@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -30,7 +31,7 @@ from tests.unit.asgi.asgi_client import get, http_scope, open_connection, open_l
 
 pytestmark = pytest.mark.anyio
 
-Make = Callable[[Any], NighthawkMiddleware]
+Make = Callable[..., NighthawkMiddleware]
 SECRET = "the prompt of Ada"
 
 
@@ -38,7 +39,7 @@ async def fail() -> None:
     raise nh.errors.ModelStatusError(SECRET, status=429, is_transient=True, retry_after_seconds=7)
 
 
-def make_starlette(executor: CallbackExecutor) -> NighthawkMiddleware:
+def make_starlette(executor: CallbackExecutor, **arguments: Any) -> NighthawkMiddleware:
     async def rate(request: StarletteRequest) -> JSONResponse:
         return JSONResponse(await stars((await request.body()).decode()))
 
@@ -47,10 +48,10 @@ def make_starlette(executor: CallbackExecutor) -> NighthawkMiddleware:
         return JSONResponse(None)
 
     routes = [Route("/rate/{id}", rate, methods=["POST"]), Route("/failing", failing)]
-    return NighthawkMiddleware(Starlette(routes=routes), executor=executor)
+    return NighthawkMiddleware(Starlette(routes=routes), executor=executor, **arguments)
 
 
-def make_fastapi(executor: CallbackExecutor) -> NighthawkMiddleware:
+def make_fastapi(executor: CallbackExecutor, **arguments: Any) -> NighthawkMiddleware:
     app = FastAPI()
 
     @app.post("/rate/{id}")
@@ -61,10 +62,10 @@ def make_fastapi(executor: CallbackExecutor) -> NighthawkMiddleware:
     async def failing() -> None:
         await fail()
 
-    return NighthawkMiddleware(app, executor=executor)
+    return NighthawkMiddleware(app, executor=executor, **arguments)
 
 
-def make_litestar(executor: CallbackExecutor) -> NighthawkMiddleware:
+def make_litestar(executor: CallbackExecutor, **arguments: Any) -> NighthawkMiddleware:
     @litestar_post("/rate/{id:str}", status_code=200)
     async def rate(request: LitestarRequest[Any, Any, Any]) -> int:
         return await stars((await request.body()).decode())
@@ -80,10 +81,10 @@ def make_litestar(executor: CallbackExecutor) -> NighthawkMiddleware:
 
     handlers = {nh.NighthawkError: tell}
     app = Litestar([rate, failing], exception_handlers=handlers, logging_config=None)
-    return NighthawkMiddleware(app, executor=executor)  # type: ignore[arg-type]
+    return NighthawkMiddleware(app, executor=executor, **arguments)  # type: ignore[arg-type]
 
 
-def make_quart(executor: CallbackExecutor) -> NighthawkMiddleware:
+def make_quart(executor: CallbackExecutor, **arguments: Any) -> NighthawkMiddleware:
     app = Quart(__name__)
 
     @app.post("/rate/<id>")
@@ -100,7 +101,7 @@ def make_quart(executor: CallbackExecutor) -> NighthawkMiddleware:
         assert problem is not None
         return problem.as_json(), problem.status, problem.headers
 
-    return NighthawkMiddleware(app, executor=executor)  # type: ignore[arg-type]
+    return NighthawkMiddleware(app, executor=executor, **arguments)  # type: ignore[arg-type]
 
 
 @pytest.fixture(params=[make_starlette, make_fastapi, make_litestar, make_quart])
@@ -142,6 +143,25 @@ async def test_a_client_that_leaves_ends_the_step(make: Make) -> None:
             await steps.wait_for_begun(1)
             connection.disconnect()
         assert (steps.cancelled, steps.finished, connection.sent) == (1, 0, [])
+
+
+async def test_a_request_that_is_sent_again_gets_its_recorded_response(make: Make, tmp_path: Path) -> None:
+    steps = Steps()
+    with nh.journal.open(f"sqlite:///{tmp_path}/runs.db") as store:
+        middleware = make(steps.executor, journal=store)
+        body = {"type": "http.request", "body": b"***", "more_body": False}
+        asked = http_scope("/rate/7", method="POST", headers={"idempotency-key": "one"})
+        async with open_lifespan(middleware):
+            async with open_connection(middleware, dict(asked), body) as first:
+                await steps.wait_for_begun(1)
+                first.disconnect()
+                await anyio.wait_all_tasks_blocked()
+                steps.release.set()
+            async with open_connection(middleware, dict(asked), body) as again:
+                pass
+    assert (again.status, again.body, again.error) == (200, b"3", None)
+    assert again.headers["idempotent-replayed"] == "true"
+    assert (steps.begun, steps.cancelled) == (1, 0)
 
 
 async def test_a_client_that_leaves_while_its_body_is_read_is_no_error(make: Make) -> None:

@@ -1,9 +1,11 @@
 """The demonstration over scripted steps: what it counts, shows and survives."""
 
+import contextlib
 import io
 import json
 import logging
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -20,7 +22,7 @@ from rich.console import Console
 import nighthawk_async as nh
 from nighthawk_async.catalog.models import ModelFacts
 from nighthawk_async.cli.application import run_command_line
-from nighthawk_async.cli.demo import DemoRecord, DemoView, live_view, run_demo
+from nighthawk_async.cli.demo import DemoJournal, DemoRecord, DemoView, live_view, run_demo
 from nighthawk_async.cli.demo_functions import Review, load_reviews
 from nighthawk_async.models.weights import PullProgress
 from nighthawk_async.prompt import tokens
@@ -372,3 +374,75 @@ def test_a_refused_connection_is_one_line_and_exit_code_1(
     assert "127.0.0.1" in error
     assert "Traceback" not in error
     assert len(error.splitlines()) == 1
+
+
+def run_in(
+    journal: Path, callback: Callable[[StepCall], StepResponse], reviews: list[Review]
+) -> tuple[DemoRecord | None, str, int]:
+    """Run the demonstration with a journal; gives its counts, its output, and the steps of the model."""
+    output = io.StringIO()
+    view = DemoView(Console(file=output, width=160), "test:model")
+    executor = CallbackExecutor(callback)
+    record = None
+    with nh.journal.open(f"sqlite:///{journal}") as store, contextlib.suppress(KeyboardInterrupt):
+        record = run_demo(executor, reviews, view, concurrency=2, journal=DemoJournal(store, "test"))
+    return record, output.getvalue(), len(executor.calls)
+
+
+def test_an_interrupted_demonstration_continues_from_its_journal(tmp_path: Path) -> None:
+    reviews = load_reviews(8)
+    answered: list[str] = []
+
+    def interrupted(call: StepCall) -> StepResponse:
+        if len(answered) == 5:
+            raise KeyboardInterrupt
+        answered.append(str(call.step_locals["review"]))
+        return well_behaved(call)
+
+    record, output, _ = run_in(tmp_path / "demo.db", interrupted, reviews)
+    assert record is None
+    assert "continues" not in output
+    record, output, asked = run_in(tmp_path / "demo.db", well_behaved, reviews)
+    assert record is not None
+    assert "continues: 5 of 8 reviews were done before" in output
+    assert asked == 3 + 2  # the two functions of the second part were not reached
+    assert (record.done, record.failed, record.steps) == (8, 0, 10)
+    again, output, asked = run_in(tmp_path / "demo.db", well_behaved, reviews)
+    assert again is not None
+    assert "continues: 8 of 8 reviews were done before" in output
+    assert (asked, again.right, again.outcomes) == (0, record.right, record.outcomes)
+
+
+def test_a_demonstration_continues_on_the_command_line_after_a_real_interrupt(tmp_path: Path) -> None:
+    may_answer = threading.Event()
+    asked = threading.Semaphore(0)
+
+    def answer(request: RecordedRequest) -> ModelReply:
+        asked.release()
+        if len(server.requests) > 3:
+            assert may_answer.wait(240)
+        return over_the_wire(request)
+
+    command = [sys.executable, "-m", "nighthawk_async", "demo", "--model", "openai-chat:any"]
+    command += ["--reviews", "6", "--concurrency", "1", "--journal", "demo.db"]
+    with ModelServer.in_thread(answer) as server:
+        environment = {**os.environ, "OPENAI_BASE_URL": server.base_url}
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, cwd=tmp_path, text=True
+        ) as process:
+            try:
+                for _ in range(4):
+                    assert asked.acquire(timeout=240)
+                process.send_signal(signal.SIGINT)
+                output, errors = process.communicate(timeout=240)
+            finally:
+                may_answer.set()
+                process.kill()
+        assert (process.returncode, errors) == (130, "interrupted\n")
+        assert "continues" not in output
+        before = len(server.requests)
+        ended = subprocess.run(command, capture_output=True, env=environment, cwd=tmp_path, text=True)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert "   continues: 3 of 6 reviews were done before, and are not asked again" in ended.stdout
+        assert "model round trips  8" in ended.stdout
+        assert len(server.requests) - before == 3 + 2

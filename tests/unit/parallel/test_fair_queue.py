@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Collection, Hashable
+from functools import partial
 
 import anyio
 import pytest
@@ -20,7 +21,14 @@ class Shelf:
         self._lock = threading.Lock()
         self._queue = FairQueue[tuple[str, ...]](self._lock)
 
-    async def take(self, name: str, *things: str, needs: Collection[Hashable] | None = None) -> None:
+    async def take(
+        self,
+        name: str,
+        *things: str,
+        needs: Collection[Hashable] | None = None,
+        key: Hashable = None,
+        goes_first: bool = False,
+    ) -> None:
         """Wait for things, and note the name."""
 
         def decide() -> tuple[str, ...] | None:
@@ -31,7 +39,8 @@ class Shelf:
             return things
 
         with self._lock:
-            joined = self._queue.join(decide) if needs is None else self._queue.join(decide, needs=needs)
+            join = partial(self._queue.join, decide, key=key, goes_first=goes_first)
+            joined = join() if needs is None else join(needs=needs)
         await self._queue.wait(joined, self.put)
         self.log.append(name)
 
@@ -122,6 +131,100 @@ async def test_what_comes_at_the_moment_of_a_cancellation_goes_to_the_next(is_ca
         scope.cancel()
     assert shelf.log == ["next"]
     assert shelf.things == {"pen": 0}
+
+
+async def test_those_of_different_keys_alternate() -> None:
+    shelf = Shelf(pen=0)
+    async with anyio.create_task_group() as task_group:
+        for name in ("a1", "a2", "a3", "b1", "c1", "b2"):
+            task_group.start_soon(partial(shelf.take, name, "pen", key=name[0]))
+            await anyio.wait_all_tasks_blocked()
+        for _ in range(6):
+            shelf.put(("pen",))
+            await anyio.wait_all_tasks_blocked()
+    assert shelf.log == ["a1", "b1", "c1", "a2", "b2", "a3"]
+
+
+async def test_who_goes_first_is_served_before_those_who_wait() -> None:
+    shelf = Shelf(pen=0)
+    async with anyio.create_task_group() as task_group:
+        for name in ("a", "b", "first"):
+            task_group.start_soon(partial(shelf.take, name, "pen", key=name, goes_first=name == "first"))
+            await anyio.wait_all_tasks_blocked()
+        for _ in range(3):
+            shelf.put(("pen",))
+            await anyio.wait_all_tasks_blocked()
+    assert shelf.log == ["first", "a", "b"]
+
+
+async def test_who_is_withdrawn_gets_the_given_grant_and_those_behind_go_on() -> None:
+    lock = threading.Lock()
+    queue = FairQueue[str](lock)
+    grants: list[str] = []
+    is_open = False
+
+    async def take(name: str) -> None:
+        with lock:
+            turn = queue.join(lambda: name if is_open and name == "next" else None)
+        grants.append(await queue.wait(turn, lambda grant: None))
+
+    async with anyio.create_task_group() as task_group:
+        for name in ("refused", "next"):
+            task_group.start_soon(take, name)
+            await anyio.wait_all_tasks_blocked()
+        is_open = True
+        with lock:
+            [first, _] = queue.lines[None]
+            woken = queue.withdraw(first, "no")
+            assert queue.withdraw(first, "again") == ()
+        wake(woken)
+    assert sorted(grants) == ["next", "no"]
+    assert len(queue) == 0
+
+
+@pytest.mark.virtual_time
+async def test_the_first_one_keeps_the_time_and_hands_it_on() -> None:
+    lock = threading.Lock()
+    queue = FairQueue[float](lock)
+    began_at = anyio.current_time()
+    next_at = 10.0
+    grants: list[tuple[str, float]] = []
+
+    def now() -> float:
+        return anyio.current_time() - began_at
+
+    def decide() -> float | None:
+        nonlocal next_at
+        if now() < next_at:
+            return None
+        next_at += 10.0
+        return now()
+
+    async def take(name: str, patience: float) -> None:
+        with anyio.move_on_after(patience):
+            with lock:
+                turn = queue.join(decide, pause=lambda: next_at - now())
+            grants.append((name, await queue.wait(turn, lambda grant: None)))
+
+    async with anyio.create_task_group() as task_group:
+        for name, patience in (("a", 5.0), ("b", 60.0), ("c", 15.0), ("d", 60.0)):
+            task_group.start_soon(take, name, patience)
+            await anyio.wait_all_tasks_blocked()
+    assert grants == [("b", 10.0), ("d", 20.0)]
+
+
+async def test_an_exception_of_the_pause_ends_the_wait() -> None:
+    lock = threading.Lock()
+    queue = FairQueue[str](lock)
+
+    def pause() -> float:
+        raise ValueError("asked to end")
+
+    with lock:
+        turn = queue.join(lambda: None, pause=pause)
+    with pytest.raises(ValueError, match="asked to end"):
+        await queue.wait(turn, lambda grant: None)
+    assert len(queue) == 0
 
 
 async def test_it_serves_from_other_threads() -> None:

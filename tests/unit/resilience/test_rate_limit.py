@@ -113,6 +113,28 @@ async def test_the_next_one_goes_at_once_when_one_that_needed_more_gives_up() ->
 
 
 @anyio_test
+@virtual_time
+async def test_whoever_is_cancelled_when_its_turn_comes_takes_nothing() -> None:
+    clocked = Clocked()
+    limit = rate_limit(per_minute=2, tokens_per_minute=100, tokens=60)
+    first = limit._limit.enter_nowait(60)  # pyright: ignore[reportPrivateUsage]
+    assert first is not None
+    scope = anyio.CancelScope()
+
+    async def give_up() -> None:
+        with scope:
+            await limit(clocked.call)("cancelled")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(give_up)
+        await anyio.wait_all_tasks_blocked()
+        limit._limit.settle(first, 10)  # pyright: ignore[reportPrivateUsage]
+        scope.cancel()
+    await limit(clocked.call)("next")
+    assert clocked.calls == [("next", 0)]
+
+
+@anyio_test
 async def test_a_call_that_is_cancelled_already_takes_nothing() -> None:
     limit = rate_limit(per_minute=1)
     clocked = Clocked()
@@ -368,7 +390,7 @@ async def test_a_call_that_blocks_its_event_loop_does_not_wait_for_calls_on_that
         with pytest.warns(RuntimeWarning, match="blocks it"):
             limit(lambda: order.append("sync"))()
         age(limit, 60)
-        limit._limit._wake_first()  # pyright: ignore[reportPrivateUsage]
+        limit._limit._move()  # pyright: ignore[reportPrivateUsage]
     assert order == ["async", "sync", "async"]
 
 

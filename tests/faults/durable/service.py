@@ -48,7 +48,7 @@ def lines_of(folder: Path, name: str) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def _book(item: str, key: str) -> str:
+def make_booking(item: str, key: str) -> str:
     """Book an item: the effect, between two moments at which the process may be killed."""
     mark("booking")
     append_line(BOOKINGS, f"{key} {item}")
@@ -69,7 +69,7 @@ async def find_booking(item: str, *, idempotency_key: str) -> str | None:
 @nh.once(reconcile=find_booking)
 async def book(item: str, *, idempotency_key: str = "") -> str:
     """Book an item."""
-    booked = _book(item, idempotency_key)
+    booked = make_booking(item, idempotency_key)
     await anyio.sleep(random.random() / 500)
     return booked
 
@@ -82,13 +82,13 @@ def find_booking_in_thread(item: str, *, idempotency_key: str) -> str | None:
 @nh.once(reconcile=find_booking_in_thread)
 def book_in_thread(item: str, *, idempotency_key: str = "") -> str:
     """Book an item, for synchronous code."""
-    return _book(item, idempotency_key)
+    return make_booking(item, idempotency_key)
 
 
 @nh.once
 async def book_blindly(item: str, *, idempotency_key: str = "") -> str:
     """Book an item. Nobody can be asked whether it took effect."""
-    return _book(item, idempotency_key)
+    return make_booking(item, idempotency_key)
 
 
 @nh.repeatable

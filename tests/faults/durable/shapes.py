@@ -17,7 +17,7 @@ from nighthawk_async import actors
 from nighthawk_async.journal import CallInDoubtError
 from nighthawk_async.resilience import fallback, retrying, vote
 
-from .service import book, book_blindly, book_in_thread, read
+from .service import book, book_blindly, book_in_thread, find_booking, make_booking, read
 
 
 @nh.natural_function
@@ -71,13 +71,14 @@ def remind_in_thread(item: str, history: list[str]) -> str:
 
 
 @nh.tool
-async def reserve(item: str) -> str:
+@nh.once(reconcile=find_booking)
+async def reserve(item: str, *, idempotency_key: str = "") -> str:
     """Reserve an item.
 
     Args:
         item: The item.
     """
-    return await book(item)
+    return make_booking(item, idempotency_key)
 
 
 @nh.natural_function

@@ -60,7 +60,6 @@ def _without_digests() -> None:
 
 def _without_decisions() -> None:
     RunJournal.find = lambda self, place: None  # type: ignore[method-assign]
-    RunJournal.keep = lambda self, place, decision, *, is_failure=False: None  # type: ignore[method-assign]
 
 
 _SWITCHES: Mapping[str, Callable[[], None]] = {
@@ -106,7 +105,12 @@ def mark_reads() -> None:
 
 def slow_down() -> None:
     """Let each commit take long, so that what does not wait for it is seen."""
-    commit_listeners.append(lambda moment, records: time.sleep(SLOW_SECONDS) if moment == "before" else None)
+
+    def wait(moment: str, records: Sequence[Record]) -> None:
+        if moment == "before":
+            time.sleep(SLOW_SECONDS)
+
+    commit_listeners.insert(0, wait)  # before the one that may kill the process
 
 
 def stop_at(folder: Path, number: int) -> None:

@@ -1,8 +1,8 @@
 """A program that is killed anywhere continues: nothing acknowledged is asked for again or done twice.
 
 The normal run kills at a few moments that a seed chooses; `NIGHTHAWK_KILL_SEED` repeats them. The session
-`kills` of nox kills at every moment: see `durable.matrix`. The controls in `test_journal_kill_controls` switch
-parts of the journal off, and have to see its promises broken.
+`kills` of nox kills at every moment: see `durable.matrix`. The controls in `test_journal_kill_controls`
+switch parts of the journal off, and have to see its promises broken.
 """
 
 import os

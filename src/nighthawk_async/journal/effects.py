@@ -170,6 +170,8 @@ class EffectCall:
                 return self._happened(answer)
         else:
             self._begin().wait_in_thread()
+        if (held := self._recorder.hold()) is not None:
+            held.wait_in_thread()
         try:
             result = self._call()
         except Exception as error:
@@ -198,6 +200,8 @@ class EffectCall:
                 return self._happened(answer)
         else:
             await self._begin().wait()
+        if (held := self._recorder.hold()) is not None:
+            await held.wait()
         return await self._wait(self._call())
 
     async def _wait(self, call: Awaitable[Any]) -> Any:

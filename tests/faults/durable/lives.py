@@ -11,7 +11,8 @@
 import collections
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,14 @@ def read_records(address: str, run_id: str) -> list[Record]:
             return store.records(run_id)
 
 
+def wait_until(condition: Callable[[], object]) -> None:
+    """Wait until another process has come so far."""
+    limit = time.monotonic() + LIFE_SECONDS
+    while not condition():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
 class Lives:
     """The lives of one run.
 
@@ -92,15 +101,27 @@ class Lives:
         }
         self._before: list[list[Record]] = []  # the records before each life
 
-    def live(self, kill_at: KillPoint | None = None, **accidents: Any) -> Life:
-        """Live once."""
+    def live(
+        self, kill_at: KillPoint | None = None, *, killer: ProgramKiller | None = None, **accidents: Any
+    ) -> Life:
+        """Live once.
+
+        Args:
+            kill_at: The moment at which the life is killed; None to let it end.
+            killer: Runs it; None for that of all lives.
+            accidents: What happens meanwhile; see `program.main`.
+        """
         self._before.append(self.records)
-        life = self._killer.live(
+        life = (killer or self._killer).live(
             kill_at=kill_at, life=len(self._before), accidents=accidents, **self._arguments
         )
         self.kills += life.was_killed
-        self.records = read_records(self.address, self.run_id)
+        self.refresh()
         return life
+
+    def refresh(self) -> None:
+        """Read the records."""
+        self.records = read_records(self.address, self.run_id)
 
     @property
     def last_record(self) -> int:
@@ -133,13 +154,17 @@ class Lives:
                 found.append(line)
         return found
 
+    def repeated_calls(self) -> set[str]:
+        """The keys of calls that took effect twice."""
+        keys = collections.Counter(line.split()[0] for line in self.bookings)
+        return {key for key, count in keys.items() if count > 1}
+
     def repeated(self) -> list[str]:
         """Calls that took effect twice, and shapes with two results."""
-        keys = collections.Counter(line.split()[0] for line in self.bookings)
         seals = collections.Counter(
             line.split(" ", 1)[1].split(":")[0] for line in self.bookings if " seal of " in line
         )
-        return [name for name, count in (keys + seals).items() if count > 1]
+        return [*self.repeated_calls(), *(name for name, count in seals.items() if count > 1)]
 
     def lost(self) -> list[str]:
         """Items that were not booked once."""

@@ -45,7 +45,7 @@ class KillPlans:
             yield KillPoint(mark="asking", nth=number)
 
     def recovery_kill(self) -> KillPoint:
-        """A moment of a later life: at a record that it reads or adds, before its first record, at an effect."""
+        """A moment of a later life: at a record that it reads or adds, before its first one, at an effect."""
         chance = self._chance
         return chance.choice(
             (

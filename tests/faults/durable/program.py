@@ -65,6 +65,8 @@ def main(
             switches.note_log_size(path, log)
         elif name == "stop_at":
             switches.stop_at(path, argument)
+        elif name == "pause_at":
+            switches.pause_at(path, argument)
         elif name == "slow":
             switches.slow_down()
         elif name == "full_at":

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 
 import nighthawk_async as nh
 from nighthawk_async.errors import ModelStatusError
@@ -96,7 +97,7 @@ async def read(item: str, *, idempotency_key: str = "") -> str:
     """Read something from outside, which is another one each time."""
     append_line(READINGS, f"{idempotency_key} {item}")
     mark("read outside")
-    await anyio.sleep(0)
+    await anyio.lowlevel.checkpoint()
     return f"{item} {os.urandom(4).hex()}"
 
 

@@ -17,7 +17,14 @@ from nighthawk_async import actors
 from nighthawk_async.journal import CallInDoubtError
 from nighthawk_async.resilience import fallback, retrying, vote
 
-from .service import book, book_blindly, book_in_thread, find_booking, make_booking, read
+from .service import (
+    book,
+    book_blindly,
+    book_in_thread,  # noqa: F401  (a block names it)
+    find_booking,
+    make_booking,
+    read,
+)
 
 
 @nh.natural_function
@@ -309,7 +316,9 @@ SHAPES: Mapping[str, Shape] = {
         is_right=_listing("gather0", "gather1", "gather2"),
         once=("gather0", "gather1", "gather2"),
     ),
-    "pool": Shape(work=in_pool, is_right=_listing("pool0", "pool1", "pool2"), once=("pool0", "pool1", "pool2")),
+    "pool": Shape(
+        work=in_pool, is_right=_listing("pool0", "pool1", "pool2"), once=("pool0", "pool1", "pool2")
+    ),
     "actors": Shape(work=in_actors, is_right=_listing("actor0", "actor1"), once=("actor0", "actor1")),
     "threads": Shape(work=in_threads, is_right=_listing("thread0", "thread1"), once=("thread0", "thread1")),
     "tools": Shape(
@@ -326,7 +335,9 @@ SHAPES: Mapping[str, Shape] = {
     "nested": Shape(work=in_nested_run, is_right=_listing("nested0", "nested1"), once=("nested0", "nested1")),
     "values": Shape(
         work=outside_values,
-        is_right=lambda r: [each.split()[0] for each in r[0]] == ["page0", "page1"] and r[3] == told("values"),
+        is_right=lambda r: (
+            [each.split()[0] for each in r[0]] == ["page0", "page1"] and r[3] == told("values")
+        ),
         once=("values",),
     ),
     "doubt": Shape(work=in_doubt, is_right=lambda r: r in ("booked blind", "in doubt")),

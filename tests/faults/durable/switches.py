@@ -3,21 +3,22 @@
 import os
 import resource
 import signal
-import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nighthawk_async.journal import effects, holders, opened_run, response, sqlite_database, tables
+from nighthawk_async.journal import effects, response, sqlite_database, tables
 from nighthawk_async.journal.acknowledgement import Acknowledgement
 from nighthawk_async.journal.records import Record, RecordIndex
 from nighthawk_async.journal.run_journal import RunJournal
-from nighthawk_async.journal.store_thread import commit_listeners
+from nighthawk_async.journal.store_thread import StoreThread, commit_listeners
 from nighthawk_async.parallel.task_node import Positions
 from nighthawk_async.testing.killing import mark
 
 STOPPED = "stopped.txt"
+PAUSED = "paused.txt"
+GO_ON = "go-on.txt"
 LOG_SIZE = "log-size.txt"
 SLOW_SECONDS = 0.03
 
@@ -54,6 +55,10 @@ def _without_lease() -> None:
     tables.is_alive = lambda holder: False  # type: ignore[assignment]
 
 
+def _without_confirmation() -> None:
+    StoreThread.hold = lambda self, run_id, epoch: None  # type: ignore[method-assign]
+
+
 def _without_digests() -> None:
     Positions._is_owned = lambda self, owners: True  # type: ignore[method-assign]
 
@@ -69,6 +74,7 @@ _SWITCHES: Mapping[str, Callable[[], None]] = {
     "waiting": _without_waiting,
     "fence": _without_fence,
     "lease": _without_lease,
+    "confirmation": _without_confirmation,
     "digests": _without_digests,
     "decisions": _without_decisions,
 }
@@ -124,6 +130,18 @@ def stop_at(folder: Path, number: int) -> None:
     commit_listeners.append(stop)
 
 
+def pause_at(folder: Path, number: int) -> None:
+    """Wait before a record is written, until a test has done something to the store."""
+
+    def wait(moment: str, records: Sequence[Record]) -> None:
+        if moment == "before" and any(record.seq == number for record in records):
+            (folder / PAUSED).touch()
+            while not (folder / GO_ON).exists():
+                time.sleep(0.005)
+
+    commit_listeners.append(wait)
+
+
 def fill_disk_at(log: Path, number: int, room: int) -> None:
     """Let files of this process grow no more than some bytes from a record on: the disk is full.
 
@@ -144,12 +162,13 @@ def fill_disk_at(log: Path, number: int, room: int) -> None:
 
 
 def limit_pages(number: int) -> None:
-    """Let the file of SQLite have no more than some pages."""
+    """Let the file of SQLite grow by no more than some pages."""
     prepare = sqlite_database.SqliteDatabase.prepare
 
     def prepare_limited(self: sqlite_database.SqliteDatabase) -> None:
         prepare(self)
-        self.query(f"PRAGMA max_page_count = {number}")
+        ((pages,),) = self.query("PRAGMA page_count")
+        self.query(f"PRAGMA max_page_count = {pages + number}")
 
     sqlite_database.SqliteDatabase.prepare = prepare_limited  # type: ignore[method-assign]
 

@@ -112,8 +112,8 @@ def test_a_run_continues_when_a_full_disk_has_room_again(
 def test_a_run_continues_when_the_file_may_grow_again(
     tmp_path: Path, killer: ProgramKiller, backend: str
 ) -> None:
-    lives = Lives(killer, tmp_path / "run", backend, ["map"])
-    life = lives.live(most_pages=0)
+    lives = Lives(killer, tmp_path / "run", backend, list(SHAPES))
+    life = lives.live(most_pages=2)
     assert "JournalStoreError" in life.error
     assert "disk is full" in life.error
     assert lives.records

@@ -54,7 +54,7 @@ def killed(
     """
     shape = chance.choice(list(SHAPES))
     lives = Lives(killer, folder, backend, [shape])
-    number = chance.randint(2, 7)
+    number = chance.randint(2, 6)
     print(backend, shape, number)
     life = lives.live(KillPoint(record=number, when="after"), note_log_size=True)
     assert life.was_killed, life.error
@@ -101,7 +101,7 @@ def test_a_run_continues_when_a_full_disk_has_room_again(
 ) -> None:
     for number in range(RUNS):
         shape = chance.choice(list(SHAPES))
-        full_at = [chance.randint(2, 7), chance.choice((0, 1, chance.randrange(9_000)))]
+        full_at = [chance.randint(2, 6), chance.choice((0, 1, chance.randrange(9_000)))]
         print(backend, shape, full_at)
         lives = Lives(killer, tmp_path / str(number), backend, [shape])
         life = lives.live(full_at=full_at)

@@ -22,7 +22,7 @@ from nighthawk_async.journal.effects import idempotency_key
 from nighthawk_async.journal.records import Record
 from nighthawk_async.testing.killing import KillPoint, Life, ProgramKiller
 
-from .service import ASKED, BOOKINGS, QUESTIONS, READINGS, lines_of
+from .service import ASKED, BOOKINGS, QUESTIONS, READINGS, RECONCILED, lines_of
 from .shapes import SHAPES, seal
 
 ROOT = Path(__file__).parents[3]
@@ -127,6 +127,16 @@ class Lives:
     def last_record(self) -> int:
         """The number of the last record."""
         return self.records[-1].seq if self.records else 0
+
+    @property
+    def lives(self) -> int:
+        """The number of lives."""
+        return len(self._before)
+
+    @property
+    def reconciled(self) -> int:
+        """The number of questions whether a call took effect."""
+        return len(lines_of(self.folder, RECONCILED))
 
     @property
     def bookings(self) -> list[str]:

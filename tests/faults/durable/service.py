@@ -21,6 +21,7 @@ from tests.unit.journal.durable_runs import ResponseEvents
 
 BOOKINGS = "bookings.txt"
 READINGS = "readings.txt"
+RECONCILED = "reconciled.txt"
 ASKED = "asked.txt"
 QUESTIONS = "questions.txt"
 
@@ -58,6 +59,7 @@ def make_booking(item: str, key: str) -> str:
 
 
 def _find(item: str, key: str) -> str | None:
+    append_line(RECONCILED, key)
     mark("reconciling")
     return f"booked {item}" if f"{key} {item}" in lines_of(_folder, BOOKINGS) else None
 

@@ -48,8 +48,8 @@ PEERS = (
 Nightjar imports `typing_inspect` without requiring it, and runs on Python 3.12 at least, though it says 3.10.
 """
 
-OF_DURABLE_CALLS = "dbos"
-"""The peer of durable calls, which asks no model server; see `cases.durable_calls`."""
+PEERS_OF_DURABLE_CALLS = ("dbos",)
+"""Peers that ask no model server; see `cases.durable_calls`."""
 
 SYNC_SCRIPT = Workload(
     name="sync-script",
@@ -104,8 +104,8 @@ def main() -> int:
         The exit status: 1 when one could not be made.
     """
     status = 0
-    interpreters = {peer.name: peer.interpreter for peer in PEERS}
-    interpreters[OF_DURABLE_CALLS] = partial(interpreter_of, OF_DURABLE_CALLS)
+    others = {name: partial(interpreter_of, name) for name in PEERS_OF_DURABLE_CALLS}
+    interpreters = {peer.name: peer.interpreter for peer in PEERS} | others
     for name, find_interpreter in interpreters.items():
         try:
             find_interpreter()

@@ -156,8 +156,9 @@ def test_without_the_check_of_each_commit_it_goes_on(
 def test_without_the_check_before_an_effect_it_begins_one_more(
     tmp_path: Path, killer: ProgramKiller, other_killer: ProgramKiller, backend: str
 ) -> None:
-    options = {"lease_seconds": LEASE_SECONDS, "without": "confirmation"}
-    lives = Lives(killer, tmp_path / "run", backend, ["doubt"], **options)
+    lives = Lives(
+        killer, tmp_path / "run", backend, ["doubt"], lease_seconds=LEASE_SECONDS, without="confirmation"
+    )
     with StoppedLife(lives, other_killer, 2) as stopped:  # the intent is written, and the call not begun
         live_when_free(lives)
         bookings = lives.bookings

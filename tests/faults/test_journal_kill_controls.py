@@ -7,6 +7,7 @@ without it, or it would prove nothing.
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ def make_lives(tmp_path: Path, killer: ProgramKiller, backend: str) -> Make:
     return make
 
 
-def kinds_found(make: Make, shape: str, without: str, kill_at: KillPoint, **accidents: object) -> set[str]:
+def kinds_found(make: Make, shape: str, without: str, kill_at: KillPoint, **accidents: Any) -> set[str]:
     """The kinds of findings in runs that are killed at one moment, until there are any."""
     for lives in make(shape, without):
         lives.live(kill_at, **accidents)

@@ -21,7 +21,7 @@ pytestmark = [
 
 MOST_RUNS = 40
 """Runs without a part; after so many that found nothing the control fails."""
-SAME_RUNS = 4
+SAME_RUNS = 3
 """Runs with the part, which find nothing."""
 
 Make = Callable[[str, str], Iterator[Lives]]

@@ -219,8 +219,7 @@ def _run_life(function: Callable[..., Any], job: Mapping[str, Any]) -> Mapping[s
         timer.start()
     with os.fdopen(reader) as stream:
         answer = stream.read()
-    # The process still exists until it is waited for, so a timer that fires now kills no other one.
-    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    # The process has ended. Its number is its own until it is waited for, so no timer kills another one.
     has_timed_out = not timers[0].is_alive()
     for timer in timers:
         timer.cancel()

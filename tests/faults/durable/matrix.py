@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from _pytest.outcomes import Skipped
+import pytest
 
 from nighthawk_async.testing.killing import KillPoint, ProgramKiller
 from tests.unit.journal.postgresql_server import running_server
@@ -103,7 +103,7 @@ def _open_addresses(stores: list[str], stack: ExitStack, folder: Path) -> Iterat
     if "postgresql" in stores:
         try:
             yield "postgresql", stack.enter_context(running_server()).address_of(folder)
-        except Skipped as reason:
+        except pytest.skip.Exception as reason:
             print(f"PostgreSQL is left out: {reason}", flush=True)
 
 

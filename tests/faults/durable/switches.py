@@ -1,7 +1,6 @@
 """Parts of the journal that can be switched off, and accidents of stores, inside of a life of the program."""
 
 import os
-import resource
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -150,6 +149,8 @@ def fill_disk_at(log: Path, number: int, room: int) -> None:
         number: The number of the record.
         room: The number of bytes that still fit.
     """
+
+    import resource  # not on every system
 
     def fill(moment: str, records: Sequence[Record]) -> None:
         if moment == "before" and any(record.seq == number for record in records):

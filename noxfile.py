@@ -124,6 +124,18 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def kills(session: nox.Session) -> None:
+    """Kill durable runs at every moment, some thousand times; arguments after `--` go to the program.
+
+    Their files are in memory where the machine has a file system for that.
+    """
+    prepare(session, "test", extras="all")
+    memory = Path("/dev/shm")
+    folder = ["--folder", str(memory)] if memory.is_dir() and "--folder" not in session.posargs else []
+    session.run("python", "-m", "tests.faults.durable.matrix", *folder, *session.posargs)
+
+
+@nox.session
 def coverage(session: nox.Session) -> None:
     """Run the tests in one process and report their branch coverage, in htmlcov/ too."""
     prepare(session, "test", extras="all")

@@ -1,6 +1,6 @@
 """`run`: the context manager in which steps run (specification 10)."""
 
-from typing import Unpack, cast, get_args
+from typing import TypeVar, Unpack, cast, get_args
 
 from .errors import NighthawkError
 from .executors.choice import ExecutorChoice, chosen_executor
@@ -14,6 +14,8 @@ from .runtime.policies import NO_POLICIES, Policies
 from .runtime.policy import InnerScope
 from .runtime.run import Run
 from .runtime.run_state import SyncBackend
+
+Opener = TypeVar("Opener", bound=RunOpener)
 
 
 def run(
@@ -92,7 +94,7 @@ def run(
     )
 
 
-def checked_store(store: RunOpener) -> RunOpener:
+def checked_store(store: Opener) -> Opener:
     """Check a store of journals, and return it.
 
     Args:

@@ -142,6 +142,7 @@ def test_the_command_says_which_peers_are_there_and_which_are_not(
     there = Subject(name="there", program="there")
     away = Subject(name="away", program="away", interpreter=refuse)
     monkeypatch.setattr(peers, "PEERS", (there, away))
+    monkeypatch.setattr(peers, "PEERS_OF_DURABLE_CALLS", ())
     assert peers.main() == 1
     told = capsys.readouterr()
     assert told.out == "there is there\n"

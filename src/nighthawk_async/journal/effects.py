@@ -171,6 +171,8 @@ class EffectCall:
                 return self._happened(answer)
         else:
             self._begin().wait_in_thread()
+        if (held := self._recorder.hold()) is not None:
+            held.wait_in_thread()
         with self._keeping_failure():
             result = self._call()
         return self._wait(result) if inspect.isawaitable(result) else self._keep_result(result)
@@ -197,6 +199,8 @@ class EffectCall:
                 return self._happened(answer)
         else:
             await self._begin().wait()
+        if (held := self._recorder.hold()) is not None:
+            await held.wait()
         return await self._wait(self._call())
 
     async def _wait(self, call: Awaitable[Any]) -> Any:

@@ -37,6 +37,7 @@ class OpenedRun(OpenedJournal):
             epoch=epoch,
             records=records,
             append=partial(self._thread.append, self._run_id, epoch),
+            hold=partial(self._thread.hold, self._run_id, epoch),
         )
         return self._recorder
 

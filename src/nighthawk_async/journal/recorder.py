@@ -24,6 +24,7 @@ from .values import check_size, encode_value
 Durability: TypeAlias = Literal["response", "effect"]
 NewCode: TypeAlias = Literal["error", "insert"]
 Append: TypeAlias = Callable[[Sequence[Record]], Acknowledgement[None]]
+Hold: TypeAlias = Callable[[], Acknowledgement[None] | None]
 
 ROOT = "run"
 """The place of the run itself."""
@@ -43,6 +44,7 @@ class RunRecorder:
         epoch: The number of this life.
         records: The records of earlier lives, in order.
         append: Hands records to the store.
+        hold: Makes sure that this life still has the run; see `StoreThread.hold`.
         durability: The time at which the run waits for its records.
         new_code: The handling of code that the records do not have.
         mailboxes: The mailboxes of the store.
@@ -59,6 +61,7 @@ class RunRecorder:
         epoch: int,
         records: Sequence[Record],
         append: Append,
+        hold: Hold,
         durability: Durability,
         new_code: NewCode,
         mailboxes: Mailboxes,
@@ -69,6 +72,7 @@ class RunRecorder:
         self.waits_for_responses = durability == "response"
         self.max_value_bytes = max_value_bytes
         self._append = append
+        self.hold = hold
         self._new_code = new_code
         self._index = RecordIndex(records)
         self._seq = records[-1].seq if records else 0

@@ -54,7 +54,7 @@ class Replay:
         return f"<replay of run {self.run_id!r}, {len(self._records)} records>"
 
     def open_run(self, run_id: str) -> OpenedJournal:
-        """Open the replay in place of a store; see `ports.JournalStore`.
+        """Open the replay in place of a store; see `ports.RunOpener`.
 
         Args:
             run_id: Any id.

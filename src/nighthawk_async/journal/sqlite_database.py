@@ -1,5 +1,6 @@
 """Journals in a SQLite file."""
 
+import os
 import sqlite3
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,6 +40,7 @@ class SqliteDatabase(Database):
         self._connection = sqlite3.connect(
             path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
+        self._file = self._find_file()
 
     def prepare(self) -> None:
         """Make commits durable, and bring the schema up to date.
@@ -80,7 +82,13 @@ class SqliteDatabase(Database):
 
     @contextmanager
     def transaction(self) -> Generator[None, None, None]:
-        """Make the `with` statement one transaction."""
+        """Make the `with` statement one transaction.
+
+        Raises:
+            JournalStoreError: The file is not there any more: nobody would find what is written to it.
+        """
+        if self._find_file() != self._file:
+            raise JournalStoreError(f"{self._path} was moved, replaced or deleted while it was in use.")
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -111,6 +119,14 @@ class SqliteDatabase(Database):
     def releases_space(self) -> bool:
         """Whether the file was made with `auto_vacuum`, which cannot be changed later without `VACUUM`."""
         return self._connection.execute("PRAGMA auto_vacuum").fetchone()[0] == _INCREMENTAL
+
+    def _find_file(self) -> tuple[int, int] | None:
+        """The identity of the file at the path; None for none."""
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     def read_schema_version(self) -> int:
         """Return the version of the schema; see `Database`."""

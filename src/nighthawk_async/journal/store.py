@@ -473,7 +473,7 @@ class JournalStore:
         }
 
     def open_run(self, run_id: str) -> OpenedJournal:
-        """Open the journal of a run; see `ports.JournalStore`."""
+        """Open the journal of a run; see `ports.RunOpener`."""
         if (open_replay := find_replay()) is not None:
             return open_replay(run_id)
         make_journal = partial(

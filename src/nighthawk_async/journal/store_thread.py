@@ -7,6 +7,7 @@ earlier one of the same process.
 
 import os
 import queue
+import sys
 import threading
 import time
 import uuid
@@ -76,6 +77,7 @@ class StoreThread:
         # Used by the thread alone:
         self._database: Database | None = None
         self._leases: dict[str, int] = {}
+        self._held_until: dict[tuple[str, int], float] = {}  # by `_clock`; others may read it
         self._lost: dict[tuple[str, int], JournalError] = {}  # lives that can record nothing more, and why
         self._abandoned: dict[str, tuple[int, str]] = {}  # leases that are to be given back
 
@@ -92,8 +94,10 @@ class StoreThread:
         """Begin a life of a run; see `tables.claim_run`."""
 
         def claim_run() -> tuple[int, list[Record]]:
+            begun_at = _clock()
             claimed = tables.claim_run(self.opened(), run_id, process_name(self._token))
             self._leases[run_id] = claimed[0]
+            self._note_lease((run_id, claimed[0]), begun_at)
             return claimed
 
         return self.perform(claim_run)
@@ -108,11 +112,35 @@ class StoreThread:
         self._put(_Append(run_id=run_id, epoch=epoch, records=records, written=written))
         return written
 
+    def hold(self, run_id: str, epoch: int) -> Acknowledgement[None] | None:
+        """Make sure that a life still has its run: its process may have been stopped for a while.
+
+        Returns:
+            None if its lease cannot have ended yet. Otherwise the acknowledgement that it was renewed, which
+            fails if another process has taken the run over.
+        """
+        if _clock() < self._held_until.get((run_id, epoch), 0.0):
+            return None
+
+        def renew() -> None:
+            begun_at = _clock()
+            database = self.opened()
+            with database.transaction():
+                tables.renew_lease(database, run_id, epoch)
+            self._note_lease((run_id, epoch), begun_at)
+
+        return self.perform(renew)
+
+    def _note_lease(self, life: tuple[str, int], begun_at: float) -> None:
+        """Note that a lease was renewed by a transaction that began at a time."""
+        self._held_until[life] = begun_at + tables.LEASE_SECONDS
+
     def end(self, run_id: str, epoch: int, status: RunStatus, error: str) -> Acknowledgement[None]:
         """End a life of a run; see `tables.end_run`."""
 
         def end_run() -> None:
             lost = self._lost.pop((run_id, epoch), None)
+            self._held_until.pop((run_id, epoch), None)
             try:
                 if lost is not None:
                     raise lost
@@ -242,6 +270,7 @@ class StoreThread:
         """Append the records of lives that are not lost, all in one transaction."""
         if lives.keys() <= self._lost.keys():
             return
+        begun_at = _clock()
         database = self.opened()
         with database.transaction():
             if any(
@@ -255,6 +284,8 @@ class StoreThread:
                     tables.append_records(database, *life, records)
                 except JournalError as error:  # of this run alone; nothing of it was written
                     self._lose(life, error)
+        for life in lives.keys() - self._lost.keys():
+            self._note_lease(life, begun_at)
 
     def _lose(self, life: tuple[str, int], error: JournalError) -> None:
         """Note that a life can record nothing more."""
@@ -267,6 +298,7 @@ class StoreThread:
         database = self._database
         if database is None:
             return
+        begun_at = _clock()
         try:
             with database.transaction():
                 for life in sorted(self._leases.items()):
@@ -274,6 +306,8 @@ class StoreThread:
                         tables.renew_lease(database, *life)
                     except JournalError as error:
                         self._lose(life, error)
+            for life in self._leases.items():
+                self._note_lease(life, begun_at)
         except Exception as error:
             if database.is_broken:
                 self._break_off(error)
@@ -295,6 +329,13 @@ class StoreThread:
                 self.opened()
         if self._database is not None:
             self._database.close()
+
+
+def _clock() -> float:
+    """The time of this machine in seconds, which goes on while the machine is suspended, where it can be."""
+    if sys.platform == "linux":
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
 
 
 def _grouped(batch: Sequence[_Job]) -> list[list[_Job]]:

@@ -1,23 +1,26 @@
 """Kill a program at chosen moments, to see that its durable runs continue.
 
     with ProgramKiller("shop.nightly:main", {"database": str(path)}) as killer:
-        while (life := killer.live(kill_at=KillPoint(record=12, when="after"))).was_killed: ...
-        assert life.result == expected
+        assert killer.live(kill_at=KillPoint(record=12, when="after")).was_killed
+        assert killer.live().result == expected
 
 Each life of the program is a process of its own, forked from one that has loaded everything already. It needs
-an operating system with `fork`.
+an operating system with `fork`. The code of a test, such as a fake of an outside service, names more moments
+with `mark`.
 """
 
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 import traceback
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, cast
@@ -25,7 +28,7 @@ from typing import Any, Literal, cast
 from ..journal.records import Record
 from ..journal.store_thread import commit_listeners
 
-__all__ = ["KillPoint", "Life", "ProgramKiller"]
+__all__ = ["KillPoint", "Life", "ProgramKiller", "mark"]
 
 _KILLED = 137
 _FAILED = 1
@@ -33,21 +36,62 @@ _FAILED = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KillPoint:
-    """The moment at which a process is killed. Give one of `record` and `seconds`.
+    """The moment at which a process is killed. Give one of `record`, `mark` and `seconds`.
 
     Args:
         record: The number of a record of the run, counted from 1 over all of its lives.
         when: Whether the process is killed before that record is durable, or right after.
+        mark: The name of a mark that the life passes; see the function `mark`.
+        nth: The number of the pass of that mark, from 1.
         seconds: Seconds after the beginning of the life.
     """
 
     record: int | None = None
     when: Literal["before", "after"] = "before"
+    mark: str | None = None
+    nth: int = 1
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        if (self.record is None) is (self.seconds is None):
-            raise ValueError("a KillPoint needs either a record or seconds")
+        if sum(each is not None for each in (self.record, self.mark, self.seconds)) != 1:
+            raise ValueError("a KillPoint needs one of: a record, a mark, seconds")
+
+
+class _Marks:
+    """The marks that this process passes.
+
+    Args:
+        fatal: The name and the number of the pass at which it is killed.
+    """
+
+    def __init__(self, fatal: tuple[str, int] | None = None) -> None:
+        self._fatal = fatal
+        self._lock = threading.Lock()
+        self._passes: Counter[str] = Counter()
+
+    def reach(self, name: str) -> None:
+        """Count a pass, and end the process at the fatal one."""
+        with self._lock:
+            self._passes[name] += 1
+            if (name, self._passes[name]) == self._fatal:
+                os._exit(_KILLED)
+
+
+_marks = _Marks()
+
+
+def mark(name: str) -> None:
+    """Name a moment at which a `ProgramKiller` may kill the process. Otherwise nothing happens.
+
+        async def charge(order: Order, *, idempotency_key: str) -> Receipt:
+            receipt = await fake_bank.charge(order, idempotency_key)
+            killing.mark("charged")  # between the effect and the record of its result
+            return receipt
+
+    Args:
+        name: Its name. It may be passed several times, in any thread.
+    """
+    _marks.reach(name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +135,9 @@ class ProgramKiller:
         self._process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> "ProgramKiller":
-        command = [sys.executable, "-m", __name__, self._program]
+        # Not `-m`, which would load this module twice, with marks of its own each time.
+        start = f"import sys; from {__name__} import serve; serve(sys.argv[1])"
+        command = [sys.executable, "-c", start, self._program]
         paths = os.pathsep.join([*self._path, *(each for each in sys.path if each)])
         self._process = subprocess.Popen(
             command,
@@ -128,7 +174,7 @@ class ProgramKiller:
             raise RuntimeError("a ProgramKiller is a context manager: enter it first")
         job = {
             "arguments": {**self._arguments, **arguments},
-            "kill_at": None if kill_at is None else [kill_at.record, kill_at.when, kill_at.seconds],
+            "kill_at": None if kill_at is None else asdict(kill_at),
             "timeout_seconds": self._timeout_seconds,
         }
         try:
@@ -165,19 +211,27 @@ def _run_life(function: Callable[..., Any], job: Mapping[str, Any]) -> Mapping[s
         os.close(reader)
         _be_life(function, job, writer)
     os.close(writer)
-    killer = threading.Timer(job["timeout_seconds"], os.kill, (child, 9))
-    killer.start()
+    seconds = None if job["kill_at"] is None else job["kill_at"]["seconds"]
+    timers = [threading.Timer(job["timeout_seconds"], os.kill, (child, signal.SIGKILL))]
+    if seconds is not None:
+        timers.append(threading.Timer(seconds, os.kill, (child, signal.SIGKILL)))
+    for timer in timers:
+        timer.start()
     with os.fdopen(reader) as stream:
         answer = stream.read()
+    # The process has ended. Its number is its own until it is waited for, so no timer kills another one.
+    has_timed_out = not timers[0].is_alive()
+    for timer in timers:
+        timer.cancel()
+        timer.join()
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    hangs = not killer.is_alive() and status == -9
-    killer.cancel()
-    killer.join()
-    if hangs:
-        return {"hangs": True}
-    if answer:
+    if answer.endswith("\n"):  # killed while it wrote its answer, otherwise
         return cast("Mapping[str, Any]", json.loads(answer))
-    return {"was_killed": True}
+    if has_timed_out and status == -signal.SIGKILL:
+        return {"hangs": True}
+    if job["kill_at"] is not None and status == (_KILLED if seconds is None else -signal.SIGKILL):
+        return {"was_killed": True}
+    return {"error": f"the process ended with the status {status}, and was not killed at the point given"}
 
 
 def _be_life(function: Callable[..., Any], job: Mapping[str, Any], writer: int) -> None:
@@ -194,26 +248,21 @@ def _be_life(function: Callable[..., Any], job: Mapping[str, Any], writer: int) 
     with suppress(Exception):
         sys.stdout.flush()
     with os.fdopen(writer, "w") as stream:
-        stream.write(text)
+        stream.write(text + "\n")
     os._exit(status)
 
 
-def _arm(kill_at: tuple[int | None, str, float | None] | None) -> None:
+def _arm(kill_at: Mapping[str, Any] | None) -> None:
+    """Have this process end at a point; the parent process sees to seconds."""
+    global _marks
     if kill_at is None:
         return
-    number, when, seconds = kill_at
-    if seconds is not None:
-        timer = threading.Timer(seconds, os._exit, (_KILLED,))
-        timer.daemon = True
-        timer.start()
-        return
+    if kill_at["mark"] is not None:
+        _marks = _Marks((kill_at["mark"], kill_at["nth"]))
 
     def kill(moment: Literal["before", "after"], records: Sequence[Record]) -> None:
-        if moment == when and any(record.seq == number for record in records):
+        if moment == kill_at["when"] and any(record.seq == kill_at["record"] for record in records):
             os._exit(_KILLED)
 
-    commit_listeners.append(kill)
-
-
-if __name__ == "__main__":
-    serve(sys.argv[1])
+    if kill_at["record"] is not None:
+        commit_listeners.append(kill)

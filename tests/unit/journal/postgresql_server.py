@@ -64,9 +64,14 @@ class PostgresqlServer:
             )
         self._run("pg_ctl", "start", "-D", "data", "-l", "log", "-w")
 
-    def restart(self) -> None:
-        """Restart it: all connections end."""
-        self._run("pg_ctl", "restart", "-D", "data", "-l", "log", "-w", "-m", "fast")
+    def restart(self, *, crashes: bool = False) -> None:
+        """Restart it: all connections end.
+
+        Args:
+            crashes: Whether it ends without closing its files, and recovers from its own log.
+        """
+        how = "immediate" if crashes else "fast"
+        self._run("pg_ctl", "restart", "-D", "data", "-l", "log", "-w", "-m", how)
 
     def stop(self) -> None:
         """Stop it."""

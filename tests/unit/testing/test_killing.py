@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,9 @@ from nighthawk_async.testing.killing import KillPoint, ProgramKiller
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 
 _PROGRAM = """
-import sys, time
+import os, sys, time
+
+from nighthawk_async.testing.killing import mark
 
 print("loaded", flush=True)
 
@@ -23,6 +26,10 @@ def main(how):
         raise LookupError("nothing there")
     if how == "hangs":
         time.sleep(3600)
+    if how == "crashes":
+        os._exit(3)
+    for name in ("first", "second", "first"):
+        mark(name)
     return {"how": how}
 """
 
@@ -52,6 +59,25 @@ def test_an_error_is_told(killer: ProgramKiller) -> None:
 
 def test_a_program_is_killed_by_time(killer: ProgramKiller) -> None:
     assert killer.live(kill_at=KillPoint(seconds=0.05), how="hangs").was_killed
+
+
+def test_a_program_is_killed_at_a_mark(killer: ProgramKiller) -> None:
+    assert killer.live(kill_at=KillPoint(mark="first", nth=2), how="ends").was_killed
+    assert killer.live(kill_at=KillPoint(mark="first", nth=3), how="ends").result == {"how": "ends"}
+    assert killer.live(how="ends").result == {"how": "ends"}
+
+
+def test_a_program_that_crashes_by_itself_was_not_killed(killer: ProgramKiller) -> None:
+    for kill_at in (None, KillPoint(record=1)):
+        life = killer.live(kill_at=kill_at, how="crashes")
+        assert not life.was_killed
+        assert "ended with the status 3" in life.error
+
+
+@pytest.mark.parametrize("points", [{}, {"record": 1, "seconds": 1.0}, {"mark": "first", "record": 1}])
+def test_a_kill_point_is_one_moment(points: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="a KillPoint needs one of"):
+        KillPoint(**points)
 
 
 def test_a_program_that_hangs_is_reported(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ class ReplayJournal(RunJournal):
             epoch=1 + max((record.epoch for record in records), default=0),
             records=records,
             append=_append_nothing,
+            hold=lambda: None,
             durability="effect",
             new_code=new_code,
             mailboxes=nowhere,

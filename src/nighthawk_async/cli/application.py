@@ -17,6 +17,7 @@ from ..natural.checking import Finding, check_paths
 from .dashboard_command import dashboard, view
 from .demo_command import demo
 from .journal_commands import journal
+from .journal_question_commands import attach_question_commands
 from .models_commands import models
 from .run_command import CONTEXT_SETTINGS, run
 from .top_command import top
@@ -90,6 +91,7 @@ application = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
+attach_question_commands(journal)
 application.add_typer(journal, name="journal")
 application.add_typer(models, name="models")
 application.command()(check)

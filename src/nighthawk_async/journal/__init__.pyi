@@ -9,9 +9,11 @@ from .errors import (
     JournalStoreError,
     JournalValueError,
     RunInProgressError,
+    RunParked,
     RunTakenOverError,
 )
 from .messages import receive
+from .question_table import QuestionRow
 from .records import Record, RecordKind
 from .store import JournalStore, open
 from .tables import RunRow, RunStatus
@@ -25,9 +27,11 @@ __all__ = [
     "JournalStore",
     "JournalStoreError",
     "JournalValueError",
+    "QuestionRow",
     "Record",
     "RecordKind",
     "RunInProgressError",
+    "RunParked",
     "RunRow",
     "RunStatus",
     "RunTakenOverError",

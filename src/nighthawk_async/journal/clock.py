@@ -4,6 +4,7 @@ import random as random_module
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TypeVar
 
 import anyio
@@ -88,7 +89,8 @@ async def sleep(*, seconds: float = 0.0, minutes: float = 0.0, hours: float = 0.
     else:
         wakes_at = decode_value(record.body, place=place)
         await checkpoint()
-    await anyio.sleep(max(0.0, wakes_at - time.time()))
+    left = max(0.0, wakes_at - time.time())
+    await recorder.wait_durably(place, partial(anyio.sleep, left), ends_at=wakes_at)
 
 
 def _recorded(frame: str, make: Callable[[], Value]) -> Value:

@@ -2,8 +2,8 @@
 
 import threading
 import uuid
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from typing import TypeVar
 
 import anyio
@@ -12,7 +12,9 @@ from msgspec import Struct
 
 from ..errors import NighthawkError
 from ..parallel.event_loop import LoopEvent
-from . import message_table
+from . import message_table, tables
+from .database import Database
+from .listeners import Listeners
 from .message_table import Message
 from .records import Record
 from .store_thread import StoreThread
@@ -48,8 +50,7 @@ class Mailboxes:
 
     def __init__(self, thread: StoreThread) -> None:
         self._thread = thread
-        self._lock = threading.Lock()
-        self._listeners: dict[tuple[str, str], set[LoopEvent]] = {}
+        self._listeners = Listeners()
 
     async def send(self, run_id: str, name: str, value: object, message_id: str | None) -> None:
         """Send a message; see `JournalStore.send`."""
@@ -62,7 +63,8 @@ class Mailboxes:
             database = self._thread.opened()
             with database.transaction():
                 message_table.append_message(database, run_id, name, message_id or uuid.uuid4().hex, body)
-            self._wake(run_id, name)
+                tables.wake_run(database, run_id)
+            self._listeners.wake((run_id, name))
 
         await self._thread.perform(append).wait()
 
@@ -72,26 +74,9 @@ class Mailboxes:
             lambda: message_table.next_message(self._thread.opened(), run_id, name, after)
         ).wait()
 
-    @contextmanager
-    def listening(self, run_id: str, name: str) -> Generator[LoopEvent, None, None]:
+    def listening(self, run_id: str, name: str) -> AbstractContextManager[LoopEvent]:
         """Yield an event that is set when this process sends a message to a mailbox."""
-        event, key = LoopEvent(), (run_id, name)
-        with self._lock:
-            self._listeners.setdefault(key, set()).add(event)
-        try:
-            yield event
-        finally:
-            with self._lock:
-                listeners = self._listeners[key]
-                listeners.remove(event)
-                if not listeners:
-                    del self._listeners[key]
-
-    def _wake(self, run_id: str, name: str) -> None:
-        with self._lock:
-            listeners = tuple(self._listeners.get((run_id, name), ()))
-        for event in listeners:
-            event.set()
+        return self._listeners.listening((run_id, name))
 
 
 class Inbox:
@@ -133,6 +118,10 @@ class Inbox:
                 with anyio.move_on_after(min(pause, left)):
                     await sent.wait()
             pause = min(2 * pause, _MOST_PAUSE_SECONDS)
+
+    def has_news(self, name: str, database: Database) -> bool:
+        """Whether a mailbox has a message that was not taken; called by the thread of the store."""
+        return message_table.next_message(database, self._run_id, name, self._taken.get(name, 0)) is not None
 
     def _take(self, name: str, number: int) -> bool:
         with self._lock:

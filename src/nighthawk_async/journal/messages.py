@@ -1,6 +1,7 @@
 """Messages from other processes, each received once in all lives of a run."""
 
 import time
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -48,29 +49,42 @@ async def receive(name: str, *, timeout: float | None = None) -> Any:  # noqa: A
     except ValueError as error:
         raise NighthawkError(str(error)) from None
     place = recorder.relative(take_place("receive()", name))
-    seconds = _begin(recorder, place, name, timeout)
+    ends_at, seconds = _begin(recorder, place, name, timeout)
     record = recorder.find_record(place, "message")
     if record is not None:
         await checkpoint()
         received = msgspec.msgpack.decode(record.body, type=ReceivedMessage)
     else:
-        message = await recorder.inbox.take(name, seconds)
-        received = ReceivedMessage(name=name, number=0)
-        if message is not None:
-            received = ReceivedMessage(name=name, number=message.number, body=message.body)
-        recorder.add(place, "message", msgspec.msgpack.encode(received))
+        received = await recorder.wait_durably(
+            place,
+            partial(_take, recorder, place, name, seconds),
+            ends_at=ends_at,
+            is_due=partial(recorder.inbox.has_news, name),
+        )
     if not received.number:
         raise TimeoutError(f"no message {name!r} came in time")
     return decode_value(received.body, place=place)
 
 
-def _begin(recorder: RunRecorder, place: str, name: str, timeout: float | None) -> float | None:
-    """Record that a message is waited for, or find the record; return the seconds that are left."""
+async def _take(recorder: RunRecorder, place: str, name: str, seconds: float | None) -> ReceivedMessage:
+    """Wait for a message, and record it, or that none came in time."""
+    message = await recorder.inbox.take(name, seconds)
+    received = ReceivedMessage(name=name, number=0)
+    if message is not None:
+        received = ReceivedMessage(name=name, number=message.number, body=message.body)
+    recorder.add(place, "message", msgspec.msgpack.encode(received))
+    return received
+
+
+def _begin(
+    recorder: RunRecorder, place: str, name: str, timeout: float | None
+) -> tuple[float | None, float | None]:
+    """Record that a message is waited for, or find the record; return the end of the wait and the rest."""
     record = recorder.find_record(place, "value")
     if record is None:
         ends_at = None if timeout is None else time.time() + timeout
         recorder.add(place, "value", encode_value((name, ends_at), place=place))
-        return timeout
+        return ends_at, timeout
     recorded_name, ends_at = decode_value(record.body, place=place)
     if recorded_name != name:
         raise JournalDivergenceError(
@@ -78,4 +92,4 @@ def _begin(recorder: RunRecorder, place: str, name: str, timeout: float | None) 
             "the program has changed since. Guard new code with nighthawk_async.journal.patched(name).",
             place=place,
         )
-    return None if ends_at is None else ends_at - time.time()
+    return ends_at, None if ends_at is None else ends_at - time.time()

@@ -2,18 +2,23 @@
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 from anyio.lowlevel import checkpoint
 from msgspec import Struct
 
-from ..ports import BegunQuestion
+from ..ports import BegunQuestion, GivenAnswers
+from ..types.asked_questions import AskedQuestion
 from .effects import EndedCall, failed_call, idempotency_key, rebuilt_error
 from .errors import JournalDivergenceError
+from .question_table import has_news
 from .recorder import RunRecorder
 from .records import Record
 from .values import decode_value, encode_value
+
+Result = TypeVar("Result")
 
 
 class QuestionRecord(Struct, frozen=True, kw_only=True):
@@ -46,6 +51,27 @@ class QuestionRecorder(RunRecorder):
                 place=place,
             )
         return BegunQuestion(id=idempotency_key(self.run_id, place), begun_at=asked.begun_at)
+
+    async def wait_for_people(
+        self,
+        place: str,
+        asked: AskedQuestion,
+        wait: Callable[[GivenAnswers], Awaitable[Result]],
+    ) -> Result:
+        """Wait for people, who may answer through the store; see `ports.RunJournal`."""
+        place = self.relative(place)
+        answers = await self.questions.open(self.run_id, asked, place)
+        is_due = partial(has_news, question_id=asked.id)
+        try:
+            result = await self.wait_durably(
+                place, partial(wait, answers), ends_at=asked.ends_at, is_due=is_due
+            )
+        except Exception:
+            self.questions.close(asked.id)
+            raise
+        # After a cancellation it stays open: the next life asks again.
+        self.questions.close(asked.id)
+        return result
 
     def find_value(self, place: str, declared: object = None) -> tuple[Any] | None:
         """Return a kept value, or raise the error that was kept instead; see `ports.RunJournal`."""

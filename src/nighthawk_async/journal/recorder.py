@@ -1,16 +1,20 @@
 """The records of one run: those of earlier lives, and what this life adds."""
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from typing import Literal, TypeAlias, TypeVar
 
 from .acknowledgement import Acknowledgement
-from .errors import JournalError
+from .activity import Activity, DurableWait, IsDue
+from .errors import JournalError, RunParked
 from .mailboxes import Inbox, Mailboxes
-from .records import ENDED, Record, RecordIndex, RecordKind, failure_place
+from .people import Questions
+from .records import Record, RecordIndex, RecordKind, failure_place
 
 Durability: TypeAlias = Literal["response", "effect"]
 NewCode: TypeAlias = Literal["error", "insert"]
+Result = TypeVar("Result")
 Append: TypeAlias = Callable[[Sequence[Record]], Acknowledgement[None]]
 
 ROOT = "run"
@@ -28,6 +32,8 @@ class RunRecorder:
         durability: The time at which the run waits for its records.
         new_code: The handling of code that the records do not have.
         mailboxes: The mailboxes of the store.
+        questions: The questions of the store.
+        activity: What is in progress; None where the run is never parked.
     """
 
     def __init__(
@@ -40,6 +46,8 @@ class RunRecorder:
         durability: Durability,
         new_code: NewCode,
         mailboxes: Mailboxes,
+        questions: Questions,
+        activity: Activity | None = None,
     ) -> None:
         self.run_id = run_id
         self.epoch = epoch
@@ -52,6 +60,8 @@ class RunRecorder:
         self._asked: set[str] = set()  # the places of steps that asked a model
         self._root = ROOT
         self.inbox = Inbox(run_id, mailboxes, self._index.of_kind("message"))
+        self.questions = questions
+        self.activity = activity
 
     def relative(self, place: str) -> str:
         """A place below the run, whatever the run is within."""
@@ -101,11 +111,80 @@ class RunRecorder:
             raise JournalError(f"{place} would be recorded twice in one life; please report this.")
         self.check_new(place)
         self._written.add((place, kind))
-        return self._append([self._record(place, kind, body)])
+        written = self._append([self._record(place, kind, body)])
+        if self.activity is not None:
+            self.activity.note_record()
+        return written
 
-    def end(self) -> None:
-        """Record that the life has ended regularly: the program has handled all errors."""
-        self._append([self._record(ROOT, "life", ENDED)])
+    def end(self, body: bytes) -> None:
+        """Record that the life has ended regularly: the program has handled all errors, or the run waits."""
+        self._append([self._record(ROOT, "life", body)])
+
+    def enter(self, place: str) -> None:
+        """Note that a function or an item has begun; see `ports.RunJournal`."""
+        if self.activity is not None:
+            self.activity.open_place(self.relative(place))
+
+    def exit(self, place: str) -> None:
+        """Note that a function or an item has ended; see `ports.RunJournal`."""
+        if self.activity is not None:
+            self.activity.close_place(self.relative(place))
+
+    async def wait_durably(
+        self,
+        place: str,
+        wait: Callable[[], Awaitable[Result]],
+        *,
+        ends_at: float | None,
+        is_due: IsDue | None = None,
+    ) -> Result:
+        """Wait for something that comes whether a process works on the run or not.
+
+        Args:
+            place: The place, relative to the run.
+            wait: Waits for it, and records it before its next checkpoint.
+            ends_at: The time at which the wait ends by itself, in seconds since 1970; None for never.
+            is_due: Looks into the store for it; None where only time ends the wait.
+        """
+        if self.activity is None:
+            return await wait()
+        return await self.activity.wait_durably(
+            DurableWait(place=place, ends_at=ends_at, is_due=is_due), wait
+        )
+
+    async def wait_idle(self) -> None:
+        """Wait until everything in the run waits; see `ports.RunJournal`."""
+        assert self.activity is not None
+        await self.activity.wait_idle()
+
+    def parking_error(self) -> RunParked | None:
+        """The exception that says that the run is parked; see `ports.RunJournal`."""
+        if self.activity is None or not self.activity.is_parking:
+            return None
+        wakes_at = self.activity.wakes_at
+        when = "an answer or a message comes"
+        if wakes_at is not None:
+            when = f"{datetime.fromtimestamp(wakes_at, UTC):%Y-%m-%d %H:%M:%S} UTC, or {when}"
+        return RunParked(
+            f"run {self.run_id!r} is parked until {when}; enter it again to go on.",
+            run_id=self.run_id,
+            wakes_at=wakes_at,
+        )
+
+    def due_checks(self) -> tuple[IsDue, ...]:
+        """Functions that look into the store for what a parked run waits for."""
+        waits = () if self.activity is None else self.activity.parked_waits
+        return tuple(wait.is_due for wait in waits if wait.is_due is not None)
+
+    def check_may_begin(self) -> None:
+        """Check that something may begin that must not be interrupted.
+
+        Raises:
+            RunParked: The run is being parked.
+        """
+        error = self.parking_error()
+        if error is not None:
+            raise error
 
     def _record(self, place: str, kind: RecordKind, body: bytes) -> Record:
         self._seq += 1

@@ -22,7 +22,7 @@ RecordKind: TypeAlias = Literal[
 ]
 """Kinds of records.
 
-- life: a life of the run begins, or has ended regularly.
+- life: a life of the run begins, has ended regularly, or was parked.
 - step: a step begins, with digests of its inputs.
 - answer: the answer of an executor that asked no model through the journal.
 - response, failure: the response of a model, or the error of a request.
@@ -36,6 +36,9 @@ RecordKind: TypeAlias = Literal[
 
 ENDED = b"ended"
 """The content of the record of a life that has ended regularly."""
+
+PARKED = b"parked"
+"""The content of the record of a life that has ended because everything in the run waits."""
 
 
 class Record(Struct, frozen=True, kw_only=True):

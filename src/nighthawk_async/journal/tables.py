@@ -6,12 +6,12 @@ transaction, so a process that has lost a run can record nothing more. The time 
 all processes share.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, cast
 
 from msgspec import Struct
 
-from . import message_table
+from . import message_table, question_table
 from .database import Database
 from .errors import JournalStoreError, JournalValueError, RunInProgressError, RunTakenOverError
 from .holders import describe_holder, is_alive
@@ -56,6 +56,7 @@ CREATE TABLE records (
     ),
     message_table.MIGRATION,
     ("ALTER TABLE runs ADD COLUMN wakes_at {real}",),
+    question_table.MIGRATION,
 )
 """The statements that lead from each version of the schema to the next one. Only ever append to them."""
 
@@ -188,7 +189,8 @@ def end_run(
     status: RunStatus,
     error: str,
     wakes_at: float | None = None,
-) -> None:
+    due: Sequence[Callable[[Database], bool]] = (),
+) -> float | None:
     """End a life of a run, and give its lease back.
 
     Args:
@@ -198,6 +200,10 @@ def end_run(
         status: Its status.
         error: The error that ended it; empty for none.
         wakes_at: The time at which a parked run is due, in seconds since 1970; None for none.
+        due: Functions that look for what the run waits for; it is due at once if one of them finds it.
+
+    Returns:
+        The time at which the run is due.
 
     Raises:
         RunTakenOverError: The epoch is not that of the run any more.
@@ -210,6 +216,30 @@ def end_run(
             "WHERE run_id = ?",
             *(status, error, wakes_at, run_id),
         )
+        if status == "ended":
+            question_table.close_questions(database, run_id)
+        elif any(is_due(database) for is_due in due):
+            wake_run(database, run_id)
+            ((wakes_at,),) = database.query("SELECT wakes_at FROM runs WHERE run_id = ?", run_id)
+    return wakes_at
+
+
+def lock_run(database: Database, run_id: str) -> None:
+    """Let no other process begin, park or end the run before the transaction of the caller ends."""
+    database.query(f"SELECT run_id FROM runs WHERE run_id = ?{database.FOR_UPDATE}", run_id)
+
+
+def wake_run(database: Database, run_id: str) -> None:
+    """Make a parked run due at once, within a transaction of the caller; nothing for any other run.
+
+    The row is locked in any case, so a process that parks the run at this moment either has done so, or finds
+    what the caller has written.
+    """
+    database.change(
+        f"UPDATE runs SET wakes_at = CASE WHEN status = 'parked' THEN {database.NOW} ELSE wakes_at END "
+        "WHERE run_id = ?",
+        run_id,
+    )
 
 
 def read_runs(database: Database) -> list[RunRow]:

@@ -313,8 +313,11 @@ class Calls(Generic[Item, Result]):
 
     async def _call_and_report(self, index: int, item: Item) -> None:
         await self._reporter.started()
-        outcome = await self._observed_outcome(index, item)
-        if self._order is not None:
+        if self._order is None:
+            outcome = await self._observed_outcome(index, item)
+        else:
+            with self._order.in_progress(index):
+                outcome = await self._observed_outcome(index, item)
             await self._order.wait_turn(index)
         was_over = self._scope.cancel_called
         self._take_in_order(index, outcome)

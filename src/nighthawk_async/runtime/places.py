@@ -81,13 +81,16 @@ class using_function_place:  # noqa: N801  (a context manager that reads as a st
             self._place = take_place(f"{self._name}()", self._arguments())
             self._positions = below_place(self._place)
             self._positions.__enter__()
+            self._journal.enter(self._place)
         return self._place
 
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
         if self._positions is not None:
             self._positions.__exit__()
-        if self._journal is not None and self._checks_end and exc is None:
-            self._journal.leave(self._place)
+        if self._journal is not None:
+            self._journal.exit(self._place)
+            if self._checks_end and exc is None:
+                self._journal.leave(self._place)
 
 
 def journaled_response(

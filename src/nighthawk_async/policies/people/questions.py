@@ -222,11 +222,7 @@ class _AnswerRace:
         with anyio.move_on_after(seconds):
             async with BareTaskGroup() as group:
                 group.start_soon(self._take_stored, answers, group.cancel_scope)
-                answer = await _fitting_answer(handler, self._question, self._observer)
-                refused = self._refused
-                while not await self._claim(answers, answer):  # one was given through the store before
-                    await refused.wait()
-                    refused = self._refused
+                await await_value(self._ask(handler, answers))
                 group.cancel_scope.cancel()
 
     async def look(self, answers: GivenAnswers) -> None:
@@ -234,6 +230,14 @@ class _AnswerRace:
         found = await answers.find_answer()
         if found is not None:
             self._accept(found[0])
+
+    async def _ask(self, handler: HumanHandler, answers: GivenAnswers) -> None:
+        """Get the answer of the handler, and record it in the same task: no cancellation comes between."""
+        answer = await _fitting_answer(handler.ask, self._question, self._observer)
+        refused = self._refused
+        while not await self._claim(answers, answer):  # one was given through the store before
+            await refused.wait()
+            refused = self._refused
 
     async def _claim(self, answers: GivenAnswers, answer: object) -> bool:
         """Record the answer of the handler, unless another one was given before it."""
@@ -272,7 +276,7 @@ async def _answer(question: Question, seconds: float | None, observer: HumanObse
     if handler is None:
         raise _without_handler(question)
     with anyio.move_on_after(seconds):
-        return await _fitting_answer(handler, question, observer)
+        return await _fitting_answer(lambda asked: await_value(handler.ask(asked)), question, observer)
     assert seconds is not None
     raise _timed_out(question, seconds)
 
@@ -296,11 +300,11 @@ def _timed_out(question: Question, seconds: float) -> AnswerTimeoutError:
 
 
 async def _fitting_answer(
-    handler: HumanHandler, question: Question, observer: HumanObserver | None
+    ask: Callable[[Question], Awaitable[object]], question: Question, observer: HumanObserver | None
 ) -> object:
     """Ask until an answer is valid."""
     while True:
-        answer = await await_value(handler.ask(question))
+        answer = await ask(question)
         try:
             value = question.validate(answer)
         except ToolValidationError as error:

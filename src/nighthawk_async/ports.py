@@ -349,8 +349,8 @@ class RunJournal(Protocol):
         """Wait until everything in the run waits for long enough. From then on no effect begins."""
         ...
 
-    def parking_error(self) -> Exception | None:
-        """Return the exception that says that the run is parked; None while it is not about to be."""
+    def parking_signal(self) -> BaseException | None:
+        """Return what leaves a run that is being parked, and becomes an error at its end; None for none."""
         ...
 
     def leave(self, place: str) -> None:

@@ -28,8 +28,11 @@ IsDue: TypeAlias = Callable[[Database], bool]
 _PAUSE_SECONDS = 0.05
 
 
-class WaitParkedSignal(BaseException):
-    """Leaves a durable wait of a run that was entered with `with`, whose tasks no scope can cancel."""
+class ParkedSignal(BaseException):
+    """Leaves a run that is parked, past all handlers of errors; at its end it becomes `RunParked`.
+
+    A run that was entered with `with` has no scope that can be cancelled, so it leaves the waits themselves.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -71,7 +74,7 @@ class Activity:
 
     Attributes:
         cancels_run: Whether a scope of the run is cancelled to park it; otherwise its waits raise
-            `WaitParkedSignal`.
+            `ParkedSignal`.
         is_parking: Whether parking has begun; then no effect begins.
         parked_waits: The waits at that moment.
         has_moved: Whether something was recorded since.
@@ -146,7 +149,7 @@ class Activity:
         """Call a function that waits for what comes whether a process works on the run or not.
 
         Raises:
-            WaitParkedSignal: The run is parked, and no scope of it can be cancelled.
+            ParkedSignal: The run is parked, and no scope of it can be cancelled.
         """
         with self._waiting(wait):
             return await (function() if self.cancels_run else self._wait_or_park(function))
@@ -165,7 +168,7 @@ class Activity:
             results.append(await function())
             watching.cancel()
         if not results:
-            raise WaitParkedSignal
+            raise ParkedSignal
         return results[0]
 
     async def wait_idle(self) -> None:

@@ -10,7 +10,7 @@ import anyio
 
 from ..ports import OpenedJournal
 from .acknowledgement import Acknowledgement
-from .activity import Activity, IsDue, WaitParkedSignal
+from .activity import Activity, IsDue, ParkedSignal
 from .errors import JournalError, RunParked
 from .records import ENDED, PARKED, Record
 from .run_journal import RunJournal
@@ -142,8 +142,7 @@ class OpenedRun(OpenedJournal):
             return None
         leaves = list(_leaves(exc))
         is_parked = all(
-            isinstance(each, WaitParkedSignal)
-            or (isinstance(each, RunParked) and each.run_id == recorder.run_id)
+            isinstance(each, ParkedSignal) or (isinstance(each, RunParked) and each.run_id == recorder.run_id)
             for each in leaves
         )
         if not is_parked:

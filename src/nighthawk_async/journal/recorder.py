@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Literal, TypeAlias, TypeVar
 
 from .acknowledgement import Acknowledgement
-from .activity import Activity, DurableWait, IsDue
+from .activity import Activity, DurableWait, IsDue, ParkedSignal
 from .errors import JournalError, RunParked
 from .mailboxes import Inbox, Mailboxes
 from .people import Questions
@@ -157,8 +157,12 @@ class RunRecorder:
         assert self.activity is not None
         await self.activity.wait_idle()
 
+    def parking_signal(self) -> BaseException | None:
+        """What leaves a run that is being parked; see `ports.RunJournal`."""
+        return ParkedSignal() if self.activity is not None and self.activity.is_parking else None
+
     def parking_error(self) -> RunParked | None:
-        """The exception that says that the run is parked; see `ports.RunJournal`."""
+        """The error that says that the run is parked; None while it is not about to be."""
         if self.activity is None or not self.activity.is_parking:
             return None
         wakes_at = self.activity.wakes_at

@@ -27,7 +27,7 @@ class ParkableTasks:
             watching = anyio.CancelScope()
             watchers = await stack.enter_async_context(BareTaskGroup())
             stack.callback(watching.cancel)  # a scope of its own, which takes no cancellation of the run
-            stack.push(self._raise_parked)
+            stack.push(self._raise_signal)
             tasks = await stack.enter_async_context(BareTaskGroup())
             self._scope = tasks.cancel_scope
             watchers.start_soon(self._watch, watching)
@@ -45,10 +45,10 @@ class ParkableTasks:
             await self._journal.wait_idle()
             self._scope.cancel("the run is parked")
 
-    def _raise_parked(
+    def _raise_signal(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Raise what says that the run is parked, if the tasks have ended for that reason."""
-        error = self._journal.parking_error() if exc is None and self._scope.cancelled_caught else None
-        if error is not None:
-            raise error
+        """Leave the run as parked, if its tasks have ended for that reason."""
+        signal = self._journal.parking_signal() if exc is None and self._scope.cancelled_caught else None
+        if signal is not None:
+            raise signal

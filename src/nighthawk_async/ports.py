@@ -345,6 +345,10 @@ class RunJournal(Protocol):
         """Note that a function or an item has ended, in whatever way."""
         ...
 
+    def depending(self, place: str) -> AbstractContextManager[None]:
+        """Note that a place waits only for other places; see `parallel.task_node.Decisions`."""
+        ...
+
     async def wait_idle(self) -> None:
         """Wait until everything in the run waits for long enough. From then on no effect begins."""
         ...

@@ -86,8 +86,8 @@ class Activity:
         self._lock = threading.Lock()
         self._waits: dict[int, DurableWait] = {}
         self._open: Counter[str] = Counter()
-        self._covered: Counter[str] = Counter()  # by place: the waits below it
-        self._uncovered = 0  # open places without a wait below them
+        self._covered: Counter[str] = Counter()  # by place: the waits in it
+        self._uncovered = 0  # open places without a wait in them
         self._busy = 0
         self._listeners: set[_Listener] = set()
         self.cancels_run = True
@@ -211,21 +211,32 @@ class Activity:
     def _waiting(self, wait: DurableWait) -> Generator[None, None, None]:
         with self._lock:
             self._waits[id(wait)] = wait
-            for place in _places_around(wait.place):
-                self._covered[place] += 1
-                if self._covered[place] == 1 and place in self._open:
+        try:
+            with self.depending(wait.place):
+                yield
+        finally:
+            with self._lock:
+                del self._waits[id(wait)]
+            self._changed()
+
+    @contextmanager
+    def depending(self, place: str) -> Generator[None, None, None]:
+        """Note that a place waits for what happens elsewhere: in other places, or outside of the run."""
+        with self._lock:
+            for each in _places_around(place):
+                self._covered[each] += 1
+                if self._covered[each] == 1 and each in self._open:
                     self._uncovered -= 1
         self._changed()
         try:
             yield
         finally:
             with self._lock:
-                del self._waits[id(wait)]
-                for place in _places_around(wait.place):
-                    self._covered[place] -= 1
-                    if not self._covered[place]:
-                        del self._covered[place]
-                        self._uncovered += place in self._open
+                for each in _places_around(place):
+                    self._covered[each] -= 1
+                    if not self._covered[each]:
+                        del self._covered[each]
+                        self._uncovered += each in self._open
             self._changed()
 
     def _is_idle(self) -> bool:
@@ -249,7 +260,7 @@ class Activity:
 
 
 def _places_around(place: str) -> Iterator[str]:
-    """The places that enclose a place."""
-    while "/" in place:
-        place = place.rpartition("/")[0]
+    """A place, and the places that enclose it."""
+    while place:
         yield place
+        place = place.rpartition("/")[0]

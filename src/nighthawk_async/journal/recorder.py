@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias, TypeVar
 
@@ -129,6 +130,10 @@ class RunRecorder:
         """Note that a function or an item has ended; see `ports.RunJournal`."""
         if self.activity is not None:
             self.activity.close_place(self.relative(place))
+
+    def depending(self, place: str) -> AbstractContextManager[None]:
+        """Note that a place waits only for other places; see `ports.RunJournal`."""
+        return nullcontext() if self.activity is None else self.activity.depending(self.relative(place))
 
     async def wait_durably(
         self,

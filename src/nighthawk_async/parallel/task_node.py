@@ -104,6 +104,10 @@ class Decisions(Protocol):
         """Note that an item or a task has ended, in whatever way."""
         ...
 
+    def depending(self, place: str) -> AbstractContextManager[None]:
+        """Note, during the `with` statement, that a place waits only for what happens in other places."""
+        ...
+
     def find(self, place: str) -> tuple[int, ...] | None:
         """Return the decision that was kept for a place; None for none."""
         ...

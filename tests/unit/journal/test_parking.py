@@ -280,6 +280,50 @@ async def test_nothing_in_progress_is_interrupted(tmp_path: Path, kind: str) -> 
         assert begun == (["ada"] if kind == "effect" else [])
 
 
+async def test_a_task_that_waits_for_another_one_waits_with_it(tmp_path: Path) -> None:
+    async def program() -> str:
+        async with nh.open_tasks() as tasks:
+            asking = tasks.start(nh.ask_user, "Which?")
+
+            async def use() -> str:
+                return f"{await asking}!"
+
+            return await tasks.start(use)
+
+    with opened(tmp_path) as store:
+        await park(store, program)
+        (question,) = store.questions()
+        await store.answer(question.id, "blue")
+        assert await live(store, program) == "blue!"
+
+
+async def test_steps_that_wait_for_a_slot_wait_with_the_one_that_has_it(tmp_path: Path) -> None:
+    async def ask(what: str) -> str:
+        return await nh.ask_user(what)
+
+    @nh.natural_function
+    async def decide(what: str) -> str:
+        result: str
+        """natural
+        Ask <ask> about <what>, and set <:result>.
+        """
+        return result
+
+    model = AnsweringModel(lambda prompt, turn: assigning("result", "await ask(what)"))
+
+    async def program() -> list[str]:
+        return await nh.parallel.map(decide, ["a", "b"])
+
+    options: dict[str, Any] = {"model": model, "max_concurrent_steps": 1}
+    with opened(tmp_path) as store:
+        for _ in range(2):
+            await park(store, program, **options)
+            (question,) = store.questions()
+            await store.answer(question.id, question.content["prompt"].upper())
+        assert await live(store, program, **options) == ["A", "B"]
+    assert len(model.prompts) == 2
+
+
 @pytest.mark.virtual_time
 async def test_a_plain_wait_beside_a_long_one_begins_again_in_the_next_life(tmp_path: Path) -> None:
     beats: list[str] = []

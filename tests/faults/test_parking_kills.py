@@ -36,6 +36,7 @@ async def answer_something(store: nh.journal.JournalStore) -> None:
     """Answer one of the questions that are open, or send the message."""
     runs = store.runs()
     assert [row.status for row in runs] == ["parked"]
+    assert all(len(question.votes) < 2 for question in store.questions())
     questions = sorted(store.questions(), key=lambda question: question.kind)
     if not questions:
         await store.send("run-1", "reply", "thanks", id="1")

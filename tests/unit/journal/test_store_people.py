@@ -22,7 +22,7 @@ from nighthawk_async.human import (
 from nighthawk_async.journal import QuestionRow
 from tests.unit.runtime.human_handlers import Handler
 
-from .durable_runs import AnsweringModel, assigning, opened
+from .durable_runs import AnsweringModel, assigning, change_tables, opened
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 
@@ -325,3 +325,23 @@ async def test_without_a_handler_nobody_is_there(tmp_path: Path) -> None:
             with pytest.raises(NoHumanError):
                 await nh.ask_user("Which?")
             assert await nh.ask_user("Which?", default="none") == "none"
+
+
+async def test_a_request_that_was_decided_is_not_shown_by_the_next_life(tmp_path: Path) -> None:
+    shown: list[int] = []
+
+    async def approve(request: nh.human.ApprovalRequest) -> None:
+        request.approve("ada", digest=request.digest)
+
+    async def program() -> None:
+        try:
+            await nh.request_approval("send")
+        finally:
+            shown.append(len(store.questions()))
+
+    with opened(tmp_path) as store:
+        await live(store, program, Handler(decide=approve))
+        change_tables(tmp_path, "DELETE FROM records WHERE kind = 'value' AND place = 'run/approval()[0]'")
+        change_tables(tmp_path, "UPDATE questions SET status = 'open'")  # as if it had ended in between
+        await live(store, program)
+    assert shown == [0, 0]

@@ -228,6 +228,8 @@ async def _collect_answers(
                 await ask()
             else:
                 await record.wait_for_votes(expires, ask)
+        elif record is not None and record.decision is None:
+            await record.wait_for_votes(expires, _take_no_more)  # its life ended before the store knew
         report.catch_up()
         approval = _result(request)
     except BaseException as error:
@@ -236,6 +238,10 @@ async def _collect_answers(
         raise
     report.end(None)
     return approval
+
+
+async def _take_no_more(answers: GivenAnswers) -> None:
+    """Wait for no votes."""
 
 
 async def _ask_people(

@@ -58,6 +58,7 @@ def test_a_small_order_asks_nobody(killer: ProgramKiller, arguments: dict[str, A
     assert ended(killer.live(amount=5.0, **arguments)) == ["order 17: 5.00 paid", ["17"], 1]
 
 
+@pytest.mark.parametrize("arguments", ["trio"], indirect=True)
 def test_a_worker_that_is_killed_at_any_record_charges_once(
     killer: ProgramKiller, arguments: dict[str, Any]
 ) -> None:

@@ -16,8 +16,18 @@ _BLOB_PIECE = 100
 
 EndedStatus: TypeAlias = Literal["ended", "failed", "cancelled"]
 
-_DELETED: tuple[tuple[str, str], ...] = (("records", "seq"), ("messages", "name, number"))
+_DELETED: tuple[tuple[str, str], ...] = (
+    ("records", "seq"),
+    ("messages", "name, number"),
+    ("queue_entries", "run_id"),
+)
 """The tables that have rows of a run, and the columns that identify a row of it."""
+
+_IN_QUEUE = (
+    "SELECT 1 FROM queue_entries WHERE queue_entries.run_id = runs.run_id "
+    "AND queue_entries.status IN ('queued', 'claimed', 'parked')"
+)
+"""The entry of a run that a worker has still to serve."""
 
 
 class PruneReport(Struct, frozen=True, kw_only=True):
@@ -27,6 +37,7 @@ class PruneReport(Struct, frozen=True, kw_only=True):
         runs: The ids of the runs whose records were deleted, or would be.
         records: The number of records.
         messages: The number of messages.
+        queue_entries: The number of queue entries.
         blobs: The number of large bodies that nothing refers to any more; 0 for a trial.
         releases_space: Whether the database gives the space back to the disk. A SQLite file of an earlier
             version keeps it for later records.
@@ -35,6 +46,7 @@ class PruneReport(Struct, frozen=True, kw_only=True):
     runs: tuple[str, ...]
     records: int
     messages: int
+    queue_entries: int
     blobs: int
     releases_space: bool
 
@@ -50,7 +62,7 @@ def prune_runs(
         return *_find_runs(database, seconds, statuses), database.releases_space
 
     due, begun, releases_space = thread.perform(find).wait_in_thread()
-    counts = {"records": 0, "messages": 0}
+    counts = {table: 0 for table, _ in _DELETED}
     pruned: list[str] = []
     if is_trial:
         pruned = due + begun
@@ -94,7 +106,7 @@ def _find_runs(
     places = ", ".join("?" * len(statuses))
     due = database.query(
         f"SELECT run_id FROM runs WHERE pruned_at IS NULL AND status IN ({places}) "
-        f"AND updated_at <= {database.NOW} - ? ORDER BY created_at, run_id",
+        f"AND updated_at <= {database.NOW} - ? AND NOT EXISTS ({_IN_QUEUE}) ORDER BY created_at, run_id",
         *(*statuses, seconds),
     )
     rows_left = " OR ".join(
@@ -108,10 +120,12 @@ def _mark(thread: StoreThread, run_id: str, statuses: Collection[EndedStatus]) -
     """Note that the records of a run are deleted from now on. False: it has none of the statuses any more."""
     database = thread.opened()
     with database.transaction():
+        database.query(f"SELECT 1 FROM queue_entries WHERE run_id = ?{database.FOR_UPDATE}", run_id)
         ((status, pruned_at),) = database.query(
             f"SELECT status, pruned_at FROM runs WHERE run_id = ?{database.FOR_UPDATE}", run_id
         )
-        if status not in statuses or pruned_at is not None:
+        is_in_queue = database.query(f"SELECT 1 FROM runs WHERE run_id = ? AND EXISTS ({_IN_QUEUE})", run_id)
+        if status not in statuses or pruned_at is not None or is_in_queue:
             return False
         database.change(f"UPDATE runs SET pruned_at = {database.NOW} WHERE run_id = ?", run_id)
         row = audit_table.read_head(database, run_id)

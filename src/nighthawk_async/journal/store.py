@@ -13,13 +13,14 @@ from ..observe import TaskTree
 from ..ports import OpenedJournal
 from ..recording.redaction import Redaction, Redactor
 from . import queue_table, schedule_table, tables
-from .active_replay import find_replay
+from .active_replay import find_replay, is_replaying, no_effect_in_replays
 from .addresses import read_address
 from .audit import Audit
 from .database import Database
 from .encryption import Key, read_codec, read_key
 from .export import export_lines
 from .mailboxes import Mailboxes
+from .names import check_id
 from .opened_run import OpenedRun
 from .pruning import EndedStatus, PruneReport, prune_runs
 from .queue_table import QueueEntry
@@ -70,7 +71,7 @@ class JournalStore:
         self.max_value_bytes = max_value_bytes
         self.thread = StoreThread(address, connect)
         self.mailboxes = Mailboxes(self.thread, max_value_bytes)
-        self.queues = Queues(self.thread)
+        self.queues = Queues(self.thread, max_value_bytes)
 
     def __repr__(self) -> str:
         return f"JournalStore({self.address!r})"
@@ -103,6 +104,7 @@ class JournalStore:
         Raises:
             JournalStoreError: The store cannot be read.
         """
+        check_id(run_id)
         return self.thread.perform(
             lambda: tables.read_records(self.thread.opened(), run_id, after=after)
         ).wait_in_thread()
@@ -164,6 +166,8 @@ class JournalStore:
             JournalKeyError: A large encrypted body cannot be read without its key.
             JournalStoreError: The store cannot be read.
         """
+        if run_id is not None:
+            check_id(run_id)
         return verify_runs(self.thread, run_id)
 
     def prune(
@@ -173,10 +177,12 @@ class JournalStore:
         statuses: Collection[EndedStatus] = ("ended",),
         dry_run: bool = False,
     ) -> PruneReport:
-        """Delete the records and messages of runs that have ended. Blocks while it works, in small pieces.
+        """Delete the records, messages and queue entries of runs that have ended. Blocks while it works.
 
-        The rows of the runs stay, so that no run is repeated by accident: entering one of them, or sending a
-        message to it, raises `RunPrunedError`. Runs in progress or parked are never touched.
+        It works in small pieces. The rows of the runs stay, so that no run is repeated by accident: entering
+        one of them, sending a message to it, enqueueing its key, and asking for its result raise
+        `RunPrunedError`. Runs in progress, parked, or in a queue that a worker has still to serve are never
+        touched.
 
         Args:
             older_than: The time since they have ended.
@@ -197,7 +203,7 @@ class JournalStore:
             raise ConfigurationError(
                 "prune takes the statuses 'ended', 'failed' and 'cancelled', and a time that is not negative"
             )
-        return prune_runs(self.thread, older_than, tuple(statuses), is_trial=dry_run)
+        return prune_runs(self.thread, older_than, tuple(statuses), is_trial=dry_run or is_replaying())
 
     def reencrypt(self) -> int:
         """Encrypt everything that is stored with the active key, and chain it with the audit key. Blocks.
@@ -217,6 +223,7 @@ class JournalStore:
         """
         return reencrypt_runs(self.thread)
 
+    @no_effect_in_replays
     async def send(self, run_id: str, name: str, value: object, *, id: str | None = None) -> None:
         """Send a message to a run, which receives it with `nighthawk_async.journal.receive`.
 
@@ -230,14 +237,13 @@ class JournalStore:
                 a mailbox takes the first one only. None for one of its own.
 
         Raises:
-            JournalValueError: The value cannot be stored, or is too large.
+            JournalValueError: The value or a name cannot be stored, or the value is too large.
             JournalKeyError: A key of the encryption is missing, or is another one.
             RunPrunedError: The records of the run were deleted.
             JournalStoreError: The store cannot be written.
             NighthawkError: A name or the id is empty.
         """
-        if find_replay() is None:  # a replay writes nothing
-            await self.mailboxes.send(run_id, name, value, id)
+        await self.mailboxes.send(run_id, name, value, id)
 
     def copy(self, run_id: str, path: str | os.PathLike[str], *, redact: tuple[Redaction, ...] = ()) -> None:
         """Copy a run into a file of its own, a store with this run alone. Blocks meanwhile.
@@ -272,6 +278,7 @@ class JournalStore:
                 raise
 
     def _row(self, run_id: str) -> RunRow:
+        check_id(run_id)
         row = self.thread.perform(lambda: tables.find_run(self.thread.opened(), run_id)).wait_in_thread()
         if row is None:
             raise NighthawkError(f"{self.address} has no run {run_id!r}")
@@ -285,6 +292,7 @@ class JournalStore:
         The copy has what was recorded before something first happened in a place, in all tasks, and the
         results of calls that had begun by then. From the place on, the new run is live: models are asked, and
         calls that are effects are made with keys of the new run. Its mailboxes have the messages of the run.
+        It is in no queue: enter it with `nighthawk_async.run`, or enqueue the call with its id as the key.
 
         Args:
             run_id: The run.
@@ -307,6 +315,7 @@ class JournalStore:
         """
         from .forks import fork_run  # here, because programs that run need no forks
 
+        check_id(run_id)
         return self.thread.perform(
             lambda: fork_run(self.thread.opened(), run_id, at=at, to=to, values=set or {})
         ).wait_in_thread()
@@ -326,7 +335,8 @@ class JournalStore:
     ) -> str:
         """Enqueue the call of a function, which a worker makes in a durable run of its own.
 
-        Enqueueing the same call with the same key again has no effect.
+        Enqueueing the same call with the same key again has no effect. A key that is the id of a run that was
+        not enqueued, as a fork, has a worker continue that run.
 
         Args:
             function: The function, natural or not, async or not, at the top level of a module.
@@ -350,7 +360,9 @@ class JournalStore:
             NighthawkError: No worker can import the function, an option has a bad value, or the key is that
                 of another call.
             TypeError: The function does not take the arguments.
-            JournalValueError: An argument cannot be stored.
+            JournalValueError: An argument or a name cannot be stored, or the arguments are too large.
+            JournalKeyError: A key of the encryption is missing, or is another one.
+            RunPrunedError: The run has ended, and its records were deleted.
             JournalStoreError: The store cannot be written.
         """
         options = EnqueueOptions(queue=queue, priority=priority, max_lives=max_lives)
@@ -370,12 +382,15 @@ class JournalStore:
             Exception: The error that the run has failed with.
             TimeoutError: It did not end in time.
             RunStuckError: Too many of its lives crashed.
+            RunPrunedError: Its result was deleted with its records.
+            JournalKeyError: A key of the encryption is missing, or is another one.
             JournalValueError: The result cannot be read here, because its type is not imported or registered.
             JournalStoreError: The store cannot be read.
             JournalError: No such run was enqueued.
         """
         return await self.queues.result(run_id, timeout)
 
+    @no_effect_in_replays
     async def requeue(self, run_id: str) -> None:
         """Put a run back into its queue that has failed or is stuck. It continues from its records.
 
@@ -383,6 +398,7 @@ class JournalStore:
             run_id: The run.
 
         Raises:
+            RunPrunedError: Its records were deleted.
             JournalStoreError: The store cannot be written.
             JournalError: It is no such run.
         """
@@ -396,6 +412,7 @@ class JournalStore:
         """
         return self.thread.perform(lambda: queue_table.read_entries(self.thread.opened())).wait_in_thread()
 
+    @no_effect_in_replays
     async def schedule(
         self,
         name: str,
@@ -431,7 +448,8 @@ class JournalStore:
             ConfigurationError: The extra is not installed.
             NighthawkError: It is no cron expression or time zone, or as in `enqueue`.
             TypeError: The function does not take the arguments.
-            JournalValueError: An argument cannot be stored.
+            JournalValueError: An argument or a name cannot be stored, or the arguments are too large.
+            JournalKeyError: A key of the encryption is missing, or is another one.
             JournalStoreError: The store cannot be written.
         """
         options = EnqueueOptions(queue=queue, priority=priority, max_lives=max_lives)
@@ -449,12 +467,13 @@ class JournalStore:
         Raises:
             JournalStoreError: The store cannot be written.
         """
-        return await self.queues.unschedule(name)
+        return not is_replaying() and await self.queues.unschedule(name)
 
     def schedules(self) -> list[ScheduleRow]:
         """Return the schedules, by name. Blocks while it reads.
 
         Raises:
+            JournalKeyError: A key of the encryption is missing, or is another one.
             JournalStoreError: The store cannot be read.
         """
         return self.thread.perform(
@@ -463,6 +482,7 @@ class JournalStore:
 
     async def find_values(self, run_id: str, names: Collection[str]) -> Mapping[str, Any]:
         """Return values that a run has kept; see `ports.JournalStore`."""
+        check_id(run_id)
         read = self.thread.perform(lambda: tables.read_records(self.thread.opened(), run_id))
         bodies = {record.place: record.body for record in await read.wait() if record.kind == "value"}
         places = {name: f"{ROOT}/{name}" for name in names}

@@ -1,6 +1,7 @@
 """Recorded values that a fork replaces by other ones."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, time, timezone
 from typing import cast
 
 import msgspec
@@ -113,9 +114,12 @@ def _new_body(recorded: bytes | None, value: object, place: str) -> bytes:
 def _converted(value: object, known: object, place: str) -> object:
     """The value as one of the type of the recorded one."""
     try:
-        return adapter_of(type(known)).validate_python(value)
+        converted: object = adapter_of(type(known)).validate_python(value)
     except ValueError as error:
         raise JournalValueError(
             f"{place}: a value of the type {type(known).__qualname__} was recorded, and {value!r} is none",
             place=place,
         ) from error
+    if isinstance(converted, datetime | time) and (offset := converted.utcoffset()) is not None:
+        return converted.replace(tzinfo=timezone(offset))  # pydantic's own class is not stored
+    return converted

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+
 from msgspec import Struct
 
 from . import audit_table, tables

@@ -28,6 +28,7 @@ RunFactory: TypeAlias = Callable[[str], Any]
 _BUSY_SECONDS = 2.0
 """The time after which a run is tried again that somebody else works on."""
 _MOST_DELAY_SECONDS = 60.0
+_MOST_CHARACTERS = 2_000  # of an error in logs
 
 
 class LifeEnd(Struct, frozen=True, kw_only=True):
@@ -108,7 +109,7 @@ def _check_run(run_id: str) -> None:
 
 
 def _end_of(entry: ClaimedEntry, error: Exception, max_bytes: int) -> LifeEnd:
-    text = f"{type(error).__name__}: {error}"
+    text = f"{type(error).__name__}: {error}"[:_MOST_CHARACTERS]
     leaves = list(_leaves(error))
     if any(isinstance(leaf, RunTakenOverError) for leaf in leaves):
         return LifeEnd(kind="lost", text=text)

@@ -20,6 +20,9 @@ REFERRING_COLUMNS = (
     ("queue_entries", "arguments"),
     ("queue_entries", "result"),
     ("schedules", "arguments"),
+    ("questions", "body"),
+    ("questions", "answer"),
+    ("votes", "body"),
 )
 """The columns that are written by `store_body`, with their tables; each needs an index, see `index_of`."""
 

@@ -24,7 +24,7 @@ RecordKind: TypeAlias = Literal[
 ]
 """Kinds of records.
 
-- life: a life of the run begins, or has ended regularly.
+- life: a life of the run begins, has ended regularly, or was parked.
 - step: a step begins, with digests of its inputs.
 - answer: the answer of an executor that asked no model through the journal.
 - response, failure: the response of a model, or the error of a request.
@@ -42,6 +42,8 @@ ENDED = b"ended"
 
 INTERRUPTED = b"interrupted"
 """The content of the record of a life that was cancelled."""
+PARKED = b"parked"
+"""The content of the record of a life that has ended because everything in the run waits."""
 
 
 class Record(Struct, frozen=True, kw_only=True):
@@ -88,7 +90,7 @@ class RecordIndex:
             self._times[record.epoch] = begun_at, record.at
             if record.kind != "life":
                 self._add(record)
-            elif record.body == INTERRUPTED:
+            elif record.body in (INTERRUPTED, PARKED):
                 self._interrupted.add(record.epoch)
             elif record.body not in (b"", ENDED):
                 self.trace_parent = self.trace_parent or record.body.decode()
@@ -260,6 +262,14 @@ def is_awaited_before(frame: str, later: str) -> bool:
     if frame.startswith("call["):
         return later.startswith("turn[")  # the next request has the results of all calls
     return frame != later and (is_awaited(frame) or _is_limit(frame)) and is_awaited(later)
+
+
+def are_concurrent(place: str, other: str) -> bool:
+    """Whether two places are in tasks, or in items of a combinator, that run at the same time."""
+    for frame, other_frame in zip(place.split("/"), other.split("/"), strict=False):
+        if frame != other_frame:
+            return not is_awaited(frame) and not is_awaited(other_frame)
+    return False
 
 
 _COMBINATORS = frozenset({"ensemble", "gather", "map", "race", "settle", "vote"})

@@ -61,6 +61,23 @@ _BODIES = (
         context=("name", "function"),
         prefix=("schedules", "arguments"),
     ),
+    *(
+        _Bodies(
+            table="questions",
+            column=column,
+            key=("question_id",),
+            context=("question_id",),
+            prefix=("questions", column),
+        )
+        for column in ("body", "answer")
+    ),
+    _Bodies(
+        table="votes",
+        column="body",
+        key=("question_id", "number"),
+        context=("question_id", "number"),
+        prefix=("votes",),
+    ),
 )
 """The columns with bodies, but for records, which have a chain."""
 

@@ -53,11 +53,12 @@ class Replay:
     def __repr__(self) -> str:
         return f"<replay of run {self.run_id!r}, {len(self._records)} records>"
 
-    def open_run(self, run_id: str) -> OpenedJournal:
+    def open_run(self, run_id: str, park_after: float | None = None) -> OpenedJournal:
         """Open the replay in place of a store; see `ports.RunOpener`.
 
         Args:
             run_id: Any id.
+            park_after: Without effect: a replay waits for nothing.
         """
         return _OpenedReplay(self)
 
@@ -211,8 +212,8 @@ def replay(store: JournalStore | str, run_id: str, *, until: str | None = None, 
     no record ends the replay with `ReplayEndError`: a request, a call that was in progress, a question
     without an answer. In an active cassette that records, the responses are recorded.
 
-    What programs write to stores has no effect: `send`, `enqueue`, `requeue`, `schedule`, `unschedule`,
-    `prune`. `enqueue` returns the id that it has returned in the run. `result` reads the store.
+    What programs write to stores has no effect: `send`, `answer`, `vote`, `enqueue`, `requeue`, `schedule`,
+    `unschedule`, `prune`. `enqueue` returns the id that it has returned in the run. `result` reads the store.
 
     Args:
         store: The store, or its address. All records are read here, and nothing is written.

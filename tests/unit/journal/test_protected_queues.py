@@ -165,7 +165,7 @@ async def test_calls_above_the_limit_are_refused(tmp_path: Path) -> None:
             await store.schedule("nightly", repeat, LARGE, cron="0 3 * * *")
         assert (store.queue_entries(), store.schedules()) == ([], [])
         async with serving(worker_of(store, enlarge, fail_largely)):
-            with pytest.raises(JournalValueError, match="the result of run .* type str has"):
+            with pytest.raises(JournalValueError, match=r"the result of run .* type str has"):
                 await store.result(await store.enqueue(enlarge))
             with pytest.raises(JournalValueError, match="ValueError: my secret"):
                 await store.result(await store.enqueue(fail_largely))

@@ -296,8 +296,9 @@ def _error_of(failure: CallFailure) -> ErrorView:
     message = ""
     if failure.content:
         try:
-            arguments, _ = decode_value(failure.content, place="")
-            message = ", ".join(map(str, arguments))
+            content: Any = decode_value(failure.content, place="")
+            is_whole = failure.parts or failure.is_registered
+            message = str(content) if is_whole else ", ".join(map(str, content[0]))
         except JournalValueError:  # of a type that only the program registers
             pass
     return ErrorView(type=failure.name, message=_cut(message))

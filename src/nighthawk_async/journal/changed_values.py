@@ -1,7 +1,7 @@
 """Recorded values that a fork replaces by other ones."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, time, timezone
+from datetime import datetime, timezone
 from typing import cast
 
 import msgspec
@@ -108,18 +108,17 @@ def _new_body(recorded: bytes | None, value: object, place: str) -> bytes:
     known = decode_value(cast("bytes", recorded), place=place)
     if value is not None and type(value) is not type(known):
         value = _converted(value, known, place)
+    if isinstance(value, datetime) and (offset := value.utcoffset()) is not None:
+        value = value.astimezone(timezone(offset))  # pydantic has a zone of its own
     return encode_value(value, place=place)
 
 
 def _converted(value: object, known: object, place: str) -> object:
     """The value as one of the type of the recorded one."""
     try:
-        converted: object = adapter_of(type(known)).validate_python(value)
+        return adapter_of(type(known)).validate_python(value)
     except ValueError as error:
         raise JournalValueError(
             f"{place}: a value of the type {type(known).__qualname__} was recorded, and {value!r} is none",
             place=place,
         ) from error
-    if isinstance(converted, datetime | time) and (offset := converted.utcoffset()) is not None:
-        return converted.replace(tzinfo=timezone(offset))  # pydantic's own class is not stored
-    return converted

@@ -17,7 +17,7 @@ from anyio.lowlevel import checkpoint
 from msgspec import Struct
 
 from ..actors import BareTaskGroup
-from ..journal.errors import RunInProgressError
+from ..journal.errors import RunInProgressError, RunPrunedError
 from ..parallel import open_task_root
 from ..parallel.task_current import find_positions
 from ..ports import JournalStore, RunJournal
@@ -28,6 +28,7 @@ from .kept_response import KeptResponse, ResponseCollector
 from .problems import (
     BODY_TOO_LARGE,
     CANCELLED,
+    IDEMPOTENCY_KEY_EXPIRED,
     IDEMPOTENCY_KEY_REUSED,
     MALFORMED_IDEMPOTENCY_KEY,
     REQUEST_IN_PROGRESS,
@@ -199,7 +200,8 @@ class DurableRequests:
             work: The work, which can be ended.
 
         Raises:
-            RefusedError: The request is not like the first one with this key, or is in progress elsewhere.
+            RefusedError: The request is not like the first one with this key, is in progress elsewhere, or
+                was answered so long ago that its response was deleted.
             Exception: An error of the application.
         """
         body = await _read_body(inbox)
@@ -246,6 +248,8 @@ class DurableRequests:
                     shared.add(message)
         except RunInProgressError:
             shared.end(RefusedError(REQUEST_IN_PROGRESS))
+        except RunPrunedError:  # it is not run again: nobody knows whether that would repeat an effect
+            shared.end(RefusedError(IDEMPOTENCY_KEY_EXPIRED))
         except Exception as error:
             shared.end(error)
         else:

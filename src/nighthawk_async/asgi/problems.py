@@ -128,6 +128,13 @@ IDEMPOTENCY_KEY_REUSED = Problem(
     title="The idempotency key belongs to another request",
     detail="An earlier request with this idempotency key had another content.",
 )
+IDEMPOTENCY_KEY_EXPIRED = Problem(
+    status=422,
+    name="idempotency-key-expired",
+    title="The idempotency key has expired",
+    detail="A request with this idempotency key was answered, and its response is not kept any more. Send "
+    "new work with a new key.",
+)
 CANCELLED = Problem(
     status=503,
     name="cancelled",

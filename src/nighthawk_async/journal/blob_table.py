@@ -14,16 +14,31 @@ from .errors import JournalStoreError
 LARGE_BYTES = 64 * 1024
 """Bodies with more bytes are blobs."""
 
-REFERRING_TABLES = ("records", "messages")
-"""The tables whose column `body` is written by `store_body`."""
+REFERRING_COLUMNS = (
+    ("records", "body"),
+    ("messages", "body"),
+    ("queue_entries", "arguments"),
+    ("queue_entries", "result"),
+    ("schedules", "arguments"),
+    ("questions", "body"),
+    ("questions", "answer"),
+    ("votes", "body"),
+)
+"""The columns that are written by `store_body`, with their tables; each needs an index, see `index_of`."""
+
+
+def index_of(name: str, table: str, column: str) -> str:
+    """The statement for the index by which the rows with a blob are found."""
+    return (
+        f"CREATE INDEX {name} ON {table} (substr({column}, 3, {DIGEST_BYTES})) "
+        f"WHERE substr({column}, 1, 2) = {{blob_mark}}"
+    )
+
 
 MIGRATION = (
     "CREATE TABLE blobs (digest {bytes} PRIMARY KEY, body {bytes} NOT NULL){table_options}",
-    *(
-        f"CREATE INDEX {table}_by_blob ON {table} (substr(body, 3, {DIGEST_BYTES})) "
-        "WHERE substr(body, 1, 2) = {blob_mark}"
-        for table in REFERRING_TABLES
-    ),
+    index_of("records_by_blob", "records", "body"),
+    index_of("messages_by_blob", "messages", "body"),
 )
 """The statements that make the table; see `tables.migrate`."""
 
@@ -94,9 +109,9 @@ def delete_unused_blobs(database: Database, after: bytes, count: int) -> tuple[i
         The number of deleted ones, and the last digest; None at the end.
     """
     used = " OR ".join(
-        f"EXISTS (SELECT 1 FROM {table} WHERE substr({table}.body, 3, {DIGEST_BYTES}) = blobs.digest "
-        f"AND substr({table}.body, 1, 2) = {database.SCHEMA_WORDS['blob_mark']})"
-        for table in REFERRING_TABLES
+        f"EXISTS (SELECT 1 FROM {table} WHERE substr({table}.{column}, 3, {DIGEST_BYTES}) = blobs.digest "
+        f"AND substr({table}.{column}, 1, 2) = {database.SCHEMA_WORDS['blob_mark']})"
+        for table, column in REFERRING_COLUMNS
     )
     with database.transaction():
         database.lock("blobs")

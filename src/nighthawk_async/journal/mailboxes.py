@@ -11,12 +11,12 @@ import anyio
 import msgspec
 from msgspec import Struct
 
-from ..errors import NighthawkError
 from ..parallel.event_loop import LoopEvent
 from . import message_table, tables
 from .database import Database
 from .listeners import Listeners
 from .message_table import Message
+from .names import check_id, check_name
 from .records import Record
 from .store_thread import StoreThread
 from .values import MAX_VALUE_BYTES, encode_value
@@ -72,8 +72,8 @@ class Mailboxes:
     async def send(self, run_id: str, name: str, value: object, message_id: str | None) -> None:
         """Send a message; see `JournalStore.send`."""
         check_names(run_id, name)
-        if message_id is not None and not message_id:
-            raise NighthawkError("the id of a message is not empty")
+        if message_id is not None:
+            check_name(message_id, "the id of a message")
         place = f"the message {name!r} to run {run_id!r}"
         body = encode_value(value, place=place, max_bytes=self._max_value_bytes)
 
@@ -182,7 +182,7 @@ def check_names(run_id: object, name: object) -> None:
 
     Raises:
         NighthawkError: One of them is no text, or empty.
+        JournalValueError: One of them cannot be stored.
     """
-    for kind, given in (("run id", run_id), ("name of a mailbox", name)):
-        if not isinstance(given, str) or not given:
-            raise NighthawkError(f"a {kind} is a text that is not empty, not {given!r}")
+    check_id(run_id)
+    check_name(name, "the name of a mailbox")

@@ -39,15 +39,17 @@ class Questions:
 
     Args:
         thread: The thread of the store.
+        max_value_bytes: The greatest size of a question, an answer or a vote, in bytes.
     """
 
-    def __init__(self, thread: StoreThread) -> None:
+    def __init__(self, thread: StoreThread, max_value_bytes: int) -> None:
         self._thread = thread
+        self._max_bytes = max_value_bytes
         self._listeners = Listeners()
 
     async def open(self, run_id: str, asked: AskedQuestion, place: str) -> "StoredAnswers":
         """Let a question be answered through the store."""
-        body = question_table.encode_question(asked, place)
+        body = question_table.encode_question(asked, place, self._max_bytes)
         await self.change(lambda database: question_table.open_question(database, run_id, asked, body)).wait()
         return StoredAnswers(self, asked.id)
 
@@ -61,9 +63,11 @@ class Questions:
 
     async def answer(self, question_id: str, value: object) -> None:
         """Answer a question; see `JournalStore.answer`."""
-        body = encode_value(value, place=f"the answer to question {question_id}")
+        place = f"the answer to question {question_id}"
+        body = encode_value(value, place=place, max_bytes=self._max_bytes)
 
         def give(database: Database) -> NighthawkError | None:
+            question_table.begin_writing(database, body)
             row = _locked_row(database, question_id)
             if isinstance(row, NighthawkError):
                 return row
@@ -79,8 +83,11 @@ class Questions:
         self, question_id: str, *, approve: bool, voter: str, digest: str | None, reason: str
     ) -> None:
         """Vote on a request for approval; see `JournalStore.vote`."""
+        place = f"the vote on question {question_id}"
+        text = encode_value([voter, reason], place=place, max_bytes=self._max_bytes)
 
         def give(database: Database) -> NighthawkError | None:
+            question_table.begin_writing(database, text)
             row = _locked_row(database, question_id)
             if isinstance(row, NighthawkError):
                 return row

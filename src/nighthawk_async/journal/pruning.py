@@ -1,6 +1,6 @@
 """Deletes the records of runs that have ended, piece by piece, so that runs in progress are not held up."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Literal, TypeAlias, cast
@@ -16,8 +16,21 @@ _BLOB_PIECE = 100
 
 EndedStatus: TypeAlias = Literal["ended", "failed", "cancelled"]
 
-_DELETED: tuple[tuple[str, str], ...] = (("records", "seq"), ("messages", "name, number"))
-"""The tables that have rows of a run, and the columns that identify a row of it."""
+_OF_RUN = "run_id = ?"
+_DELETED: tuple[tuple[str, str, str], ...] = (
+    ("records", "seq", _OF_RUN),
+    ("messages", "name, number", _OF_RUN),
+    ("queue_entries", "run_id", _OF_RUN),
+    ("votes", "question_id, number", "question_id IN (SELECT question_id FROM questions WHERE run_id = ?)"),
+    ("questions", "question_id", _OF_RUN),  # after their votes
+)
+"""The tables that have rows of a run, the columns that identify a row of it, and the condition for them."""
+
+_IN_QUEUE = (
+    "SELECT 1 FROM queue_entries WHERE queue_entries.run_id = runs.run_id "
+    "AND queue_entries.status IN ('queued', 'claimed', 'parked')"
+)
+"""The entry of a run that a worker has still to serve."""
 
 
 class PruneReport(Struct, frozen=True, kw_only=True):
@@ -27,6 +40,8 @@ class PruneReport(Struct, frozen=True, kw_only=True):
         runs: The ids of the runs whose records were deleted, or would be.
         records: The number of records.
         messages: The number of messages.
+        queue_entries: The number of queue entries.
+        questions: The number of questions to people.
         blobs: The number of large bodies that nothing refers to any more; 0 for a trial.
         releases_space: Whether the database gives the space back to the disk. A SQLite file of an earlier
             version keeps it for later records.
@@ -35,6 +50,8 @@ class PruneReport(Struct, frozen=True, kw_only=True):
     runs: tuple[str, ...]
     records: int
     messages: int
+    queue_entries: int
+    questions: int
     blobs: int
     releases_space: bool
 
@@ -50,26 +67,32 @@ def prune_runs(
         return *_find_runs(database, seconds, statuses), database.releases_space
 
     due, begun, releases_space = thread.perform(find).wait_in_thread()
-    counts = {"records": 0, "messages": 0}
+    counts = {table: 0 for table, *_ in _DELETED}
     pruned: list[str] = []
     if is_trial:
         pruned = due + begun
         for run_id in pruned:
             counted = thread.perform(partial(_count, thread, run_id)).wait_in_thread()
             counts = {table: counts[table] + count for table, count in counted.items()}
-        return PruneReport(runs=tuple(pruned), blobs=0, releases_space=releases_space, **counts)
+        return _report(pruned, counts, 0, releases_space)
     for run_id in due:
         if thread.perform(partial(_mark, thread, run_id, statuses)).wait_in_thread():
             pruned.append(run_id)
     pruned += begun  # by a process that was killed
     for run_id in pruned:
-        for table, columns in _DELETED:
-            while count := thread.perform(partial(_delete, thread, table, columns, run_id)).wait_in_thread():
+        for table, columns, condition in _DELETED:
+            delete = partial(_delete, thread, table, columns, condition, run_id)
+            while count := thread.perform(delete).wait_in_thread():
                 counts[table] += count
     blobs = delete_blobs(thread)
     while thread.perform(lambda: thread.opened().release_space()).wait_in_thread():
         pass
-    return PruneReport(runs=tuple(pruned), blobs=blobs, releases_space=releases_space, **counts)
+    return _report(pruned, counts, blobs, releases_space)
+
+
+def _report(runs: Sequence[str], counts: Mapping[str, int], blobs: int, releases_space: bool) -> PruneReport:
+    shown = {table: count for table, count in counts.items() if table != "votes"}
+    return PruneReport(runs=tuple(runs), blobs=blobs, releases_space=releases_space, **shown)
 
 
 def delete_blobs(thread: StoreThread) -> int:
@@ -94,11 +117,13 @@ def _find_runs(
     places = ", ".join("?" * len(statuses))
     due = database.query(
         f"SELECT run_id FROM runs WHERE pruned_at IS NULL AND status IN ({places}) "
-        f"AND updated_at <= {database.NOW} - ? ORDER BY created_at, run_id",
+        f"AND updated_at <= {database.NOW} - ? AND NOT EXISTS ({_IN_QUEUE}) ORDER BY created_at, run_id",
         *(*statuses, seconds),
     )
     rows_left = " OR ".join(
-        f"EXISTS (SELECT 1 FROM {table} WHERE {table}.run_id = runs.run_id)" for table, _ in _DELETED
+        f"EXISTS (SELECT 1 FROM {table} WHERE {table}.run_id = runs.run_id)"
+        for table, _, condition in _DELETED
+        if condition == _OF_RUN
     )
     begun = database.query(f"SELECT run_id FROM runs WHERE pruned_at IS NOT NULL AND ({rows_left})")
     return [run_id for (run_id,) in due], [run_id for (run_id,) in begun]
@@ -108,10 +133,12 @@ def _mark(thread: StoreThread, run_id: str, statuses: Collection[EndedStatus]) -
     """Note that the records of a run are deleted from now on. False: it has none of the statuses any more."""
     database = thread.opened()
     with database.transaction():
+        database.query(f"SELECT 1 FROM queue_entries WHERE run_id = ?{database.FOR_UPDATE}", run_id)
         ((status, pruned_at),) = database.query(
             f"SELECT status, pruned_at FROM runs WHERE run_id = ?{database.FOR_UPDATE}", run_id
         )
-        if status not in statuses or pruned_at is not None:
+        is_in_queue = database.query(f"SELECT 1 FROM runs WHERE run_id = ? AND EXISTS ({_IN_QUEUE})", run_id)
+        if status not in statuses or pruned_at is not None or is_in_queue:
             return False
         database.change(f"UPDATE runs SET pruned_at = {database.NOW} WHERE run_id = ?", run_id)
         row = audit_table.read_head(database, run_id)
@@ -121,13 +148,13 @@ def _mark(thread: StoreThread, run_id: str, statuses: Collection[EndedStatus]) -
     return True
 
 
-def _delete(thread: StoreThread, table: str, columns: str, run_id: str) -> int:
+def _delete(thread: StoreThread, table: str, columns: str, condition: str, run_id: str) -> int:
     """Delete some rows of a run, and return their number."""
     database = thread.opened()
     with database.transaction():
         return database.change(
-            f"DELETE FROM {table} WHERE run_id = ? AND ({columns}) IN "
-            f"(SELECT {columns} FROM {table} WHERE run_id = ? LIMIT {_PIECE})",
+            f"DELETE FROM {table} WHERE {condition} AND ({columns}) IN "
+            f"(SELECT {columns} FROM {table} WHERE {condition} LIMIT {_PIECE})",
             run_id,
             run_id,
         )
@@ -135,7 +162,7 @@ def _delete(thread: StoreThread, table: str, columns: str, run_id: str) -> int:
 
 def _count(thread: StoreThread, run_id: str) -> dict[str, int]:
     counts: dict[str, int] = {}
-    for table, _ in _DELETED:
-        rows = thread.opened().query(f"SELECT count(*) FROM {table} WHERE run_id = ?", run_id)
+    for table, _, condition in _DELETED:
+        rows = thread.opened().query(f"SELECT count(*) FROM {table} WHERE {condition}", run_id)
         counts[table] = cast("Sequence[tuple[int]]", rows)[0][0]
     return counts

@@ -15,7 +15,9 @@ import msgspec
 from msgspec import Struct
 
 from ..types.asked_questions import AskedQuestion, GivenVote
+from .blob_table import index_of, is_large, load_body, store_body
 from .database import Database
+from .key_table import check_keys
 from .values import decode_value, encode_value
 
 MIGRATION = (
@@ -42,6 +44,14 @@ CREATE TABLE votes (
 """,
 )
 """The statements that make the tables; see `tables.migrate`."""
+
+
+BLOB_MIGRATION = (
+    index_of("questions_by_body_blob", "questions", "body"),
+    index_of("questions_by_answer_blob", "questions", "answer"),
+    index_of("votes_by_blob", "votes", "body"),
+)
+"""The statements that make the indexes of large bodies; see `tables.migrate`."""
 
 
 class QuestionRow(Struct, frozen=True, kw_only=True):
@@ -71,21 +81,34 @@ class QuestionRow(Struct, frozen=True, kw_only=True):
     votes: tuple[GivenVote, ...] = ()
 
 
-def encode_question(asked: AskedQuestion, place: str) -> bytes:
+def begin_writing(database: Database, *bodies: bytes) -> None:
+    """Check the keys, and lock the blobs where they are needed, before a transaction locks any row.
+
+    Raises:
+        JournalKeyError: A key of the encryption is missing, or is another one.
+    """
+    check_keys(database)
+    if any(is_large(body) for body in bodies):
+        database.lock("blobs")
+
+
+def encode_question(asked: AskedQuestion, place: str, max_bytes: int) -> bytes:
     """Write what is shown of a question.
 
     Raises:
         JournalValueError: It is no plain data, or too large.
     """
-    return encode_value([asked.kind, dict(asked.content), asked.schema], place=place)
+    return encode_value([asked.kind, dict(asked.content), asked.schema], place=place, max_bytes=max_bytes)
 
 
 def open_question(database: Database, run_id: str, asked: AskedQuestion, body: bytes) -> None:
     """Let a question be answered, within a transaction of the caller; an answer that was given stays."""
+    begin_writing(database, body)
+    stored = store_body(database, body, "questions", "body", asked.id)
     database.change(
         "INSERT INTO questions (question_id, run_id, status, asked_at, ends_at, body) "
         f"VALUES (?, ?, 'open', {database.NOW}, ?, ?) ON CONFLICT (question_id) DO NOTHING",
-        *(asked.id, run_id, asked.ends_at, body),
+        *(asked.id, run_id, asked.ends_at, stored),
     )
     database.change(
         "UPDATE questions SET status = 'open' WHERE question_id = ? AND status <> 'answered'", asked.id
@@ -116,7 +139,7 @@ def find_answer(database: Database, question_id: str) -> bytes | None:
         "SELECT answer FROM questions WHERE question_id = ? AND status = 'answered' AND answer IS NOT NULL",
         question_id,
     )
-    return bytes(rows[0][0]) if rows else None
+    return load_body(database, rows[0][0], "questions", "answer", question_id) if rows else None
 
 
 def has_news(database: Database, question_id: str) -> bool:
@@ -134,8 +157,9 @@ def refuse_answer(database: Database, question_id: str) -> None:
 
 def give_answer(database: Database, question_id: str, answer: bytes) -> None:
     """Take an answer to an open question."""
+    stored = store_body(database, answer, "questions", "answer", question_id)
     database.change(
-        "UPDATE questions SET status = 'answered', answer = ? WHERE question_id = ?", answer, question_id
+        "UPDATE questions SET status = 'answered', answer = ? WHERE question_id = ?", stored, question_id
     )
 
 
@@ -148,9 +172,10 @@ def give_vote(database: Database, question_id: str, vote: GivenVote, *, is_last:
         vote: The vote.
         is_last: Whether the votes that the store has taken decide.
     """
+    body = store_body(database, msgspec.msgpack.encode(vote), "votes", question_id, vote.number)
     database.change(
         "INSERT INTO votes (question_id, number, body) VALUES (?, ?, ?)",
-        *(question_id, vote.number, msgspec.msgpack.encode(vote)),
+        *(question_id, vote.number, body),
     )
     if is_last:
         database.change("UPDATE questions SET status = 'answered' WHERE question_id = ?", question_id)
@@ -159,11 +184,16 @@ def give_vote(database: Database, question_id: str, vote: GivenVote, *, is_last:
 def next_vote(database: Database, question_id: str, after: int) -> GivenVote | None:
     """Read the first vote after a number that has not counted; None for none."""
     rows = database.query(
-        "SELECT body FROM votes WHERE question_id = ? AND number > ? AND has_counted = 0 "
+        "SELECT number, body FROM votes WHERE question_id = ? AND number > ? AND has_counted = 0 "
         "ORDER BY number LIMIT 1",
         *(question_id, after),
     )
-    return msgspec.msgpack.decode(rows[0][0], type=GivenVote) if rows else None
+    return _load_vote(database, question_id, *rows[0]) if rows else None
+
+
+def _load_vote(database: Database, question_id: str, number: int, stored: bytes) -> GivenVote:
+    body = load_body(database, stored, "votes", question_id, number)
+    return msgspec.msgpack.decode(body, type=GivenVote)
 
 
 def note_counted(database: Database, question_id: str, number: int, *, is_pending: bool) -> None:
@@ -214,10 +244,13 @@ def _row_of(
     status: str,
     asked_at: float,
     ends_at: float | None,
-    body: bytes,
+    stored: bytes,
 ) -> QuestionRow:
+    body = load_body(database, stored, "questions", "body", question_id)
     kind, content, schema = decode_value(body, place="")
-    votes = database.query("SELECT body FROM votes WHERE question_id = ? ORDER BY number", question_id)
+    votes = database.query(
+        "SELECT number, body FROM votes WHERE question_id = ? ORDER BY number", question_id
+    )
     return QuestionRow(
         id=question_id,
         run_id=run_id,
@@ -227,5 +260,5 @@ def _row_of(
         schema=schema,
         asked_at=asked_at,
         expires_at=ends_at,
-        votes=tuple(msgspec.msgpack.decode(vote, type=GivenVote) for (vote,) in votes),
+        votes=tuple(_load_vote(database, question_id, *vote) for vote in votes),
     )

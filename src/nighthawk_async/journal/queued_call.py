@@ -16,8 +16,9 @@ from msgspec import Struct
 from ..errors import NighthawkError
 from .effects import EndedCall
 from .errors import JournalValueError
+from .names import check_text
 from .recorded_errors import CallFailure, rebuilt_error, recorded_error
-from .values import decode_value, encode_value
+from .values import check_size, decode_value, encode_value
 
 
 class StoredArguments(Struct, frozen=True):
@@ -88,13 +89,25 @@ def find_function(name: str) -> Callable[..., Any] | None:
 
 
 def encode_arguments(
-    function: Callable[..., Any], name: str, args: tuple[Any, ...], keywords: Mapping[str, Any]
+    function: Callable[..., Any],
+    name: str,
+    args: tuple[Any, ...],
+    keywords: Mapping[str, Any],
+    *,
+    max_bytes: int,
 ) -> bytes:
     """Encode the arguments of a call.
 
+    Args:
+        function: The function.
+        name: Its name.
+        args: Its positional arguments.
+        keywords: Its keyword arguments.
+        max_bytes: The greatest size of all of them, in bytes.
+
     Raises:
         TypeError: The function does not take them.
-        JournalValueError: One of them cannot be stored.
+        JournalValueError: One of them cannot be stored, or they are too large.
     """
     try:
         inspect.signature(function).bind(*args, **keywords)
@@ -103,15 +116,21 @@ def encode_arguments(
     types = _Types(function, name)
     stored = StoredArguments(
         [
-            encode_value(each, place=types.place(number), declared=types.of_position(number))
+            encode_value(
+                each, place=types.place(number), declared=types.of_position(number), max_bytes=max_bytes
+            )
             for number, each in enumerate(args)
         ],
         {
-            key: encode_value(each, place=types.place(key), declared=types.of_name(key))
+            key: encode_value(each, place=types.place(key), declared=types.of_name(key), max_bytes=max_bytes)
             for key, each in keywords.items()
         },
     )
-    return msgspec.msgpack.encode(stored)
+    for key in keywords:
+        check_text(key, "the name of an argument")
+    body = msgspec.msgpack.encode(stored)
+    check_size(body, "the record of the arguments", f"the call of {name}", max_bytes)
+    return body
 
 
 def decode_arguments(
@@ -135,24 +154,29 @@ def decode_arguments(
     return args, keywords
 
 
-def encode_result(function: Callable[..., Any], run_id: str, result: object) -> bytes:
+def encode_result(function: Callable[..., Any], run_id: str, result: object, *, max_bytes: int) -> bytes:
     """Encode the result of a run.
 
     Raises:
-        JournalValueError: It cannot be stored.
+        JournalValueError: It cannot be stored, or is larger than `max_bytes`.
     """
-    value = encode_value(result, place=_place(run_id), declared=_hints(function).get("return"))
+    value = encode_value(
+        result, place=_place(run_id), declared=_hints(function).get("return"), max_bytes=max_bytes
+    )
     return msgspec.msgpack.encode(StoredEnd(EndedCall(value=value)))
 
 
-def encode_error(run_id: str, error: Exception) -> bytes:
-    """Encode the error that a run has failed with."""
+def encode_error(run_id: str, error: Exception, *, max_bytes: int) -> bytes:
+    """Encode the error that a run has failed with; its text alone if it cannot be stored, or is too large."""
+    text = f"{type(error).__name__}: {error}"[:2_000].encode(errors="replace").decode()
     try:
         failure, _ = recorded_error(error, _place(run_id))
-    except JournalValueError:  # its text is all that others can have
+        body = msgspec.msgpack.encode(StoredEnd(EndedCall(failure=failure), text))
+        check_size(body, "the error", _place(run_id), max_bytes)
+    except JournalValueError:
         failure = CallFailure(module=type(error).__module__, name=type(error).__qualname__, content=b"")
-    text = f"{type(error).__name__}: {error}"[:2_000]
-    return msgspec.msgpack.encode(StoredEnd(EndedCall(failure=failure), text))
+        body = msgspec.msgpack.encode(StoredEnd(EndedCall(failure=failure), text))
+    return body
 
 
 def decode_end(name: str, run_id: str, body: bytes) -> Any:
@@ -235,9 +259,7 @@ class _Types:
 def is_same_call(
     function: Callable[..., Any], name: str, args: tuple[Any, ...], keywords: Mapping[str, Any], body: bytes
 ) -> bool:
-    """Whether encoded arguments are those of a call: encoded equally, or equal to them."""
-    if encode_arguments(function, name, args, keywords) == body:
-        return True
+    """Whether encoded arguments are equal to those of a call, which may be encoded in another way."""
     try:
         stored = decode_arguments(function, name, body)
         return bool(stored == (args, dict(keywords)))

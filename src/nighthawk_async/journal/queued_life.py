@@ -5,15 +5,17 @@ from typing import Any, Literal, TypeAlias, cast
 
 import anyio
 import anyio.to_thread
+import msgspec
 from msgspec import Struct
 
 from ..errors import ConfigurationError, ModelError
 from ..parallel import is_async_callable
 from ..runtime.environment import find_journal
-from . import queue_table
+from . import queue_claims
+from .blob_table import is_large
 from .database import Database
 from .errors import JournalStoreError, RunInProgressError, RunParked, RunTakenOverError
-from .queue_table import ClaimedEntry
+from .queue_claims import ClaimedEntry
 from .queued_call import decode_arguments, encode_error, encode_result
 from .recorder import RunRecorder
 
@@ -26,6 +28,7 @@ RunFactory: TypeAlias = Callable[[str], Any]
 _BUSY_SECONDS = 2.0
 """The time after which a run is tried again that somebody else works on."""
 _MOST_DELAY_SECONDS = 60.0
+_MOST_CHARACTERS = 2_000  # of an error in logs
 
 
 class LifeEnd(Struct, frozen=True, kw_only=True):
@@ -37,6 +40,7 @@ class LifeEnd(Struct, frozen=True, kw_only=True):
         delay: The seconds after which an entry that is returned is due again.
         counts: Whether the life counts for an entry that is returned.
         text: The error in words, for logs; empty for none.
+        has_begun: Whether the life has begun. If not, a run that is parked was parked by an earlier one.
     """
 
     kind: EndKind
@@ -44,6 +48,7 @@ class LifeEnd(Struct, frozen=True, kw_only=True):
     delay: float = 0.0
     counts: bool = True
     text: str = ""
+    has_begun: bool = True
 
 
 async def live(
@@ -51,6 +56,7 @@ async def live(
     function: Callable[..., Any],
     make_run: RunFactory,
     limiter: anyio.CapacityLimiter,
+    max_bytes: int,
 ) -> LifeEnd:
     """Run the function of an entry in a run of its id.
 
@@ -59,27 +65,34 @@ async def live(
         function: The function.
         make_run: Makes the run. Its errors are those of the worker and propagate.
         limiter: Limits the threads of functions that are not async.
+        max_bytes: The greatest size of the result, in bytes.
     """
     run = make_run(entry.run_id)
-    try:
+    has_begun = False
+
+    def call() -> Any:
+        nonlocal has_begun
+        has_begun = True
+        _check_run(entry.run_id)
+        # In the run, so that arguments which do not fit any more are an error of the run.
         args, keywords = decode_arguments(function, entry.function, entry.arguments)
+        return function(*args, **keywords)
+
+    def call_in_run() -> Any:
+        with run:
+            return call()
+
+    try:
         if is_async_callable(function):
             async with run:
-                _check_run(entry.run_id)
-                result = await cast("Awaitable[Any]", function(*args, **keywords))
+                result = await cast("Awaitable[Any]", call())
         else:
-
-            def call() -> Any:
-                with run:
-                    _check_run(entry.run_id)
-                    return function(*args, **keywords)
-
-            result = await anyio.to_thread.run_sync(call, limiter=limiter)
-        return LifeEnd(kind="ended", body=encode_result(function, entry.run_id, result))
+            result = await anyio.to_thread.run_sync(call_in_run, limiter=limiter)
+        return LifeEnd(kind="ended", body=encode_result(function, entry.run_id, result, max_bytes=max_bytes))
     except _WrongRunError:
         raise
     except Exception as error:
-        return _end_of(entry, error)
+        return msgspec.structs.replace(_end_of(entry, error, max_bytes), has_begun=has_begun)
 
 
 class _WrongRunError(ConfigurationError):
@@ -95,8 +108,8 @@ def _check_run(run_id: str) -> None:
         )
 
 
-def _end_of(entry: ClaimedEntry, error: Exception) -> LifeEnd:
-    text = f"{type(error).__name__}: {error}"
+def _end_of(entry: ClaimedEntry, error: Exception, max_bytes: int) -> LifeEnd:
+    text = f"{type(error).__name__}: {error}"[:_MOST_CHARACTERS]
     leaves = list(_leaves(error))
     if any(isinstance(leaf, RunTakenOverError) for leaf in leaves):
         return LifeEnd(kind="lost", text=text)
@@ -110,7 +123,7 @@ def _end_of(entry: ClaimedEntry, error: Exception) -> LifeEnd:
         entry.lives < entry.max_lives
     ):
         return LifeEnd(kind="returned", delay=min(2.0**entry.lives, _MOST_DELAY_SECONDS), text=text)
-    return LifeEnd(kind="failed", body=encode_error(entry.run_id, error), text=text)
+    return LifeEnd(kind="failed", body=encode_error(entry.run_id, error, max_bytes=max_bytes), text=text)
 
 
 def _leaves(error: Exception) -> Iterator[Exception]:
@@ -126,14 +139,19 @@ def settle(database: Database, entry: ClaimedEntry, end: LifeEnd) -> EndKind:
 
     Returns:
         Its kind: lost, if the worker has lost the entry meanwhile.
+
+    Raises:
+        JournalKeyError: A key of the encryption is missing, or is another one.
     """
     if end.kind == "lost":
         return "lost"
-    if queue_table.park_entry(database, entry):
+    if is_large(end.body):
+        database.lock("blobs")  # before any row
+    if end.has_begun and queue_claims.park_entry(database, entry):
         return "parked"
     if end.kind == "returned":
-        is_kept = queue_table.return_entry(database, entry, delay=end.delay, counts=end.counts)
+        is_kept = queue_claims.return_entry(database, entry, delay=end.delay, counts=end.counts)
     else:
         status = "ended" if end.kind == "ended" else "failed"
-        is_kept = queue_table.end_entry(database, entry, status, end.body)
+        is_kept = queue_claims.end_entry(database, entry, status, end.body)
     return end.kind if is_kept else "lost"

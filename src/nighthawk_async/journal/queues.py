@@ -3,7 +3,7 @@
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime, timedelta
 from typing import Any, TypeVar, cast
 
@@ -14,12 +14,14 @@ from ..errors import NighthawkError
 from ..parallel.event_loop import LoopEvent
 from ..runtime.environment import find_journal
 from ..runtime.places import take_place
-from . import queue_table, schedule_table, tables
+from . import queue_table, schedule_table
+from .active_replay import is_replaying
 from .cron_times import latest_time, next_time
 from .database import Database
 from .effects import idempotency_key
-from .errors import JournalError, RunStuckError
+from .errors import JournalError, RunPrunedError, RunStuckError
 from .listeners import Listeners
+from .names import check_id, check_name
 from .queue_table import NewEntry
 from .queued_call import decode_end, encode_arguments, function_name, is_same_call
 from .recorder import RunRecorder
@@ -61,11 +63,9 @@ def check_queue(queue: object) -> None:
     """Check the name of a queue.
 
     Raises:
-        NighthawkError: It is no text, or empty.
+        NighthawkError: It is no text, empty, or cannot be stored.
     """
-    if not isinstance(queue, str) or not queue:
-        raise NighthawkError(f"the name of a queue is a text that is not empty, not {queue!r}")
-    tables.check_text(queue, "the name of a queue")
+    check_name(queue, "the name of a queue")
 
 
 class Queues:
@@ -73,10 +73,12 @@ class Queues:
 
     Args:
         thread: The thread of the store.
+        max_value_bytes: The greatest size of the arguments of a call, in bytes.
     """
 
-    def __init__(self, thread: StoreThread) -> None:
+    def __init__(self, thread: StoreThread, max_value_bytes: int) -> None:
         self._thread = thread
+        self._max_bytes = max_value_bytes
         self._listeners = Listeners()
 
     async def read(self, function: Callable[[Database], Result]) -> Result:
@@ -124,35 +126,47 @@ class Queues:
     ) -> str:
         """Enqueue a call; see `JournalStore.enqueue`."""
         options.check()
-        if key is not None and (not isinstance(cast("object", key), str) or not key):
-            raise NighthawkError(f"the key is the id of a run, a text that is not empty, not {key!r}")
-        run_id = key or _key_in_run() or uuid.uuid4().hex
-        tables.check_text(run_id, "the key")
+        if key is not None:
+            check_name(key, "the key, which is the id of the run,")
+        key_in_run = None if key is not None else _key_in_run()
+        run_id = key or key_in_run or uuid.uuid4().hex
         name = function_name(function)
         entry = NewEntry(
             run_id=run_id,
             queue=options.queue,
             function=name,
-            arguments=encode_arguments(function, name, args, keywords),
+            arguments=encode_arguments(function, name, args, keywords, max_bytes=self._max_bytes),
             priority=options.priority,
             max_lives=options.max_lives,
             enqueued_at=time.time(),
         )
         seconds, due_at = _due(delay, at)
+        if is_replaying():
+            return run_id
 
-        def add(database: Database) -> queue_table.StoredCall | None:
-            is_new = queue_table.add_entry(database, entry, delay=seconds, due_at=due_at)
-            return None if is_new else queue_table.find_call(database, run_id)
+        def add(database: Database) -> tuple[str, bytes] | None:
+            if queue_table.add_entry(database, entry, delay=seconds, due_at=due_at):
+                return None
+            return queue_table.read_call(database, run_id)
 
-        known = await self.transact(add)
+        try:
+            known = await self.transact(add)
+        except RunPrunedError:
+            if key_in_run is None:
+                raise
+            return run_id  # an earlier life of the active run has enqueued it
         if known is None:
             self.wake(options.queue)
-        elif known.function != name:
+            return run_id
+        known_name, known_arguments = known
+        if known_name != name:
             raise NighthawkError(
-                f"run {run_id!r} was enqueued before, and calls {known.function}, not {name}; give each "
+                f"run {run_id!r} was enqueued before, and calls {known_name}, not {name}; give each "
                 "piece of work a key of its own"
             )
-        elif not is_same_call(function, name, args, keywords, known.arguments):
+        if known_arguments != entry.arguments and not is_same_call(
+            function, name, args, keywords, known_arguments
+        ):
             raise NighthawkError(
                 f"run {run_id!r} was enqueued before, with other arguments of {name}; give each piece of "
                 "work a key of its own"
@@ -161,6 +175,7 @@ class Queues:
 
     async def result(self, run_id: str, seconds: float | None) -> Any:
         """Wait for the result of a run; see `JournalStore.result`."""
+        check_id(run_id)
         ends_at = None if seconds is None else anyio.current_time() + seconds
         pause = FIRST_PAUSE_SECONDS
         while True:
@@ -184,6 +199,7 @@ class Queues:
 
     async def requeue(self, run_id: str) -> None:
         """Repeat a run that failed or is stuck; see `JournalStore.requeue`."""
+        check_id(run_id)
         queue = await self.transact(lambda database: queue_table.requeue_entry(database, run_id))
         if queue is None:
             raise JournalError(f"run {run_id!r} is none of those in a queue that failed or are stuck")
@@ -202,11 +218,11 @@ class Queues:
     ) -> None:
         """Enqueue a call again and again; see `JournalStore.schedule`."""
         options.check()
-        if not isinstance(cast("object", name), str) or not name:
-            raise NighthawkError(f"the name of a schedule is a text that is not empty, not {name!r}")
-        tables.check_text(name, "the name of a schedule")
+        check_name(name, "the name of a schedule")
+        check_name(cron, "the cron expression")
+        check_name(timezone, "the name of the time zone")
         called = function_name(function)
-        arguments = encode_arguments(function, called, args, keywords)
+        arguments = encode_arguments(function, called, args, keywords, max_bytes=self._max_bytes)
         now = await self.read(schedule_table.read_now)
         row = ScheduleRow(
             name=name,
@@ -223,6 +239,7 @@ class Queues:
 
     async def unschedule(self, name: str) -> bool:
         """Remove a schedule; see `JournalStore.unschedule`."""
+        check_name(name, "the name of a schedule")
         return await self.transact(lambda database: schedule_table.remove_schedule(database, name))
 
 
@@ -253,7 +270,8 @@ def enqueue_scheduled(database: Database, queue: str) -> dict[str, str]:
             max_lives=each.max_lives,
             enqueued_at=time.time(),
         )
-        queue_table.add_entry(database, entry, delay=0.0, due_at=due_at)
+        with suppress(RunPrunedError):  # then the time was enqueued before
+            queue_table.add_entry(database, entry, delay=0.0, due_at=due_at)
         schedule_table.advance_schedule(database, each.name, next_at)
     return problems
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import cast
+
+from msgspec import Struct
 
 from . import audit_table, tables
 from .blob_table import load_body, store_body
@@ -17,15 +18,80 @@ from .store_thread import StoreThread
 _PIECE = 100
 
 
+class _Bodies(Struct, frozen=True, kw_only=True):
+    """A column with bodies.
+
+    Args:
+        table: Its table.
+        column: Its name.
+        key: The columns that identify a row.
+        context: The columns that a body is bound to.
+        prefix: The beginning of the context.
+    """
+
+    table: str
+    column: str
+    key: tuple[str, ...]
+    context: tuple[str, ...]
+    prefix: tuple[str, ...]
+
+
+_BODIES = (
+    _Bodies(
+        table="messages",
+        column="body",
+        key=("run_id", "name", "number"),
+        context=("run_id", "name", "message_id"),
+        prefix=("messages",),
+    ),
+    *(
+        _Bodies(
+            table="queue_entries",
+            column=column,
+            key=("run_id",),
+            context=("run_id", "function"),
+            prefix=("queue_entries", column),
+        )
+        for column in ("arguments", "result")
+    ),
+    _Bodies(
+        table="schedules",
+        column="arguments",
+        key=("name",),
+        context=("name", "function"),
+        prefix=("schedules", "arguments"),
+    ),
+    *(
+        _Bodies(
+            table="questions",
+            column=column,
+            key=("question_id",),
+            context=("question_id",),
+            prefix=("questions", column),
+        )
+        for column in ("body", "answer")
+    ),
+    _Bodies(
+        table="votes",
+        column="body",
+        key=("question_id", "number"),
+        context=("question_id", "number"),
+        prefix=("votes",),
+    ),
+)
+"""The columns with bodies, but for records, which have a chain."""
+
+
 def reencrypt_runs(thread: StoreThread) -> int:
     """Write the bodies of all runs anew; see `JournalStore.reencrypt`."""
     runs = thread.perform(lambda: tables.read_runs(thread.opened())).wait_in_thread()
     for run in runs:
         thread.perform(partial(_reencrypt_run, thread, run.run_id)).wait_in_thread()
-    last: tuple[str, str, int] | None = ("", "", 0)
-    while last is not None:
-        function = partial(_reencrypt_messages, thread, last)
-        last = thread.perform(function).wait_in_thread()
+    for bodies in _BODIES:
+        last: tuple[object, ...] | None = ()
+        while last is not None:
+            function = partial(_reencrypt_rows, thread, bodies, last)
+            last = thread.perform(function).wait_in_thread()
     delete_blobs(thread)
 
     def forget_keys() -> None:
@@ -77,24 +143,26 @@ def _write_records(database: Database, run_id: str, records: Sequence[Record]) -
     database.change_many("UPDATE records SET body = ? WHERE run_id = ? AND seq = ?", rows)
 
 
-def _reencrypt_messages(thread: StoreThread, last: tuple[str, str, int]) -> tuple[str, str, int] | None:
-    """Write the messages after one anew, some of them. Return the last one; None at the end."""
-    database = thread.opened()
+def _reencrypt_rows(
+    thread: StoreThread, bodies: _Bodies, last: tuple[object, ...]
+) -> tuple[object, ...] | None:
+    """Write the rows after one anew, some of them; empty for the first. Return the last; None at the end."""
+    database, table, column = thread.opened(), bodies.table, bodies.column
+    key, context = ", ".join(bodies.key), ", ".join(bodies.context)
+    after = f"AND ({key}) > ({', '.join('?' * len(last))}) " if last else ""
+    where = " AND ".join(f"{name} = ?" for name in bodies.key)
     with database.transaction():
-        database.lock("blobs")
-        rows = cast(
-            "Sequence[tuple[str, str, int, str, bytes]]",
-            database.query(
-                "SELECT run_id, name, number, message_id, body FROM messages "
-                f"WHERE (run_id, name, number) > (?, ?, ?) ORDER BY run_id, name, number LIMIT {_PIECE}",
-                *last,
-            ),
+        check_keys(database)
+        database.lock("blobs")  # before any row
+        rows = database.query(
+            f"SELECT {key}, {context}, {column} FROM {table} WHERE {column} IS NOT NULL {after}"
+            f"ORDER BY {key} LIMIT {_PIECE}",
+            *last,
         )
-        for run_id, name, number, message_id, stored in rows:
-            context = ("messages", run_id, name, message_id)
-            body = load_body(database, stored, *context)
+        for row in rows:
+            bound = (*bodies.prefix, *row[len(bodies.key) : -1])
+            body = store_body(database, load_body(database, row[-1], *bound), *bound)
             database.change(
-                "UPDATE messages SET body = ? WHERE run_id = ? AND name = ? AND number = ?",
-                *(store_body(database, body, *context), run_id, name, number),
+                f"UPDATE {table} SET {column} = ? WHERE {where}", *(body, *row[: len(bodies.key)])
             )
-    return rows[-1][:3] if rows else None
+    return rows[-1][: len(bodies.key)] if rows else None

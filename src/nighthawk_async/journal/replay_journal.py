@@ -64,7 +64,7 @@ class ReplayJournal(RunJournal):
             durability="effect",
             new_code=new_code,
             mailboxes=nowhere,
-            questions=Questions(nothing),
+            questions=Questions(nothing, MAX_VALUE_BYTES),
             max_value_bytes=MAX_VALUE_BYTES,
         )
         self._records = records

@@ -212,6 +212,9 @@ def replay(store: JournalStore | str, run_id: str, *, until: str | None = None, 
     no record ends the replay with `ReplayEndError`: a request, a call that was in progress, a question
     without an answer. In an active cassette that records, the responses are recorded.
 
+    What programs write to stores has no effect: `send`, `answer`, `vote`, `enqueue`, `requeue`, `schedule`,
+    `unschedule`, `prune`. `enqueue` returns the id that it has returned in the run. `result` reads the store.
+
     Args:
         store: The store, or its address. All records are read here, and nothing is written.
         run_id: The run.

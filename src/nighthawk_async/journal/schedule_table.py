@@ -4,10 +4,15 @@ Every function is part of a transaction of the caller.
 """
 
 from collections.abc import Sequence
+from typing import cast
 
+import msgspec
 from msgspec import Struct
 
+from .blob_table import index_of, is_large, load_body, store_body
 from .database import Database
+from .encryption import BLOB_MARK
+from .key_table import check_keys
 
 MIGRATION = (
     """
@@ -25,6 +30,10 @@ CREATE TABLE schedules (
 """,
 )
 """The statements that make the table; see `tables.migrate`."""
+
+
+BLOB_MIGRATION = (index_of("schedules_by_blob", "schedules", "arguments"),)
+"""The statements that make the index of large bodies; see `tables.migrate`."""
 
 
 class ScheduleRow(Struct, frozen=True, kw_only=True):
@@ -56,9 +65,17 @@ class ScheduleRow(Struct, frozen=True, kw_only=True):
 _COLUMNS = "name, queue, function, cron, timezone, next_at, priority, max_lives, arguments"
 
 
-def _rows_of(rows: Sequence[tuple[object, ...]]) -> list[ScheduleRow]:
+def _loaded(database: Database, rows: Sequence[tuple[object, ...]]) -> list[ScheduleRow]:
     names = _COLUMNS.split(", ")
-    return [ScheduleRow(**dict(zip(names, row, strict=True))) for row in rows]  # pyright: ignore[reportArgumentType]
+    stored = [ScheduleRow(**dict(zip(names, row, strict=True))) for row in rows]  # pyright: ignore[reportArgumentType]
+    return [
+        msgspec.structs.replace(each, arguments=load_body(database, each.arguments, *_context(each)))
+        for each in stored
+    ]
+
+
+def _context(schedule: ScheduleRow) -> tuple[str, ...]:
+    return "schedules", "arguments", schedule.name, schedule.function
 
 
 def read_now(database: Database) -> float:
@@ -68,7 +85,15 @@ def read_now(database: Database) -> float:
 
 
 def put_schedule(database: Database, schedule: ScheduleRow) -> None:
-    """Add a schedule, or replace the one of its name. If its times are the same, it keeps the next one."""
+    """Add a schedule, or replace the one of its name. If its times are the same, it keeps the next one.
+
+    Raises:
+        JournalKeyError: A key of the encryption is missing, or is another one.
+    """
+    check_keys(database)
+    if is_large(schedule.arguments):
+        database.lock("blobs")  # before any row
+    arguments = store_body(database, schedule.arguments, *_context(schedule))
     database.change(
         f"INSERT INTO schedules ({_COLUMNS}) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET queue = excluded.queue, "
@@ -77,7 +102,7 @@ def put_schedule(database: Database, schedule: ScheduleRow) -> None:
         "next_at = CASE WHEN schedules.cron = excluded.cron AND schedules.timezone = excluded.timezone "
         "THEN schedules.next_at ELSE excluded.next_at END",
         *(schedule.name, schedule.queue, schedule.function, schedule.cron, schedule.timezone),
-        *(schedule.next_at, schedule.priority, schedule.max_lives, schedule.arguments),
+        *(schedule.next_at, schedule.priority, schedule.max_lives, arguments),
     )
 
 
@@ -88,18 +113,31 @@ def remove_schedule(database: Database, name: str) -> bool:
 
 def read_schedules(database: Database) -> list[ScheduleRow]:
     """Read all schedules, by name."""
-    return _rows_of(database.query(f"SELECT {_COLUMNS} FROM schedules ORDER BY name"))
+    return _loaded(database, database.query(f"SELECT {_COLUMNS} FROM schedules ORDER BY name"))
 
 
 def due_schedules(database: Database, queue: str) -> list[ScheduleRow]:
-    """The schedules of a queue that are due, which nobody else may change before the transaction ends."""
-    return _rows_of(
-        database.query(
-            f"SELECT {_COLUMNS} FROM schedules WHERE queue = ? AND next_at <= {database.NOW} ORDER BY name"
-            f"{database.FOR_UPDATE_OF_FREE}",
-            queue,
-        )
-    )
+    """The schedules of a queue that are due, which nobody else may change before the transaction ends.
+
+    The caller may store their arguments again. So the table of blobs is locked first if one is large.
+
+    Raises:
+        JournalKeyError: A key of the encryption is missing, or is another one.
+    """
+    condition = f"FROM schedules WHERE queue = ? AND next_at <= {database.NOW}"
+    bodies = database.query(f"SELECT arguments {condition}", queue)
+    if not bodies:
+        return []
+    has_blobs = any(_is_blob(body) for (body,) in bodies)
+    if has_blobs:
+        database.lock("blobs")
+    rows = database.query(f"SELECT {_COLUMNS} {condition} ORDER BY name{database.FOR_UPDATE_OF_FREE}", queue)
+    # One that has become large since the first query is left to the next call.
+    return _loaded(database, [row for row in rows if has_blobs or not _is_blob(row[-1])])
+
+
+def _is_blob(stored: object) -> bool:
+    return cast("bytes", stored).startswith(BLOB_MARK)
 
 
 def advance_schedule(database: Database, name: str, next_at: float) -> None:

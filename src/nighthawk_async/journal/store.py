@@ -14,13 +14,14 @@ from ..policies.people.request import HumanHandler
 from ..ports import OpenedJournal
 from ..recording.redaction import Redaction, Redactor
 from . import queue_table, schedule_table, tables
-from .active_replay import find_replay
+from .active_replay import find_replay, is_replaying, no_effect_in_replays
 from .addresses import read_address
 from .audit import Audit
 from .database import Database
 from .encryption import Key, read_codec, read_key
 from .export import export_lines
 from .mailboxes import Mailboxes
+from .names import check_id
 from .opened_run import OpenedRun
 from .people import Questions, StorePeople
 from .pruning import EndedStatus, PruneReport, prune_runs
@@ -73,8 +74,8 @@ class JournalStore:
         self.max_value_bytes = max_value_bytes
         self.thread = StoreThread(address, connect)
         self.mailboxes = Mailboxes(self.thread, max_value_bytes)
-        self.queues = Queues(self.thread)
-        self._questions = Questions(self.thread)
+        self.queues = Queues(self.thread, max_value_bytes)
+        self._questions = Questions(self.thread, max_value_bytes)
 
     def __repr__(self) -> str:
         return f"JournalStore({self.address!r})"
@@ -107,6 +108,7 @@ class JournalStore:
         Raises:
             JournalStoreError: The store cannot be read.
         """
+        check_id(run_id)
         return self.thread.perform(
             lambda: tables.read_records(self.thread.opened(), run_id, after=after)
         ).wait_in_thread()
@@ -168,6 +170,8 @@ class JournalStore:
             JournalKeyError: A large encrypted body cannot be read without its key.
             JournalStoreError: The store cannot be read.
         """
+        if run_id is not None:
+            check_id(run_id)
         return verify_runs(self.thread, run_id)
 
     def prune(
@@ -177,10 +181,12 @@ class JournalStore:
         statuses: Collection[EndedStatus] = ("ended",),
         dry_run: bool = False,
     ) -> PruneReport:
-        """Delete the records and messages of runs that have ended. Blocks while it works, in small pieces.
+        """Delete the records of runs that have ended, their messages, calls in queues and questions. Blocks.
 
-        The rows of the runs stay, so that no run is repeated by accident: entering one of them, or sending a
-        message to it, raises `RunPrunedError`. Runs in progress or parked are never touched.
+        It works in small pieces. The rows of the runs stay, so that no run is repeated by accident: entering
+        one of them, sending a message to it, enqueueing its key, and asking for its result raise
+        `RunPrunedError`. Runs in progress, parked, or in a queue that a worker has still to serve are never
+        touched.
 
         Args:
             older_than: The time since they have ended.
@@ -201,7 +207,7 @@ class JournalStore:
             raise ConfigurationError(
                 "prune takes the statuses 'ended', 'failed' and 'cancelled', and a time that is not negative"
             )
-        return prune_runs(self.thread, older_than, tuple(statuses), is_trial=dry_run)
+        return prune_runs(self.thread, older_than, tuple(statuses), is_trial=dry_run or is_replaying())
 
     def reencrypt(self) -> int:
         """Encrypt everything that is stored with the active key, and chain it with the audit key. Blocks.
@@ -221,6 +227,7 @@ class JournalStore:
         """
         return reencrypt_runs(self.thread)
 
+    @no_effect_in_replays
     async def send(self, run_id: str, name: str, value: object, *, id: str | None = None) -> None:
         """Send a message to a run, which receives it with `nighthawk_async.journal.receive`.
 
@@ -234,14 +241,13 @@ class JournalStore:
                 a mailbox takes the first one only. None for one of its own.
 
         Raises:
-            JournalValueError: The value cannot be stored, or is too large.
+            JournalValueError: The value or a name cannot be stored, or the value is too large.
             JournalKeyError: A key of the encryption is missing, or is another one.
             RunPrunedError: The records of the run were deleted.
             JournalStoreError: The store cannot be written.
             NighthawkError: A name or the id is empty.
         """
-        if find_replay() is None:  # a replay writes nothing
-            await self.mailboxes.send(run_id, name, value, id)
+        await self.mailboxes.send(run_id, name, value, id)
 
     def copy(self, run_id: str, path: str | os.PathLike[str], *, redact: tuple[Redaction, ...] = ()) -> None:
         """Copy a run into a file of its own, a store with this run alone. Blocks meanwhile.
@@ -276,6 +282,7 @@ class JournalStore:
                 raise
 
     def _row(self, run_id: str) -> RunRow:
+        check_id(run_id)
         row = self.thread.perform(lambda: tables.find_run(self.thread.opened(), run_id)).wait_in_thread()
         if row is None:
             raise NighthawkError(f"{self.address} has no run {run_id!r}")
@@ -289,6 +296,7 @@ class JournalStore:
         The copy has what was recorded before something first happened in a place, in all tasks, and the
         results of calls that had begun by then. From the place on, the new run is live: models are asked, and
         calls that are effects are made with keys of the new run. Its mailboxes have the messages of the run.
+        It is in no queue: enter it with `nighthawk_async.run`, or enqueue the call with its id as the key.
 
         Args:
             run_id: The run.
@@ -311,6 +319,7 @@ class JournalStore:
         """
         from .forks import fork_run  # here, because programs that run need no forks
 
+        check_id(run_id)
         return self.thread.perform(
             lambda: fork_run(self.thread.opened(), run_id, at=at, to=to, values=set or {})
         ).wait_in_thread()
@@ -330,7 +339,8 @@ class JournalStore:
     ) -> str:
         """Enqueue the call of a function, which a worker makes in a durable run of its own.
 
-        Enqueueing the same call with the same key again has no effect.
+        Enqueueing the same call with the same key again has no effect. A key that is the id of a run that was
+        not enqueued, as a fork, has a worker continue that run.
 
         Args:
             function: The function, natural or not, async or not, at the top level of a module.
@@ -354,7 +364,9 @@ class JournalStore:
             NighthawkError: No worker can import the function, an option has a bad value, or the key is that
                 of another call.
             TypeError: The function does not take the arguments.
-            JournalValueError: An argument cannot be stored.
+            JournalValueError: An argument or a name cannot be stored, or the arguments are too large.
+            JournalKeyError: A key of the encryption is missing, or is another one.
+            RunPrunedError: The run has ended, and its records were deleted.
             JournalStoreError: The store cannot be written.
         """
         options = EnqueueOptions(queue=queue, priority=priority, max_lives=max_lives)
@@ -374,12 +386,15 @@ class JournalStore:
             Exception: The error that the run has failed with.
             TimeoutError: It did not end in time.
             RunStuckError: Too many of its lives crashed.
+            RunPrunedError: Its result was deleted with its records.
+            JournalKeyError: A key of the encryption is missing, or is another one.
             JournalValueError: The result cannot be read here, because its type is not imported or registered.
             JournalStoreError: The store cannot be read.
             JournalError: No such run was enqueued.
         """
         return await self.queues.result(run_id, timeout)
 
+    @no_effect_in_replays
     async def requeue(self, run_id: str) -> None:
         """Put a run back into its queue that has failed or is stuck. It continues from its records.
 
@@ -387,6 +402,7 @@ class JournalStore:
             run_id: The run.
 
         Raises:
+            RunPrunedError: Its records were deleted.
             JournalStoreError: The store cannot be written.
             JournalError: It is no such run.
         """
@@ -400,6 +416,7 @@ class JournalStore:
         """
         return self.thread.perform(lambda: queue_table.read_entries(self.thread.opened())).wait_in_thread()
 
+    @no_effect_in_replays
     async def schedule(
         self,
         name: str,
@@ -435,7 +452,8 @@ class JournalStore:
             ConfigurationError: The extra is not installed.
             NighthawkError: It is no cron expression or time zone, or as in `enqueue`.
             TypeError: The function does not take the arguments.
-            JournalValueError: An argument cannot be stored.
+            JournalValueError: An argument or a name cannot be stored, or the arguments are too large.
+            JournalKeyError: A key of the encryption is missing, or is another one.
             JournalStoreError: The store cannot be written.
         """
         options = EnqueueOptions(queue=queue, priority=priority, max_lives=max_lives)
@@ -453,12 +471,13 @@ class JournalStore:
         Raises:
             JournalStoreError: The store cannot be written.
         """
-        return await self.queues.unschedule(name)
+        return not is_replaying() and await self.queues.unschedule(name)
 
     def schedules(self) -> list[ScheduleRow]:
         """Return the schedules, by name. Blocks while it reads.
 
         Raises:
+            JournalKeyError: A key of the encryption is missing, or is another one.
             JournalStoreError: The store cannot be read.
         """
         return self.thread.perform(
@@ -467,6 +486,7 @@ class JournalStore:
 
     async def find_values(self, run_id: str, names: Collection[str]) -> Mapping[str, Any]:
         """Return values that a run has kept; see `ports.JournalStore`."""
+        check_id(run_id)
         read = self.thread.perform(lambda: tables.read_records(self.thread.opened(), run_id))
         bodies = {record.place: record.body for record in await read.wait() if record.kind == "value"}
         places = {name: f"{ROOT}/{name}" for name in names}
@@ -483,10 +503,14 @@ class JournalStore:
             run_id: The run; None for all runs of the store.
 
         Raises:
+            JournalKeyError: A key of the encryption is missing, or is another one.
             JournalStoreError: The store cannot be read.
         """
+        if run_id is not None:
+            check_id(run_id)
         return self._questions.read(run_id).wait_in_thread()
 
+    @no_effect_in_replays
     async def answer(self, question_id: str, value: object) -> None:
         """Answer a question of a run, which may be in progress in any process, or parked: then it is due.
 
@@ -501,12 +525,14 @@ class JournalStore:
             RequestClosedError: The question was answered, its time is over, or its run does not wait for it.
             AnswerRefusedError: The value does not match the schema of the question, or it is a request for
                 approval.
-            JournalValueError: The value is no plain data.
+            JournalValueError: The value is no plain data, or too large.
+            JournalKeyError: A key of the encryption is missing, or is another one.
             JournalStoreError: The store cannot be written.
             NighthawkError: There is no such question.
         """
         await self._questions.answer(question_id, value)
 
+    @no_effect_in_replays
     async def vote(
         self, question_id: str, *, approve: bool, voter: str, digest: str | None = None, reason: str = ""
     ) -> None:
@@ -525,6 +551,8 @@ class JournalStore:
             WrongDigestError: The person saw another action or other arguments.
             UnknownApproverError: That person is not an approver.
             AnswerRefusedError: That person has approved already, or it is a question.
+            JournalValueError: The name of the person or the reason cannot be stored.
+            JournalKeyError: A key of the encryption is missing, or is another one.
             JournalStoreError: The store cannot be written.
             NighthawkError: There is no such request.
         """

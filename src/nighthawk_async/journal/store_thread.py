@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 
+from ..errors import NighthawkError
 from . import tables
 from .acknowledgement import Acknowledgement
 from .blob_table import is_large
@@ -78,7 +79,7 @@ class StoreThread:
         self._database: Database | None = None
         self._leases: dict[str, int] = {}
         self._held_until: dict[tuple[str, int], float] = {}  # by `_clock`; others may read it
-        self._lost: dict[tuple[str, int], JournalError] = {}  # lives that can record nothing more, and why
+        self._lost: dict[tuple[str, int], NighthawkError] = {}  # lives that can record nothing more, and why
         self._abandoned: dict[str, tuple[int, str]] = {}  # leases that are to be given back
 
     def close(self) -> None:
@@ -198,7 +199,7 @@ class StoreThread:
             for jobs in _grouped(batch):
                 try:
                     self._do(jobs)
-                except JournalError as error:
+                except NighthawkError as error:  # nothing was written, and the database can be used
                     self._fail(jobs, error)
                 except Exception as error:
                     self._fail(jobs, self._break_off(error))
@@ -223,7 +224,7 @@ class StoreThread:
                 database.close()
         return failure
 
-    def _fail(self, jobs: Sequence[_Job], error: JournalError) -> None:
+    def _fail(self, jobs: Sequence[_Job], error: NighthawkError) -> None:
         for job in jobs:
             if isinstance(job, _Append):
                 self._lost.setdefault((job.run_id, job.epoch), error)

@@ -26,13 +26,13 @@ from .blob_table import load_body, store_body
 from .database import Database
 from .errors import (
     JournalStoreError,
-    JournalValueError,
     RunInProgressError,
     RunPrunedError,
     RunTakenOverError,
 )
 from .holders import describe_holder, is_alive
 from .key_table import check_keys
+from .names import check_text
 from .records import Record, RecordKind
 
 LEASE_SECONDS = 30.0
@@ -83,6 +83,7 @@ CREATE TABLE records (
     ),
     (*queue_table.MIGRATION, *schedule_table.MIGRATION),
     question_table.MIGRATION,
+    (*queue_table.BLOB_MIGRATION, *schedule_table.BLOB_MIGRATION, *question_table.BLOB_MIGRATION),
 )
 """The statements that lead from each version of the schema to the next one. Only ever append to them."""
 
@@ -406,18 +407,3 @@ def read_records(database: Database, run_id: str, *, after: int = 0) -> list[Rec
         )
         for row in rows
     ]
-
-
-def check_text(text: str, name: str) -> None:
-    """Refuse what not every database stores, before a statement fails for all that are in its transaction."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        is_storable = False
-    else:
-        is_storable = "\0" not in text
-    if not is_storable:
-        raise JournalValueError(
-            f"{name} cannot be stored, because it has a NUL character or half of a surrogate pair: {text!r}",
-            place=text,
-        )

@@ -15,11 +15,12 @@ from ..actors import BareTaskGroup
 from ..errors import NighthawkError
 from ..runtime.activities import QueueLifeEnded
 from ..tracing import note_event
-from . import queue_table, tables
+from . import queue_claims, tables
 from .database import Database
 from .errors import JournalStoreError
 from .holders import is_alive, process_name
-from .queue_table import ClaimedEntry
+from .key_table import check_keys
+from .queue_claims import ClaimedEntry
 from .queued_call import function_name
 from .queued_life import EndKind, LifeEnd, RunFactory, live, settle
 from .queues import FIRST_PAUSE_SECONDS, MOST_PAUSE_SECONDS, check_queue, enqueue_scheduled
@@ -131,6 +132,7 @@ class Worker:
 
         Raises:
             NighthawkError: The worker was drained before, serves already, or its runs are not durable.
+            JournalKeyError: A key of the encryption is missing, or is another one.
             Exception: An error of the function that makes its runs.
         """
         if self._is_draining or self._is_serving:
@@ -187,18 +189,19 @@ class Worker:
 
         def claim(database: Database) -> _Poll:
             queue, names = self.queue, list(self._functions)
+            check_keys(database)
             problems = enqueue_scheduled(database, queue)
-            stuck = queue_table.return_lost_entries(database, queue, self._holder, is_alive)
-            queue_table.wake_entries(database, queue)
+            stuck = queue_claims.return_lost_entries(database, queue, self._holder, is_alive)
+            queue_claims.wake_entries(database, queue)
             if looks:
-                queue_table.wake_continued_entries(database, queue)
+                queue_claims.wake_continued_entries(database, queue)
             return _Poll(
-                claimed=queue_table.claim_entries(
+                claimed=queue_claims.claim_entries(
                     database, queue, names, self._holder, most, tables.LEASE_SECONDS
                 ),
                 stuck=stuck,
                 problems=problems,
-                unknown=queue_table.unknown_functions(database, queue, names) if looks else (),
+                unknown=queue_claims.unknown_functions(database, queue, names) if looks else (),
             )
 
         poll = await self._queues.transact_shielded(claim)
@@ -231,7 +234,7 @@ class Worker:
         """Run one entry, and record its end."""
         function = self._functions[entry.function]
         try:
-            end = await live(entry, function, self._make_run, self._limiter)
+            end = await live(entry, function, self._make_run, self._limiter, self.store.max_value_bytes)
             await self._settle(entry, end)
         except Exception as error:  # of the worker, not of this run
             self._failure = self._failure or error
@@ -289,7 +292,7 @@ class Worker:
                 continue
             try:
                 await self._queues.transact(
-                    lambda database, claimed=claimed: queue_table.renew_claims(
+                    lambda database, claimed=claimed: queue_claims.renew_claims(
                         database, claimed, tables.LEASE_SECONDS
                     )
                 )

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +204,21 @@ async def test_the_same_key_with_another_body_is_refused(
     assert (other.status, other.headers["content-type"]) == (422, "application/problem+json")
     assert "retry-after" not in other.headers
     assert (await post(service.middleware)).body == b"3 charged 3 4"
+
+
+async def test_a_key_whose_response_was_pruned_is_refused_and_not_run_again(
+    store: nh.journal.JournalStore,
+) -> None:
+    model = Model()
+    service = Service(model, store)
+    await post(service.middleware)
+    assert len(store.prune(timedelta(0)).runs) == 1
+    for body in ("***", "another"):
+        again = await post(service.middleware, body)
+        assert again.status == 422
+        assert b"urn:nighthawk-async:problem:idempotency-key-expired" in again.body
+    assert (len(model.reviews), service.sent) == (2, [3])
+    assert (await post(service.middleware, key="two")).status == 200
 
 
 async def test_the_same_key_with_another_body_is_refused_while_the_first_is_in_progress(

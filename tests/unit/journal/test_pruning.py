@@ -57,7 +57,15 @@ async def test_runs_that_have_ended_lose_their_records(tmp_path: Path) -> None:
             await live(store, shouting(), program, run_id)
         change(store, "UPDATE runs SET updated_at = updated_at - 100 WHERE run_id = 'run-1'")
         records, before = len(store.records("run-1")), counts(store)
-        report = PruneReport(runs=("run-1",), records=records, messages=1, blobs=0, releases_space=True)
+        report = PruneReport(
+            runs=("run-1",),
+            records=records,
+            messages=1,
+            queue_entries=0,
+            questions=0,
+            blobs=0,
+            releases_space=True,
+        )
         assert store.prune(timedelta(seconds=50), dry_run=True) == report
         assert counts(store) == before
         assert store.prune(timedelta(seconds=50)) == report

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.journal import JournalError, JournalValueError
+from nighthawk_async.journal import JournalAuditError, JournalError, JournalValueError
 from tests.unit.journal import queue_jobs
 from tests.unit.journal.queue_jobs import (
     Order,
@@ -341,3 +341,41 @@ async def test_bad_arguments_of_a_worker_are_refused(tmp_path: Path) -> None:
                 await worker.serve()
         with pytest.raises(nh.NighthawkError, match="was drained"):
             await worker.serve()
+
+
+async def test_a_fork_of_a_run_of_a_queue_is_enqueued_by_its_id(tmp_path: Path) -> None:
+    model = shouting()
+    with opened(tmp_path) as store:
+        await store.enqueue(shout_twice, "a", key="run-1")
+        async with serving(worker_of(store, shout_twice, model=model)):
+            assert await store.result("run-1") == "AA"
+            fork = store.fork("run-1", at="run/shout()[1]")
+            with pytest.raises(JournalError, match="no run"):
+                await store.result(fork)
+            assert await store.enqueue(shout_twice, "a", key=fork) == fork
+            assert await store.result(fork) == "AA"
+        assert len(model.prompts) == 3  # the first of the fork was recorded
+        assert {run.run_id: run.status for run in store.runs()} == {"run-1": "ended", fork: "ended"}
+
+
+async def shout_twice(word: str) -> str:
+    """Shout a word two times."""
+    return await shout(word) + await shout(word)
+
+
+async def test_a_parked_run_whose_life_cannot_begin_does_not_count_as_parked_again(tmp_path: Path) -> None:
+    with opened(tmp_path, audit_key=b"k" * 32) as store:
+        await store.enqueue(shout_twice, "a", key="run-1")
+        async with serving(worker_of(store, shout_twice)):
+            await store.result("run-1")
+        fork = store.fork("run-1", at="run/shout()[1]")
+        await store.enqueue(shout_twice, "a", key=fork)
+    with opened(tmp_path) as store:
+        async with serving(worker_of(store, shout_twice)):
+            with pytest.raises(JournalAuditError, match="another audit key"):
+                await store.result(fork)
+        assert status_of(store, fork) == "failed"
+    with opened(tmp_path, audit_key=b"k" * 32) as store:
+        await store.requeue(fork)
+        async with serving(worker_of(store, shout_twice)):
+            assert await store.result(fork) == "AA"

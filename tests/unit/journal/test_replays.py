@@ -3,6 +3,7 @@
 import pdb
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from nighthawk_async.journal import JournalDivergenceError, JournalError, Replay
 from nighthawk_async.testing import CallbackExecutor, ModelResponse, pass_response
 from tests.unit.runtime.human_handlers import Handler, answering
 
-from .durable_runs import AnsweringModel, assigning, opened
+from .durable_runs import AnsweringModel, assigning, change, opened, query
+from .queue_jobs import note
 
 pytestmark = pytest.mark.anyio
 
@@ -259,6 +261,37 @@ async def test_messages_are_not_sent_and_other_runs_not_begun(tmp_path: Path) ->
             assert await live(store, program) == "hello"
             with pytest.raises(JournalError, match="the program begins run 'run-2'"):
                 await live(store, program, run_id="run-2")
+
+
+@pytest.mark.usefixtures("database")
+async def test_a_program_that_writes_to_the_store_has_no_effect_in_a_replay(tmp_path: Path) -> None:
+    tables = ("messages", "queue_entries", "schedules", "questions", "votes", "records")
+
+    async def program() -> tuple[str, str]:
+        await store.send("run-2", "post", "hello")
+        without_key = await store.enqueue(note, 1)
+        with_key = await store.enqueue(note, 2, key="call-2")
+        await store.schedule("nightly", note, 3, cron="0 3 * * *")
+        await shout("a")
+        return without_key, with_key
+
+    async def care() -> None:
+        await store.requeue("failed")
+        assert not await store.unschedule("nightly")
+        await store.answer("abc", "an answer")  # there is no such question
+        await store.vote("abc", approve=False, voter="ann")
+        assert store.prune(timedelta(0)).runs == ("run-1",)
+
+    with opened(tmp_path) as store:
+        result = await live(store, program, capitals)
+        await store.enqueue(note, 4, key="failed")
+        change(store, "UPDATE queue_entries SET status = 'failed' WHERE run_id = 'failed'")
+        before = [query(store, f"SELECT * FROM {table}") for table in tables]
+        with nh.journal.replay(store, "run-1"):
+            assert await live(store, program) == result
+            await care()
+        assert [query(store, f"SELECT * FROM {table}") for table in tables] == before
+        assert await store.unschedule("nightly")
 
 
 async def test_a_replay_stops_before_a_place(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from .errors import (
     ShellError,
     WorkspaceError,
 )
-from .web import FetchedPage, fetch
 from .shell_session import ShellResult
+from .web import FetchedPage, fetch
 from .workspace import SearchMatch, SearchResult, Workspace
 
 __all__ = [

@@ -60,8 +60,8 @@ class Shell:
         bubblewrap = await find_bubblewrap(self.sandbox)
         if bubblewrap is None and not self.writable:
             raise ShellError(
-                "a workspace that is read-only has a shell only where Bubblewrap (bwrap) works, which keeps it "
-                "from changing files"
+                "the workspace is read-only, and without Bubblewrap (bwrap) its shell could change files: "
+                "install it, or make a Workspace(…, writable=True)"
             )
         command = shell_program()
         scratch = make_scratch()

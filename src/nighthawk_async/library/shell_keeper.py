@@ -1,7 +1,7 @@
 """Entry point of the process that keeps a shell: it ends everything the shell has started, in every case.
 
-A program of its own: `shell_session` starts this file, the library never imports it, and it imports nothing of
-the library, so that it starts fast.
+A program of its own: `shell_session` starts this file, the library never imports it, and it imports nothing
+of the library, so that it starts fast.
 
     python shell_keeper.py LIFELINE PARENT SCRATCH COMMAND…
 
@@ -15,6 +15,7 @@ import select
 import signal
 import sys
 import time
+from types import FrameType
 
 _PARENT_POLL_MILLISECONDS = 1_000
 _KILL_SECONDS = 5.0
@@ -39,7 +40,7 @@ def main(arguments: list[str]) -> int:
     woken, wakes = os.pipe()
     os.set_blocking(wakes, False)
     signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGCHLD, _ignore)
     shell = os.fork()
     if shell == 0:
         _become(command)
@@ -50,6 +51,10 @@ def main(arguments: list[str]) -> int:
     finally:
         _kill_all(shell)
         _remove(scratch)
+
+
+def _ignore(number: int, frame: FrameType | None) -> None:
+    """Handle a signal that only has to wake up."""
 
 
 def _become(command: list[str]) -> None:

@@ -154,7 +154,9 @@ class ShellSession:
         raise AssertionError("a shielded scope is never cancelled")
 
     async def run(self, command: str, *, seconds: float | None, most_characters: int) -> ShellResult:
-        """Run a command and wait for its end. After a timeout, an error or a cancellation, the session has ended.
+        """Run a command and wait for its end.
+
+        After a timeout, an error or a cancellation, the session has ended.
 
         Args:
             command: The command, in the language of the shell.

@@ -263,7 +263,11 @@ class Workspace:
         )
 
     async def shell(
-        self, command: str, *, timeout: float | None = 120.0, max_characters: int = _MOST_CHARACTERS
+        self,
+        command: str,
+        *,
+        timeout: float | None = 120.0,  # noqa: ASYNC109  (a result, no error; models write this call)
+        max_characters: int = _MOST_CHARACTERS,
     ) -> ShellResult:
         """Run a command in the shell of the caller's task, and wait for its end.
 

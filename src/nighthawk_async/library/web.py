@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ..models.http_library import httpx
 from ..models.http_transport import SingleConnectionTransport, verifying_context
-from .errors import FetchError, ForbiddenAddressError
+from .errors import FetchError
 from .page_text import decoded, html_as_text, is_html, is_text
 from .public_addresses import AllowedHosts
 
@@ -99,6 +99,8 @@ def _parse(text: str, base: httpx.URL | None = None) -> httpx.URL:
         url = httpx.URL(text) if base is None else base.join(text)
     except (httpx.InvalidURL, ValueError) as error:
         raise FetchError(f"{text!r} is no valid URL: {error}") from None
+    if url.port is not None and url.port > 65_535:
+        raise FetchError(f"{text!r} is no valid URL: there is no such port")
     if url.scheme not in ("http", "https") or not url.host:
         raise FetchError(f"{text!r} is no URL of the scheme http or https")
     if url.userinfo:
@@ -114,8 +116,6 @@ async def _resolve(url: httpx.URL, allowed: AllowedHosts) -> list[str]:
     except (OSError, UnicodeError) as error:
         raise FetchError(f"the host name {url.host} cannot be resolved: {error}") from None
     addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
-    if not addresses:
-        raise ForbiddenAddressError(f"{url.host} has no address")
     allowed.check(url.host, addresses)
     return addresses
 

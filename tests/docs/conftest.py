@@ -15,8 +15,9 @@ from contextlib import ExitStack, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+import anyio
 import httpx
 import pytest
 from opentelemetry import metrics, trace
@@ -247,6 +248,43 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+class _ExamplePage(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = b"<h1>Example</h1><p>For <a href='/more'>documents</a>."
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def page_at_example_org(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Serves the site `example.org`, whose address leads to this machine."""
+    server = HTTPServer(("127.0.0.1", 0), _ExamplePage)
+    resolve, connect = anyio.getaddrinfo, anyio.connect_tcp
+    address = "93.184.215.14"
+
+    async def getaddrinfo(host: str, port: int, **options: Any) -> Any:
+        return await resolve(address if host == "example.org" else host, port, **options)
+
+    async def connect_tcp(host: str, port: int, **options: Any) -> Any:
+        assert host == address
+        return await connect("127.0.0.1", server.server_port, **options)
+
+    monkeypatch.setattr(anyio, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(anyio, "connect_tcp", connect_tcp)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield
+    server.shutdown()
+    thread.join()
+    server.server_close()
 
 
 @pytest.fixture

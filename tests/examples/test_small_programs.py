@@ -17,6 +17,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 
@@ -54,9 +55,16 @@ def sets(name: str, expression: str) -> Any:
     return model_response(tool_call("nh_assign", target_path=name, expression=expression), PASS)
 
 
+def text_of(request: nh.models.ModelRequest) -> str:
+    """The results of the last calls."""
+    message = request.messages[-1]
+    assert isinstance(message, nh.models.ToolResultsMessage)
+    return "".join(str(part) for result in message.results for part in result.content)
+
+
 def test_programs_are_short() -> None:
     lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in PROGRAMS}
-    assert len(lengths) == 11
+    assert len(lengths) == 14
     assert {name: length for name, length in lengths.items() if length > 40} == {}
     listed = (EXAMPLES / "README.md").read_text(encoding="utf-8")
     assert [name for name in [*lengths, "notebook.ipynb"] if f"({name})" not in listed] == []
@@ -240,6 +248,66 @@ async def test_compatible_server(monkeypatch: pytest.MonkeyPatch, capsys: pytest
         (request,) = server.requests
     assert capsys.readouterr().out == "Bom dia!\n"
     assert (request.body["model"], request.body["temperature"]) == ("Qwen/Qwen3-8B", 0.2)
+
+
+async def test_apply_patch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "shop.py").write_text("def total(prices):\n    return sum(prices)\n")
+    patch = tmp_path / "change.diff"
+    patch.write_text(
+        "--- a/shop.py\n+++ b/shop.py\n@@ -1,1 +1,1 @@\n-def total(price):\n+def total(costs):\n"
+    )
+
+    def apply(request: nh.models.ModelRequest) -> Any:
+        if len(request.messages) == 1:
+            return model_response(tool_call("nh_eval", expression="workspace.patch(patch)"))
+        assert "and the patch expects 'def total(price):'" in text_of(request)
+        return sets("changed", "workspace.patch(patch.replace('(price)', '(prices)'))")
+
+    example = program("apply_patch", monkeypatch, ScriptedModel(apply))
+    await example.main(tmp_path, patch)
+    assert capsys.readouterr().out == "changed shop.py\n"
+    assert (tmp_path / "shop.py").read_text() == "def total(costs):\n    return sum(prices)\n"
+    failure = {"raise_error_type": "PatchError", "raise_message": "not there"}
+    refuse = ScriptedModel([model_response(tool_call("nh_outcome", kind="raise", **failure))])
+    async with nh.run(refuse):
+        with pytest.raises(nh.library.PatchError, match="not there"):
+            await example.apply_patch(nh.library.Workspace(tmp_path), "")
+
+
+async def test_research(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "shop.py").write_text("RATE = 0.19\n")
+
+    def look(request: nh.models.ModelRequest) -> Any:
+        if len(request.messages) == 1:
+            return model_response(tool_call("nh_eval", expression="workspace.search('RATE')"))
+        assert '"shop.py"' in text_of(request)
+        return sets("finding", repr({"answer": "19 percent.", "sources": ["shop.py:1"]}))
+
+    await program("research", monkeypatch, ScriptedModel(look)).main(tmp_path, "Which rate?")
+    assert capsys.readouterr().out == "19 percent.\nshop.py:1\n"
+
+
+async def test_review(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def judge(request: nh.models.ModelRequest) -> Any:
+        if len(request.messages) == 1:
+            assert "+    return max(prices)" in str(request.messages[0])
+            return model_response(tool_call("nh_eval", expression="await workspace.shell('sh tests.sh')"))
+        assert "1 failed" in text_of(request)
+        return sets("remarks", repr([{"place": "shop.py:2", "text": "takes the maximum"}]))
+
+    (tmp_path / "shop.py").write_text("def total(prices):\n    return sum(prices)\n")
+    (tmp_path / "tests.sh").write_text("echo 1 failed; exit 1\n")
+    commit = "git init -q . && git add . && git -c user.name=a -c user.email=a@b commit -qm begin"
+    await anyio.run_process(commit, cwd=tmp_path)
+    (tmp_path / "shop.py").write_text("def total(prices):\n    return max(prices)\n")
+    await program("review", monkeypatch, ScriptedModel(judge)).main(tmp_path)
+    assert capsys.readouterr().out == "shop.py:2: takes the maximum\n"
 
 
 def test_the_tests_of_the_desk() -> None:

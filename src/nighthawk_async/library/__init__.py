@@ -1,6 +1,8 @@
-"""Functions that blocks often need: the files of a folder, changed with care. Floor 5.
+"""Functions that blocks often need: the files of a folder, a shell, pages of the web. Floor 5.
 
     workspace = library.Workspace("/repo", writable=True)
+    tests = await workspace.shell("pytest -q", timeout=120)
+    page = await library.fetch("https://example.org/")
 
 Plain objects: name them in a block, or call them in Python. See the page "The function library".
 """
@@ -10,7 +12,18 @@ from ..lazy_exports import attach_exports
 __getattr__, __dir__, __all__ = attach_exports(
     __name__,
     names={
-        "errors": ("EditError", "LibraryError", "OutsideWorkspaceError", "PatchError", "WorkspaceError"),
+        "errors": (
+            "EditError",
+            "FetchError",
+            "ForbiddenAddressError",
+            "LibraryError",
+            "OutsideWorkspaceError",
+            "PatchError",
+            "ShellError",
+            "WorkspaceError",
+        ),
+        "web": ("FetchedPage", "fetch"),
+        "shell_session": ("ShellResult",),
         "workspace": ("SearchMatch", "SearchResult", "Workspace"),
     },
 )

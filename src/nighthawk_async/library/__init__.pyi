@@ -1,15 +1,32 @@
 """Exports of `nighthawk_async.library`. Each name is loaded when it is first used."""
 
-from .errors import EditError, LibraryError, OutsideWorkspaceError, PatchError, WorkspaceError
+from .errors import (
+    EditError,
+    FetchError,
+    ForbiddenAddressError,
+    LibraryError,
+    OutsideWorkspaceError,
+    PatchError,
+    ShellError,
+    WorkspaceError,
+)
+from .shell_session import ShellResult
+from .web import FetchedPage, fetch
 from .workspace import SearchMatch, SearchResult, Workspace
 
 __all__ = [
     "EditError",
+    "FetchError",
+    "FetchedPage",
+    "ForbiddenAddressError",
     "LibraryError",
     "OutsideWorkspaceError",
     "PatchError",
     "SearchMatch",
     "SearchResult",
+    "ShellError",
+    "ShellResult",
     "Workspace",
     "WorkspaceError",
+    "fetch",
 ]

@@ -5,7 +5,10 @@ NighthawkError
     ├── WorkspaceError              a file of a workspace cannot be read or written
     │   └── OutsideWorkspaceError       the path leads out of the workspace
     ├── EditError                   the text to replace is not there, or more than once
-    └── PatchError                  a patch is damaged, or does not fit the files
+    ├── PatchError                  a patch is damaged, or does not fit the files
+    ├── ShellError                  a command is refused, or the shell cannot be started
+    └── FetchError                  a page cannot be fetched, is too large, or is no text
+        └── ForbiddenAddressError       the address is not one of the public internet
 """
 
 from ..errors import NighthawkError
@@ -30,6 +33,18 @@ class EditError(LibraryError):
 
 class PatchError(LibraryError):
     """A patch is damaged, or does not fit the files. Nothing was changed."""
+
+
+class ShellError(LibraryError):
+    """A command is refused, or the shell cannot be started. Nothing was executed."""
+
+
+class FetchError(LibraryError):
+    """A page cannot be fetched: no connection, too slow, too large, or no text."""
+
+
+class ForbiddenAddressError(FetchError):
+    """A URL, or one that it redirects to, does not lead to an address of the public internet."""
 
 
 set_public_module("library", globals())

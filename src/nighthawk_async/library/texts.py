@@ -15,12 +15,43 @@ def bounded(text: str, most_characters: int) -> str:
         text: The text.
         most_characters: The most characters of it.
     """
-    if len(text) <= most_characters:
-        return text
-    beginning = (most_characters + 1) // 2
-    end = most_characters - beginning
-    left_out = len(text) - most_characters
-    return f"{text[:beginning]}\n… {left_out:,} characters are left out here …\n{text[len(text) - end :]}"
+    kept = BoundedText(most_characters)
+    kept.add(text)
+    return str(kept)
+
+
+class BoundedText:
+    """A text that grows, of which the beginning and the end are kept; see `bounded`.
+
+    Args:
+        most_characters: The most characters of it.
+    """
+
+    def __init__(self, most_characters: int) -> None:
+        self._most_beginning = (most_characters + 1) // 2
+        self._most_end = most_characters - self._most_beginning
+        self._beginning = ""
+        self._end = ""
+        self._left_out = 0
+
+    def add(self, text: str) -> None:
+        """Append a text."""
+        room = self._most_beginning - len(self._beginning)
+        self._beginning += text[:room]
+        self._end += text[room:]
+        if len(self._end) > 2 * self._most_end:  # not each time, which would copy it for every line
+            self._shorten()
+
+    def __str__(self) -> str:
+        self._shorten()
+        if not self._left_out:
+            return self._beginning + self._end
+        return f"{self._beginning}\n… {self._left_out:,} characters are left out here …\n{self._end}"
+
+    def _shorten(self) -> None:
+        excess = max(0, len(self._end) - self._most_end)
+        self._left_out += excess
+        self._end = self._end[excess:]
 
 
 def lines_of(text: str) -> list[str]:

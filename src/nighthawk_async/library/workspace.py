@@ -1,8 +1,8 @@
-"""`Workspace`: the files of a folder, for blocks and for programs."""
+"""`Workspace`: the files of a folder and a shell in it, for blocks and for programs."""
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 import regex
@@ -13,6 +13,9 @@ from .confined_files import ConfinedFiles
 from .errors import LibraryError, WorkspaceError
 from .patch_forms import paths_of
 from .patches import patched_files
+from .shell import Shell
+from .shell_sandbox import Sandbox
+from .shell_session import ShellResult
 from .texts import bounded, compiled_glob, lines_of, replaced
 
 _MOST_CHARACTERS = 40_000
@@ -62,23 +65,43 @@ class SearchResult(Struct, frozen=True):
 
 
 class Workspace:
-    """The files of a folder; nothing outside of it can be reached.
+    """The files of a folder, and a shell in it.
 
         workspace = library.Workspace("/repo", writable=True)
 
     Name it in a block, or call it in Python. Paths are relative to the folder. Links are followed as long as
-    they stay below it. Methods are synchronous, and may be called from any thread.
+    they stay below it, and the methods for files reach nothing outside. These are synchronous, and may be
+    called from any thread. The shell can do all that the program's user can, unless Bubblewrap confines it.
 
     Args:
         root: The folder.
         writable: Whether files may be changed.
+        sandbox: Whether Bubblewrap confines the shell, so that it can write in the folder only: `auto` where
+            it works, `required` always (otherwise commands are refused), `off` never.
+        network: Whether a confined shell has a network.
+        environment: Environment variables of the shell, besides the search path and the language.
 
     Raises:
         ConfigurationError: It is no folder, or the system cannot confine paths (it has no `openat`).
     """
 
-    def __init__(self, root: str | os.PathLike[str], *, writable: bool = False) -> None:
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        writable: bool = False,
+        sandbox: Sandbox = "auto",
+        network: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._files = ConfinedFiles(root)
+        self._shell = Shell(
+            root=self._files.root,
+            writable=writable,
+            sandbox=sandbox,
+            network=network,
+            environment=dict(environment or {}),
+        )
         self.writable = writable
 
     def __repr__(self) -> str:
@@ -238,6 +261,33 @@ class Workspace:
         return BinaryContent(
             data=self._files.read(path, _MOST_IMAGE_BYTES), media_type=media_type, identifier=path
         )
+
+    async def shell(
+        self,
+        command: str,
+        *,
+        timeout: float | None = 120.0,  # noqa: ASYNC109  (a result, no error; models write this call)
+        max_characters: int = _MOST_CHARACTERS,
+    ) -> ShellResult:
+        """Run a command in the shell of the caller's task, and wait for its end.
+
+        The working directory, variables and processes in the background stay for the next command of the same
+        task, and end with the task: all processes, also those that left the process group. Outside of a run,
+        they end with the command. One command runs at a time in a task. Send the output of a process in the
+        background to a file: what it writes between two commands belongs to the second one's output.
+
+        Args:
+            command: The command, in the language of bash, or of `sh` where there is no bash.
+            timeout: The time limit in seconds, after which all processes of the session are killed; None for
+                none.
+            max_characters: The most characters of the output. Of a longer one, the beginning and the end are
+                returned, with a note on what is left out.
+
+        Raises:
+            ShellError: The command is refused: the workspace is read-only, or has to be confined, and
+                Bubblewrap does not work here. Or the shell cannot be started.
+        """
+        return await self._shell.run(command, seconds=timeout, most_characters=max_characters)
 
     def _write_all(self, before: dict[str, bytes | None], after: dict[str, bytes | None]) -> None:
         """Write files; those already written get their old content back when one cannot be."""

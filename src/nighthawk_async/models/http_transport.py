@@ -57,7 +57,8 @@ class SingleConnectionTransport(httpx.AsyncBaseTransport):
         """Send a request and wait for the head of the response.
 
         Args:
-            request: The request. The extension `timeout` may hold `connect`, in seconds.
+            request: The request. The extension `timeout` may hold `connect`, in seconds. The extension
+                `sni_hostname` is the name that the server's certificate must have, for a URL with an address.
 
         Raises:
             httpx.TransportError: There is no connection, or it broke, or the answer was no HTTP.
@@ -128,7 +129,11 @@ class SingleConnectionTransport(httpx.AsyncBaseTransport):
                 if self._ssl_context is None:
                     return await anyio.connect_tcp(host, port)
                 return await anyio.connect_tcp(
-                    host, port, ssl_context=self._ssl_context, tls_standard_compatible=False
+                    host,
+                    port,
+                    ssl_context=self._ssl_context,
+                    tls_standard_compatible=False,
+                    tls_hostname=request.extensions.get("sni_hostname", host),
                 )
         except TimeoutError as error:
             raise httpx.ConnectTimeout(str(error)) from error
@@ -288,7 +293,7 @@ class HttpConnection:
     def __init__(self, url: SplitResult, *, connecting: anyio.Semaphore, keepalive_seconds: float) -> None:
         proxy = proxy_for(url)
         if proxy is None:
-            ssl_context = _verifying_context() if url.scheme == "https" else None
+            ssl_context = verifying_context() if url.scheme == "https" else None
             self._transport = SingleConnectionTransport(ssl_context=ssl_context, connecting=connecting)
         else:
             self._transport = _proxied_transport(proxy, keepalive_seconds)
@@ -399,7 +404,7 @@ class HttpConnection:
 def _proxied_transport(proxy: Proxy, keepalive_seconds: float) -> httpx.AsyncHTTPTransport:
     try:
         return httpx.AsyncHTTPTransport(
-            verify=_verifying_context(),
+            verify=verifying_context(),
             limits=httpx.Limits(
                 max_connections=1, max_keepalive_connections=1, keepalive_expiry=keepalive_seconds
             ),
@@ -466,7 +471,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 @functools.cache
-def _verifying_context() -> ssl.SSLContext:
+def verifying_context() -> ssl.SSLContext:
     """The SSL context of every secure connection, shared because it takes longer to load than a handshake."""
     context = httpx.create_ssl_context()
     context.set_alpn_protocols(["http/1.1"])

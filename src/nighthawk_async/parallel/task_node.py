@@ -292,6 +292,7 @@ class TaskNode:
         "_mailbox",
         "_owned",
         "_owner",
+        "enders",
         "id",
         "listeners",
         "name",
@@ -313,6 +314,7 @@ class TaskNode:
         self.writer: NodeWriter | None = None  # when there are observers
         self.on_controlled: Callable[[bool], object] | None = None  # called with whether it is controllable
         self.listeners: list[Callable[[], object]] = []  # called when the task is asked to end
+        self.enders: list[Callable[[], object]] = []  # called when the task has ended; they must not raise
         self._owner = owner
         self._owned: dict[TaskNode, None] = {}
         self._controls: dict[int, TaskControl] = {}  # by identity
@@ -382,3 +384,5 @@ class TaskNode:
             self._owner._owned.pop(self, None)
         if self._mailbox is not None:
             self._mailbox.close()
+        for end in tuple(self.enders):
+            end()

@@ -1,0 +1,85 @@
+"""Addresses of the public internet, and those that are not. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+from .errors import FetchError, ForbiddenAddressError
+
+_NAT64 = IPv6Network("64:ff9b::/96")
+_COMPATIBLE = IPv6Network("::/96")
+
+
+def is_public(address: IPv4Address | IPv6Address) -> bool:
+    """Whether an address belongs to the public internet, and so does the one that it contains, if any.
+
+    Args:
+        address: The address.
+    """
+    if isinstance(address, IPv4Address):
+        return address.is_global and not address.is_multicast and not address.is_reserved
+    contained = _contained(address)
+    if contained is not None:
+        return is_public(contained)
+    is_unusual = address.is_multicast or address.is_reserved or address.is_site_local
+    return address.is_global and not is_unusual and address.teredo is None
+
+
+def _contained(address: IPv6Address) -> IPv4Address | None:
+    """The address that packets to this one are sent to by a gateway, or by this machine."""
+    if address in _NAT64 or address in _COMPATIBLE:
+        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.ipv4_mapped or address.sixtofour
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedHosts:
+    """Hosts that are allowed although they are not public.
+
+    Args:
+        names: Names, in lower case.
+        networks: Networks.
+    """
+
+    names: frozenset[str]
+    networks: tuple[IPv4Network | IPv6Network, ...]
+
+    @classmethod
+    def parse(cls, allow: Iterable[str]) -> "AllowedHosts":
+        """Read names of hosts, addresses and networks.
+
+        Args:
+            allow: Their texts.
+
+        Raises:
+            FetchError: One is no network, and no name.
+        """
+        names: set[str] = set()
+        networks: list[IPv4Network | IPv6Network] = []
+        for each in [allow] if isinstance(allow, str) else allow:
+            try:
+                networks.append(ip_network(each))
+            except ValueError:
+                if not each or not each.replace("-", "").replace(".", "").replace("_", "").isalnum():
+                    raise FetchError(f"{each!r} is neither a host name nor a network") from None
+                names.add(each.lower().rstrip("."))
+        return cls(frozenset(names), tuple(networks))
+
+    def check(self, host: str, addresses: Sequence[str]) -> None:
+        """Refuse a host if it has an address that is neither public nor allowed.
+
+        Args:
+            host: Its name.
+            addresses: All of its addresses.
+
+        Raises:
+            ForbiddenAddressError: It has.
+        """
+        if host.lower().rstrip(".") in self.names:
+            return
+        for text in addresses:
+            address = ip_address(text.partition("%")[0])
+            if not is_public(address) and not any(address in network for network in self.networks):
+                raise ForbiddenAddressError(
+                    f"{host} has the address {text}, which is not on the public internet"
+                )

@@ -1,0 +1,171 @@
+"""Entry point of the process that keeps a shell: it ends everything the shell has started, in every case.
+
+A program of its own: `shell_session` starts this file, the library never imports it, and it imports nothing
+of the library, so that it starts fast.
+
+    python shell_keeper.py LIFELINE PARENT SCRATCH COMMAND…
+
+It starts the command and adopts its orphans, so also those processes that left the process group are found.
+When the command has ended, nobody holds the other end of the pipe LIFELINE, or the process PARENT has ended,
+it kills all of them, removes the folder SCRATCH, and exits with the command's exit status.
+"""
+
+import os
+import select
+import signal
+import sys
+import time
+from types import FrameType
+
+_PARENT_POLL_MILLISECONDS = 1_000
+_KILL_SECONDS = 5.0
+_SUBREAPER = 36
+_PARENT_DEATH_SIGNAL = 1
+
+
+def main(arguments: list[str]) -> int:
+    """Keep a shell until it has ended or nobody needs it.
+
+    Args:
+        arguments: The command line without the program's name.
+
+    Returns:
+        The exit status of the shell.
+    """
+    lifeline, parent, scratch, *command = arguments
+    os.set_inheritable(int(lifeline), False)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    _set_process_option(_SUBREAPER, 1)
+    woken, wakes = os.pipe()
+    os.set_blocking(wakes, False)
+    signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, _ignore)
+    shell = os.fork()
+    if shell == 0:
+        _become(command)
+    for descriptor in (0, 1, 2):  # the shell holds them now
+        os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
+    try:
+        return _wait(shell, int(lifeline), woken, int(parent))
+    finally:
+        _kill_all(shell)
+        _remove(scratch)
+
+
+def _ignore(number: int, frame: FrameType | None) -> None:
+    """Handle a signal that only has to wake up."""
+
+
+def _become(command: list[str]) -> None:
+    """Replace this process, a new child, by the shell."""
+    try:
+        os.setsid()
+        _set_process_option(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            if signal.getsignal(number) is not None:
+                signal.signal(number, signal.SIG_DFL)
+        os.execvp(command[0], command)
+    except OSError as error:
+        os.write(2, f"{command[0]} cannot be started: {error}\n".encode())
+    finally:
+        os._exit(127)
+
+
+def _wait(shell: int, lifeline: int, woken: int, parent: int) -> int:
+    """Wait until the shell has ended or is not needed, and return its exit status."""
+    poll = select.poll()
+    poll.register(lifeline, 0)  # its end is always reported
+    poll.register(woken, select.POLLIN)
+    while True:
+        status = _reap(shell)
+        if status is not None:
+            return status
+        for descriptor, _ in poll.poll(_PARENT_POLL_MILLISECONDS):
+            if descriptor == lifeline:
+                return 128 + signal.SIGKILL
+            os.read(woken, 4_096)
+        if os.getppid() != parent:  # a fork of it may hold the lifeline
+            return 128 + signal.SIGKILL
+
+
+def _reap(shell: int) -> int | None:
+    """Collect children that have ended; return the exit status of the shell if it is one of them."""
+    found: int | None = None
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return found
+        if pid == 0:
+            return found
+        if pid == shell:
+            code = os.waitstatus_to_exitcode(status)
+            found = code if code >= 0 else 128 - code
+
+
+def _kill_all(shell: int) -> None:
+    """Kill every descendant, again and again until none is left; for 5 seconds at most."""
+    ends_at = time.monotonic() + _KILL_SECONDS
+    while time.monotonic() < ends_at:
+        descendants = _descendants()
+        if descendants is None:  # not on Linux: no way to find those that have left the process group
+            _kill(-shell)
+            return
+        if not descendants:
+            return
+        for pid in descendants:
+            _kill(pid)
+        _reap(shell)
+        time.sleep(0.001)
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _descendants() -> set[int] | None:
+    """The processes below this one; None where the system does not list them."""
+    children: dict[int, list[int]] = {}
+    try:
+        entries = os.listdir("/proc")
+    except OSError:
+        return None
+    for entry in entries:
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", "rb") as file:
+                    parent = int(file.read().rpartition(b")")[2].split()[1])
+            except OSError:  # it has ended meanwhile
+                continue
+            children.setdefault(parent, []).append(int(entry))
+    if not children:
+        return None
+    found: set[int] = set()
+    waiting = [os.getpid()]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found.update(below)
+        waiting += below
+    return found
+
+
+def _set_process_option(option: int, value: int) -> None:
+    """Call `prctl`, where there is one."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _remove(folder: str) -> None:
+    import shutil  # here, as it would make every start slower
+
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,81 @@
+"""Bubblewrap: the command line that confines a shell, and whether it works on this machine."""
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import anyio
+
+from .errors import ShellError
+
+Sandbox: TypeAlias = Literal["auto", "required", "off"]
+"""Whether a shell is confined: if Bubblewrap works here, always (or refused), or never."""
+
+_PROBE_SECONDS = 10.0
+_probed: dict[str, str] = {}
+"""For each program that was tried, the reason why it does not work; empty if it does."""
+
+
+def confined_command(
+    program: str, command: Sequence[str], *, root: Path, scratch: Path, writable: bool, network: bool
+) -> list[str]:
+    """The command line that runs a command in Bubblewrap. Pure.
+
+    The system can be read, but not what is in `/tmp` and `/run`: there are the sockets of services that would
+    do for the command what it may not do itself. No process of the command outlives it.
+
+    Args:
+        program: The path of `bwrap`.
+        command: The command.
+        root: The folder of the workspace.
+        scratch: The private folder of the shell; always writable.
+        writable: Whether the workspace can be written.
+        network: Whether there is a network.
+    """
+    resolver = ("--ro-bind-try", "/run/systemd/resolve", "/run/systemd/resolve")  # the file that names it
+    return [
+        *(program, "--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
+        *(() if network else ("--unshare-net",)),
+        *("--cap-drop", "ALL", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
+        *("--tmpfs", "/tmp", "--tmpfs", "/run"),
+        *(resolver if network else ()),
+        *("--bind" if writable else "--ro-bind", str(root), str(root)),
+        *("--bind", str(scratch), str(scratch), "--chdir", str(root), "--"),
+        *command,
+    ]
+
+
+async def find_bubblewrap(sandbox: Sandbox) -> str | None:
+    """Return the path of a `bwrap` that works here; None for none, and if none is wanted.
+
+    Args:
+        sandbox: Whether it is wanted.
+
+    Raises:
+        ShellError: It is required, and is not there or does not work.
+    """
+    if sandbox == "off":
+        return None
+    program = shutil.which("bwrap")
+    reason = "it is not installed" if program is None else await _probe(program)
+    if reason and sandbox == "required":
+        raise ShellError(f"the shell needs Bubblewrap (bwrap), which cannot be used: {reason}")
+    return None if reason else program
+
+
+async def _probe(program: str) -> str:
+    """Try it, once in a process; return the reason why it does not work, or nothing."""
+    if program not in _probed:
+        command = confined_command(
+            program, ["true"], root=Path("/usr"), scratch=Path("/tmp"), writable=False, network=False
+        )
+        try:
+            with anyio.fail_after(_PROBE_SECONDS):
+                ended = await anyio.run_process(command, check=False, stdin=subprocess.DEVNULL)
+        except (OSError, TimeoutError) as error:
+            return str(error) or "it does not end"
+        said = ended.stderr.decode(errors="replace").strip()
+        _probed[program] = "" if ended.returncode == 0 else said or f"exit status {ended.returncode}"
+    return _probed[program]

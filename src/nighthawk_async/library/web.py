@@ -1,0 +1,230 @@
+"""`fetch`: a page of the public internet, as text.
+
+Addresses are resolved here, checked, and connected to as they were checked, so a name that has another
+address a moment later leads nowhere. Each redirect is checked anew.
+"""
+
+import zlib
+from collections.abc import Iterable
+from email.message import Message
+
+import anyio
+import anyio.to_thread
+from msgspec import Struct
+
+from ..models.http_library import httpx
+from ..models.http_transport import SingleConnectionTransport, verifying_context
+from .errors import FetchError
+from .page_text import decoded, html_as_text, is_html, is_text
+from .public_addresses import AllowedHosts
+
+_MOST_BYTES = 2_000_000
+_MOST_REDIRECTS = 5
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_GZIP = b"\x1f\x8b"
+_HEADERS = {
+    "user-agent": "nighthawk-async",
+    "accept": "text/html, text/*, application/json, application/xml, */*;q=0.1",
+    "accept-encoding": "gzip, deflate",
+    "connection": "close",
+}
+
+
+class FetchedPage(Struct, frozen=True):
+    """A page.
+
+    Args:
+        url: Its address, after redirects.
+        status: The HTTP status code.
+        content_type: The media type, without parameters; empty if the server named none.
+        text: The text. HTML as plain text, with links as in Markdown.
+    """
+
+    url: str
+    status: int
+    content_type: str
+    text: str
+
+
+async def fetch(
+    url: str,
+    *,
+    timeout: float = 30.0,  # noqa: ASYNC109  (covers all redirects, and is part of a call that models write)
+    max_bytes: int = _MOST_BYTES,
+    allow: Iterable[str] = (),
+) -> FetchedPage:
+    """Get a page of the public internet, as text.
+
+    No cookies, credentials or proxies are used, and no more than 5 redirects are followed. A page with an
+    error status, for example 404, is returned like any other.
+
+    Args:
+        url: The address, with the scheme `http` or `https`.
+        timeout: The time limit for everything, in seconds.
+        max_bytes: The most bytes of the page, after decompression.
+        allow: Names of hosts, addresses and networks (`10.0.0.0/8`) that may be fetched although they are not
+            on the public internet.
+
+    Raises:
+        ForbiddenAddressError: The host, or one that it redirects to, has an address that is not on the
+            public internet.
+        FetchError: The URL is invalid, the page cannot be fetched in time, is too large, or is no text.
+    """
+    allowed = AllowedHosts.parse(allow)
+    try:
+        with anyio.fail_after(timeout):
+            return await _fetch(url, allowed, max_bytes)
+    except TimeoutError:
+        raise FetchError(f"{url} was not fetched within {timeout:g} seconds") from None
+
+
+async def _fetch(url: str, allowed: AllowedHosts, most_bytes: int) -> FetchedPage:
+    target = _parse(url)
+    for _ in range(_MOST_REDIRECTS + 1):
+        transport, response = await _get(target, await _resolve(target, allowed))
+        try:
+            location = response.headers.get("location")
+            if response.status_code not in _REDIRECTS or location is None:
+                return await _page(target, response, most_bytes)
+        except httpx.TransportError as error:
+            raise FetchError(f"the response of {target} is damaged: {_reason(error)}") from error
+        finally:
+            await transport.aclose()
+        target = _parse(location, target)
+    raise FetchError(f"{url} leads to more than {_MOST_REDIRECTS} redirects")
+
+
+def _parse(text: str, base: httpx.URL | None = None) -> httpx.URL:
+    try:
+        url = httpx.URL(text) if base is None else base.join(text)
+    except (httpx.InvalidURL, ValueError) as error:
+        raise FetchError(f"{text!r} is no valid URL: {error}") from None
+    if url.port is not None and url.port > 65_535:
+        raise FetchError(f"{text!r} is no valid URL: there is no such port")
+    if url.scheme not in ("http", "https") or not url.host:
+        raise FetchError(f"{text!r} is no URL of the scheme http or https")
+    if url.userinfo:
+        raise FetchError("the URL contains a user name or a password, which are never sent")
+    return url.copy_with(fragment=None)
+
+
+async def _resolve(url: httpx.URL, allowed: AllowedHosts) -> list[str]:
+    """Return the addresses of a host, all of which are allowed."""
+    host = url.raw_host.decode("ascii")
+    try:
+        found = await anyio.getaddrinfo(host, url.port or (443 if url.scheme == "https" else 80), type=1)
+    except (OSError, UnicodeError) as error:
+        raise FetchError(f"the host name {url.host} cannot be resolved: {error}") from None
+    addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
+    allowed.check(url.host, addresses)
+    return addresses
+
+
+async def _get(url: httpx.URL, addresses: list[str]) -> tuple[SingleConnectionTransport, httpx.Response]:
+    """Send the request to the first address that accepts a connection."""
+    ssl_context = verifying_context() if url.scheme == "https" else None
+    headers = {"host": url.netloc.decode("ascii"), **_HEADERS}
+    reason = ""
+    for address in addresses:
+        transport = SingleConnectionTransport(ssl_context=ssl_context, connecting=anyio.Semaphore(1))
+        request = httpx.Request(
+            "GET",
+            url.copy_with(host=address),
+            headers=headers,
+            extensions={"sni_hostname": url.raw_host.decode("ascii")},
+        )
+        try:
+            return transport, await transport.handle_async_request(request)
+        except httpx.ConnectError as error:
+            reason = _reason(error)
+        except httpx.TransportError as error:
+            raise FetchError(f"{url} cannot be fetched: {_reason(error)}") from error
+    raise FetchError(f"{url} cannot be fetched: {reason}")
+
+
+async def _page(url: httpx.URL, response: httpx.Response, most_bytes: int) -> FetchedPage:
+    header = Message()
+    header["content-type"] = response.headers.get("content-type", "")
+    media_type = header.get_content_type() if response.headers.get("content-type") else ""
+    content = await _content(url, response, most_bytes)
+    if not is_text(media_type, content):
+        raise FetchError(f"{url} is no text: its media type is {media_type or 'unknown'}")
+    charset = header.get_content_charset()
+    # In a thread: a page can be made so that it takes long.
+    text = await anyio.to_thread.run_sync(
+        _text, content, charset, media_type, str(url), abandon_on_cancel=True
+    )
+    return FetchedPage(url=str(url), status=response.status_code, content_type=media_type, text=text)
+
+
+def _text(content: bytes, charset: str | None, media_type: str, url: str) -> str:
+    text = decoded(content, charset)
+    return html_as_text(text, url) if is_html(media_type) else text
+
+
+async def _content(url: httpx.URL, response: httpx.Response, most_bytes: int) -> bytes:
+    inflate = _Inflate(response.headers.get("content-encoding", "identity"))
+    content = bytearray()
+    stream = response.stream
+    assert isinstance(stream, httpx.AsyncByteStream), "the transport is asynchronous"
+    async for data in stream:
+        content += inflate.decode(data, most_bytes + 1 - len(content))
+        if len(content) > most_bytes:
+            raise FetchError(f"{url} has more than {most_bytes:,} bytes")
+    inflate.end()
+    return bytes(content)
+
+
+class _Inflate:
+    """Decompresses a body, never more of it than is asked for.
+
+    Args:
+        encoding: The header `Content-Encoding`.
+    """
+
+    def __init__(self, encoding: str) -> None:
+        name = encoding.strip().lower()
+        if name not in ("", "identity", "gzip", "x-gzip", "deflate"):
+            raise FetchError(f"the page is sent in the encoding {encoding!r}, which was not asked for")
+        self._is_plain = name in ("", "identity")
+        self._bits = 15 if name == "deflate" else 31
+        self._inflate = zlib.decompressobj(self._bits)
+        self._has_begun = False
+
+    def decode(self, data: bytes, most_bytes: int) -> bytes:
+        """Decompress what has arrived. After `most_bytes` bytes, the rest is dropped."""
+        if self._is_plain:
+            return data[:most_bytes]
+        decoded = bytearray()
+        try:
+            while data and len(decoded) < most_bytes:
+                if self._inflate.eof:
+                    if not data.startswith(_GZIP):
+                        break  # padding
+                    self._inflate = zlib.decompressobj(self._bits)  # gzip allows several parts
+                decoded += self._part(data, most_bytes - len(decoded))
+                data = self._inflate.unused_data
+        except zlib.error as error:
+            raise FetchError(f"the page is compressed in a way that cannot be read: {error}") from None
+        return bytes(decoded)
+
+    def end(self) -> None:
+        """Refuse a page that ends too early."""
+        if self._has_begun and not self._inflate.eof:
+            raise FetchError("the page is compressed, and its end is missing")
+
+    def _part(self, data: bytes, most_bytes: int) -> bytes:
+        try:
+            return self._inflate.decompress(data, most_bytes)
+        except zlib.error:
+            if self._has_begun or self._bits != 15:
+                raise
+            self._bits = -15  # some servers send `deflate` without the header of zlib
+            self._inflate = zlib.decompressobj(self._bits)
+            return self._inflate.decompress(data, most_bytes)
+        finally:
+            self._has_begun = True
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__

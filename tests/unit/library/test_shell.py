@@ -1,0 +1,408 @@
+"""Shells of workspaces: state between commands, limits, and that no process is left."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+import nighthawk_async as nh
+from nighthawk_async.library import ShellError, ShellResult, Workspace
+from nighthawk_async.library.shell_sandbox import confined_command, find_bubblewrap
+from nighthawk_async.testing import ScriptedModel, model_response, tool_call
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc"),
+]
+MODEL = ScriptedModel([])
+SECONDS = 30.0
+
+HOST = """
+import os, sys, anyio
+import nighthawk_async as nh
+from nighthawk_async.library import Workspace
+from nighthawk_async.testing import ScriptedModel
+
+async def main():
+    workspace = Workspace(sys.argv[1], writable=True, sandbox="off")
+    async with nh.run(ScriptedModel([])):
+        await workspace.shell(sys.argv[2])
+        os.write(1, b"started")
+        await anyio.sleep_forever()
+
+anyio.run(main)
+"""
+
+
+@pytest.fixture(params=["off", "required"])
+async def workspace(request: pytest.FixtureRequest, tmp_path: Path) -> Workspace:
+    """A workspace whose shell is confined, or not."""
+    if request.param == "required":
+        await needs_bubblewrap()
+    return Workspace(tmp_path, writable=True, sandbox=request.param)
+
+
+async def needs_bubblewrap() -> None:
+    try:
+        await find_bubblewrap("required")
+    except ShellError as error:
+        pytest.skip(str(error))
+
+
+class Sleepers:
+    """Processes that sleep, which are found by their command line."""
+
+    def __init__(self) -> None:
+        self.duration = f"1000.{random.SystemRandom().randrange(10**12):012}"
+
+    @property
+    def script(self) -> str:
+        """Starts four that a shell may lose sight of, and waits until all of them are there."""
+        sleep = f"sleep {self.duration}"
+        return (
+            f"{sleep} & setsid {sleep} & (setsid sh -c '{sleep} & {sleep}' &)\n"
+            "lines() { cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n'; }\n"
+            f"until [ $(lines | grep -cFx {self.duration}) -ge 4 ]; do :; done"
+        )
+
+    def count(self) -> int:
+        """The number of those that run."""
+        return command_lines().count(f"sleep\0{self.duration}\0")
+
+
+@pytest.fixture
+def sleepers() -> Sleepers:
+    return Sleepers()
+
+
+def exists(path: str) -> bool:
+    return os.path.exists(path)
+
+
+def command_lines() -> list[str]:
+    """The command lines of all processes; each argument ends in a NUL."""
+    found: list[str] = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(path.read_text(errors="replace"))
+        except OSError:  # it has ended
+            continue
+    return found
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    with anyio.fail_after(SECONDS):
+        while not condition():  # noqa: ASYNC110  (of other processes)
+            await anyio.sleep(0.01)
+
+
+async def test_a_command_has_an_output_and_a_status(workspace: Workspace) -> None:
+    result = await workspace.shell("echo one; echo two >&2; printf three; (exit 7)")
+    assert result == ShellResult(output="one\ntwo\nthree", status=7)
+    assert str(result) == "one\ntwo\nthree\n[exit status 7]"
+
+
+async def test_folder_and_variables_stay(workspace: Workspace, tmp_path: Path) -> None:
+    async with nh.run(MODEL):
+        await workspace.shell("mkdir -p a/b; cd a/b; x='1  2'\nexport Y=3; f() { echo $x$Y; }")
+        assert await workspace.shell('pwd; echo "$x"; f; sh -c \'echo "$Y"\'') == ShellResult(
+            output=f"{tmp_path}/a/b\n1  2\n1 23\n3\n", status=0
+        )
+
+
+async def test_each_task_has_its_own_session(workspace: Workspace) -> None:
+    outputs: dict[str, str] = {}
+
+    async def work(name: str) -> None:
+        await workspace.shell(f"x={name}")
+        outputs[name] = (await workspace.shell('echo "$x"')).output
+
+    async with nh.run(MODEL):
+        await workspace.shell("x=run")
+        async with nh.open_tasks(at_end="wait") as tasks:
+            tasks.start(work, "a")
+            tasks.start(work, "b")
+        outputs["run"] = (await workspace.shell('echo "$x"')).output
+    assert outputs == {"a": "a\n", "b": "b\n", "run": "run\n"}
+
+
+async def test_commands_of_one_task_run_one_after_the_other(workspace: Workspace) -> None:
+    async with nh.run(MODEL):
+        commands = [f"x=${{x}}{number}; sleep 0; x=${{x}}{number}" for number in range(5)]
+        await nh.parallel.map(workspace.shell, commands)
+        output = (await workspace.shell('echo "$x"')).output.strip()
+    assert sorted(output[::2]) == list("01234")
+    assert output[::2] == output[1::2]
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "status"),
+    [
+        ("cat; read x; echo $?", "1\n", 0),
+        ("if", None, 2),
+        ("no-such-command-here", None, 127),
+        ("echo 'it''s' \"$(echo \\')\"\ncat <<END\n$HOME_IS_NOT_SET'\nEND", "its '\n'\n", 0),
+        ("exec >file; echo a", "", 0),
+        ("kill -9 $BASHPID", "", 137),
+        ("printf '\\303'; printf '\\244\\377'", "ä\ufffd", 0),
+    ],
+)
+async def test_unusual_commands_leave_the_shell_usable(
+    command: str, output: str | None, status: int, workspace: Workspace
+) -> None:
+    async with nh.run(MODEL):
+        result = await workspace.shell(command)
+        assert result.status == status
+        assert result.output == output or (output is None and result.output)
+        assert await workspace.shell("echo next") == ShellResult(output="next\n", status=0)
+
+
+async def test_a_trace_of_the_shell_is_not_taken_for_the_end(workspace: Workspace) -> None:
+    async with nh.run(MODEL):
+        assert (await workspace.shell("set -x; echo a; false")).status == 1
+        result = await workspace.shell("set +x; echo b")
+    assert (result.output.splitlines()[-1], result.status) == ("b", 0)
+
+
+async def test_exit_ends_the_session(workspace: Workspace, sleepers: Sleepers) -> None:
+    async with nh.run(MODEL):
+        await workspace.shell(sleepers.script)
+        result = await workspace.shell("x=1; echo bye; exit 3")
+        assert result == ShellResult(output="bye\n", status=3, session_ended=True)
+        assert str(result) == "bye\n[exit status 3; the session has ended]"
+        assert sleepers.count() == 0
+        assert (await workspace.shell("echo $x")).output == "\n"
+
+
+async def test_a_long_output_is_shortened(workspace: Workspace) -> None:
+    result = await workspace.shell("seq 1 200000; echo end", max_characters=20)
+    whole = "".join(f"{number}\n" for number in range(1, 200_001)) + "end\n"
+    note = f"… {len(whole) - 20:,} characters are left out here …"
+    assert result.output == f"{whole[:10]}\n{note}\n{whole[-10:]}"
+
+
+async def test_the_time_limit_kills_everything(workspace: Workspace, sleepers: Sleepers) -> None:
+    async with nh.run(MODEL):
+        await workspace.shell(sleepers.script)
+        assert sleepers.count() == 4
+        result = await workspace.shell("echo begun; while :; do :; done", timeout=2.0)
+        assert result == ShellResult(output="begun\n", status=None, timed_out=True, session_ended=True)
+        assert str(result) == "begun\n[timed out; the session has ended]"
+        assert sleepers.count() == 0
+        assert (await workspace.shell("echo again")).output == "again\n"
+
+
+async def test_cancellation_kills_everything(
+    workspace: Workspace, sleepers: Sleepers, tmp_path: Path
+) -> None:
+    async with nh.run(MODEL):
+        await workspace.shell(sleepers.script)
+        async with anyio.create_task_group() as group:
+            group.start_soon(workspace.shell, "touch begun; sleep 1000")
+            await until((tmp_path / "begun").exists)
+            group.cancel_scope.cancel()
+        assert sleepers.count() == 0
+        assert (await workspace.shell("echo again")).output == "again\n"
+
+
+async def test_processes_end_with_their_task(workspace: Workspace, sleepers: Sleepers) -> None:
+    async with nh.run(MODEL):
+        async with nh.open_tasks(at_end="wait") as tasks:
+            tasks.start(workspace.shell, sleepers.script)
+        await until(lambda: sleepers.count() == 0)
+        await workspace.shell("true")  # waits for the processes of tasks that have ended
+
+
+async def test_processes_end_with_the_run(workspace: Workspace, sleepers: Sleepers) -> None:
+    async with nh.run(MODEL):
+        await workspace.shell(sleepers.script)
+    assert sleepers.count() == 0
+
+
+async def test_outside_of_a_run_processes_end_with_the_command(
+    workspace: Workspace, sleepers: Sleepers
+) -> None:
+    await workspace.shell(sleepers.script)
+    assert sleepers.count() == 0
+
+
+async def test_processes_of_a_program_that_is_killed_end(tmp_path: Path, sleepers: Sleepers) -> None:
+    command = [sys.executable, "-c", HOST, str(tmp_path), sleepers.script]
+    async with await anyio.open_process(command, stderr=None) as host:
+        assert host.stdout is not None
+        assert await host.stdout.receive() == b"started"
+        assert sleepers.count() == 4
+        host.send_signal(signal.SIGKILL)
+        await host.wait()
+    await until(lambda: sleepers.count() == 0)
+
+
+async def test_processes_that_multiply_are_killed(workspace: Workspace) -> None:
+    name = f"grows-{random.SystemRandom().randrange(10**12)}"
+    script = "#!/bin/sh\nwhile :; do sh ./$0 & wait; done\n".replace("$0", name)
+    workspace.create(name, script)
+    async with nh.run(MODEL):
+        await workspace.shell(f"sh ./{name} & sh ./{name} &")
+        assert (await workspace.shell("sleep 1000", timeout=0.2)).timed_out
+        assert not any(name in line for line in command_lines())
+
+
+async def test_private_folders_are_removed(workspace: Workspace) -> None:
+    async with nh.run(MODEL):
+        folder = (await workspace.shell("touch $TMPDIR/a && cd && pwd")).output.strip()
+        assert exists(f"{folder}/tmp/a")
+    assert not exists(folder)
+
+
+async def test_the_environment_has_no_secrets(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "the secret")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    monkeypatch.setenv("BASH_ENV", str(tmp_path / "rc"))
+    (tmp_path / "rc").write_text("echo rc")
+    lines = (await workspace.shell("cat /proc/$$/environ | tr '\\0' '\\n'; env")).output.splitlines()
+    names = {line.partition("=")[0] for line in lines}
+    assert names - {"LANG", "LANGUAGE"} <= {
+        *("PATH", "HOME", "TMPDIR", "TERM", "LC_ALL", "PWD", "OLDPWD", "SHLVL", "_"),
+        "LC_CTYPE",
+    }
+    assert "LC_ALL=C.UTF-8" in lines
+    given = Workspace(tmp_path, writable=True, environment={"SOME_API_KEY": "given"})
+    assert (await given.shell("echo $SOME_API_KEY")).output == "given\n"
+
+
+async def test_a_machine_without_bash_has_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("sh", "sleep"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    monkeypatch.setenv("PATH", str(programs))
+    workspace = Workspace(tmp_path, writable=True)
+    async with nh.run(MODEL):
+        await workspace.shell("cd bin; x=1")
+        assert await workspace.shell("pwd; echo $x; false") == ShellResult(
+            output=f"{programs}\n1\n", status=1
+        )
+        assert (await workspace.shell("sleep 1000", timeout=0.2)).timed_out
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ShellError, match="neither bash nor sh"):
+        await workspace.shell("true")
+
+
+async def test_commands_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace = Workspace(tmp_path, writable=True, sandbox="off")
+    with pytest.raises(ShellError, match="NUL"):
+        await workspace.shell("echo \0")
+    with pytest.raises(ShellError, match="positive"):
+        await workspace.shell("true", timeout=0)
+    with pytest.raises(ShellError, match="read-only"):
+        await Workspace(tmp_path, sandbox="off").shell("true")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ShellError, match="not installed"):
+        await Workspace(tmp_path, writable=True, sandbox="required").shell("true")
+    (tmp_path / "bwrap").write_text("#!/bin/sh\necho no namespaces >&2; exit 1\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.defpath}")
+    with pytest.raises(ShellError, match="no namespaces"):
+        await Workspace(tmp_path, writable=True, sandbox="required").shell("true")
+    assert (await Workspace(tmp_path, writable=True).shell("echo $PPID")).status == 0
+
+
+async def test_a_block_uses_the_shell(tmp_path: Path) -> None:
+    @nh.natural_function
+    async def count(workspace: Workspace) -> int:
+        number: int = nh.unset
+        """natural
+        Set <:number> to the number of files in <workspace>.
+        """
+        return number
+
+    (tmp_path / "a").touch()
+    model = ScriptedModel(
+        [
+            model_response(tool_call("nh_eval", expression="await workspace.shell('ls | wc -l')")),
+            model_response(
+                tool_call("nh_assign", target_path="number", expression="1"),
+                tool_call("nh_outcome", kind="pass"),
+            ),
+        ]
+    )
+    async with nh.run(model):
+        assert await count(Workspace(tmp_path, writable=True)) == 1
+    shown = str(model.requests[-1].messages[-1])
+    assert "status" in shown
+    assert "1" in shown
+
+
+def options(command: list[str], name: str) -> list[Any]:
+    """The arguments after each occurrence of an option."""
+    return [command[at + 1] for at, argument in enumerate(command) if argument == name]
+
+
+def test_the_command_line_that_confines() -> None:
+    root, scratch = Path("/repo"), Path("/tmp/private")
+    command = confined_command(
+        "/usr/bin/bwrap", ["bash", "-c"], root=root, scratch=scratch, writable=True, network=False
+    )
+    assert command[0] == "/usr/bin/bwrap"
+    assert command[-3:] == ["--", "bash", "-c"]
+    assert options(command, "--bind") == ["/repo", "/tmp/private"]
+    assert options(command, "--ro-bind") == ["/"]
+    assert {"--unshare-net", "--unshare-pid", "--die-with-parent"} <= set(command)
+    assert command.index("--tmpfs") < command.index("--bind")  # the folders may be in /tmp
+    read_only = confined_command("bwrap", ["sh"], root=root, scratch=scratch, writable=False, network=True)
+    assert options(read_only, "--bind") == ["/tmp/private"]
+    assert options(read_only, "--ro-bind") == ["/", "/repo"]
+    assert "--unshare-net" not in read_only
+
+
+async def test_a_confined_shell_reaches_nothing_else(tmp_path: Path) -> None:
+    await needs_bubblewrap()
+    root, outside = tmp_path / "repo", tmp_path / "outside"
+    root.mkdir()
+    outside.touch()
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+    async with listener, nh.run(MODEL):
+        port = listener.extra(anyio.abc.SocketAttribute.local_port)
+        connect = f"(exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null; echo $?"
+        workspace = Workspace(root, writable=True, sandbox="required")
+        result = await workspace.shell(
+            f"echo a >inside; echo a >{outside}; touch /etc/x /usr/x; {connect}\n"
+            f"kill -9 {os.getpid()}; ls -A /run"
+        )
+        assert result.status == 0
+        assert (root / "inside").read_text() == "a\n"
+        assert result.output.count("Read-only file system") == 2
+        assert "\n1\n" in result.output  # no connection
+        assert "No such process" in result.output
+        assert not exists("/etc/x")
+        assert outside.read_text() == ""
+        online = Workspace(root, writable=True, sandbox="required", network=True)
+        assert (await online.shell(connect)).output == "0\n"
+        read_only = Workspace(root, sandbox="required")
+        assert "Read-only" in (await read_only.shell("echo b >inside; cat inside")).output
+    assert (root / "inside").read_text() == "a\n"
+
+
+def test_the_keeper_removes_its_folder_when_nobody_needs_it(tmp_path: Path) -> None:
+    from nighthawk_async.library.shell_session import KEEPER_PROGRAM
+
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    read_end, write_end = os.pipe()
+    keeper = [sys.executable, "-I", "-S", str(KEEPER_PROGRAM), str(read_end), str(os.getpid()), str(scratch)]
+    started = subprocess.Popen([*keeper, "cat"], stdin=subprocess.PIPE, pass_fds=(read_end,))
+    os.close(read_end)
+    os.close(write_end)
+    started.communicate(timeout=SECONDS)
+    assert started.returncode == 137
+    assert not scratch.exists()

@@ -296,8 +296,9 @@ def _error_of(failure: CallFailure) -> ErrorView:
     message = ""
     if failure.content:
         try:
-            arguments, _ = decode_value(failure.content, place="")
-            message = ", ".join(map(str, arguments))
+            content: Any = decode_value(failure.content, place="")
+            is_plain = not failure.is_registered and not failure.parts  # else an error, or the text of a group
+            message = ", ".join(map(str, content[0])) if is_plain else str(content)
         except JournalValueError:  # of a type that only the program registers
             pass
     return ErrorView(type=failure.name, message=_cut(message))

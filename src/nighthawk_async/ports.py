@@ -7,12 +7,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from time import perf_counter
 from types import TracebackType
-from typing import Any, NoReturn, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
+from .types.asked_questions import AskedQuestion, GivenVote
 from .types.model import ModelCapabilities, ModelEvent, ModelPrice, ModelRequest
 from .types.usage import Usage
+
+PeopleAnswer = TypeVar("PeopleAnswer")
 
 
 @runtime_checkable
@@ -332,6 +335,47 @@ class RunJournal(Protocol):
         """
         ...
 
+    async def wait_for_people(
+        self,
+        place: str,
+        asked: AskedQuestion,
+        wait: Callable[["GivenAnswers"], Awaitable[PeopleAnswer]],
+    ) -> PeopleAnswer:
+        """Wait for people, who may answer through the store while no process works on the run.
+
+        Args:
+            place: The place of the question.
+            asked: The question, as the store shows it.
+            wait: Waits for the answer or the decision; it is given what people answer through the store.
+
+        Returns:
+            The result of `wait`.
+
+        Raises:
+            InterceptionError: The store cannot be used.
+        """
+        ...
+
+    def enter(self, place: str) -> None:
+        """Note that a function or an item has begun; see `parallel.task_node.Decisions`."""
+        ...
+
+    def exit(self, place: str) -> None:
+        """Note that a function or an item has ended, in whatever way."""
+        ...
+
+    def depending(self, place: str) -> AbstractContextManager[None]:
+        """Note that a place waits only for other places; see `parallel.task_node.Decisions`."""
+        ...
+
+    async def wait_idle(self) -> None:
+        """Wait until everything in the run waits for long enough. From then on no effect begins."""
+        ...
+
+    def parking_signal(self) -> BaseException | None:
+        """Return what leaves a run that is being parked, and becomes an error at its end; None for none."""
+        ...
+
     def leave(self, place: str) -> None:
         """Check, at the regular end of a function, that nothing recorded in it is left.
 
@@ -401,6 +445,34 @@ class BegunQuestion(Struct, frozen=True, kw_only=True):
     begun_at: float
 
 
+class GivenAnswers(Protocol):
+    """The answers to one question that people give through the store, from any process."""
+
+    async def next_answer(self) -> object:
+        """Wait for the answer."""
+        ...
+
+    async def find_answer(self) -> tuple[object] | None:
+        """Return the answer, alone in a tuple; None while there is none."""
+        ...
+
+    async def refuse(self) -> None:
+        """Refuse the answer, and let people give another one."""
+        ...
+
+    async def claim(self) -> bool:
+        """Accept no answer any more, because there is one already; False if one was given before."""
+        ...
+
+    async def next_vote(self, after: int) -> GivenVote:
+        """Wait for the first vote after a number that has not counted yet."""
+        ...
+
+    def note_counted(self, number: int, *, is_pending: bool) -> None:
+        """Note that the votes up to a number have counted, and whether the request still is pending."""
+        ...
+
+
 class OpenedJournal(AbstractAsyncContextManager[RunJournal], AbstractContextManager[RunJournal]):
     """The journal of a run, while the run is active: for `async with`, and for `with` in a thread."""
 
@@ -408,11 +480,12 @@ class OpenedJournal(AbstractAsyncContextManager[RunJournal], AbstractContextMana
 class RunOpener(Protocol):
     """Opens the journals of runs: a store of journals, or the replay of a run."""
 
-    def open_run(self, run_id: str) -> OpenedJournal:
+    def open_run(self, run_id: str, park_after: float | None = None) -> OpenedJournal:
         """Open the journal of a run for one life of it.
 
         Args:
             run_id: The run.
+            park_after: The seconds after which a run in which everything waits is parked; None for never.
 
         Raises (on entering):
             InterceptionError: Another process works on the run, or the store cannot be read.

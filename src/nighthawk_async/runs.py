@@ -2,6 +2,7 @@
 
 from typing import TypeVar, Unpack, cast, get_args
 
+from .actors.errors import check_seconds
 from .errors import NighthawkError
 from .executors.choice import ExecutorChoice, chosen_executor
 from .policies.arguments import PolicyArguments, with_arguments
@@ -26,6 +27,7 @@ def run(
     max_concurrent_steps: int | None = None,
     max_depth: int = DEFAULT_MAX_DEPTH,
     journal: RunOpener | None = None,
+    park_after: float | None = None,
     **policies: Unpack[PolicyArguments],
 ) -> Run:
     """Run the steps inside with a model.
@@ -51,6 +53,9 @@ def run(
             well.
         journal: The store in which the run is recorded, made by `nighthawk_async.journal.open`. A later run
             with the same `run_id` continues where this one ended. A run inside a run uses the parent's.
+        park_after: The seconds after which the run is parked when everything in it waits for a time, a person
+            or a message: it is cancelled, and `nighthawk_async.journal.RunParked` is raised at its end. A
+            later run with the same `run_id` goes on. None: the process waits itself.
         policies: `hooks`, `oversight`, `verify`, `human`, `permissions`, `budget`, `step_budget`,
             `resilience`, `concurrent_mutation` and `policies`; see `PolicyArguments`.
 
@@ -69,6 +74,7 @@ def run(
         raise NighthawkError(f"sync_backend must be one of {get_args(SyncBackend)}, not {sync_backend!r}")
     if run_id is not None and not isinstance(cast("object", run_id), str):
         raise NighthawkError(f"run_id must be a text, not {run_id!r}")
+    _check_park_after(park_after, journal)
     if policies.get("hooks", ()) is None:
         raise NighthawkError("hooks must be a Hooks object, or a list of them, not None")
 
@@ -91,7 +97,17 @@ def run(
         max_depth=max_depth,
         resolve_policies=resolve_policies,
         journal=None if journal is None else checked_store(journal),
+        park_after=park_after,
     )
+
+
+def _check_park_after(seconds: object, store: object) -> None:
+    try:
+        check_seconds("park_after", seconds, or_none=True)
+    except ValueError as error:
+        raise NighthawkError(str(error)) from None
+    if seconds is not None and store is None:
+        raise NighthawkError("park_after needs a run with a journal: nighthawk_async.run(…, journal=…)")
 
 
 def checked_store(store: Opener) -> Opener:

@@ -21,8 +21,8 @@ import nighthawk_async as nh
 from ..configuration import StepExecutorConfiguration, parse_model_id
 from ..errors import ConfigurationError
 from ..journal import JournalStore, Worker
-from ..journal import open as open_journal
 from .demo_command import DEMO_MODEL, prepare_local_model
+from .journal_store import open_store
 from .run_command import ExecutorOnDemand
 from .run_script import Backend
 
@@ -55,6 +55,14 @@ def worker(
             metavar="MODULE:FUNCTION",
         ),
     ] = None,
+    park_after: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            help="The seconds after which a run in which everything waits gives its place back. With --run, "
+            "the function decides.",
+        ),
+    ] = 60.0,
     grace: Annotated[
         float, typer.Option(min=0, help="The seconds that runs in progress get when the worker is to end.")
     ] = 30.0,
@@ -73,8 +81,8 @@ def worker(
         raise ConfigurationError("--model and --run exclude each other: the function chooses the model")
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
     loaded = [load_function(name) for name in functions]
-    make = _run_factory(run, model)
-    with open_journal(journal) as store, ExitStack() as stack:
+    make = _run_factory(run, model, park_after)
+    with open_store(journal, may_be_new=True) as store, ExitStack() as stack:
         made = Worker(
             store,
             loaded,
@@ -110,7 +118,7 @@ async def _drain_on_signals(
             worker.drain()
 
 
-def _run_factory(run: str | None, model: str | None) -> Callable[[str, JournalStore], Any]:
+def _run_factory(run: str | None, model: str | None, park_after: float) -> Callable[[str, JournalStore], Any]:
     """What makes each run, from its id and the store.
 
     Raises:
@@ -123,7 +131,9 @@ def _run_factory(run: str | None, model: str | None) -> Callable[[str, JournalSt
     if model is not None:  # what is wrong with it ends the worker, not each run
         prepare_local_model(configuration.model, Console(file=sys.stderr, force_terminal=False))
         executor = nh.AgentStepExecutor.from_configuration(configuration=configuration)
-    return lambda run_id, store: nh.run(executor, journal=store, run_id=run_id)
+    return lambda run_id, store: nh.run(
+        executor, journal=store, run_id=run_id, park_after=park_after, human=store.people()
+    )
 
 
 def load_function(name: str) -> Callable[..., Any]:

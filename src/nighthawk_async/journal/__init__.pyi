@@ -12,12 +12,14 @@ from .errors import (
     JournalValueError,
     ReplayEndError,
     RunInProgressError,
+    RunParked,
     RunPrunedError,
     RunStuckError,
     RunTakenOverError,
 )
 from .messages import receive, receive_batch
 from .pruning import PruneReport
+from .question_table import QuestionRow
 from .queue_table import QueueEntry, QueueStatus
 from .records import Record, RecordKind
 from .replays import Replay, replay
@@ -41,6 +43,7 @@ __all__ = [
     "JournalStoreError",
     "JournalValueError",
     "PruneReport",
+    "QuestionRow",
     "QueueEntry",
     "QueueStatus",
     "Record",
@@ -48,6 +51,7 @@ __all__ = [
     "Replay",
     "ReplayEndError",
     "RunInProgressError",
+    "RunParked",
     "RunPrunedError",
     "RunRow",
     "RunStatus",

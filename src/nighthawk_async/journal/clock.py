@@ -4,6 +4,7 @@ import random as random_module
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TypeVar
 
 import anyio
@@ -12,6 +13,7 @@ from anyio.lowlevel import checkpoint
 from ..errors import NighthawkError
 from ..runtime.environment import find_journal
 from ..runtime.places import take_place
+from .activity import DurableWait
 from .recorder import RunRecorder
 from .values import decode_value
 
@@ -93,7 +95,9 @@ async def sleep(*, seconds: float = 0.0, minutes: float = 0.0, hours: float = 0.
         await checkpoint()
     if recorder.is_replay:
         return
-    await anyio.sleep(max(0.0, wakes_at - time.time()))
+    left = max(0.0, wakes_at - time.time())
+    wait = DurableWait(place=place, ends_at=wakes_at, is_due=None)
+    await recorder.wait_durably(wait, partial(anyio.sleep, left))
 
 
 def _recorded(frame: str, make: Callable[[], Value]) -> Value:

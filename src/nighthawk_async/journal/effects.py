@@ -164,18 +164,22 @@ class EffectCall:
         if (ended := self._find_end()) is not None:
             return self._replay(ended)
         self._recorder.begin_new_in_thread(self._place)
-        if self._is_in_doubt():
-            with self._reconciling() as reconcile:
-                answer = reconcile()
-            if answer is not None:
-                return self._happened(answer)
-        else:
-            self._begin().wait_in_thread()
-        if (held := self._recorder.hold()) is not None:
-            held.wait_in_thread()
-        with self._keeping_failure():
-            result = self._call()
-        return self._wait(result) if inspect.isawaitable(result) else self._keep_result(result)
+        self._recorder.check_may_begin()
+        with self._in_progress():
+            if self._is_in_doubt():
+                with self._reconciling() as reconcile:
+                    answer = reconcile()
+                if answer is not None:
+                    return self._happened(answer)
+            else:
+                self._begin().wait_in_thread()
+            if (held := self._recorder.hold()) is not None:
+                held.wait_in_thread()
+            with self._keeping_failure():
+                result = self._call()
+            if not inspect.isawaitable(result):
+                return self._keep_result(result)
+        return self._wait_in_progress(result)
 
     async def run_async(self) -> Any:
         """Make the call, or get its recorded result.
@@ -183,6 +187,7 @@ class EffectCall:
         Raises:
             CallInDoubtError: The call had begun in an earlier life, and nobody knows whether it took effect.
             JournalDivergenceError: It has other arguments than the recorded one.
+            RunParked: The run is being parked, so the call was not begun.
             JournalError: The call cannot be recorded.
             Exception: The error of the call, or the recorded one.
         """
@@ -191,17 +196,42 @@ class EffectCall:
             await checkpoint()
             return self._replay(ended)
         await self._recorder.begin_new(self._place)
-        if self._is_in_doubt():
-            with self._reconciling() as reconcile:
-                answer = reconcile()
-                answer = await answer if inspect.isawaitable(answer) else answer
-            if answer is not None:
-                return self._happened(answer)
+        self._recorder.check_may_begin()
+        with self._in_progress():
+            if self._is_in_doubt():
+                with self._reconciling() as reconcile:
+                    answer = reconcile()
+                    answer = await answer if inspect.isawaitable(answer) else answer
+                if answer is not None:
+                    return self._happened(answer)
+            else:
+                await self._begin().wait()
+            if (held := self._recorder.hold()) is not None:
+                await held.wait()
+            return await self._wait(self._call())
+
+    @contextmanager
+    def _in_progress(self) -> Generator[None, None, None]:
+        """Keep the run from being parked, unless the call itself waits and may be begun again later.
+
+        Any other call is not interrupted, because it would be in doubt.
+        """
+        activity = self._recorder.activity
+        if activity is None:
+            yield
+        elif self._reconcile is None:
+            with activity.busy():
+                yield
         else:
-            await self._begin().wait()
-        if (held := self._recorder.hold()) is not None:
-            await held.wait()
-        return await self._wait(self._call())
+            activity.open_place(self._place)
+            try:
+                yield
+            finally:
+                activity.close_place(self._place)
+
+    async def _wait_in_progress(self, call: Awaitable[Any]) -> Any:
+        with self._in_progress():
+            return await self._wait(call)
 
     async def _wait(self, call: Awaitable[Any]) -> Any:
         with self._keeping_failure():

@@ -12,7 +12,8 @@ InterceptionError
 ├── RunInProgressError          another process works on the run
 ├── RunPrunedError              the records of the run were deleted
 ├── RunStuckError               too many lives of a run of a queue crashed
-└── RunTakenOverError           another process has taken the run over
+├── RunTakenOverError           another process has taken the run over
+└── RunParked                   no failure: everything in the run waits, and a later life goes on
 """
 
 from collections.abc import Mapping
@@ -153,6 +154,25 @@ class RunStuckError(JournalError):
 
 class RunTakenOverError(JournalError):
     """Another process has taken the run over; this one records nothing more and begins no effect."""
+
+
+class RunParked(JournalError):  # noqa: N818  (nothing has failed)
+    """The run is parked: everything in it waits, so its process may end. A later life goes on.
+
+    Raised by `async with nighthawk_async.run(…, park_after=…)` at its end, and inside it by calls that would
+    take effect while the run is being parked.
+
+    Args:
+        message: The run and its wake-up time.
+        run_id: The run.
+        wakes_at: The time at which it is due, in seconds since 1970; None when only an answer or a message
+            makes it due.
+    """
+
+    def __init__(self, message: str, *, run_id: str, wakes_at: float | None) -> None:
+        super().__init__(message)
+        self.run_id = run_id
+        self.wakes_at = wakes_at
 
 
 set_public_module("journal", globals())

@@ -1,4 +1,4 @@
-"""Tasks of this process that wait for a change of the store."""
+"""Events that tasks of this process wait for, until another part of the process sets them."""
 
 import threading
 from collections.abc import Generator, Hashable
@@ -8,7 +8,7 @@ from ..parallel.event_loop import LoopEvent
 
 
 class Listeners:
-    """Events of waiting tasks, by the change that each waits for. Any thread may use it."""
+    """Tasks that wait for news about keys. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -16,7 +16,7 @@ class Listeners:
 
     @contextmanager
     def listening(self, key: Hashable) -> Generator[LoopEvent, None, None]:
-        """Yield an event that is set at the next change."""
+        """Yield an event that is set at the next news about a key."""
         event = LoopEvent()
         with self._lock:
             self._events.setdefault(key, set()).add(event)
@@ -30,7 +30,7 @@ class Listeners:
                     del self._events[key]
 
     def wake(self, key: Hashable) -> None:
-        """Set the events of all that wait for a change."""
+        """Wake the tasks that wait for news about a key."""
         with self._lock:
             events = tuple(self._events.get(key, ()))
         for event in events:

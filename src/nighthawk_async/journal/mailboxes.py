@@ -14,6 +14,7 @@ from msgspec import Struct
 from ..errors import NighthawkError
 from ..parallel.event_loop import LoopEvent
 from . import message_table, tables
+from .database import Database
 from .listeners import Listeners
 from .message_table import Message
 from .records import Record
@@ -166,6 +167,14 @@ class Inbox:
                 with anyio.move_on_after(left):
                     await sent.wait()
             pause = min(2 * pause, _MOST_PAUSE_SECONDS)
+
+    def has_news(self, name: str, choose: Choose, limit: int, database: Database) -> bool:
+        """Whether a mailbox has messages to take; called by the thread of the store."""
+        taken = self._taken[name]
+        messages, now = message_table.read_messages(
+            database, self._run_id, name, taken.all_until, limit + len(taken.further)
+        )
+        return bool(choose([each for each in messages if each.number not in taken][:limit], now).messages)
 
 
 def check_names(run_id: object, name: object) -> None:

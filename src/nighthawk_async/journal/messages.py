@@ -12,6 +12,7 @@ from ..actors.errors import check_seconds
 from ..errors import NighthawkError
 from ..runtime.environment import find_journal
 from ..runtime.places import take_place
+from .activity import DurableWait
 from .errors import JournalDivergenceError
 from .mailboxes import Choice, Choose, ReceivedMessages, check_names
 from .message_table import Message
@@ -104,16 +105,30 @@ async def _receive(
     check_names(recorder.run_id, name)
     _check_seconds("timeout", seconds, or_none=True)
     place = recorder.relative(take_place(frame, name))
-    left = _begin(recorder, place, name, seconds)
+    ends_at, left = _begin(recorder, place, name, seconds)
     record = recorder.find_record(place, "message")
     if record is not None:
         await checkpoint()
         messages = msgspec.msgpack.decode(record.body, type=ReceivedMessages).messages
     else:
         await recorder.begin_new(place)
-        messages = await recorder.inbox.take(name, left, choose, limit)
-        received = ReceivedMessages(name=name, messages=messages)
-        recorder.add(place, "message", msgspec.msgpack.encode(received))
+        wait = DurableWait(
+            place=place, ends_at=ends_at, is_due=partial(recorder.inbox.has_news, name, choose, limit)
+        )
+
+        def choose_until(pending: list[Message], now: float) -> Choice:
+            choice = choose(pending, now)
+            ends = (ends_at, None if choice.due_in is None else time.time() + choice.due_in)
+            wait.ends_at = min((end for end in ends if end is not None), default=None)
+            return choice
+
+        async def take() -> tuple[Message, ...]:
+            taken = await recorder.inbox.take(name, left, choose_until, limit)
+            received = ReceivedMessages(name=name, messages=taken)
+            recorder.add(place, "message", msgspec.msgpack.encode(received))
+            return taken
+
+        messages = await recorder.wait_durably(wait, take)
     if not messages:
         raise TimeoutError(f"no message {name!r} came in time")
     return messages
@@ -156,13 +171,15 @@ def _check_seconds(name: str, seconds: float | None, *, or_none: bool = False) -
         raise NighthawkError(str(error)) from None
 
 
-def _begin(recorder: RunRecorder, place: str, name: str, timeout: float | None) -> float | None:
-    """Record that a message is waited for, or find the record; return the seconds that are left."""
+def _begin(
+    recorder: RunRecorder, place: str, name: str, timeout: float | None
+) -> tuple[float | None, float | None]:
+    """Record that a message is waited for, or find the record; return the end of the wait and the rest."""
     record = recorder.find_record(place, "value")
     if record is None:
         ends_at = None if timeout is None else time.time() + timeout
         recorder.add(place, "value", recorder.encode_value((name, ends_at), place=place))
-        return timeout
+        return ends_at, timeout
     recorded_name, ends_at = decode_value(record.body, place=place)
     if recorded_name != name:
         raise JournalDivergenceError(
@@ -170,4 +187,4 @@ def _begin(recorder: RunRecorder, place: str, name: str, timeout: float | None) 
             "the program has changed since. Guard new code with nighthawk_async.journal.patched(name).",
             place=place,
         )
-    return None if ends_at is None else ends_at - time.time()
+    return ends_at, None if ends_at is None else ends_at - time.time()

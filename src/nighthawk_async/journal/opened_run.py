@@ -1,15 +1,18 @@
 """One life of a run in its store."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
+from typing import cast
 
 import anyio
 
 from ..ports import OpenedJournal
 from .acknowledgement import Acknowledgement
-from .errors import JournalError
-from .records import Record
+from .activity import Activity, IsDue, ParkedSignal
+from .errors import JournalError, RunParked
+from .records import INTERRUPTED, PARKED, Record
 from .run_journal import RunJournal
 from .store_thread import StoreThread
 from .tables import RunStatus
@@ -22,9 +25,17 @@ class OpenedRun(OpenedJournal):
         thread: The thread of the store.
         run_id: The run.
         make_journal: Makes the journal of the life.
+        park_after: The seconds after which the run is parked when everything in it waits; None for never.
     """
 
-    def __init__(self, thread: StoreThread, run_id: str, make_journal: Callable[..., RunJournal]) -> None:
+    def __init__(
+        self,
+        thread: StoreThread,
+        run_id: str,
+        make_journal: Callable[..., RunJournal],
+        park_after: float | None = None,
+    ) -> None:
+        self._activity = None if park_after is None else Activity(park_after, self._find_due)
         self._thread = thread
         self._run_id = run_id
         self._make_journal = make_journal
@@ -38,10 +49,19 @@ class OpenedRun(OpenedJournal):
             records=records,
             append=partial(self._thread.append, self._run_id, epoch),
             hold=partial(self._thread.hold, self._run_id, epoch),
+            activity=self._activity,
         )
         return self._recorder
 
+    async def _find_due(self, checks: Sequence[IsDue]) -> bool:
+        """Whether something that the run waits for is in the store."""
+        return await self._thread.perform(
+            lambda: any(is_due(self._thread.opened()) for is_due in checks)
+        ).wait()
+
     def __enter__(self) -> RunJournal:
+        if self._activity is not None:
+            self._activity.cancels_run = False
         return self._begin(self._thread.claim(self._run_id).wait_in_thread())
 
     async def __aenter__(self) -> RunJournal:
@@ -53,51 +73,114 @@ class OpenedRun(OpenedJournal):
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        ended, divergence = self._end(exc)
+        end = self._end(exc)
         try:
-            ended.wait_in_thread()
+            wakes_at = end.ended.wait_in_thread()
         except JournalError:
-            if exc is None:
+            if exc is None or end.parked is not None:
                 raise
-        if divergence is not None:
-            raise divergence
+        else:
+            end.note_parked(wakes_at)
+        self._raise(end, exc)
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        ended, divergence = self._end(exc)
+        end = self._end(exc)
         try:
             with anyio.CancelScope(shield=True):
-                await ended.wait()
+                end.note_parked(await end.ended.wait())
         except JournalError:
-            if exc is None:
+            if exc is None or end.parked is not None:
                 raise
-        if divergence is not None:
-            raise divergence
+        self._raise(end, exc)
 
-    def _end(self, exc: BaseException | None) -> tuple[Acknowledgement[None], JournalError | None]:
+    def _raise(self, end: "_End", exc: BaseException | None) -> None:
+        if end.divergence is not None:
+            raise end.divergence
+        if end.parked is not None and end.parked is not exc:
+            raise end.parked from None
+
+    def _end(self, exc: BaseException | None) -> "_End":
         recorder = self._recorder
         assert recorder is not None
         error: BaseException | None = exc
         divergence: JournalError | None = None
+        parked = self._parking_of(recorder, exc)
         if exc is None:
             try:
                 recorder.check_end()
             except JournalError as found:
                 error = divergence = found
         status: RunStatus = "ended" if error is None else "failed"
-        if error is not None and not isinstance(error, Exception):
+        if parked is not None:
+            status, error = "parked", None
+        elif error is not None and not isinstance(error, Exception):
             status = "cancelled"
         text = "" if error is None else f"{type(error).__name__}: {error}"[:2_000]
         try:
-            if error is None:
+            if parked is not None:
+                recorder.interrupt(PARKED)
+            elif error is None:
                 recorder.end()
             else:
                 recorder.fail(error)
                 if status == "cancelled":
-                    recorder.interrupt()
-            return self._thread.end(self._run_id, recorder.epoch, status, text), divergence
+                    recorder.interrupt(INTERRUPTED)
+            ended = self._thread.end(
+                self._run_id,
+                recorder.epoch,
+                status,
+                text,
+                None if parked is None else parked.wakes_at,
+                () if parked is None else recorder.due_checks(),
+            )
         except JournalError as failure:
-            failed: Acknowledgement[None] = Acknowledgement()
-            failed.fail(failure)
-            return failed, divergence
+            ended = Acknowledgement[float | None]()
+            ended.fail(failure)
+        return _End(ended=ended, divergence=divergence, parked=parked)
+
+    def _parking_of(self, recorder: RunJournal, exc: BaseException | None) -> RunParked | None:
+        """Return how the run is parked, if all that it ended with are signs of that; None otherwise."""
+        parked = None if exc is None else recorder.parking_error()
+        if exc is None or parked is None:
+            return None
+        leaves = list(_leaves(exc))
+        is_parked = all(
+            isinstance(each, ParkedSignal) or (isinstance(each, RunParked) and each.run_id == recorder.run_id)
+            for each in leaves
+        )
+        if not is_parked:
+            return None
+        if isinstance(exc, RunParked):
+            exc.wakes_at = parked.wakes_at  # something may have been recorded since it was raised
+            return exc
+        return parked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _End:
+    """The end of a life on its way to the store.
+
+    Args:
+        ended: The time at which the run is due, when the end is durable.
+        divergence: The error that the end of the program is.
+        parked: The error that says that the run is parked; None where it is not.
+    """
+
+    ended: Acknowledgement[float | None]
+    divergence: JournalError | None
+    parked: RunParked | None
+
+    def note_parked(self, wakes_at: float | None) -> None:
+        """Note the time at which the parked run is due."""
+        if self.parked is not None:
+            self.parked.wakes_at = wakes_at
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for each in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _leaves(each)
+    else:
+        yield error

@@ -2,18 +2,24 @@
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 from anyio.lowlevel import checkpoint
 from msgspec import Struct
 
-from ..ports import BegunQuestion
+from ..ports import BegunQuestion, GivenAnswers
+from ..types.asked_questions import AskedQuestion
+from .activity import DurableWait
 from .effects import EndedCall, idempotency_key
 from .errors import JournalDivergenceError
+from .question_table import has_news
 from .recorded_errors import rebuilt_error, recorded_error
 from .recorder import RunRecorder
 from .values import decode_value
+
+Result = TypeVar("Result")
 
 
 class QuestionRecord(Struct, frozen=True, kw_only=True):
@@ -52,6 +58,26 @@ class QuestionRecorder(RunRecorder):
     def _is_answered(self, place: str) -> bool:
         ends = (self._index.find(each, "value") for each in (place, f"{place}/answer[0]"))
         return any(end is not None for end in ends) or self.find_handled(place, "result") is not None
+
+    async def wait_for_people(
+        self,
+        place: str,
+        asked: AskedQuestion,
+        wait: Callable[[GivenAnswers], Awaitable[Result]],
+    ) -> Result:
+        """Wait for people, who may answer through the store; see `ports.RunJournal`."""
+        place = self.relative(place)
+        answers = await self.questions.open(self.run_id, asked, place)
+        is_due = partial(has_news, question_id=asked.id)
+        durable = DurableWait(place=place, ends_at=asked.ends_at, is_due=is_due)
+        try:
+            result = await self.wait_durably(durable, partial(wait, answers))
+        except Exception:
+            self.questions.close(asked.id)
+            raise
+        # After a cancellation it stays open: the next life asks again.
+        self.questions.close(asked.id)
+        return result
 
     def find_value(self, place: str, declared: object = None) -> tuple[Any] | None:
         """Return a kept value, or raise the error that was kept instead; see `ports.RunJournal`."""

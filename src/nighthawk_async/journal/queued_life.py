@@ -12,7 +12,7 @@ from ..parallel import is_async_callable
 from ..runtime.environment import find_journal
 from . import queue_table
 from .database import Database
-from .errors import JournalStoreError, RunInProgressError, RunTakenOverError
+from .errors import JournalStoreError, RunInProgressError, RunParked, RunTakenOverError
 from .queue_table import ClaimedEntry
 from .queued_call import decode_arguments, encode_error, encode_result
 from .recorder import RunRecorder
@@ -103,6 +103,8 @@ def _end_of(entry: ClaimedEntry, error: Exception) -> LifeEnd:
     if any(isinstance(leaf, RunInProgressError) for leaf in leaves):
         return LifeEnd(kind="returned", delay=_BUSY_SECONDS, counts=False, text=text)
     if any(isinstance(leaf, JournalStoreError) for leaf in leaves):
+        return LifeEnd(kind="returned", counts=False, text=text)
+    if any(isinstance(leaf, RunParked) for leaf in leaves):  # it was woken at the same time
         return LifeEnd(kind="returned", counts=False, text=text)
     if all(isinstance(leaf, ModelError) and leaf.is_transient for leaf in leaves) and (
         entry.lives < entry.max_lives

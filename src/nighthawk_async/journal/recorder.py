@@ -3,8 +3,9 @@
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from contextlib import suppress
-from typing import Any, Literal, TypeAlias, cast
+from contextlib import AbstractContextManager, nullcontext, suppress
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import anyio
 import msgspec
@@ -15,14 +16,17 @@ from ..parallel import DeadlineExceededError, under_thread_deadlines
 from ..parallel.decided_limits import reach_new
 from ..parallel.event_loop import find_task, is_loop_thread, is_worker_thread
 from .acknowledgement import Acknowledgement
-from .errors import JournalError
+from .activity import Activity, DurableWait, IsDue, ParkedSignal
+from .errors import JournalError, RunParked
 from .mailboxes import Inbox, Mailboxes
 from .open_errors import OpenErrors, mark_error, marks_of
-from .records import ENDED, INTERRUPTED, Record, RecordIndex, RecordKind, failure_place, function_place
+from .people import Questions
+from .records import ENDED, Record, RecordIndex, RecordKind, failure_place, function_place
 from .values import check_size, encode_value
 
 Durability: TypeAlias = Literal["response", "effect"]
 NewCode: TypeAlias = Literal["error", "insert"]
+Result = TypeVar("Result")
 Append: TypeAlias = Callable[[Sequence[Record]], Acknowledgement[None]]
 Hold: TypeAlias = Callable[[], Acknowledgement[None] | None]
 
@@ -49,6 +53,8 @@ class RunRecorder:
         new_code: The handling of code that the records do not have.
         mailboxes: The mailboxes of the store.
         max_value_bytes: The greatest size of a value and of a record, in bytes.
+        questions: The questions of the store.
+        activity: What is in progress; None where the run is never parked.
     """
 
     is_replay = False
@@ -66,6 +72,8 @@ class RunRecorder:
         new_code: NewCode,
         mailboxes: Mailboxes,
         max_value_bytes: int,
+        questions: Questions,
+        activity: Activity | None = None,
     ) -> None:
         self.run_id = run_id
         self.epoch = epoch
@@ -84,6 +92,8 @@ class RunRecorder:
         self._begun_functions: set[str] = set()  # in which something new has begun
         self._root = ROOT
         self.inbox = Inbox(run_id, mailboxes, self._index.of_kind("message"))
+        self.questions = questions
+        self.activity = activity
 
     def relative(self, place: str) -> str:
         """A place below the run, whatever the run is within."""
@@ -191,15 +201,76 @@ class RunRecorder:
                 failed[group] = None
         self._write(*_marks("unhandled", failed))
 
-    def interrupt(self) -> None:
-        """Record that the life was cancelled: only cleanup came after the last work."""
-        self._write((ROOT, "life", INTERRUPTED))
+    def interrupt(self, content: bytes) -> None:
+        """Record that the life was cancelled or parked: only cleanup came after the last work."""
+        self._write((ROOT, "life", content))
 
     def _check_addition(self, place: str, kind: RecordKind) -> None:
         if (place, kind) in self._written:
             raise JournalError(f"{place} would be recorded twice in one life; please report this.")
         self.check_new(place)
         self._written.add((place, kind))
+
+    def enter(self, place: str) -> None:
+        """Note that a function or an item has begun; see `ports.RunJournal`."""
+        if self.activity is not None:
+            self.activity.open_place(self.relative(place))
+
+    def exit(self, place: str) -> None:
+        """Note that a function or an item has ended; see `ports.RunJournal`."""
+        if self.activity is not None:
+            self.activity.close_place(self.relative(place))
+
+    def depending(self, place: str) -> AbstractContextManager[None]:
+        """Note that a place waits only for other places; see `ports.RunJournal`."""
+        return nullcontext() if self.activity is None else self.activity.depending(self.relative(place))
+
+    async def wait_durably(self, wait: DurableWait, function: Callable[[], Awaitable[Result]]) -> Result:
+        """Wait for something that comes whether a process works on the run or not.
+
+        Args:
+            wait: The wait.
+            function: Waits, and records what has come before its next checkpoint.
+        """
+        return await (function() if self.activity is None else self.activity.wait_durably(wait, function))
+
+    async def wait_idle(self) -> None:
+        """Wait until everything in the run waits; see `ports.RunJournal`."""
+        assert self.activity is not None
+        await self.activity.wait_idle()
+
+    def parking_signal(self) -> BaseException | None:
+        """What leaves a run that is being parked; see `ports.RunJournal`."""
+        return ParkedSignal() if self.activity is not None and self.activity.is_parking else None
+
+    def parking_error(self) -> RunParked | None:
+        """The error that says that the run is parked; None while it is not about to be."""
+        if self.activity is None or not self.activity.is_parking:
+            return None
+        wakes_at = self.activity.wakes_at
+        when = "an answer or a message comes"
+        if wakes_at is not None:
+            when = f"{datetime.fromtimestamp(wakes_at, UTC):%Y-%m-%d %H:%M:%S} UTC, or {when}"
+        return RunParked(
+            f"run {self.run_id!r} is parked until {when}; enter it again to go on.",
+            run_id=self.run_id,
+            wakes_at=wakes_at,
+        )
+
+    def due_checks(self) -> tuple[IsDue, ...]:
+        """Functions that look into the store for what a parked run waits for."""
+        waits = () if self.activity is None else self.activity.parked_waits
+        return tuple(wait.is_due for wait in waits if wait.is_due is not None)
+
+    def check_may_begin(self) -> None:
+        """Check that something may begin that must not be interrupted.
+
+        Raises:
+            RunParked: The run is being parked.
+        """
+        error = self.parking_error()
+        if error is not None:
+            raise error
 
     async def begin_new(self, place: str) -> None:
         """Pass a place at which something begins that no earlier life has recorded.
@@ -252,12 +323,15 @@ class RunRecorder:
         with self._lock:
             now, first = time.time(), self._seq + 1
             self._seq += len(records)
-            return self._append(
+            written = self._append(
                 [
                     Record(seq=seq, place=place, kind=kind, epoch=self.epoch, at=now, body=body)
                     for seq, (place, kind, body) in enumerate(records, first)
                 ]
             )
+        if self.activity is not None:
+            self.activity.note_record()
+        return written
 
 
 def _marks(kind: RecordKind, places: Iterable[str]) -> list[tuple[str, RecordKind, bytes]]:

@@ -24,7 +24,7 @@ RecordKind: TypeAlias = Literal[
 ]
 """Kinds of records.
 
-- life: a life of the run begins, or has ended regularly.
+- life: a life of the run begins, has ended regularly, or was parked.
 - step: a step begins, with digests of its inputs.
 - answer: the answer of an executor that asked no model through the journal.
 - response, failure: the response of a model, or the error of a request.
@@ -42,6 +42,8 @@ ENDED = b"ended"
 
 INTERRUPTED = b"interrupted"
 """The content of the record of a life that was cancelled."""
+PARKED = b"parked"
+"""The content of the record of a life that has ended because everything in the run waits."""
 
 
 class Record(Struct, frozen=True, kw_only=True):
@@ -88,7 +90,7 @@ class RecordIndex:
             self._times[record.epoch] = begun_at, record.at
             if record.kind != "life":
                 self._add(record)
-            elif record.body == INTERRUPTED:
+            elif record.body in (INTERRUPTED, PARKED):
                 self._interrupted.add(record.epoch)
             elif record.body not in (b"", ENDED):
                 self.trace_parent = self.trace_parent or record.body.decode()

@@ -20,6 +20,7 @@ from .acknowledgement import Acknowledgement
 from .errors import JournalDivergenceError, JournalError, ReplayEndError
 from .mailboxes import Choose, Inbox, Mailboxes
 from .message_table import Message
+from .people import Questions
 from .recorder import NewCode
 from .records import Record, RecordIndex, RecordKind
 from .response import JournaledResponse
@@ -52,7 +53,8 @@ class ReplayJournal(RunJournal):
         reached: Reached,
         keep_error: Callable[[JournalError], None],
     ) -> None:
-        nowhere = Mailboxes(StoreThread("", _refuse_connection))
+        nothing = StoreThread("", _refuse_connection)
+        nowhere = Mailboxes(nothing)
         super().__init__(
             run_id=run_id,
             epoch=1 + max((record.epoch for record in records), default=0),
@@ -62,6 +64,7 @@ class ReplayJournal(RunJournal):
             durability="effect",
             new_code=new_code,
             mailboxes=nowhere,
+            questions=Questions(nothing),
             max_value_bytes=MAX_VALUE_BYTES,
         )
         self._records = records

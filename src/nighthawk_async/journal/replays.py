@@ -53,11 +53,12 @@ class Replay:
     def __repr__(self) -> str:
         return f"<replay of run {self.run_id!r}, {len(self._records)} records>"
 
-    def open_run(self, run_id: str) -> OpenedJournal:
+    def open_run(self, run_id: str, park_after: float | None = None) -> OpenedJournal:
         """Open the replay in place of a store; see `ports.RunOpener`.
 
         Args:
             run_id: Any id.
+            park_after: Without effect: a replay waits for nothing.
         """
         return _OpenedReplay(self)
 

@@ -5,6 +5,7 @@ begins that no recorded response asks for.
 """
 
 from collections import deque
+from types import TracebackType
 from typing import Self
 
 import msgspec
@@ -49,6 +50,7 @@ class JournaledResponse(ForwardedStream):
         self._held: deque[ModelEvent] = deque()
         self._is_replay = recorder.has_response(place)
         self._has_ended = False
+        self._is_working = False
 
     @property
     def is_replay(self) -> bool:
@@ -67,12 +69,39 @@ class JournaledResponse(ForwardedStream):
             return self
         await self._recorder.begin_new(self._place)
         self._recorder.check_new(self._place)
+        self._recorder.check_may_begin()
+        self._begin_work()
         try:
             await self.enter_source(self._open_source())
         except (ModelError, ConfigurationError) as error:
             self._keep_failure(error)
+            self._end_work()
+            raise
+        except BaseException:
+            self._end_work()
             raise
         return self
+
+    def _begin_work(self) -> None:
+        if self._recorder.activity is not None:
+            self._recorder.activity.begin_work()
+            self._is_working = True
+
+    def _end_work(self) -> None:
+        if self._recorder.activity is not None and self._is_working:
+            self._is_working = False
+            self._recorder.activity.end_work()
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        try:
+            return await super().__aexit__(exception_type, exception, traceback)
+        finally:
+            self._end_work()
 
     async def __anext__(self) -> ModelEvent:
         if self._is_replay:
@@ -84,6 +113,7 @@ class JournaledResponse(ForwardedStream):
                 self._has_ended = True
                 self._held.append(event)
                 await self._keep_response()
+                self._end_work()
             elif isinstance(event, ToolCallCompleted):
                 self._held.append(event)
             else:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from ..errors import ConfigurationError, NighthawkError
 from ..observe import TaskTree
+from ..policies.people.request import HumanHandler
 from ..ports import OpenedJournal
 from ..recording.redaction import Redaction, Redactor
 from . import queue_table, schedule_table, tables
@@ -21,7 +22,9 @@ from .encryption import Key, read_codec, read_key
 from .export import export_lines
 from .mailboxes import Mailboxes
 from .opened_run import OpenedRun
+from .people import Questions, StorePeople
 from .pruning import EndedStatus, PruneReport, prune_runs
+from .question_table import QuestionRow
 from .queue_table import QueueEntry
 from .queues import EnqueueOptions, Queues
 from .recorder import ROOT, Durability, NewCode
@@ -71,6 +74,7 @@ class JournalStore:
         self.thread = StoreThread(address, connect)
         self.mailboxes = Mailboxes(self.thread, max_value_bytes)
         self.queues = Queues(self.thread)
+        self._questions = Questions(self.thread)
 
     def __repr__(self) -> str:
         return f"JournalStore({self.address!r})"
@@ -472,7 +476,70 @@ class JournalStore:
             if place in bodies
         }
 
-    def open_run(self, run_id: str) -> OpenedJournal:
+    def questions(self, run_id: str | None = None) -> list[QuestionRow]:
+        """Return the questions and requests for approval that wait for people. Blocks while it reads.
+
+        Args:
+            run_id: The run; None for all runs of the store.
+
+        Raises:
+            JournalStoreError: The store cannot be read.
+        """
+        return self._questions.read(run_id).wait_in_thread()
+
+    async def answer(self, question_id: str, value: object) -> None:
+        """Answer a question of a run, which may be in progress in any process, or parked: then it is due.
+
+        The first answer counts. The run validates it by the type of the question; if it does not fit, the
+        question stays open.
+
+        Args:
+            question_id: The `id` of the question.
+            value: The answer, as plain data.
+
+        Raises:
+            RequestClosedError: The question was answered, its time is over, or its run does not wait for it.
+            AnswerRefusedError: The value does not match the schema of the question, or it is a request for
+                approval.
+            JournalValueError: The value is no plain data.
+            JournalStoreError: The store cannot be written.
+            NighthawkError: There is no such question.
+        """
+        await self._questions.answer(question_id, value)
+
+    async def vote(
+        self, question_id: str, *, approve: bool, voter: str, digest: str | None = None, reason: str = ""
+    ) -> None:
+        """Vote on a request for approval of a run, which may be in progress in any process, or parked.
+
+        Args:
+            question_id: The `id` of the request.
+            approve: Whether the person approves. Denying withdraws the approval of the same person, or else
+                denies the request.
+            voter: The person. The host must authenticate them.
+            digest: The digest of what that person saw; needed to approve.
+            reason: The reason of a denial.
+
+        Raises:
+            RequestClosedError: The votes have decided, the time is over, or the run does not wait for it.
+            WrongDigestError: The person saw another action or other arguments.
+            UnknownApproverError: That person is not an approver.
+            AnswerRefusedError: That person has approved already, or it is a question.
+            JournalStoreError: The store cannot be written.
+            NighthawkError: There is no such request.
+        """
+        await self._questions.vote(question_id, approve=approve, voter=voter, digest=digest, reason=reason)
+
+    def people(self) -> HumanHandler:
+        """Return a handler for runs of this store in which people answer through `answer` and `vote` alone.
+
+            async with nh.run(executor, journal=store, run_id="order-17", human=store.people()): ...
+
+        With another handler, answers through the store count as well: whichever comes first.
+        """
+        return StorePeople(self._questions)
+
+    def open_run(self, run_id: str, park_after: float | None = None) -> OpenedJournal:
         """Open the journal of a run; see `ports.RunOpener`."""
         if (open_replay := find_replay()) is not None:
             return open_replay(run_id)
@@ -482,8 +549,9 @@ class JournalStore:
             new_code=self.new_code,
             mailboxes=self.mailboxes,
             max_value_bytes=self.max_value_bytes,
+            questions=self._questions,
         )
-        return OpenedRun(self.thread, run_id, make_journal)
+        return OpenedRun(self.thread, run_id, make_journal, park_after)
 
 
 def open(

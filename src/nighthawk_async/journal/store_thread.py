@@ -135,16 +135,24 @@ class StoreThread:
         """Note that a lease was renewed by a transaction that began at a time."""
         self._held_until[life] = begun_at + tables.LEASE_SECONDS
 
-    def end(self, run_id: str, epoch: int, status: RunStatus, error: str) -> Acknowledgement[None]:
+    def end(
+        self,
+        run_id: str,
+        epoch: int,
+        status: RunStatus,
+        error: str,
+        wakes_at: float | None = None,
+        due: Sequence[Callable[[Database], bool]] = (),
+    ) -> Acknowledgement[float | None]:
         """End a life of a run; see `tables.end_run`."""
 
-        def end_run() -> None:
+        def end_run() -> float | None:
             lost = self._lost.pop((run_id, epoch), None)
             self._held_until.pop((run_id, epoch), None)
             try:
                 if lost is not None:
                     raise lost
-                tables.end_run(self.opened(), run_id, epoch, status, error)
+                return tables.end_run(self.opened(), run_id, epoch, status, error, wakes_at, due)
             except Exception as failure:
                 if self._leases.get(run_id) == epoch:
                     self._abandoned[run_id] = epoch, str(failure)

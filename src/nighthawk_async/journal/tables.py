@@ -6,12 +6,21 @@ transaction, so a process that has lost a run can record nothing more. The time 
 all processes share.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, cast
 
 from msgspec import Struct
 
-from . import audit, audit_table, blob_table, key_table, message_table, queue_table, schedule_table
+from . import (
+    audit,
+    audit_table,
+    blob_table,
+    key_table,
+    message_table,
+    question_table,
+    queue_table,
+    schedule_table,
+)
 from .audit import Head, StoredRecord
 from .blob_table import load_body, store_body
 from .database import Database
@@ -73,6 +82,7 @@ CREATE TABLE records (
         "ALTER TABLE runs ADD COLUMN pruned_at {real}",
     ),
     (*queue_table.MIGRATION, *schedule_table.MIGRATION),
+    question_table.MIGRATION,
 )
 """The statements that lead from each version of the schema to the next one. Only ever append to them."""
 
@@ -300,7 +310,8 @@ def end_run(
     status: RunStatus,
     error: str,
     wakes_at: float | None = None,
-) -> None:
+    due: Sequence[Callable[[Database], bool]] = (),
+) -> float | None:
     """End a life of a run, and give its lease back.
 
     Args:
@@ -310,6 +321,10 @@ def end_run(
         status: Its status.
         error: The error that ended it; empty for none.
         wakes_at: The time at which a parked run is due, in seconds since 1970; None for none.
+        due: Functions that look for what the run waits for; it is due at once if one of them finds it.
+
+    Returns:
+        The time at which the run is due.
 
     Raises:
         RunTakenOverError: The epoch is not that of the run any more.
@@ -327,12 +342,28 @@ def end_run(
             *(status, error, wakes_at, run_id),
         )
         database.audit.heads.pop((run_id, epoch), None)
+        if status == "ended":
+            question_table.close_questions(database, run_id)
+        elif any(is_due(database) for is_due in due):
+            wake_run(database, run_id)
+            ((wakes_at,),) = database.query("SELECT wakes_at FROM runs WHERE run_id = ?", run_id)
+    return wakes_at
+
+
+def lock_run(database: Database, run_id: str) -> None:
+    """Let no other process begin, park or end the run before the transaction of the caller ends."""
+    database.query(f"SELECT run_id FROM runs WHERE run_id = ?{database.FOR_UPDATE}", run_id)
 
 
 def wake_run(database: Database, run_id: str) -> None:
-    """Make a parked run due, within a transaction of the caller; one in progress when it parks next."""
+    """Make a parked run due at once, within a transaction of the caller; nothing for any other run.
+
+    The row is locked in any case, so a process that parks the run at this moment either has done so, or finds
+    what the caller has written.
+    """
     database.change(
-        f"UPDATE runs SET wakes_at = {database.NOW} WHERE run_id = ? AND status IN ('parked', 'running')",
+        f"UPDATE runs SET wakes_at = CASE WHEN status = 'parked' THEN {database.NOW} ELSE wakes_at END "
+        "WHERE run_id = ?",
         run_id,
     )
 

@@ -330,8 +330,11 @@ class Calls(Generic[Item, Result]):
 
     async def _call_and_report(self, index: int, item: Item) -> None:
         await self._reporter.started()
-        outcome = await self._observed_outcome(index, item)
-        if self._order is not None:
+        if self._order is None:
+            outcome = await self._observed_outcome(index, item)
+        else:
+            with self._order.in_progress(index):
+                outcome = await self._observed_outcome(index, item)
             if isinstance(outcome, Succeeded):
                 self._order.note_success(index)
             if self._order.is_too_early(index):

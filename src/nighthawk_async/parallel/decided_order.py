@@ -5,6 +5,9 @@ count, the failure that ends the others, the order of a stream), a run with a jo
 begins only the calls that counted, and takes their results in the order that was kept.
 """
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 import anyio
 
 from .task_current import find_positions
@@ -59,6 +62,16 @@ class DecidedOrder:
     def has_later(self, index: int) -> bool:
         """Whether a call after this one may be begun."""
         return self._keeps_each or self._kept is None or index < max(self._kept, default=-1)
+
+    @contextmanager
+    def in_progress(self, index: int) -> Generator[None, None, None]:
+        """Let the run know, during the `with` statement, that a call is in progress."""
+        place = f"{self._place}/item[{index}]"
+        self._decisions.enter(place)
+        try:
+            yield
+        finally:
+            self._decisions.exit(place)
 
     async def wait_turn(self, index: int) -> None:
         """Wait until the result of a call is the next one that counts."""

@@ -7,6 +7,7 @@ The code that runs the task reports what happened (`tasks`); holders of its hand
 """
 
 from collections.abc import Callable, Generator
+from contextlib import nullcontext
 from types import TracebackType
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
@@ -17,7 +18,8 @@ from ..observation import NodeWriter
 from .calling import checked_seconds
 from .decided_order import note_raised
 from .errors import NothingToControlError, TaskAwaitsItselfError, TaskCancelledError, TaskEndedError
-from .task_node import TaskControl, TaskMailbox, TaskNode
+from .task_current import find_positions
+from .task_node import TaskControl, TaskMailbox, TaskNode, get_task_hooks
 
 Result = TypeVar("Result")
 
@@ -152,7 +154,9 @@ class TaskState(Generic[Result]):
         self.refuse_own_task()
         if self._ended is None:
             self._ended = anyio.Event()
-        await self._ended.wait()
+        decisions = get_task_hooks().find_decisions()
+        with nullcontext() if decisions is None else decisions.depending(find_positions().path):
+            await self._ended.wait()
         await checkpoint_if_cancelled()  # the cancellation of the task may have cancelled the caller, too
 
     async def wait_result(self) -> Result:

@@ -94,7 +94,19 @@ class TaskMailbox(Protocol):
 
 
 class Decisions(Protocol):
-    """Decisions by time, which a later life of the same run takes again."""
+    """Decisions by time, which a later life of the same run takes again, and what is in progress."""
+
+    def enter(self, place: str) -> None:
+        """Note that an item or a task has begun. A run that waits is parked only if each of them waits."""
+        ...
+
+    def exit(self, place: str) -> None:
+        """Note that an item or a task has ended, in whatever way."""
+        ...
+
+    def depending(self, place: str) -> AbstractContextManager[None]:
+        """Note, during the `with` statement, that a place waits only for what happens in other places."""
+        ...
 
     def find(self, place: str) -> tuple[int, ...] | None:
         """Return the decision that was kept for a place; None for none."""

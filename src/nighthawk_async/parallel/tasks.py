@@ -66,6 +66,18 @@ async def _run(state: TaskState[Any], function: Callable[..., Any], args: tuple[
     await checkpoint_if_cancelled()  # a scope around the block may be cancelled before the task starts
     state.begin()
     enter_node(state.node)
+    decisions = get_task_hooks().find_decisions()
+    if decisions is None:
+        await _call(state, function, args)
+        return
+    decisions.enter(state.node.id)
+    try:
+        await _call(state, function, args)
+    finally:
+        decisions.exit(state.node.id)
+
+
+async def _call(state: TaskState[Any], function: Callable[..., Any], args: tuple[object, ...]) -> None:
     with nullcontext() if state.node.writer is None else using_node_writer(state.node.writer):
         result = await call_any(function, *args)
         note_regular_end(state.node.id)

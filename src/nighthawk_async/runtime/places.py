@@ -82,6 +82,7 @@ class using_function_place:  # noqa: N801  (a context manager that reads as a st
             self._place = take_place(f"{self._name}()", self._arguments())
             self._positions = below_place(self._place)
             self._positions.__enter__()
+            self._journal.enter(self._place)
         return self._place
 
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
@@ -89,6 +90,7 @@ class using_function_place:  # noqa: N801  (a context manager that reads as a st
             self._positions.__exit__()
         if self._journal is None:
             return
+        self._journal.exit(self._place)
         if exc is None or isinstance(exc, Exception):
             note_end()
         elif not isinstance(exc, KeyboardInterrupt | SystemExit | GeneratorExit):

@@ -2,7 +2,13 @@
 
 import uuid
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import replace
 from types import TracebackType
@@ -25,6 +31,7 @@ from .activities import KernelActivity, identity_attributes
 from .environment import Environment, current_tool_scope, find_environment, using_environment
 from .execution_marks import mark_log_records
 from .nesting import inner_max_depth
+from .parking import ParkableTasks
 from .policies import Policies, active_policies, scope_events
 from .run_state import RunState, SyncBackend
 from .run_tasks import open_run_scope
@@ -87,6 +94,7 @@ class Run:
         max_depth: int,
         resolve_policies: Callable[[], Policies],
         journal: RunOpener | None = None,
+        park_after: float | None = None,
     ) -> None:
         check_executor(step_executor)
         self._resolve_policies = resolve_policies
@@ -111,6 +119,7 @@ class Run:
             journal=None if outer is None else outer.journal,
         )
         self._journal = journal
+        self._park_after = park_after
         self._stack = ExitStack()
         self._async_stack = AsyncExitStack()
         self._is_entered = False
@@ -164,7 +173,8 @@ class Run:
         with folding_frames(), ExitStack() as stack:
             stack.callback(self._state.portals.close)
             if self._journal is not None:
-                self._use_journal(stack.enter_context(self._journal.open_run(self._run_id)))
+                opened = self._journal.open_run(self._run_id, self._park_after)
+                self._use_journal(stack.enter_context(opened))
             stack.enter_context(self._active())
             for events in scope_events(self._environment.policies, "run"):
                 stack.enter_context(events)
@@ -185,11 +195,12 @@ class Run:
                 stack.push_async_callback(self._close_portals)
                 await stack.enter_async_context(self._state.using_resources())
                 if self._journal is not None:
-                    self._use_journal(await stack.enter_async_context(self._journal.open_run(self._run_id)))
+                    opened = self._journal.open_run(self._run_id, self._park_after)
+                    self._use_journal(await stack.enter_async_context(opened))
                 stack.enter_context(self._active())
                 for events in scope_events(self._environment.policies, "run"):
                     await stack.enter_async_context(events)
-                self._task_group = await stack.enter_async_context(BareTaskGroup())
+                self._task_group = await stack.enter_async_context(self._make_task_group())
                 self._async_stack = stack.pop_all()
         return self
 
@@ -200,6 +211,12 @@ class Run:
             is_handled = await self._async_stack.__aexit__(exc_type, exc, traceback)
         fold_frames(exc)
         return is_handled
+
+    def _make_task_group(self) -> AbstractAsyncContextManager[TaskGroup]:
+        journal = self._environment.journal
+        if self._park_after is None or journal is None:
+            return BareTaskGroup()
+        return ParkableTasks(journal)
 
     def _claim(self) -> None:
         if self._is_entered:

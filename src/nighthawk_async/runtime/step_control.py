@@ -6,15 +6,15 @@ has its outcome, when the step is past its last turn boundary.
 
 import warnings
 from collections.abc import Awaitable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from math import inf
 from types import TracebackType
 from typing import Protocol
 
 import anyio
 
-from ..parallel.task_current import find_node, is_on_foreign_loop
-from ..parallel.task_node import TaskNode
+from ..parallel.task_current import find_node, find_positions, is_on_foreign_loop
+from ..parallel.task_node import TaskNode, get_task_hooks
 from ..types.messages import UserContent
 from .admission import Slot, StepAdmission
 from .conclude import StepResult
@@ -161,7 +161,9 @@ class admitted(AbstractAsyncContextManager[None]):  # noqa: N801  (it reads as a
     async def __aenter__(self) -> None:
         await self._actor.begin()
         if self._admission is not None:
-            await self._enter(self._admission)
+            decisions = get_task_hooks().find_decisions()
+            with nullcontext() if decisions is None else decisions.depending(find_positions().path):
+                await self._enter(self._admission)
 
     async def _enter(self, admission: StepAdmission) -> None:
         actor = self._actor

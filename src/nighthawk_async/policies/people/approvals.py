@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import cast
 
 import anyio
@@ -18,6 +19,7 @@ from ...actors.errors import check_seconds, check_whole_number
 from ...actors.task_group import is_cancelled
 from ...errors import ApprovalDeniedError, ApprovalExpiredError, NighthawkError, NoHumanError
 from ...parallel.outcomes import without_cancellations
+from ...ports import GivenAnswers
 from ...runtime.awaitable import await_value
 from ...runtime.error_text import describe_error
 from .ballot import ApprovalStatus, Ballot, Vote
@@ -140,7 +142,7 @@ async def request_approval(
     )
     report = _Report(request, find_human_observer())
     with approval_node(request):
-        return await _decide(request, report, record, arguments)
+        return await _decide(request, report, record, arguments, expires)
 
 
 async def _decide(
@@ -148,10 +150,11 @@ async def _decide(
     report: "_Report",
     record: ApprovalRecord | None,
     arguments: Mapping[str, object] | None,
+    expires: float | None,
 ) -> Approval:
     """Return the approval of the request and of the arguments as they are now; the decision is recorded."""
     try:
-        approval = await _collect_answers(request, find_human_handler(), report, record)
+        approval = await _collect_answers(request, find_human_handler(), report, record, expires)
         if not approval.is_valid and (record is None or record.decision is None):
             raise _expired(request.action)
         _check_unchanged(request.action, arguments, request.digest)
@@ -208,7 +211,11 @@ class _Report:
 
 
 async def _collect_answers(
-    request: ApprovalRequest, handler: HumanHandler | None, report: _Report, record: ApprovalRecord | None
+    request: ApprovalRequest,
+    handler: HumanHandler | None,
+    report: _Report,
+    record: ApprovalRecord | None,
+    expires: float | None,
 ) -> Approval:
     """Wait until a request is answered; it never stays pending, even after an error."""
     try:
@@ -216,7 +223,13 @@ async def _collect_answers(
         if record is not None:
             record.restore(request.ballot)
         if request.is_pending:
-            await _ask_people(request, handler, report)
+            ask = partial(_ask_people, request, handler, report, record)
+            if record is None or handler is None:
+                await ask()
+            else:
+                await record.wait_for_votes(expires, ask)
+        elif record is not None and record.decision is None:
+            await record.wait_for_votes(expires, _take_no_more)  # its life ended before the store knew
         report.catch_up()
         approval = _result(request)
     except BaseException as error:
@@ -227,12 +240,24 @@ async def _collect_answers(
     return approval
 
 
-async def _ask_people(request: ApprovalRequest, handler: HumanHandler | None, report: _Report) -> None:
+async def _take_no_more(answers: GivenAnswers) -> None:
+    """Wait for no votes."""
+
+
+async def _ask_people(
+    request: ApprovalRequest,
+    handler: HumanHandler | None,
+    report: _Report,
+    record: ApprovalRecord | None,
+    answers: GivenAnswers | None = None,
+) -> None:
     try:
         if handler is None:
             raise NoHumanError
         async with BareTaskGroup() as task_group:
             task_group.start_soon(_hand_over, request, handler)
+            if record is not None and answers is not None:
+                task_group.start_soon(record.count_votes, answers, request.ballot)
             with anyio.CancelScope(deadline=request.expires_at):
                 while request.is_pending:
                     await request.ballot.wait_changed()

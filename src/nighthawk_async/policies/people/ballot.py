@@ -22,6 +22,7 @@ import anyio
 
 from ...errors import NighthawkError
 from ...parallel.event_loop import EventLoop, OtherLoopError
+from ...types.asked_questions import GivenVote
 from .errors import RequestClosedError, UnknownApproverError
 
 ApprovalStatus: TypeAlias = Literal["pending", "approved", "denied", "expired", "cancelled"]
@@ -76,8 +77,12 @@ class Votes:
         last = self.given[-1:]
         return last[0] if last and last[0].answer == "denied" else None
 
-    def approve(self, approver: str) -> None:
+    def approve(self, approver: str, at: datetime | None = None) -> None:
         """Count an approval. A second approval of the same person changes nothing.
+
+        Args:
+            approver: The person.
+            at: The time of the answer; None for now.
 
         Raises:
             AnswerRefusedError: The request is not pending, or that person is not an approver.
@@ -85,17 +90,22 @@ class Votes:
         self._check(approver)
         if approver in self._approvals:
             return
-        self.add(Vote(approver=approver, answer="approved", given_at=datetime.now(UTC)))
+        self.add(Vote(approver=approver, answer="approved", given_at=at or datetime.now(UTC)))
 
-    def deny(self, approver: str, reason: str) -> None:
+    def deny(self, approver: str, reason: str, at: datetime | None = None) -> None:
         """Withdraw that person's approval; if there is none, deny the request.
+
+        Args:
+            approver: The person.
+            reason: The reason; empty for none.
+            at: The time of the answer; None for now.
 
         Raises:
             AnswerRefusedError: The request is not pending, or that person is not an approver.
         """
         self._check(approver)
         answer = "withdrawn" if approver in self._approvals else "denied"
-        self.add(Vote(approver=approver, answer=answer, given_at=datetime.now(UTC), reason=reason))
+        self.add(Vote(approver=approver, answer=answer, given_at=at or datetime.now(UTC), reason=reason))
 
     def add(self, vote: Vote) -> None:
         """Count an answer that has an effect."""
@@ -171,6 +181,18 @@ class Ballot:
             AnswerRefusedError: The answer does not count.
         """
         self._take(self.votes.deny, approver, reason)
+
+    def count_given(self, vote: GivenVote) -> None:
+        """Count an answer that was given through the store, on the event loop of the ballot.
+
+        Raises:
+            AnswerRefusedError: The answer does not count.
+        """
+        at = datetime.fromtimestamp(vote.at, UTC)
+        if vote.approves:
+            self._count(lambda: self.votes.approve(vote.voter, at))
+        else:
+            self._count(lambda: self.votes.deny(vote.voter, vote.reason, at))
 
     def end(self, status: EndStatus) -> None:
         """End it without an answer; does nothing when it has already ended."""

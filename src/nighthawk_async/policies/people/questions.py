@@ -2,15 +2,19 @@
 
 import textwrap
 import uuid
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from types import CoroutineType
 from typing import Any, TypeVar, overload
 
 import anyio
 from pydantic import PydanticUndefinedAnnotation, PydanticUserError
 
+from ...actors import BareTaskGroup
 from ...actors.errors import check_seconds
 from ...errors import AnswerTimeoutError, NighthawkError, NoHumanError, ToolValidationError
+from ...ports import GivenAnswers
 from ...runtime.awaitable import await_value
 from ...runtime.validation import type_adapter, type_name
 from ...types.unset import UNSET
@@ -119,7 +123,7 @@ async def _answer_or_default(
 ) -> tuple[object, QuestionStatus]:
     try:
         if record is None:
-            return await _answer(question, seconds, seconds, observer), "answered"
+            return await _answer(question, seconds, observer), "answered"
         return await _answer_of_all_lives(question, seconds, observer, record), "answered"
     except (NoHumanError, AnswerTimeoutError):
         if question.has_default:
@@ -142,7 +146,7 @@ async def _answer_of_all_lives(
         raise _nobody(question, "an earlier life of the run went on without an answer.")
     left = None if seconds is None else record.remaining_of(seconds)
     try:
-        answer = await _answer(question, seconds, left, observer)
+        return await _stored_answer(question, seconds, left, observer, record)
     except AnswerTimeoutError:
         await record.keep_end("timed_out")
         raise
@@ -152,33 +156,137 @@ async def _answer_of_all_lives(
         else:
             record.keep_failure(error)
         raise
-    await record.keep_answer(question, answer)
-    return answer
 
 
-async def _answer(
-    question: Question, seconds: float | None, left: float | None, observer: HumanObserver | None
+async def _stored_answer(
+    question: Question,
+    seconds: float | None,
+    left: float | None,
+    observer: HumanObserver | None,
+    record: QuestionRecord,
 ) -> object:
-    """Ask, and wait for a valid answer.
+    """Wait for a valid answer of the handler or through the store, and record it before it counts.
 
     Args:
         question: The question.
         seconds: The longest wait, over all lives of a run; None for as long as it takes.
-        left: The rest of it. If it was over before, nobody is asked.
+        left: The rest of it. If it was over before, no handler is asked.
         observer: The observer; None for none.
+        record: The record of the question.
     """
+    handler = find_human_handler()
+    race = _AnswerRace(question, observer, record)
     if seconds is None or left == seconds or (left is not None and left > 0):
-        handler = find_human_handler()
         if handler is None:
-            raise _nobody(
-                question,
-                "install a handler with nighthawk_async.run(…, human=…) or nighthawk_async.scope(human=…), "
-                "or give a default.",
-            )
-        with anyio.move_on_after(left):
-            return await _fitting_answer(handler, question, observer)
+            raise _without_handler(question)
+        await record.wait_for_answer(question, seconds, partial(race.run, handler, left))
+        if race.is_decided:
+            return await race.result()
+    if handler is not None:  # an answer that came in time counts, although nobody has noticed it in time
+        await record.wait_for_answer(question, seconds, race.look)
+        if race.is_decided:
+            return await race.result()
     assert seconds is not None
     raise _timed_out(question, seconds)
+
+
+class _AnswerRace:
+    """The wait for an answer of the handler or through the store, whichever comes first.
+
+    Args:
+        question: The question.
+        observer: The observer; None for none.
+        record: The record of the question, which keeps the answer.
+    """
+
+    def __init__(self, question: Question, observer: HumanObserver | None, record: QuestionRecord) -> None:
+        self._question = question
+        self._observer = observer
+        self._record = record
+        self._kept: list[tuple[object, Callable[[], Awaitable[None]]]] = []
+        self._refused = anyio.Event()
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether there is a valid answer, which is recorded."""
+        return bool(self._kept)
+
+    async def result(self) -> object:
+        """Return the answer, when it is durable."""
+        answer, wait_written = self._kept[0]
+        await wait_written()
+        return answer
+
+    async def run(self, handler: HumanHandler, seconds: float | None, answers: GivenAnswers) -> None:
+        """Wait for the first valid answer, for some seconds; None for as long as it takes."""
+        with anyio.move_on_after(seconds):
+            async with BareTaskGroup() as group:
+                group.start_soon(self._take_stored, answers, group.cancel_scope)
+                await await_value(self._ask(handler, answers))
+                group.cancel_scope.cancel()
+
+    async def look(self, answers: GivenAnswers) -> None:
+        """Take the answer that was given through the store, if there is one."""
+        found = await answers.find_answer()
+        if found is not None:
+            self._accept(found[0])
+
+    async def _ask(self, handler: HumanHandler, answers: GivenAnswers) -> None:
+        """Get the answer of the handler, and record it in the same task: no cancellation comes between."""
+        answer = await _fitting_answer(handler.ask, self._question, self._observer)
+        refused = self._refused
+        while not await self._claim(answers, answer):  # one was given through the store before
+            await refused.wait()
+            refused = self._refused
+
+    async def _claim(self, answers: GivenAnswers, answer: object) -> bool:
+        """Record the answer of the handler, unless another one was given before it."""
+        with anyio.CancelScope(shield=True):  # people do not answer twice
+            if self._kept or not await answers.claim():
+                return False
+            self._keep(answer)
+        return True
+
+    async def _take_stored(self, answers: GivenAnswers, scope: anyio.CancelScope) -> None:
+        while not self._accept(await answers.next_answer()):
+            await answers.refuse()
+            self._refused.set()
+            self._refused = anyio.Event()
+        scope.cancel()
+
+    def _accept(self, answer: object) -> bool:
+        """Record an answer that was given through the store; return False if it does not fit."""
+        try:
+            value = self._question.validate(answer)
+        except ToolValidationError as error:
+            event = QuestionAnswered(question=self._question, answer=answer, error=str(error))
+            report_human_event(event, self._observer)
+            return False
+        report_human_event(QuestionAnswered(question=self._question, answer=value), self._observer)
+        self._keep(value)
+        return True
+
+    def _keep(self, answer: object) -> None:
+        self._kept.append((answer, self._record.keep_answer(self._question, answer)))
+
+
+async def _answer(question: Question, seconds: float | None, observer: HumanObserver | None) -> object:
+    """Ask, and wait for a valid answer, in a run without a journal."""
+    handler = find_human_handler()
+    if handler is None:
+        raise _without_handler(question)
+    with anyio.move_on_after(seconds):
+        return await _fitting_answer(lambda asked: await_value(handler.ask(asked)), question, observer)
+    assert seconds is not None
+    raise _timed_out(question, seconds)
+
+
+def _without_handler(question: Question) -> NoHumanError:
+    return _nobody(
+        question,
+        "install a handler with nighthawk_async.run(…, human=…) or nighthawk_async.scope(human=…), "
+        "or give a default.",
+    )
 
 
 def _nobody(question: Question, remedy: str) -> NoHumanError:
@@ -192,11 +300,11 @@ def _timed_out(question: Question, seconds: float) -> AnswerTimeoutError:
 
 
 async def _fitting_answer(
-    handler: HumanHandler, question: Question, observer: HumanObserver | None
+    ask: Callable[[Question], Awaitable[object]], question: Question, observer: HumanObserver | None
 ) -> object:
     """Ask until an answer is valid."""
     while True:
-        answer = await await_value(handler.ask(question))
+        answer = await ask(question)
         try:
             value = question.validate(answer)
         except ToolValidationError as error:

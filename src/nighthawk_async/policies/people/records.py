@@ -1,20 +1,28 @@
 """Records of questions and requests for approval in runs with a journal, so that no later life asks again."""
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, TypeVar, cast
+
+from pydantic import PydanticInvalidForJsonSchema, PydanticUserError
 
 from ...errors import ApprovalDeniedError
-from ...ports import BegunQuestion, RunJournal
+from ...ports import BegunQuestion, GivenAnswers, RunJournal
 from ...runtime.environment import find_journal
 from ...runtime.model_access import InterceptionError
 from ...runtime.places import take_place
-from ...runtime.validation import type_name
+from ...runtime.validation import type_adapter, type_name
+from ...types.asked_questions import AskedQuestion, GivenVote
 from .ballot import Ballot, Vote
 from .digest import DigestedAction
+from .errors import AnswerRefusedError
 from .request import Question
+
+Answer = TypeVar("Answer")
 
 KeptEnd: TypeAlias = Literal["default", "timed_out"]
 """The ways in which a question ends without an answer, and the program goes on."""
@@ -42,14 +50,28 @@ class PeopleRecord:
         """The rest of a time that began when people were first asked, by the clock of the wall."""
         return min(seconds, self._begun_at + seconds - time.time())
 
+    def ends_at(self, seconds: float | None) -> float | None:
+        """The end of such a time, in seconds since 1970; None for never."""
+        return None if seconds is None or math.isinf(seconds) else self._begun_at + seconds
+
     def keep_failure(self, error: Exception) -> None:
         """Keep an error, which is raised again in later lives if the program goes on after it."""
         if not self._has_failed and not isinstance(error, InterceptionError):
             self._journal.keep_failure(self._place, error)
 
 
+def _json_schema(schema: object) -> Mapping[str, object] | None:
+    """The JSON schema of the answers; None for types that have none."""
+    try:
+        return type_adapter(schema).json_schema()
+    except (PydanticUserError, PydanticInvalidForJsonSchema):
+        return None
+
+
 class QuestionRecord(PeopleRecord):
     """The record of a question."""
+
+    _content: Mapping[str, object]
 
     @classmethod
     async def begin(cls, prompt: str, schema: object) -> "QuestionRecord | None":
@@ -62,8 +84,10 @@ class QuestionRecord(PeopleRecord):
         if journal is None:
             return None
         place = take_place("question()", prompt)
-        begun = await journal.begin_question(place, {"prompt": prompt, "type": type_name(schema)})
-        return cls(journal, place, begun)
+        content: dict[str, object] = {"prompt": prompt, "type": type_name(schema)}
+        record = cls(journal, place, await journal.begin_question(place, content))
+        record._content = content
+        return record
 
     def find_answer(self, question: Question) -> tuple[object] | None:
         """Return the answer that an earlier life got, alone in a tuple; None for none."""
@@ -78,20 +102,57 @@ class QuestionRecord(PeopleRecord):
         end = self._journal.find_value(self._place)
         return None if end is None else cast("KeptEnd", end[0])
 
-    async def keep_answer(self, question: Question, answer: object) -> None:
-        """Keep the answer, durably."""
+    async def wait_for_answer(
+        self,
+        question: Question,
+        seconds: float | None,
+        wait: Callable[[GivenAnswers], Awaitable[Answer]],
+    ) -> Answer:
+        """Wait for the answer, which may come through the store.
+
+        Args:
+            question: The question.
+            seconds: The longest wait over all lives; None for as long as it takes.
+            wait: Waits for it.
+        """
+        asked = AskedQuestion(
+            id=self.id,
+            kind="question",
+            content=self._content,
+            schema=_json_schema(question.schema),
+            ends_at=self.ends_at(seconds),
+        )
+        return await self._journal.wait_for_people(self._place, asked, wait)
+
+    def keep_answer(self, question: Question, answer: object) -> Callable[[], Awaitable[None]]:
+        """Keep the answer; return the function to wait with until it is durable."""
         if question.has_default and answer is question.default:  # which may be of any type
-            await self.keep_end("default")
-        else:
-            await self._journal.keep_value(f"{self._place}/answer[0]", answer, question.schema)()
+            return self._journal.keep_value(self._place, "default")
+        return self._journal.keep_value(f"{self._place}/answer[0]", answer, question.schema)
 
     async def keep_end(self, end: KeptEnd) -> None:
         """Keep how the question ended without an answer, durably."""
         await self._journal.keep_value(self._place, end)()
 
 
+def _content_of(
+    digested: DigestedAction, quorum: int, approvers: frozenset[str] | None
+) -> Mapping[str, object]:
+    return {
+        "action": digested.action,
+        "arguments": digested.arguments,
+        "digest": digested.digest,
+        "quorum": quorum,
+        "approvers": None if approvers is None else sorted(approvers),
+    }
+
+
 class ApprovalRecord(PeopleRecord):
     """The record of a request for approval."""
+
+    _content: Mapping[str, object]
+    _counted = 0  # the number of the last vote from the store that has counted
+    _given: GivenVote | None = None  # the vote from the store that is being counted
 
     decision: KeptDecision | None = None
     """The decision of an earlier life; None for none."""
@@ -109,14 +170,10 @@ class ApprovalRecord(PeopleRecord):
         if journal is None:
             return None
         place = take_place("approval()", digested.digest)
-        content: dict[str, object] = {
-            "action": digested.action,
-            "arguments": digested.arguments,
-            "digest": digested.digest,
-            "quorum": quorum,
-            "approvers": None if approvers is None else sorted(approvers),
-        }
-        return cls(journal, place, await journal.begin_question(place, content))
+        content = _content_of(digested, quorum, approvers)
+        record = cls(journal, place, await journal.begin_question(place, content))
+        record._content = content
+        return record
 
     @property
     def created_at(self) -> datetime:
@@ -130,6 +187,7 @@ class ApprovalRecord(PeopleRecord):
             Exception: The earlier life went on without a decision, after this error.
         """
         while (vote := self._journal.find_value(self._vote_place(ballot))) is not None:
+            self._counted = max(self._counted, vote[0].pop("number", 0))
             ballot.votes.add(Vote(**vote[0]))
         ballot.on_vote = lambda vote: self._keep_vote(vote, len(ballot.votes.given) - 1)
         try:
@@ -148,8 +206,38 @@ class ApprovalRecord(PeopleRecord):
         if self.decision is None:
             await self._journal.keep_value(self._place, decision)()
 
+    async def wait_for_votes(
+        self, expires: float | None, wait: Callable[[GivenAnswers], Awaitable[None]]
+    ) -> None:
+        """Wait until the request is decided, by votes that may come through the store.
+
+        Args:
+            expires: The seconds until it expires, over all lives; None for never.
+            wait: Waits for that.
+        """
+        asked = AskedQuestion(
+            id=self.id, kind="approval", content=self._content, ends_at=self.ends_at(expires)
+        )
+        await self._journal.wait_for_people(self._place, asked, wait)
+
+    async def count_votes(self, answers: GivenAnswers, ballot: Ballot) -> None:
+        """Count the votes that people give through the store, each once in all lives, until cancelled."""
+        if self._counted:
+            answers.note_counted(self._counted, is_pending=True)
+        while True:
+            vote = await answers.next_vote(self._counted)
+            self._given = vote
+            with suppress(AnswerRefusedError):  # it had no effect
+                ballot.count_given(vote)
+            self._given = None
+            self._counted = vote.number
+            answers.note_counted(vote.number, is_pending=ballot.is_pending)
+
     def _keep_vote(self, vote: Vote, number: int) -> None:
-        self._journal.keep_value(f"{self._place}/vote[{number}]", asdict(vote))
+        kept = asdict(vote)
+        if self._given is not None:
+            kept["number"] = self._given.number
+        self._journal.keep_value(f"{self._place}/vote[{number}]", kept)
 
     def _vote_place(self, ballot: Ballot) -> str:
         return f"{self._place}/vote[{len(ballot.votes.given)}]"

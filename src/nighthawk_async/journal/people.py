@@ -1,0 +1,267 @@
+"""Answers and votes that people give through the store, from any process, for the runs that wait for them."""
+
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
+
+import anyio
+
+from ..errors import NighthawkError, NoHumanError
+from ..policies.people.ballot import Votes
+from ..policies.people.errors import (
+    AnswerRefusedError,
+    RequestClosedError,
+    UnknownApproverError,
+    WrongDigestError,
+)
+from ..policies.people.request import ApprovalRequest, Question
+from ..runtime.environment import find_journal
+from ..types.asked_questions import AskedQuestion, GivenVote
+from . import question_table, tables
+from .acknowledgement import Acknowledgement
+from .answer_check import find_mismatch
+from .database import Database
+from .listeners import Listeners
+from .question_table import QuestionRow
+from .store_thread import StoreThread
+from .values import decode_value, encode_value
+
+Result = TypeVar("Result")
+
+_FIRST_PAUSE_SECONDS = 0.05
+_MOST_PAUSE_SECONDS = 1.0
+"""The time between two looks into the store for answers of other processes."""
+
+
+class Questions:
+    """The questions of all runs of a store.
+
+    Args:
+        thread: The thread of the store.
+    """
+
+    def __init__(self, thread: StoreThread) -> None:
+        self._thread = thread
+        self._listeners = Listeners()
+
+    async def open(self, run_id: str, asked: AskedQuestion, place: str) -> "StoredAnswers":
+        """Let a question be answered through the store."""
+        body = question_table.encode_question(asked, place)
+        await self.change(lambda database: question_table.open_question(database, run_id, asked, body)).wait()
+        return StoredAnswers(self, asked.id)
+
+    def close(self, question_id: str) -> None:
+        """Accept no answer any more."""
+        self.change(partial(question_table.close_question, question_id=question_id))
+
+    def read(self, run_id: str | None) -> Acknowledgement[list[QuestionRow]]:
+        """Read the open questions of a run, or of all runs."""
+        return self.change(partial(question_table.read_questions, run_id=run_id))
+
+    async def answer(self, question_id: str, value: object) -> None:
+        """Answer a question; see `JournalStore.answer`."""
+        body = encode_value(value, place=f"the answer to question {question_id}")
+
+        def give(database: Database) -> NighthawkError | None:
+            row = _locked_row(database, question_id)
+            if isinstance(row, NighthawkError):
+                return row
+            refusal = _refusal_of_answer(row, value)
+            if refusal is None:
+                question_table.give_answer(database, question_id, body)
+                tables.wake_run(database, row.run_id)
+            return refusal
+
+        await self._give(question_id, give)
+
+    async def vote(
+        self, question_id: str, *, approve: bool, voter: str, digest: str | None, reason: str
+    ) -> None:
+        """Vote on a request for approval; see `JournalStore.vote`."""
+
+        def give(database: Database) -> NighthawkError | None:
+            row = _locked_row(database, question_id)
+            if isinstance(row, NighthawkError):
+                return row
+            refusal = _refusal_of_vote(row, approve, voter, digest)
+            if refusal is None:
+                vote = GivenVote(
+                    number=len(row.votes) + 1, voter=voter, approves=approve, reason=reason, at=time.time()
+                )
+                is_last = _is_decided(row, (*row.votes, vote))
+                question_table.give_vote(database, question_id, vote, is_last=is_last)
+                tables.wake_run(database, row.run_id)
+            return refusal
+
+        await self._give(question_id, give)
+
+    async def _give(self, question_id: str, give: Callable[[Database], NighthawkError | None]) -> None:
+        # Returned and not raised there: an exception in the store's thread would end all runs of the store.
+        refusal = await self.change(give).wait()
+        if refusal is not None:
+            raise refusal
+        self._listeners.wake(question_id)
+
+    def change(self, function: Callable[[Database], Result]) -> Acknowledgement[Result]:
+        """Have the store's thread call a function with the database, in a transaction."""
+
+        def change() -> Result:
+            database = self._thread.opened()
+            with database.transaction():
+                return function(database)
+
+        return self._thread.perform(change)
+
+    async def poll(self, question_id: str, find: Callable[[], Awaitable[Result | None]]) -> Result:
+        """Wait until there is something in the store."""
+        pause = _FIRST_PAUSE_SECONDS
+        while True:
+            with self._listeners.listening(question_id) as news:
+                found = await find()
+                if found is not None:
+                    return found
+                with anyio.move_on_after(pause):
+                    await news.wait()
+            pause = min(2 * pause, _MOST_PAUSE_SECONDS)
+
+
+def _locked_row(database: Database, question_id: str) -> QuestionRow | NighthawkError:
+    """Read a question, and let no other process change it or its run before the transaction ends."""
+    rows = question_table.read_questions(database, question_id=question_id) if question_id.isalnum() else []
+    if not rows:
+        return NighthawkError(f"there is no question {question_id!r}")
+    tables.lock_run(database, rows[0].run_id)
+    return question_table.read_questions(database, question_id=question_id, locks=True)[0]
+
+
+def _refusal_of_answer(row: QuestionRow, value: object) -> NighthawkError | None:
+    if row.kind != "question":
+        return AnswerRefusedError(f"{row.id} is a request for approval: people vote on it")
+    if row.status != "open":
+        return _closed(row)
+    reason = find_mismatch(value, row.schema)
+    return None if reason is None else AnswerRefusedError(f"{reason}; the question is open as before")
+
+
+def _refusal_of_vote(
+    row: QuestionRow, approve: bool, voter: str, digest: str | None
+) -> NighthawkError | None:
+    if row.kind != "approval":
+        return AnswerRefusedError(f"{row.id} is a question: it has answers and no votes")
+    if row.status != "open":
+        return _closed(row)
+    approvers = row.content["approvers"]
+    if not voter or (approvers is not None and voter not in approvers):
+        return UnknownApproverError(f"{voter!r} is not among the approvers")
+    if digest != row.content["digest"] and (approve or digest is not None):
+        return WrongDigestError(
+            f"the vote of {voter!r} is not for this action, {row.content['action']!r}, with these arguments"
+        )
+    before = [vote.approves for vote in row.votes if vote.voter == voter]
+    if approve and before[-1:] == [True]:
+        return AnswerRefusedError(f"{voter!r} has approved already, and counts once")
+    return None
+
+
+def _closed(row: QuestionRow) -> RequestClosedError:
+    if row.status == "expired":
+        return RequestClosedError(f"the time of question {row.id} is over")
+    return RequestClosedError(f"question {row.id} was answered already, or its run waits for it no longer")
+
+
+def _is_decided(row: QuestionRow, given: tuple[GivenVote, ...]) -> bool:
+    """Whether the votes of the store decide, without those that a handler has got."""
+    votes = Votes(quorum=row.content["quorum"], approvers=None)
+    try:
+        for vote in given:
+            if vote.approves:
+                votes.approve(vote.voter)
+            else:
+                votes.deny(vote.voter, vote.reason)
+    except RequestClosedError:  # a handler had got an approval that one of them took back
+        return False
+    return votes.status != "pending"
+
+
+class StoredAnswers:
+    """The answers to one question in the store; see `ports.GivenAnswers`.
+
+    Args:
+        questions: The questions of the store.
+        question_id: The question.
+    """
+
+    def __init__(self, questions: Questions, question_id: str) -> None:
+        self._questions = questions
+        self._id = question_id
+
+    async def next_answer(self) -> object:
+        """Wait for the answer."""
+        (answer,) = await self._questions.poll(self._id, self.find_answer)
+        return answer
+
+    async def find_answer(self) -> tuple[object] | None:
+        """Return the answer, alone in a tuple; None while there is none."""
+        body = await self._change(question_table.find_answer)
+        return None if body is None else (decode_value(body, place=f"the answer to question {self._id}"),)
+
+    async def refuse(self) -> None:
+        """Refuse the answer; see `ports.GivenAnswers`."""
+        await self._change(question_table.refuse_answer)
+
+    async def claim(self) -> bool:
+        """Accept no answer any more; see `ports.GivenAnswers`."""
+        return await self._change(question_table.claim_question)
+
+    async def next_vote(self, after: int) -> GivenVote:
+        """Wait for the first vote after a number that has not counted yet."""
+
+        async def find() -> GivenVote | None:
+            return await self._change(partial(question_table.next_vote, after=after))
+
+        return await self._questions.poll(self._id, find)
+
+    def note_counted(self, number: int, *, is_pending: bool) -> None:
+        """Note that votes have counted; see `ports.GivenAnswers`."""
+        self._questions.change(
+            partial(question_table.note_counted, question_id=self._id, number=number, is_pending=is_pending)
+        )
+
+    async def _change(self, function: Callable[..., Result]) -> Result:
+        return await self._questions.change(partial(function, question_id=self._id)).wait()
+
+
+class StorePeople:
+    """The handler of people who answer through the store. Made by `JournalStore.people`.
+
+    Args:
+        questions: The questions of the store.
+    """
+
+    def __init__(self, questions: Questions) -> None:
+        self._questions = questions
+
+    async def ask(self, question: Question) -> object:
+        """Wait until the question is answered through the store.
+
+        Raises:
+            NoHumanError: The run is not recorded in the store.
+        """
+        self._check_journal()
+        await anyio.sleep_forever()
+
+    async def approve(self, request: ApprovalRequest) -> None:
+        """Leave the request open until people have voted through the store.
+
+        Raises:
+            NoHumanError: The run is not recorded in the store.
+        """
+        self._check_journal()
+
+    def _check_journal(self) -> None:
+        if getattr(find_journal(), "questions", None) is not self._questions:
+            raise NoHumanError(
+                "people can answer through the store only in a run that is recorded in it: "
+                "nighthawk_async.run(…, journal=store, human=store.people())"
+            )

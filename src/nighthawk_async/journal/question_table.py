@@ -1,0 +1,231 @@
+"""The tables of questions to people: what is asked, and what people have answered through the store.
+
+    open ── the store takes an answer, or votes that decide ──> answered ── the run refuses it ──> open
+      ├──── the run has got an answer by itself ──> claimed ── its process ended first ──> open
+      └──── the run waits no longer ──> closed ── the next life waits again ──> open
+
+Statements that change a question come after `tables.wake_run` in their transaction, or have one of their own:
+so no two processes wait for each other's rows.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from ..types.asked_questions import AskedQuestion, GivenVote
+from .database import Database
+from .values import decode_value, encode_value
+
+MIGRATION = (
+    """
+CREATE TABLE questions (
+    question_id TEXT PRIMARY KEY,
+    run_id TEXT NOT NULL,
+    status TEXT NOT NULL,
+    asked_at {real} NOT NULL,
+    ends_at {real},
+    body {bytes} NOT NULL,
+    answer {bytes}
+){table_options}
+""",
+    "CREATE INDEX questions_by_run ON questions (run_id, status)",
+    """
+CREATE TABLE votes (
+    question_id TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    has_counted INTEGER NOT NULL DEFAULT 0,
+    body {bytes} NOT NULL,
+    PRIMARY KEY (question_id, number)
+){table_options}
+""",
+)
+"""The statements that make the tables; see `tables.migrate`."""
+
+
+class QuestionRow(Struct, frozen=True, kw_only=True):
+    """A question to people that a run waits for, as the store keeps it.
+
+    Args:
+        id: Its id, the same in every life of the run.
+        run_id: The run.
+        kind: `question` for `ask_user`, `approval` for `request_approval`.
+        status: `open` while it can be answered.
+        content: Its parts. Those of a question: `prompt` and `type`. Those of a request for approval:
+            `action`, `arguments`, `digest`, `quorum`, and `approvers`, None for everybody.
+        schema: The JSON schema of the answers to a question; None where there is none.
+        asked_at: The time at which it was first waited for, in seconds since 1970.
+        expires_at: The time at which it ends without an answer, in seconds since 1970; None for never.
+        votes: The votes that the store has taken, in order.
+    """
+
+    id: str
+    run_id: str
+    kind: Literal["question", "approval"]
+    status: str
+    content: Mapping[str, Any]
+    schema: Mapping[str, Any] | None
+    asked_at: float
+    expires_at: float | None
+    votes: tuple[GivenVote, ...] = ()
+
+
+def encode_question(asked: AskedQuestion, place: str) -> bytes:
+    """Write what is shown of a question.
+
+    Raises:
+        JournalValueError: It is no plain data, or too large.
+    """
+    return encode_value([asked.kind, dict(asked.content), asked.schema], place=place)
+
+
+def open_question(database: Database, run_id: str, asked: AskedQuestion, body: bytes) -> None:
+    """Let a question be answered, within a transaction of the caller; an answer that was given stays."""
+    database.change(
+        "INSERT INTO questions (question_id, run_id, status, asked_at, ends_at, body) "
+        f"VALUES (?, ?, 'open', {database.NOW}, ?, ?) ON CONFLICT (question_id) DO NOTHING",
+        *(asked.id, run_id, asked.ends_at, body),
+    )
+    database.change(
+        "UPDATE questions SET status = 'open' WHERE question_id = ? AND status <> 'answered'", asked.id
+    )
+
+
+def close_question(database: Database, question_id: str) -> None:
+    """Accept no answer any more."""
+    database.change(
+        "UPDATE questions SET status = 'closed' WHERE question_id = ? AND status = 'open'", question_id
+    )
+
+
+def close_questions(database: Database, run_id: str) -> None:
+    """Accept no answers to the questions of a run, which has ended."""
+    database.change("UPDATE questions SET status = 'closed' WHERE run_id = ? AND status = 'open'", run_id)
+
+
+def claim_question(database: Database, question_id: str) -> bool:
+    """Accept no answer any more; return False if one was given."""
+    statement = "UPDATE questions SET status = 'claimed' WHERE question_id = ? AND status <> 'answered'"
+    return database.change(statement, question_id) == 1
+
+
+def find_answer(database: Database, question_id: str) -> bytes | None:
+    """Return the answer that was given, encoded; None for none."""
+    rows = database.query(
+        "SELECT answer FROM questions WHERE question_id = ? AND status = 'answered' AND answer IS NOT NULL",
+        question_id,
+    )
+    return bytes(rows[0][0]) if rows else None
+
+
+def has_news(database: Database, question_id: str) -> bool:
+    """Whether people have answered, and the run has not noticed."""
+    return find_answer(database, question_id) is not None or next_vote(database, question_id, 0) is not None
+
+
+def refuse_answer(database: Database, question_id: str) -> None:
+    """Drop the answer that was given, and accept another one."""
+    database.change(
+        "UPDATE questions SET status = 'open', answer = NULL WHERE question_id = ? AND status = 'answered'",
+        question_id,
+    )
+
+
+def give_answer(database: Database, question_id: str, answer: bytes) -> None:
+    """Take an answer to an open question."""
+    database.change(
+        "UPDATE questions SET status = 'answered', answer = ? WHERE question_id = ?", answer, question_id
+    )
+
+
+def give_vote(database: Database, question_id: str, vote: GivenVote, *, is_last: bool) -> None:
+    """Take a vote on an open request.
+
+    Args:
+        database: The database.
+        question_id: The request.
+        vote: The vote.
+        is_last: Whether the votes that the store has taken decide.
+    """
+    database.change(
+        "INSERT INTO votes (question_id, number, body) VALUES (?, ?, ?)",
+        *(question_id, vote.number, msgspec.msgpack.encode(vote)),
+    )
+    if is_last:
+        database.change("UPDATE questions SET status = 'answered' WHERE question_id = ?", question_id)
+
+
+def next_vote(database: Database, question_id: str, after: int) -> GivenVote | None:
+    """Read the first vote after a number that has not counted; None for none."""
+    rows = database.query(
+        "SELECT body FROM votes WHERE question_id = ? AND number > ? AND has_counted = 0 "
+        "ORDER BY number LIMIT 1",
+        *(question_id, after),
+    )
+    return msgspec.msgpack.decode(rows[0][0], type=GivenVote) if rows else None
+
+
+def note_counted(database: Database, question_id: str, number: int, *, is_pending: bool) -> None:
+    """Note that a vote has counted; a request that it has not decided accepts others."""
+    database.change(
+        "UPDATE votes SET has_counted = 1 WHERE question_id = ? AND number <= ?", question_id, number
+    )
+    if not is_pending:
+        close_question(database, question_id)
+        return
+    database.change(
+        "UPDATE questions SET status = 'open' WHERE question_id = ? AND status = 'answered' AND NOT EXISTS "
+        "(SELECT 1 FROM votes WHERE question_id = ? AND has_counted = 0)",
+        *(question_id, question_id),
+    )
+
+
+def read_questions(
+    database: Database, *, run_id: str | None = None, question_id: str | None = None, locks: bool = False
+) -> list[QuestionRow]:
+    """Read questions, in the order in which they were asked.
+
+    Args:
+        database: The database.
+        run_id: The run whose open questions are read; None for those of all runs.
+        question_id: The question to read, open or not.
+        locks: Whether the rows are locked until the transaction ends.
+    """
+    condition, parameters = "status = 'open'", list[object]()
+    if question_id is not None:
+        condition, parameters = "question_id = ?", [question_id]
+    elif run_id is not None:
+        condition, parameters = "status = 'open' AND run_id = ?", [run_id]
+    rows = database.query(
+        "SELECT question_id, run_id, "
+        f"CASE WHEN status = 'open' AND ends_at <= {database.NOW} THEN 'expired' ELSE status END, "
+        f"asked_at, ends_at, body FROM questions WHERE {condition} ORDER BY asked_at, question_id"
+        f"{database.FOR_UPDATE if locks else ''}",
+        *parameters,
+    )
+    return [_row_of(database, *row) for row in rows if question_id is not None or row[2] == "open"]
+
+
+def _row_of(
+    database: Database,
+    question_id: str,
+    run_id: str,
+    status: str,
+    asked_at: float,
+    ends_at: float | None,
+    body: bytes,
+) -> QuestionRow:
+    kind, content, schema = decode_value(body, place="")
+    votes = database.query("SELECT body FROM votes WHERE question_id = ? ORDER BY number", question_id)
+    return QuestionRow(
+        id=question_id,
+        run_id=run_id,
+        kind=kind,
+        status=status,
+        content=content,
+        schema=schema,
+        asked_at=asked_at,
+        expires_at=ends_at,
+        votes=tuple(msgspec.msgpack.decode(vote, type=GivenVote) for (vote,) in votes),
+    )

@@ -1,0 +1,107 @@
+"""`nighthawk-async journal questions|answer|approve|deny`: people answer in the terminal."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+import nighthawk_async as nh
+from nighthawk_async.cli.application import run_command_line
+from tests.unit.journal.durable_runs import AnsweringModel, assigning, opened
+
+Program = Callable[[], Awaitable[Any]]
+
+
+def live(folder: Path, program: Program) -> Any:
+    """One life of the run, which is parked when it waits."""
+
+    async def one_life() -> Any:
+        executor = nh.AgentStepExecutor.from_model(AnsweringModel(lambda prompt, turn: assigning("x", "1")))
+        with opened(folder) as store:
+            human = store.people()
+            async with nh.run(executor, journal=store, run_id="order-17", park_after=0, human=human):
+                return await program()
+
+    return anyio.run(one_life)
+
+
+def park(folder: Path, program: Program) -> tuple[str, str]:
+    """The file of the journal, and the question that waits in it."""
+    with pytest.raises(nh.journal.RunParked):
+        live(folder, program)
+    with opened(folder) as store:
+        (question,) = store.questions()
+    return str(folder / "runs.db"), question.id
+
+
+async def ask() -> int:
+    return await nh.ask_user("How many\x1b[1m?", schema=int)
+
+
+async def approve() -> tuple[str, ...]:
+    approval = await nh.request_approval("send", arguments={"to": "bob"}, quorum=2, approvers=["ada", "cy"])
+    return approval.approvers
+
+
+def test_a_question_is_shown_and_answered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, question = park(tmp_path, ask)
+    assert run_command_line(["journal", "questions", file]) == 0
+    shown = capsys.readouterr().out
+    assert question in shown
+    assert "order-17" in shown
+    assert "How many\\x1b[1m?  (int)" in shown
+    assert run_command_line(["journal", "answer", file, question[:8], "three"]) == 1
+    assert "integer" in capsys.readouterr().err
+    assert run_command_line(["journal", "answer", f"sqlite:///{file}", question[:8], "3"]) == 0
+    assert run_command_line(["journal", "questions", file]) == 0
+    assert capsys.readouterr().out == "answered for run order-17\nno questions\n"
+    assert live(tmp_path, ask) == 3
+
+
+def test_a_text_is_taken_as_it_is(tmp_path: Path) -> None:
+    async def program() -> str:
+        return await nh.ask_user("Which?")
+
+    file, question = park(tmp_path, program)
+    assert run_command_line(["journal", "answer", file, question, "17"]) == 0
+    assert live(tmp_path, program) == "17"
+
+
+def test_people_approve_one_after_the_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, question = park(tmp_path, approve)
+    assert run_command_line(["journal", "approve", file, question, "--as", "cy"]) == 0
+    assert park(tmp_path, approve) == (file, question)
+    assert run_command_line(["journal", "questions", file, "--run", "order-17"]) == 0
+    shown = capsys.readouterr().out
+    assert 'to: "bob"' in shown
+    assert "2 of ada, cy" in shown
+    assert "approved by cy" in shown
+    assert run_command_line(["journal", "approve", file, question, "--as", "eve"]) == 1
+    assert run_command_line(["journal", "approve", file, question, "--as", "ada"]) == 0
+    assert live(tmp_path, approve) == ("cy", "ada")
+
+
+def test_a_person_denies(tmp_path: Path) -> None:
+    file, question = park(tmp_path, approve)
+    assert run_command_line(["journal", "deny", file, question, "--as", "ada", "--reason", "too late"]) == 0
+    with pytest.raises(nh.errors.ApprovalDeniedError, match="too late"):
+        live(tmp_path, approve)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["answer", "{file}", "{id}", "1"], "approve or deny"),
+        (["answer", "{file}", "zz", "1"], "no open question"),
+        (["answer", "{file}.db", "zz", "1"], "No such file"),
+    ],
+)
+def test_mistakes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str], message: str
+) -> None:
+    file, question = park(tmp_path, approve)
+    given = [part.format(file=file, id=question) for part in command]
+    assert run_command_line(["journal", *given]) == 2
+    assert message in capsys.readouterr().err

@@ -297,7 +297,7 @@ def _error_of(failure: CallFailure) -> ErrorView:
     if failure.content:
         try:
             content: Any = decode_value(failure.content, place="")
-            is_plain = not failure.is_registered and not failure.parts  # else an error, or the text of a group
+            is_plain = not failure.is_registered and not failure.parts  # else an error, or a text
             message = ", ".join(map(str, content[0])) if is_plain else str(content)
         except JournalValueError:  # of a type that only the program registers
             pass

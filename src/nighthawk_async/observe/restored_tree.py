@@ -92,6 +92,15 @@ class RestoredTree:
         """Remove a node and everything below it; its parent counts it."""
         self._shared.change(self._remove, node_id)
 
+    def count_left_out(self, number: int) -> None:
+        """Set the number of children of the root node that are not in the tree."""
+        if self._state.root.dropped_children != number:
+            self._shared.change(self._count_left_out, number)
+
+    def _count_left_out(self, number: int) -> None:
+        self._state.root.dropped_children = number
+        self._state.reopen(self._state.root)  # counts as changed
+
     def _put(self, nodes: Sequence[RestoredNode]) -> None:
         changed = [each for each in nodes if self._known.get(each.id) != each]
         for each in changed:

@@ -93,6 +93,14 @@ def _id_of(parent_id: str, name: str) -> str:
     return str(int.from_bytes(hashlib.blake2b(f"{parent_id}/{name}".encode(), digest_size=8).digest(), "big"))
 
 
+def _attributes_of(row: RunRow) -> dict[str, str]:
+    attributes: dict[str, str] = {"nighthawk.journal.status": row.status}
+    if row.wakes_at is not None:
+        wakes_at = datetime.fromtimestamp(row.wakes_at, UTC)
+        attributes["nighthawk.journal.wakes_at"] = wakes_at.isoformat(sep=" ", timespec="seconds")
+    return attributes
+
+
 class _Nodes:
     """Makes the nodes of branches, parents first.
 
@@ -127,7 +135,11 @@ class _Nodes:
                 began_at=begun[0].at if begun else row.created_at,
                 ended_at=self._moment,
                 error=error,
-                attributes={"nighthawk.run.id": row.run_id, "nighthawk.journal.lives": len(begun)},
+                attributes={
+                    "nighthawk.run.id": row.run_id,
+                    "nighthawk.journal.lives": len(begun),
+                    **(_attributes_of(row) if is_whole else {}),
+                },
             )
         )
         self._add_children(root, self.nodes[0].id, state, is_beside=False)

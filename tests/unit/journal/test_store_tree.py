@@ -12,6 +12,7 @@ from nighthawk_async.asgi import Dashboard
 from nighthawk_async.errors import ApprovalDeniedError, NighthawkError
 from nighthawk_async.human import ask_user, request_approval
 from nighthawk_async.journal import JournalStore, store_tree
+from nighthawk_async.journal.store_tree import StoreTree
 from tests.unit.asgi.dashboard.dashboard_client import TOKEN, act, data_of, fetch, reading
 
 from .durable_runs import AnsweringModel, assigning, change_tables, opened
@@ -249,14 +250,52 @@ async def test_a_dashboard_without_a_token_answers_nothing(tmp_path: Path) -> No
 
 
 async def test_of_many_runs_the_open_ones_and_the_latest_are_shown(tmp_path: Path) -> None:
+    def names_of(nodes: list[Any]) -> list[str]:
+        return [node["name"] for node in nodes if node["kind"] == "run"]
+
     with opened(tmp_path) as store:
         await park(store, lambda: ask_user("Which?"), "open")
         dashboard = Dashboard(journal=store, max_runs=2)
         for number in range(3):
             await live(store, lambda: send("a letter"), f"run-{number}")
             root, *nodes = await nodes_of(dashboard)
-            assert [node["name"] for node in nodes if node["kind"] == "run"] == ["open", f"run-{number}"]
+            assert names_of(nodes) == ["open", f"run-{number}"]
             assert root.get("dropped_children", 0) == number
+
+
+async def test_a_run_that_was_left_out_comes_back_with_its_usage(tmp_path: Path) -> None:
+    @nh.natural_function
+    async def count() -> int:
+        x: int = nh.unset
+        """natural
+        Set <:x> to one.
+        """
+        return x
+
+    async def first() -> str:
+        await count()
+        return await ask_user("Which?")
+
+    with opened(tmp_path) as store:
+        followed = StoreTree(store, max_runs=1)
+        shown: list[tuple[str, int]] = []
+
+        async def look() -> None:
+            await followed.refresh()
+            root = followed.tree.snapshot()
+            (run,) = root.children
+            assert run.subtree_usage.requests == root.subtree_usage.requests
+            shown.append((run.name, root.subtree_usage.requests))
+
+        await park(store, first, "first")
+        await look()
+        await park(store, lambda: ask_user("Which?"), "second")
+        await look()
+        (question,) = store.questions("second")
+        await store.answer(question.id, "red")
+        await live(store, lambda: ask_user("Which?"), "second")
+        await look()
+        assert shown == [("first", 1), ("second", 0), ("first", 1)]
 
 
 async def test_the_page_says_that_the_store_is_away_and_goes_on_when_it_is_back(tmp_path: Path) -> None:

@@ -57,6 +57,9 @@ def changes_between(old: NodeView, new: NodeView) -> Changes:
             waiting.extend((None, child) for child in reversed(view.children))
         else:
             waiting.extend(reversed(list(_changed_children(before, view, changes.gone))))
+    if changes.gone:  # runs of a store leave the tree and come back
+        there = {node.id for node in changes.nodes}
+        changes.gone = [node_id for node_id in changes.gone if node_id not in there]
     return changes
 
 

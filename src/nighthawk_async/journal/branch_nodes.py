@@ -297,8 +297,8 @@ def _error_of(failure: CallFailure) -> ErrorView:
     if failure.content:
         try:
             content: Any = decode_value(failure.content, place="")
-            is_plain = not failure.is_registered and not failure.parts  # else an error, or a text
-            message = ", ".join(map(str, content[0])) if is_plain else str(content)
+            is_whole = failure.parts or failure.is_registered
+            message = str(content) if is_whole else ", ".join(map(str, content[0]))
         except JournalValueError:  # of a type that only the program registers
             pass
     return ErrorView(type=failure.name, message=_cut(message))

@@ -1,6 +1,7 @@
 """Recorded values that a fork replaces by other ones."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
 from typing import cast
 
 import msgspec
@@ -107,6 +108,8 @@ def _new_body(recorded: bytes | None, value: object, place: str) -> bytes:
     known = decode_value(cast("bytes", recorded), place=place)
     if value is not None and type(value) is not type(known):
         value = _converted(value, known, place)
+    if isinstance(value, datetime) and (offset := value.utcoffset()) is not None:
+        value = value.astimezone(timezone(offset))  # pydantic has a zone of its own
     return encode_value(value, place=place)
 
 

@@ -21,7 +21,15 @@ from .errors import JournalError, RunParked
 from .mailboxes import Inbox, Mailboxes
 from .open_errors import OpenErrors, mark_error, marks_of
 from .people import Questions
-from .records import ENDED, Record, RecordIndex, RecordKind, failure_place, function_place
+from .records import (
+    ENDED,
+    Record,
+    RecordIndex,
+    RecordKind,
+    are_concurrent,
+    failure_place,
+    function_place,
+)
 from .values import check_size, encode_value
 
 Durability: TypeAlias = Literal["response", "effect"]
@@ -87,7 +95,7 @@ class RunRecorder:
         self._written: set[tuple[str, RecordKind]] = set()
         self._asked: set[str] = set()  # the places of steps that asked a model
         self._open_errors = OpenErrors()
-        self._failed_groups: list[str] = []  # the records of decisions to end calls with an error
+        self._failed_groups: list[str] = []  # the records of decisions that follow from an error
         self._lock = threading.Lock()  # effects are recorded in threads, too
         self._begun_functions: set[str] = set()  # in which something new has begun
         self._root = ROOT
@@ -195,9 +203,11 @@ class RunRecorder:
             error: The error. The errors in a group and their causes end the life, too.
         """
         failed = {place: None for each in with_causes(error) for place in marks_of(each)}
+        errors = tuple(failed)
         for group in self._failed_groups:
             calls = group.rpartition("/")[0]
-            if any(place.startswith(f"{calls}/") for place in failed):
+            is_cancelled = any(are_concurrent(calls, place) for place in errors)  # because of one of them
+            if is_cancelled or any(place.startswith(f"{calls}/") for place in failed):
                 failed[group] = None
         self._write(*_marks("unhandled", failed))
 

@@ -264,6 +264,14 @@ def is_awaited_before(frame: str, later: str) -> bool:
     return frame != later and (is_awaited(frame) or _is_limit(frame)) and is_awaited(later)
 
 
+def are_concurrent(place: str, other: str) -> bool:
+    """Whether two places are in tasks, or in items of a combinator, that run at the same time."""
+    for frame, other_frame in zip(place.split("/"), other.split("/"), strict=False):
+        if frame != other_frame:
+            return not is_awaited(frame) and not is_awaited(other_frame)
+    return False
+
+
 _COMBINATORS = frozenset({"ensemble", "gather", "map", "race", "settle", "vote"})
 
 

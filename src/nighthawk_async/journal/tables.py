@@ -208,12 +208,8 @@ def append_records(database: Database, run_id: str, epoch: int, records: Sequenc
         RunTakenOverError: The epoch is not that of the run any more.
     """
     audit = database.audit
-    head = insert_records(
-        database,
-        run_id,
-        records,
-        audit.heads.get((run_id, epoch)) or audit_table.read_head(database, run_id).head,
-    )
+    head = audit.heads.get((run_id, epoch)) or audit_table.read_head(database, run_id).head
+    rows, head = _linked_rows(database, run_id, records, head)
     changed = database.change(
         f"UPDATE runs SET leased_until = {database.NOW} + ?, updated_at = {database.NOW}, link = ?, "
         "linked = ?, seal = ? WHERE run_id = ? AND epoch = ?",
@@ -221,33 +217,21 @@ def append_records(database: Database, run_id: str, epoch: int, records: Sequenc
     )
     _check_lease(database, run_id, epoch, changed)
     audit.heads[run_id, epoch] = head
+    database.change_many(_INSERT_RECORD, rows)
 
 
-def insert_records(database: Database, run_id: str, records: Sequence[Record], head: Head) -> Head:
-    """Insert records of a run, within a transaction of the caller.
+_INSERT_RECORD = (
+    "INSERT INTO records (run_id, seq, place, kind, epoch, at, body, link) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
 
-    Args:
-        database: The database.
-        run_id: The run.
-        records: The records.
-        head: The end of the run's chain.
 
-    Returns:
-        The new end of the chain, which the caller writes.
-
-    Raises:
-        JournalValueError: A place cannot be stored.
-    """
+def _linked_rows(
+    database: Database, run_id: str, records: Sequence[Record], head: Head
+) -> tuple[Sequence[tuple[object, ...]], Head]:
+    """The rows of records that continue the chain of a run, and its new end."""
     for each in records:
         check_text(each.place, "a place")
-    stored = [_stored_record(database, run_id, each) for each in records]
-    rows, head = database.audit.extend(head, run_id, stored)
-    database.change_many(
-        "INSERT INTO records (run_id, seq, place, kind, epoch, at, body, link) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        rows,
-    )
-    return head
+    return database.audit.extend(head, run_id, [_stored_record(database, run_id, each) for each in records])
 
 
 def insert_copy(database: Database, row: RunRow, records: Sequence[Record]) -> bool:
@@ -269,7 +253,9 @@ def insert_copy(database: Database, row: RunRow, records: Sequence[Record]) -> b
         database.audit.key_name,
     )
     if changed == 1:
-        audit_table.write_head(database, row.run_id, insert_records(database, row.run_id, records, Head()))
+        rows, head = _linked_rows(database, row.run_id, records, Head())
+        database.change_many(_INSERT_RECORD, rows)
+        audit_table.write_head(database, row.run_id, head)
     return changed == 1
 
 

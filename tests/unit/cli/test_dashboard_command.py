@@ -96,6 +96,7 @@ def test_an_application_is_served_and_what_it_does_is_shown(tmp_path: Path) -> N
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the client of `top` runs there alone
 async def test_the_runs_of_a_store_are_served_and_answered(tmp_path: Path) -> None:
     async def program() -> int:
         return await nh.ask_user("How many?", schema=int)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from ...errors import NighthawkError
+from ...lazy_exports import LazyModule
 from ...observation import find_node_writer
 from ...observe.errors import NodeNotFoundError
 from ...observe.page.export import view_as_page
@@ -51,8 +52,13 @@ from .responses import (
 from .security import Guard, checked_hosts, checked_tokens
 
 if TYPE_CHECKING:
-    from ...journal import JournalStore
-    from ...journal.store_tree import StoreTree
+    from ... import journal as journals
+    from ...journal import store_tree
+    from . import stored_questions
+else:  # other dashboards need no database
+    journals = LazyModule("nighthawk_async.journal")
+    store_tree = LazyModule("nighthawk_async.journal.store_tree")
+    stored_questions = LazyModule("nighthawk_async.asgi.dashboard.stored_questions")
 
 
 class Beside:
@@ -143,7 +149,7 @@ class Dashboard:
         self,
         tree: TaskTree | None = None,
         *,
-        journal: "JournalStore | None" = None,
+        journal: "journals.JournalStore | None" = None,
         max_runs: int = 200,
         token: str | Mapping[str, str] | None = None,
         protect_reading: bool = False,
@@ -161,7 +167,7 @@ class Dashboard:
             tokens=tokens, protect_reading=protect_reading, allowed_hosts=checked_hosts(allowed_hosts)
         )
         self._streams = OpenStreams()
-        self._followed: StoreTree | None = None
+        self._followed: store_tree.StoreTree | None = None
         self._people: AskedPeople
         self._human: HumanHandler
         if journal is None:
@@ -170,7 +176,8 @@ class Dashboard:
             return
         if tree is not None:
             raise NighthawkError("a dashboard shows a task tree, or the runs of a journal")
-        self._followed, self._people = _follow_store(journal, max_runs)
+        self._followed = store_tree.StoreTree(journal, max_runs=max_runs)
+        self._people = stored_questions.StoredQuestions(journal, self._followed)
         self._tree, self._human = self._followed.tree, journal.people()
 
     @property
@@ -361,14 +368,6 @@ class Dashboard:
         if tree is None:
             raise RefusalError(NOTHING_RECORDED)
         return tree
-
-
-def _follow_store(store: "JournalStore", max_runs: int) -> "tuple[StoreTree, AskedPeople]":
-    from ...journal.store_tree import StoreTree  # here, because other dashboards need no database
-    from .stored_questions import StoredQuestions
-
-    followed = StoreTree(store, max_runs=max_runs)
-    return followed, StoredQuestions(store, followed)
 
 
 async def _search(tree: TaskTree, asgi_scope: AsgiScope) -> Response:

@@ -79,8 +79,8 @@ class _ShownRun(Struct):
 class StoreTree:
     """The tree of the runs of a store, which is brought up to date on demand. Thread-safe.
 
-    Runs are children of the root node, in the order in which they were first seen. A node keeps its id in all
-    processes. Only runs that have changed are read again, and of those in progress only the new records.
+    Runs are children of the root node, in the order in which they came into the tree. A node has the same id
+    in all processes. Only runs that have changed are read again, and of those in progress only the new records.
 
     Args:
         store: The store.
@@ -167,7 +167,7 @@ class StoreTree:
             run.nodes = self._nodes_of(run, row)
         except JournalStoreError:
             raise
-        except (JournalError, msgspec.DecodeError, msgspec.ValidationError) as error:
+        except (JournalError, msgspec.MsgspecError) as error:
             run.nodes = [_unreadable(row, error)]
         run.nodes, run.question_nodes = _with_questions(run.nodes, row.run_id, questions)
         self._restored.put_whole(run.nodes)

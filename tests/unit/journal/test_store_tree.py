@@ -1,5 +1,6 @@
 """The dashboard of a store: the runs of all processes, followed, with questions that can be answered."""
 
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from nighthawk_async.journal import JournalStore, store_tree
 from nighthawk_async.journal.store_tree import StoreTree
 from tests.unit.asgi.dashboard.dashboard_client import TOKEN, act, data_of, fetch, reading
 
-from .durable_runs import AnsweringModel, assigning, change_tables, opened
+from .durable_runs import AnsweringModel, assigning, change, change_tables, opened
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 
@@ -204,6 +205,33 @@ async def test_an_answer_that_comes_too_late_is_refused(
         assert late.status == 409
         assert "answered already" in data_of(late)["detail"]
         assert "question" not in data_of(await fetch(dashboard, path))  # it has looked again
+
+
+async def test_an_answer_to_a_store_that_is_away_is_refused_and_can_be_given_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path) as store:
+        await park(store, lambda: ask_user("Which?"))
+        dashboard = Dashboard(journal=store, token=TOKEN)
+        path = await asked_node(dashboard)
+        stream = data_of(await fetch(dashboard, "/api/tree"))["stream"]
+        monkeypatch.setattr(store_tree, "POLL_SECONDS", 1_000.0)
+        await fetch(dashboard, "/api/tree")
+        change_tables(tmp_path, "ALTER TABLE questions RENAME TO moved_questions")
+        body = json.dumps({"stream": stream, "answer": "red"}).encode()
+        refused = await act(dashboard, f"{path}/answer", raw=body)
+        assert refused.status == 503
+        change_tables(tmp_path, "ALTER TABLE moved_questions RENAME TO questions")
+        assert (await act(dashboard, f"{path}/answer", raw=body)).status == 202
+        assert await live(store, lambda: ask_user("Which?")) == "red"
+
+
+async def test_a_run_that_is_stuck_is_shown_as_failed(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        await live(store, lambda: send("a letter"))
+        change(store, "UPDATE runs SET status = 'stuck'")
+        _, run, _ = await nodes_of(Dashboard(journal=store))
+        assert (run["state"], run["error"]["type"]) == ("failed", "stuck")
 
 
 async def test_people_vote_with_their_tokens(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Awaitable
 from typing import Any
 
+from ...errors import NighthawkError
 from ...journal import JournalStore, JournalStoreError, JournalValueError, QuestionRow
 from ...journal.answer_check import find_mismatch
 from ...journal.store_tree import StoreTree, approvals_of
@@ -53,8 +54,9 @@ class StoredQuestions:
         row = self._followed.find_question(node_id)
         if row is None:
             raise RefusalError(not_now("Nothing is asked here, or no more."))
+        giving = self._giving(row, body, actor)
         try:
-            await self._giving(row, body, actor)
+            await giving
         except JournalStoreError as error:
             raise RefusalError(store_is_away(str(error))) from None
         except UnknownApproverError:
@@ -64,6 +66,8 @@ class StoredQuestions:
         except (AnswerRefusedError, JournalValueError) as error:
             problem = not_valid if row.kind == "question" else not_now
             raise RefusalError(problem(_sentence(error))) from None
+        except NighthawkError as error:  # there is no such question any more
+            raise RefusalError(not_now(_sentence(error))) from None
         finally:
             self._followed.make_due()
 

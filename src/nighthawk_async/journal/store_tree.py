@@ -80,7 +80,7 @@ class StoreTree:
     """The tree of the runs of a store, which is brought up to date on demand. Thread-safe.
 
     Runs are children of the root node, in the order in which they came into the tree. A node has the same id
-    in all processes. Only runs that have changed are read again, and of those in progress only the new records.
+    in all processes. Only runs that have changed are read again.
 
     Args:
         store: The store.

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +15,8 @@ from nighthawk_async.errors import ApprovalDeniedError, NighthawkError
 from nighthawk_async.human import ask_user, request_approval
 from nighthawk_async.journal import JournalStore, store_tree
 from nighthawk_async.journal.store_tree import StoreTree
+from nighthawk_async.observe import TaskTree, view_as_json
+from nighthawk_async.testing import ModelResponse, model_response, tool_call
 from tests.unit.asgi.dashboard.dashboard_client import TOKEN, act, data_of, fetch, reading
 
 from .durable_runs import AnsweringModel, assigning, change, change_tables, opened
@@ -289,6 +292,49 @@ async def test_of_many_runs_the_open_ones_and_the_latest_are_shown(tmp_path: Pat
             root, *nodes = await nodes_of(dashboard)
             assert names_of(nodes) == ["open", f"run-{number}"]
             assert root.get("dropped_children", 0) == number
+
+
+async def test_what_was_followed_is_what_is_read_at_once(tmp_path: Path) -> None:
+    async def weigh(count: int) -> int:
+        return await ask_user(f"How heavy are {count}?", schema=int)
+
+    @nh.natural_function
+    async def shout(word: str) -> str:
+        loud: str = nh.unset
+        """natural
+        Set <:loud> to <word> in capitals. Use <weigh>.
+        """
+        return loud
+
+    def respond(prompt: str, turn: int) -> ModelResponse:
+        if turn < 2:
+            return model_response(tool_call("nh_eval", expression=f"await weigh({turn})"))
+        return assigning("loud", "word.upper()")
+
+    async def one_life(store: JournalStore) -> None:
+        executor = nh.AgentStepExecutor.from_model(AnsweringModel(respond))
+        with suppress(nh.journal.RunParked):
+            async with nh.run(executor, journal=store, run_id="run-1", human=store.people(), park_after=0):
+                assert await shout("a") == "A"
+
+    def facts_of(tree: TaskTree) -> list[dict[str, Any]]:
+        left_out = ("version", "began_at", "children")
+        nodes = [view_as_json(node, depth=0) for node in tree.snapshot().walk()]
+        return [{name: node[name] for name in node if name not in left_out} for node in nodes]
+
+    with opened(tmp_path) as store:
+        followed = StoreTree(store)
+        lengths: list[int] = []
+        for _ in range(3):
+            await one_life(store)
+            await followed.refresh()
+            at_once = StoreTree(store)
+            await at_once.refresh()
+            assert facts_of(followed.tree) == facts_of(at_once.tree)
+            lengths.append(sum(len(node.transcript) for node in followed.tree.snapshot().walk()))
+            for question in store.questions():
+                await store.answer(question.id, 3)
+        assert lengths == sorted(set(lengths))
 
 
 async def test_a_run_that_was_left_out_comes_back_with_its_usage(tmp_path: Path) -> None:

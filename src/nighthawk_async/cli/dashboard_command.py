@@ -1,11 +1,13 @@
-"""`nighthawk-async dashboard` and `view`: an application, or a recording, with the dashboard beside it.
+"""`nighthawk-async dashboard` and `view`: the dashboard of an application, of a journal, or of a recording.
 
-`dashboard` serves an application, `view` a recording that `observe.recording(to=…)` has written.
+`dashboard` serves an application, or the runs of a store; `view` a recording that `observe.recording(to=…)`
+has written.
 """
 
 import secrets
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +19,7 @@ import nighthawk_async as nh
 
 from ..errors import ConfigurationError
 from ..observe import Recording, read_recording, view_as_page, view_as_text
+from .journal_store import open_store
 
 _GRACE_SECONDS = 3
 """The seconds to finish requests on shutdown; later ones are cut off."""
@@ -24,9 +27,17 @@ _GRACE_SECONDS = 3
 
 def dashboard(
     app: Annotated[
-        str,
+        str | None,
         typer.Argument(help="The ASGI application: module:attribute, or file.py:attribute.", metavar="APP"),
-    ],
+    ] = None,
+    journal: Annotated[
+        str | None,
+        typer.Option(
+            "--journal",
+            help="A store of durable runs to show instead of an application: its file, or its address.",
+            metavar="STORE",
+        ),
+    ] = None,
     host: Annotated[str, typer.Option(help="The address to serve on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0 for any that is free.")] = 8000,
     path: Annotated[str, typer.Option(help="The path of the dashboard.")] = "/dashboard",
@@ -47,26 +58,35 @@ def dashboard(
     """Serve an ASGI application, and a dashboard page that shows its natural functions at work.
 
     People who act there also answer the questions and approvals of runs without another handler.
+
+    With --journal, the page shows the durable runs of a store instead, of all processes, past, parked and in
+    progress, and people answer their questions.
     """
+    if (app is None) == (journal is None):
+        raise ConfigurationError("Give the application, or the store of runs with --journal.")
     uvicorn = load_server()
-    loaded = _load_application(app)
     made_up = secrets.token_urlsafe(24) if allow_actions and token is None else None
-    page = nh.asgi.Dashboard(
-        token=token or made_up,
-        protect_reading=protect_reading,
-        allowed_hosts=allowed_hosts(host),
-        title=app.rpartition(":")[0] or app,
-    )
     end = "" if made_up is None else f"#token={made_up}"
-    served = page.beside(loaded, path=path)
-    serve_page(
-        uvicorn,
-        served,
-        page,
-        host=host,
-        port=port,
-        announce=lambda address: f"Application: {address}/\nDashboard:   {address}{path}/{end}",
-    )
+    with ExitStack() as resources:
+        store = None if journal is None else resources.enter_context(open_store(journal))
+        title = app.rpartition(":")[0] or app if app is not None else ""
+        page = nh.asgi.Dashboard(
+            journal=store,
+            token=token or made_up,
+            protect_reading=protect_reading,
+            allowed_hosts=allowed_hosts(host),
+            title=title if store is None else store.address,
+        )
+        served: Any = page
+        if app is not None:
+            served = page.beside(_load_application(app), path=path)
+
+        def announce(address: str) -> str:
+            if app is None:
+                return f"Dashboard: {address}/{end}"
+            return f"Application: {address}/\nDashboard:   {address}{path}/{end}"
+
+        serve_page(uvicorn, served, page, host=host, port=port, announce=announce)
 
 
 def serve_page(

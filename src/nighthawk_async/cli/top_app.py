@@ -381,7 +381,10 @@ class TopApp(App[NoDashboardError]):
         if view is None:
             return None
         if not self._can_act:
-            self.notify("The dashboard is read-only: it has no token.", severity="warning")
+            self.notify(
+                "Nothing can be changed from here: there is no token, or these are runs of a store.",
+                severity="warning",
+            )
         elif view.is_ended:
             self.notify("It has ended.", severity="warning")
         elif not view.controls:

@@ -4,6 +4,7 @@ Records say when something has ended, not when it began, and know nothing of obj
 with the record before its first one in the same place, and inputs of functions and steps are names alone.
 """
 
+import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -25,6 +26,7 @@ _ENDS: dict[str, NodeState] = {
     "cancelled": "cancelled",
     "parked": "suspended",
     "running": "running",
+    "stuck": "failed",
 }
 
 
@@ -65,6 +67,11 @@ def tree_of(records: Sequence[Record], row: RunRow, *, is_whole: bool) -> TaskTr
         row: The run.
         is_whole: Whether these are all records, so that the run's status counts.
     """
+    return restore_tree(nodes_of(records, row, is_whole=is_whole), began_at=row.created_at)
+
+
+def nodes_of(records: Sequence[Record], row: RunRow, *, is_whole: bool) -> list[RestoredNode]:
+    """Return the nodes of a run, parents first; see `tree_of`. Further records change no ids."""
     root = Branch(ROOT, None)
     for record in records:
         if record.kind != "life":
@@ -73,7 +80,25 @@ def tree_of(records: Sequence[Record], row: RunRow, *, is_whole: bool) -> TaskTr
     lives = [record for record in records if record.kind == "life"]
     nodes = _Nodes(moment, root.last)
     nodes.add_run(root, row, lives, is_whole=is_whole)
-    return restore_tree(nodes.nodes, began_at=row.created_at)
+    return nodes.nodes
+
+
+def run_node_id(run_id: str) -> str:
+    """Return the id of the node of a run."""
+    return _id_of("0", run_id)
+
+
+def _id_of(parent_id: str, name: str) -> str:
+    """The id of a node, which is a number: that of its name below its parent."""
+    return str(int.from_bytes(hashlib.blake2b(f"{parent_id}/{name}".encode(), digest_size=8).digest(), "big"))
+
+
+def _attributes_of(row: RunRow) -> dict[str, str]:
+    attributes: dict[str, str] = {"nighthawk.journal.status": row.status}
+    if row.wakes_at is not None:
+        wakes_at = datetime.fromtimestamp(row.wakes_at, UTC)
+        attributes["nighthawk.journal.wakes_at"] = wakes_at.isoformat(sep=" ", timespec="seconds")
+    return attributes
 
 
 class _Nodes:
@@ -98,11 +123,11 @@ class _Nodes:
         error = None
         if state == "failed":
             name, _, message = row.error.partition(": ")
-            error = ErrorView(type=name, message=message)
+            error = ErrorView(type=name or row.status, message=message)
         begun = [life for life in lives if life.body not in (ENDED, INTERRUPTED)]
         self.nodes.append(
             RestoredNode(
-                id="1",
+                id=run_node_id(row.run_id),
                 parent_id="0",
                 kind="run",
                 name=row.run_id,
@@ -110,10 +135,14 @@ class _Nodes:
                 began_at=begun[0].at if begun else row.created_at,
                 ended_at=self._moment,
                 error=error,
-                attributes={"nighthawk.run.id": row.run_id, "nighthawk.journal.lives": len(begun)},
+                attributes={
+                    "nighthawk.run.id": row.run_id,
+                    "nighthawk.journal.lives": len(begun),
+                    **(_attributes_of(row) if is_whole else {}),
+                },
             )
         )
-        self._add_children(root, "1", state, is_beside=False)
+        self._add_children(root, self.nodes[0].id, state, is_beside=False)
 
     def _add_children(self, parent: Branch, parent_id: str, state: NodeState, *, is_beside: bool) -> None:
         """Add what is in a place, which is in some state, and in a task beside which others may go on."""
@@ -151,7 +180,7 @@ class _Nodes:
         state = _state_of(branch, parent, facts, outer)
         has_ended = state in ("completed", "failed", "cancelled")
         node = RestoredNode(
-            id=str(len(self.nodes) + 1),
+            id=_id_of(parent_id, branch.place),
             parent_id=parent_id,
             kind=facts.kind,
             name=facts.name,
@@ -189,4 +218,6 @@ def _state_of(branch: Branch, parent: Branch, facts: NodeFacts, outer: NodeState
         return "completed" if branch.number in counted else "cancelled"
     if outer in ("failed", "cancelled"):
         return "cancelled"
-    return "completed" if outer == "completed" else facts.open_state
+    if outer == "completed" or (outer == "suspended" and facts.open_state == "running"):
+        return outer
+    return facts.open_state

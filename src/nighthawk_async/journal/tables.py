@@ -360,9 +360,12 @@ def find_run(database: Database, run_id: str) -> RunRow | None:
     return next(iter(_read_runs(database, "WHERE run_id = ?", run_id)), None)
 
 
-def read_runs(database: Database) -> list[RunRow]:
-    """Read the runs of a store, in the order of their first lives."""
-    return _read_runs(database, "")
+def read_runs(database: Database, run_ids: Sequence[str] | None = None) -> list[RunRow]:
+    """Read the runs of a store, or some of them, in the order of their first lives."""
+    if run_ids is None:
+        return _read_runs(database, "")
+    marks = ", ".join("?" * len(run_ids))
+    return _read_runs(database, f"WHERE run_id IN ({marks})", *run_ids) if run_ids else []
 
 
 def _read_runs(database: Database, condition: str, *parameters: object) -> list[RunRow]:

@@ -1,4 +1,4 @@
-"""A tree made of the facts about its nodes: of a recording in a file, or of the records of a journal."""
+"""Trees made of the facts about their nodes: of a recording in a file, or of the records of journals."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -13,7 +13,7 @@ from .tree import TaskTree
 from .views import ENDS, ErrorView, TranscriptPart, ViewedKind
 
 _UNLIMITED = 2**40
-"""Characters of transcripts; those of a file are there already."""
+"""Nodes, and characters of transcripts: what was restored is there already."""
 
 _MAX_RETRIES = 100_000
 
@@ -53,6 +53,115 @@ class RestoredNode(Struct, frozen=True):
         )
 
 
+class RestoredTree:
+    """A tree of such nodes, which can be brought up to date later. Thread-safe.
+
+    Args:
+        began_at: The time at which the tree began, in Unix seconds; None for now.
+    """
+
+    def __init__(self, began_at: float | None = None) -> None:
+        self.tree = TaskTree(
+            max_nodes=_UNLIMITED,
+            max_finished_trees=_UNLIMITED,
+            max_transcript_characters=_UNLIMITED,
+            max_total_transcript_characters=_UNLIMITED,
+        )
+        self._shared = self.tree._shared  # pyright: ignore[reportPrivateUsage]  (of the same package)
+        self._state = self._shared.state
+        self._known: dict[str, RestoredNode] = {}
+        if began_at is not None:
+            self._state.root.began_at = began_at
+
+    def put(self, nodes: Sequence[RestoredNode]) -> None:
+        """Add nodes, or bring them up to date. A node that is there already keeps its parent.
+
+        Args:
+            nodes: The nodes, each after its parent.
+
+        Raises:
+            NodeNotFoundError: The parent of a node is neither before it nor in the tree.
+        """
+        self._shared.change(self._put, nodes)
+
+    def put_whole(self, nodes: Sequence[RestoredNode]) -> None:
+        """Add nodes, or bring them up to date, and remove all others below the first one; see `put`."""
+        self._shared.change(self._put_whole, nodes)
+
+    def remove(self, node_id: str) -> None:
+        """Remove a node and everything below it; its parent counts it."""
+        self._shared.change(self._remove, node_id)
+
+    def count_left_out(self, number: int) -> None:
+        """Set the number of children of the root node that are not in the tree."""
+        if self._state.root.dropped_children != number:
+            self._shared.change(self._count_left_out, number)
+
+    def _count_left_out(self, number: int) -> None:
+        self._state.root.dropped_children = number
+        self._state.reopen(self._state.root)  # counts as changed
+
+    def _put(self, nodes: Sequence[RestoredNode]) -> None:
+        changed = [each for each in nodes if self._known.get(each.id) != each]
+        for each in changed:
+            node, known = self._state.nodes.get(each.id), self._known.get(each.id)
+            if node is None or known is None:
+                self._begin(each)
+            else:
+                self._revise(node, known, each)
+            self._known[each.id] = each
+        for each in sorted(changed, key=lambda each: each.ended_at or 0.0):
+            if each.state in ENDS:
+                ended_at = each.began_at if each.ended_at is None else each.ended_at
+                self._state.end(self._state.nodes[each.id], each.state, ended_at, each.outputs, each.error)
+
+    def _put_whole(self, nodes: Sequence[RestoredNode]) -> None:
+        top = self._state.nodes.get(nodes[0].id)
+        kept = {each.id for each in nodes}
+        for node in [] if top is None else top.subtree():
+            if node.id not in kept:
+                self._remove(node.id)
+        self._put(nodes)
+
+    def _remove(self, node_id: str) -> None:
+        node = self._state.nodes.get(node_id)
+        if node is not None:  # else it was removed with a parent
+            for each in node.subtree():
+                del self._known[each.id]
+            self._state.remove(node)
+
+    def _begin(self, each: RestoredNode) -> None:
+        parent = self._state.nodes.get(each.parent_id)
+        if parent is None:
+            raise NodeNotFoundError(each.parent_id)
+        node = each.node()
+        self._state.begin(node, parent, speaks_above=False)
+        self._add(node, each, each.transcript, each.retries)
+
+    def _revise(self, node: Node, known: RestoredNode, each: RestoredNode) -> None:
+        self._state.reopen(node)
+        node.name, node.began_at, node.source = each.name, each.began_at, each.source
+        node.inputs, node.attributes = each.inputs, each.attributes
+        written = len(known.transcript)
+        if each.transcript[:written] != known.transcript:
+            self._state.clear_transcript(node)
+            written = 0
+        self._add(node, each, each.transcript[written:], each.retries - known.retries)
+
+    def _add(
+        self, node: Node, each: RestoredNode, transcript: Sequence[TranscriptPart], retries: int
+    ) -> None:
+        for part in transcript:
+            self._state.write(node, part.kind, part.text, part.key)
+        for model, usage in each.usage_by_model.items():
+            self._state.set_usage(node, usage, model)
+        for _ in range(retries):
+            self._state.count_retry(node)
+        if each.state not in ENDS:
+            self._state.change_state(node, each.state)
+            self._state.set_outputs(node, each.outputs)
+
+
 def restore_tree(nodes: Sequence[RestoredNode], *, began_at: float) -> TaskTree:
     """Make a tree of nodes.
 
@@ -63,31 +172,6 @@ def restore_tree(nodes: Sequence[RestoredNode], *, began_at: float) -> TaskTree:
     Raises:
         NodeNotFoundError: The parent of a node is not before it.
     """
-    tree = TaskTree(
-        max_nodes=len(nodes) + 1,
-        max_finished_trees=len(nodes),
-        max_transcript_characters=_UNLIMITED,
-        max_total_transcript_characters=_UNLIMITED,
-    )
-    state = tree._shared.state  # pyright: ignore[reportPrivateUsage]  (of the same package)
-    state.root.began_at = began_at
-    for each in nodes:
-        parent = state.nodes.get(each.parent_id)
-        if parent is None:
-            raise NodeNotFoundError(each.parent_id)
-        node = each.node()
-        state.begin(node, parent, speaks_above=False)
-        for part in each.transcript:
-            state.write(node, part.kind, part.text, part.key)
-        for model, usage in each.usage_by_model.items():
-            state.set_usage(node, usage, model)
-        for _ in range(each.retries):
-            state.count_retry(node)
-        if each.state not in ENDS:
-            state.change_state(node, each.state)
-            state.set_outputs(node, each.outputs)
-    for each in sorted(nodes, key=lambda each: each.ended_at or 0.0):
-        if each.state in ENDS:
-            ended_at = each.began_at if each.ended_at is None else each.ended_at
-            state.end(state.nodes[each.id], each.state, ended_at, each.outputs, each.error)
-    return tree
+    restored = RestoredTree(began_at)
+    restored.put(nodes)
+    return restored.tree

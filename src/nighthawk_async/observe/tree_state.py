@@ -11,6 +11,7 @@ first, in the order in which the nodes ended. Then others are shortened, beginni
 was added for the longest time.
 """
 
+import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -118,6 +119,12 @@ class TranscriptRoom:
         if node in self._open:
             del self._open[node]
             self._ended[node] = None
+
+    def reopen(self, node: Node) -> None:
+        """Record that a node has not ended after all."""
+        if node in self._ended:
+            del self._ended[node]
+            self._open[node] = None
 
     def drop(self, node: Node) -> None:
         """Forget a node that is no longer kept."""
@@ -277,6 +284,35 @@ class TreeState:
         if finished is not None:
             self._retention.add(finished)
             self._drop_what_is_too_much()
+
+    def reopen(self, node: Node) -> None:
+        """Take back that a node has ended; nothing for one that has not. It counts as changed in any case."""
+        if node.ended_at is not None:
+            node.ended_at, node.error, node.state = None, None, "running"
+            self._transcripts.reopen(node)
+            for each in node.path():
+                if not each.open_nodes:
+                    self._retention.reopen(each)
+                each.open_nodes += 1
+        self._changed(node)
+
+    def clear_transcript(self, node: Node) -> None:
+        """Remove the transcript of a node."""
+        self._transcripts.drop(node)
+        node.transcript = None
+        self._changed(node)
+
+    def remove(self, node: Node) -> None:
+        """Remove a node and everything below it, and what they have used from the sums of its ancestors."""
+        assert node.parent is not None, "the root node stays"
+        for each in reversed(node.subtree()):
+            self.end(each, "cancelled", time.time(), each.outputs, None)
+        for each in node.parent.path():
+            more = {model: difference(each.amounts[model], used) for model, used in node.amounts.items()}
+            each.amounts = {**each.amounts, **more}
+            each.subtree_retries -= node.subtree_retries
+        self.version += 1
+        self._drop(node)
 
     def _changed(self, node: Node) -> None:
         """Number the change, and mark the node and its ancestors."""

@@ -10,13 +10,17 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, aclosing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import nighthawk_async as nh
 from nighthawk_async.cli.application import run_command_line
+from nighthawk_async.cli.top_client import DashboardClient
+from nighthawk_async.testing import ScriptedExecutor
 from tests.warm_python import WarmPopen
 
 pytestmark = pytest.mark.usefixtures("warm_python")
@@ -49,6 +53,13 @@ async def answer(scope, receive, send):
 def served(folder: Path, *arguments: str) -> Iterator[tuple[str, str]]:
     """The addresses of the application and of the dashboard, while a process serves them."""
     (folder / "service.py").write_text(APPLICATION)
+    with served_addresses(folder, *arguments, lines=2) as (first, second):
+        yield first, second
+
+
+@contextmanager
+def served_addresses(folder: Path, *arguments: str, lines: int) -> Iterator[list[str]]:
+    """The addresses that the command prints, while it serves them."""
     command = [sys.executable, "-m", "nighthawk_async", "dashboard", *arguments, "--port", "0"]
     environment = {**os.environ, "NO_PROXY": "*"}
     process = WarmPopen(
@@ -58,9 +69,9 @@ def served(folder: Path, *arguments: str) -> Iterator[tuple[str, str]]:
         assert process.stdout is not None
         assert process.stderr is not None
         try:
-            first, second = process.stdout.readline(), process.stdout.readline()
-            assert second, process.stderr.read()
-            yield first.split()[1], second.split()[1]
+            printed = [process.stdout.readline() for _ in range(lines)]
+            assert printed[-1], process.stderr.read()
+            yield [line.split()[1] for line in printed]
         finally:
             process.send_signal(signal.SIGINT)
             assert process.wait(240) == 130
@@ -82,6 +93,39 @@ def test_an_application_is_served_and_what_it_does_is_shown(tmp_path: Path) -> N
         request = urllib.request.Request(f"{page}api/tree", headers={"Host": "evil.example"})
         with pytest.raises(urllib.error.HTTPError, match="421"):
             urllib.request.urlopen(request, timeout=240)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the client of `top` runs there alone
+async def test_the_runs_of_a_store_are_served_and_answered(tmp_path: Path) -> None:
+    async def program() -> int:
+        return await nh.ask_user("How many?", schema=int)
+
+    with nh.journal.open(f"sqlite:///{tmp_path}/runs.db") as store:
+        run = partial(
+            nh.run, ScriptedExecutor(), journal=store, run_id="order-17", human=store.people(), park_after=0
+        )
+        with pytest.raises(nh.journal.RunParked):
+            async with run():
+                await program()
+        arguments = ["--journal", "runs.db", "--allow-actions"]
+        with served_addresses(tmp_path, *arguments, lines=1) as (address,):
+            page, _, token = address.partition("#token=")
+            async with DashboardClient(page, token) as client, aclosing(client.changes()) as changes:
+                (_, reset), (_, first) = await anext(changes), await anext(changes)
+                assert reset["title"] == "runs.db"
+                (question,) = [node for node in first["nodes"] if node["kind"] == "question"]
+                await client.act(question["id"], "answer", {"text": "3"})
+        async with run():
+            assert await program() == 3
+
+
+@pytest.mark.parametrize("arguments", [[], ["service:answer", "--journal", "runs.db"]])
+def test_an_application_or_a_store_is_served(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command_line(["dashboard", *arguments]) == 2
+    assert "Give the application, or the store" in capsys.readouterr().err
 
 
 def test_a_token_is_made_up_for_whoever_reads_the_address(tmp_path: Path) -> None:

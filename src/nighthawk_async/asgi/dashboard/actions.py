@@ -8,7 +8,7 @@ import msgspec
 from ...observe.errors import NodeNotFoundError, NotControllableError
 from ...observe.tree import TaskTree
 from ..protocol import AsgiScope, Receive
-from .approvals import AnswerBody, DashboardHandler
+from .approvals import AnswerBody, AskedPeople
 from .request import RefusalError, check_stream, no_such_node, not_now, read_body
 
 _LOGGER = logging.getLogger("nighthawk")
@@ -46,7 +46,7 @@ async def carry_out(
     actor: str,
     *,
     tree: TaskTree,
-    handler: DashboardHandler,
+    people: AskedPeople,
     asgi_scope: AsgiScope,
     receive: Receive,
 ) -> None:
@@ -57,7 +57,7 @@ async def carry_out(
         node_id: The id of the node.
         actor: The person who requests it.
         tree: The tree that has the node.
-        handler: The handler with the questions that wait for an answer.
+        people: The questions that wait for an answer.
         asgi_scope: The request.
         receive: Receives its body.
 
@@ -74,7 +74,7 @@ async def carry_out(
             case _SteerBody():
                 tree.steer(node_id, body.text)
             case AnswerBody():
-                handler.answer(node_id, body, actor)
+                await people.answer(node_id, body, actor)
             case _ if action == "suspend":
                 tree.suspend(node_id)
             case _:

@@ -5,13 +5,14 @@
 
 import re
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
 from ...errors import NighthawkError
+from ...lazy_exports import LazyModule
 from ...observation import find_node_writer
 from ...observe.errors import NodeNotFoundError
 from ...observe.page.export import view_as_page
@@ -27,7 +28,7 @@ from ...types.json import JsonableValue
 from ..protocol import Application, AsgiScope, Receive, Send, ServedApplication, header_values
 from ..service import checked_seconds
 from .actions import ACTIONS, carry_out
-from .approvals import DashboardHandler
+from .approvals import AskedPeople, DashboardHandler
 from .live import HEARTBEAT_SECONDS, OpenStreams, node_changes, tree_changes
 from .paths import check_method, path_below, query_of, redirect_below, whole_number
 from .request import (
@@ -37,6 +38,7 @@ from .request import (
     RefusalError,
     check_stream,
     no_such_node,
+    store_is_away,
     stream_id,
 )
 from .responses import (
@@ -48,6 +50,15 @@ from .responses import (
     static_response,
 )
 from .security import Guard, checked_hosts, checked_tokens
+
+if TYPE_CHECKING:
+    from ... import journal as journals
+    from ...journal import store_tree
+    from . import stored_questions
+else:  # other dashboards need no database
+    journals = LazyModule("nighthawk_async.journal")
+    store_tree = LazyModule("nighthawk_async.journal.store_tree")
+    stored_questions = LazyModule("nighthawk_async.asgi.dashboard.stored_questions")
 
 
 class Beside:
@@ -114,6 +125,10 @@ class Dashboard:
 
     Args:
         tree: The task tree to show; None for the tree that is active where the dashboard is served.
+        journal: The store of durable runs to show instead: the runs of all processes, past, parked and in
+            progress. Answers to their questions go into the store.
+        max_runs: The maximum number of runs of the store: those that have not ended, then those that ended
+            last.
         token: The secret that permits changes: a text of at least 16 characters, or one for each name, where
             it matters who approves. None for a dashboard that is read-only.
         protect_reading: Whether reading needs the token, too.
@@ -123,7 +138,8 @@ class Dashboard:
         heartbeat_seconds: The number of seconds without an event after which a heartbeat is sent.
 
     Raises:
-        NighthawkError: An argument has a bad value.
+        NighthawkError: An argument has a bad value, or there are both a tree and a journal.
+        ValueError: `max_runs` is no whole number, or too small.
 
     Source: https://www.w3.org/WAI/ARIA/apg/patterns/treeview/ for the page,
     https://html.spec.whatwg.org/multipage/server-sent-events.html for its events.
@@ -133,6 +149,8 @@ class Dashboard:
         self,
         tree: TaskTree | None = None,
         *,
+        journal: "journals.JournalStore | None" = None,
+        max_runs: int = 200,
         token: str | Mapping[str, str] | None = None,
         protect_reading: bool = False,
         allowed_hosts: Collection[str] | None = None,
@@ -148,13 +166,27 @@ class Dashboard:
         self._guard = Guard(
             tokens=tokens, protect_reading=protect_reading, allowed_hosts=checked_hosts(allowed_hosts)
         )
-        self._handler = DashboardHandler(can_answer=self._guard.can_act, shown_tree=lambda: self._tree)
         self._streams = OpenStreams()
+        self._followed: store_tree.StoreTree | None = None
+        self._people: AskedPeople
+        self._human: HumanHandler
+        if journal is None:
+            handler = DashboardHandler(can_answer=self._guard.can_act, shown_tree=lambda: self._tree)
+            self._people = self._human = handler
+            return
+        if tree is not None:
+            raise NighthawkError("a dashboard shows a task tree, or the runs of a journal")
+        self._followed = store_tree.StoreTree(journal, max_runs=max_runs)
+        self._people = stored_questions.StoredQuestions(journal, self._followed)
+        self._tree, self._human = self._followed.tree, journal.people()
 
     @property
     def human(self) -> HumanHandler:
-        """Handler that asks the people here; for `run(…, human=…)` and `NighthawkMiddleware(…, human=…)`."""
-        return self._handler
+        """Handler that asks the people here; for `run(…, human=…)` and `NighthawkMiddleware(…, human=…)`.
+
+        That of a dashboard of a journal asks in the runs that are recorded there; see `JournalStore.people`.
+        """
+        return self._human
 
     def beside(self, app: Application, *, path: str = "/dashboard") -> ServedApplication:
         """Add the dashboard to an application under its own path, and record everything the application does.
@@ -169,11 +201,14 @@ class Dashboard:
             path: The path of the dashboard.
 
         Raises:
-            NighthawkError: The path has no slash at its beginning, or one at its end.
+            NighthawkError: The path has no slash at its beginning, or one at its end; or the dashboard shows
+                a journal, which records no application.
         """
+        if self._followed is not None:
+            raise NighthawkError("the dashboard of a journal records no application: mount it beside one")
         if self._tree is None:
             self._tree = TaskTree()
-        return Beside(app, self, tree=self._tree, human=self._handler, path=path)
+        return Beside(app, self, tree=self._tree, human=self._human, path=path)
 
     def end_streams(self) -> None:
         """End the open event streams; their readers reconnect. Thread-safe.
@@ -233,7 +268,7 @@ class Dashboard:
         if path == "api/actor":
             return json_response({"actor": self._guard.check_acting(asgi_scope)})
         self._guard.check_reading(asgi_scope)
-        tree = self._find_tree()
+        tree = await self._current_tree()
         if node_id is not None and action in ("recording", "page"):
             return await self._export(tree, node_id, action, asgi_scope)
         if node_id is not None and action in (None, "changes"):
@@ -248,7 +283,7 @@ class Dashboard:
             return Response(headers={"content-type": "text/event-stream; charset=utf-8"})
         since = [*header_values(asgi_scope, b"last-event-id"), *query_of(asgi_scope).get("since", ())]
         events = tree_changes(tree, since[0] if since else None, self._greeting(), self._heartbeat_seconds)
-        await self._streams.send(events, receive, send)
+        await self._send_stream(events, receive, send)
         return None
 
     async def _act(self, node_id: str, action: str, asgi_scope: AsgiScope, receive: Receive) -> Response:
@@ -258,8 +293,8 @@ class Dashboard:
             action,
             node_id,
             actor,
-            tree=self._find_tree(),
-            handler=self._handler,
+            tree=await self._current_tree(),
+            people=self._people,
             asgi_scope=asgi_scope,
             receive=receive,
         )
@@ -279,12 +314,16 @@ class Dashboard:
             watched = None if node_id == _TOP else node_id
             view = tree.snapshot(watched)
             if action is None or asgi_scope["method"] == "HEAD":
-                return json_response(node_details(view, self._handler.describe(node_id)))
-            events = node_changes(tree, watched, self._handler.describe, self._heartbeat_seconds)
+                return json_response(node_details(view, self._people.describe(node_id)))
+            events = node_changes(tree, watched, self._people.describe, self._heartbeat_seconds)
         except NodeNotFoundError as error:
             raise RefusalError(no_such_node(str(error))) from None
-        await self._streams.send(events, receive, send)
+        await self._send_stream(events, receive, send)
         return None
+
+    async def _send_stream(self, events: AsyncGenerator[bytes, None], receive: Receive, send: Send) -> None:
+        follow = None if self._followed is None else self._followed.follow
+        await self._streams.send(events, receive, send, follow)
 
     async def _export(self, tree: TaskTree, node_id: str, form: str, asgi_scope: AsgiScope) -> Response:
         """Return a node and everything below it as a file. A view never changes, so a thread writes it."""
@@ -320,7 +359,11 @@ class Dashboard:
             "now": time.time(),
         }
 
-    def _find_tree(self) -> TaskTree:
+    async def _current_tree(self) -> TaskTree:
+        if self._followed is not None:
+            await self._followed.refresh()
+            if self._followed.error is not None:
+                raise RefusalError(store_is_away(self._followed.error))
         tree = self._tree or find_tree()
         if tree is None:
             raise RefusalError(NOTHING_RECORDED)

@@ -7,9 +7,9 @@ import json
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 import msgspec
 from pydantic.errors import PydanticInvalidForJsonSchema
@@ -65,14 +65,23 @@ def answer_to(question: Question, body: AnswerBody) -> object:
     Raises:
         RefusalError: The request has no answer, or several, or the answer is not valid.
     """
-    if [body.has_answer, body.text is not None, body.choice is not None, body.default].count(True) != 1:
-        raise RefusalError(bad_request("The answer is one of answer, text, choice and default."))
+    check_one_form(body)
     answer = _stated_answer(question, body)
     try:
         question.validate(answer)
     except ToolValidationError as error:
         raise RefusalError(not_valid(str(error))) from None
     return answer
+
+
+def check_one_form(body: AnswerBody) -> None:
+    """Refuse a request that has no answer, or several.
+
+    Raises:
+        RefusalError: It has none, or several.
+    """
+    if [body.has_answer, body.text is not None, body.choice is not None, body.default].count(True) != 1:
+        raise RefusalError(bad_request("The answer is one of answer, text, choice and default."))
 
 
 def question_as_json(question: Question) -> Summary:
@@ -82,13 +91,12 @@ def question_as_json(question: Question) -> Summary:
         question: The question.
     """
     schema = _schema_of(question)
-    choices = None if schema is None else _choices_of(schema, schema)
     return {
         "type": "question",
         "prompt": visible(question.prompt),
         "schema": schema,
         "type_name": visible(type_name(question.schema)),
-        "choices": None if choices is None else [*map(_choice_as_text, choices)],
+        "choices": shown_choices(choices_in(schema)),
         "attempt": question.attempt,
         "error": None if question.error is None else visible(question.error),
         "has_default": question.has_default,
@@ -123,8 +131,7 @@ def _stated_answer(question: Question, body: AnswerBody) -> object:
     if body.text is not None:
         return typed_answer(body.text, question)
     if body.choice is not None:
-        schema = _schema_of(question)
-        choices = (None if schema is None else _choices_of(schema, schema)) or []
+        choices = choices_in(_schema_of(question)) or []
         if not 0 <= body.choice < len(choices):
             raise RefusalError(not_valid("There is no such choice."))
         return choices[body.choice]
@@ -138,6 +145,11 @@ def _schema_of(question: Question) -> dict[str, JsonableValue] | None:
         return type_adapter(question.schema).json_schema()
     except PydanticInvalidForJsonSchema:
         return None
+
+
+def choices_in(schema: Mapping[str, Any] | None) -> list[JsonableValue] | None:
+    """Return the values that match a schema when they can be enumerated; None when they cannot."""
+    return None if schema is None else _choices_of(schema, schema)
 
 
 def _choices_of(schema: Any, root: Any) -> list[JsonableValue] | None:
@@ -167,6 +179,11 @@ def _choices_of(schema: Any, root: Any) -> list[JsonableValue] | None:
             return None
 
 
+def shown_choices(choices: list[JsonableValue] | None) -> list[JsonableValue] | None:
+    """Return choices as texts, because a browser would round large numbers; None for none."""
+    return None if choices is None else [*map(_choice_as_text, choices)]
+
+
 def _choice_as_text(value: JsonableValue) -> str:
     return visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
@@ -181,6 +198,22 @@ class _Vote(msgspec.Struct, frozen=True):
     approver: str
     digest: str | None
     reason: str
+
+
+class AskedPeople(Protocol):
+    """The questions that people can answer at a dashboard, by the ids of their nodes."""
+
+    def describe(self, node_id: str) -> Summary | None:
+        """Describe the question that can be answered at a node; None for none."""
+        ...
+
+    async def answer(self, node_id: str, body: AnswerBody, actor: str) -> None:
+        """Answer the question or the request at a node.
+
+        Raises:
+            RefusalError: Nothing is asked there any more, the answer is not valid, or other people are asked.
+        """
+        ...
 
 
 class DashboardHandler:
@@ -228,7 +261,7 @@ class DashboardHandler:
         request = self._requests.get(node_id)
         return None if request is None else _request_as_json(request)
 
-    def answer(self, node_id: str, body: AnswerBody, actor: str) -> None:
+    async def answer(self, node_id: str, body: AnswerBody, actor: str) -> None:
         """Answer the question or the request at a node.
 
         Args:
@@ -346,15 +379,39 @@ def _answer_request(pending: _Pending[ApprovalRequest, _Vote], body: AnswerBody,
 
 
 def _request_as_json(pending: _Pending[ApprovalRequest, _Vote]) -> Summary:
-    """Convert a request to JSON. Its arguments are a text, because a browser would round large numbers."""
     request = pending.subject
+    return approval_as_json(
+        action=request.action,
+        arguments=request.arguments,
+        digest=request.digest,
+        quorum=request.quorum,
+        approvers=request.approvers,
+        approvals=[vote.approver for vote in request.approvals],
+        expires_at=pending.expires_at,
+    )
+
+
+def approval_as_json(
+    *,
+    action: str,
+    arguments: Mapping[str, object],
+    digest: str,
+    quorum: int,
+    approvers: Collection[str] | None,
+    approvals: Collection[str],
+    expires_at: float | None,
+) -> Summary:
+    """Convert a request for approval to JSON; see `ApprovalRequest`.
+
+    Its arguments are a text, because a browser would round large numbers.
+    """
     return {
         "type": "approval",
-        "action": visible(request.action),
-        "arguments": visible(json.dumps(request.arguments, ensure_ascii=False, indent=2)),
-        "digest": request.digest,
-        "quorum": request.quorum,
-        "approvers": None if request.approvers is None else [*sorted(request.approvers)],
-        "approvals": [vote.approver for vote in request.approvals],
-        "expires_at": pending.expires_at,
+        "action": visible(action),
+        "arguments": visible(json.dumps(arguments, ensure_ascii=False, indent=2)),
+        "digest": digest,
+        "quorum": quorum,
+        "approvers": None if approvers is None else [*sorted(approvers)],
+        "approvals": [*approvals],
+        "expires_at": expires_at,
     }

@@ -3,7 +3,7 @@
 No events are queued for a reader: when one is taken, the next is made from the newest view.
 """
 
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing, suppress
 
 import anyio
@@ -57,6 +57,9 @@ def changes_between(old: NodeView, new: NodeView) -> Changes:
             waiting.extend((None, child) for child in reversed(view.children))
         else:
             waiting.extend(reversed(list(_changed_children(before, view, changes.gone))))
+    if changes.gone:  # runs of a store leave the tree and come back
+        there = {node.id for node in changes.nodes}
+        changes.gone = [node_id for node_id in changes.gone if node_id not in there]
     return changes
 
 
@@ -204,19 +207,29 @@ class OpenStreams:
         for ending in tuple(self._endings):
             ending.set()
 
-    async def send(self, events: AsyncGenerator[bytes, None], receive: Receive, send: Send) -> None:
+    async def send(
+        self,
+        events: AsyncGenerator[bytes, None],
+        receive: Receive,
+        send: Send,
+        follow: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         """Send events until they end, the streams are ended, or the client leaves.
 
         Args:
             events: The events, encoded.
             receive: Reports when the client leaves.
             send: Sends the messages.
+            follow: Keeps the tree up to date meanwhile; when it returns, the stream ends. None for a tree
+                that changes by itself.
         """
         ending = LoopEvent()
         self._endings.add(ending)
         try:
             async with BareTaskGroup() as tasks:
                 tasks.start_soon(_leave_with_client, receive, tasks.cancel_scope)
+                if follow is not None:
+                    tasks.start_soon(_end_after, follow, ending)
                 with suppress(OSError):  # some servers raise it when the client has left
                     await send(_start())
                     await _send_until(ending, events, send)
@@ -230,6 +243,11 @@ async def _leave_with_client(receive: Receive, scope: anyio.CancelScope) -> None
     while (await receive())["type"] != "http.disconnect":
         pass
     scope.cancel()
+
+
+async def _end_after(follow: Callable[[], Awaitable[None]], ending: LoopEvent) -> None:
+    await follow()
+    ending.set()
 
 
 async def _send_until(ending: LoopEvent, events: AsyncGenerator[bytes, None], send: Send) -> None:

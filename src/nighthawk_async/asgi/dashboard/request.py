@@ -107,6 +107,11 @@ def not_valid(detail: str) -> Problem:
     return Problem(status=422, name="not-valid", title="The answer does not fit", detail=detail)
 
 
+def store_is_away(detail: str) -> Problem:
+    """The store of the runs cannot be used now."""
+    return Problem(status=503, name="store-away", title="The store cannot be used", detail=detail)
+
+
 MAX_BODY_BYTES = 65_536
 
 Body = TypeVar("Body")

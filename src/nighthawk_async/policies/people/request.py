@@ -74,13 +74,13 @@ def typed_answer(typed: str, question: Question) -> object:
         question.validate(text)
     except ToolValidationError:
         try:
-            return json.loads(text, parse_float=_exact_number)
+            return json.loads(text, parse_float=exact_number)
         except (ValueError, RecursionError):
             return text
     return text
 
 
-def _exact_number(digits: str) -> float | Decimal:
+def exact_number(digits: str) -> float | Decimal:
     """Return a floating-point number, or a decimal when a float would have other digits."""
     number, exact = float(digits), Decimal(digits)
     return number if Decimal(repr(number)) == exact else exact

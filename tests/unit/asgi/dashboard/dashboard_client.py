@@ -101,6 +101,10 @@ class Reader:
         event = self._events.pop(0)
         return event.event, json.loads(event.data), event.id
 
+    async def ended(self) -> None:
+        """Wait until the service has ended the stream."""
+        await self._connection.ended.wait()
+
 
 @asynccontextmanager
 async def reading(app: Any, path: str, **headers: str) -> AsyncIterator[Reader]:

@@ -31,6 +31,7 @@ const STATES_OF_CONNECTION = {
   offline: "no connection, trying again",
   locked: "a token is needed",
   empty: "nothing is recorded yet, trying again",
+  away: "the store of the runs cannot be read, trying again",
   file: isFile ? `as it was on ${new Date(recordedAt * 1000).toLocaleDateString()} at ${clockTime(recordedAt, false)}` : "",
 };
 

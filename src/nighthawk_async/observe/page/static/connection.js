@@ -12,7 +12,10 @@ const STATES_OF_PROBLEMS = new Map([
   ["no-such-node", "gone"],
   ["nothing-recorded", "empty"],
   ["other-tree", "other"],
+  ["store-away", "away"],
 ]);
+
+const PASSING_STATES = new Set(["offline", "empty", "away"]);
 
 function stateOf(problem) {
   const name = String(problem?.type).split(":").at(-1);
@@ -30,8 +33,9 @@ export class Connection {
   #isOver = false;
   #onVisibility = () => (document.hidden ? this.#pause() : this.#open());
 
-  // onState gets "live", "offline", "empty" (nothing is recorded yet), "locked" (a token is needed), or for the
-  // last time "gone" (the node), "other" (the tree is another one) or "over".
+  // onState gets "live", "offline", "empty" (nothing is recorded yet), "away" (the store of the runs cannot be
+  // read), "locked" (a token is needed), or for the last time "gone" (the node), "other" (the tree is another
+  // one) or "over".
   constructor(path, onEvent, onState = () => {}) {
     this.#path = path;
     this.#onEvent = onEvent;
@@ -83,7 +87,7 @@ export class Connection {
       return;
     }
     this.#onState(state);
-    if (state === "offline" || state === "empty") this.#openLater();
+    if (PASSING_STATES.has(state)) this.#openLater();
     else if (state !== "locked") this.close();
   }
 

@@ -11,6 +11,7 @@ import { TRANSCRIPT_EVENTS, TranscriptView } from "./transcript.js";
 const STATES_OF_CONNECTION = {
   offline: "no connection, trying again",
   empty: "no connection, trying again",
+  away: "the store of the runs cannot be read, trying again",
   locked: "a token is needed",
   gone: "kept no longer: this is how it was seen last",
   other: "the service was restarted: this is how it was seen last",

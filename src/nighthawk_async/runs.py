@@ -1,5 +1,6 @@
 """`run`: the context manager in which steps run (specification 10)."""
 
+from collections.abc import Sequence
 from typing import TypeVar, Unpack, cast, get_args
 
 from .errors import NighthawkError
@@ -14,6 +15,7 @@ from .runtime.policies import NO_POLICIES, Policies
 from .runtime.policy import InnerScope
 from .runtime.run import Run
 from .runtime.run_state import SyncBackend
+from .runtime.tool_scope import ToolSet, ToolSource
 
 Opener = TypeVar("Opener", bound=RunOpener)
 
@@ -26,6 +28,7 @@ def run(
     max_concurrent_steps: int | None = None,
     max_depth: int = DEFAULT_MAX_DEPTH,
     journal: RunOpener | None = None,
+    tools: Sequence[ToolSource] | None = None,
     **policies: Unpack[PolicyArguments],
 ) -> Run:
     """Run the steps inside with a model.
@@ -51,6 +54,8 @@ def run(
             well.
         journal: The store in which the run is recorded, made by `nighthawk_async.journal.open`. A later run
             with the same `run_id` continues where this one ended. A run inside a run uses the parent's.
+        tools: The tools of the steps inside, beside those that are visible already: callables as
+            `nighthawk_async.tool` takes them, tools, and tool sets (`nighthawk_async.tool_set`).
         policies: `hooks`, `oversight`, `verify`, `human`, `permissions`, `budget`, `step_budget`,
             `resilience`, `concurrent_mutation` and `policies`; see `PolicyArguments`.
 
@@ -60,6 +65,7 @@ def run(
     Raises:
         NighthawkError: The value is no step executor and none can be made from it, or another argument has a
             bad value.
+        ToolRegistrationError: A tool cannot be offered, or its name is taken.
         UnknownModelError: There is no such provider or model.
         MissingCredentialError: The provider's API key is not set.
         ConfigurationError: Another setting is wrong, or a fallback model is not available.
@@ -91,7 +97,14 @@ def run(
         max_depth=max_depth,
         resolve_policies=resolve_policies,
         journal=None if journal is None else checked_store(journal),
+        tools=() if tools is None else _sets_of(tools),
     )
+
+
+def _sets_of(tools: Sequence[ToolSource]) -> tuple[ToolSet, ...]:
+    from .runtime.tool_sets import sets_of  # here, because many programs offer no tools
+
+    return sets_of(tools)
 
 
 def checked_store(store: Opener) -> Opener:

@@ -34,6 +34,7 @@ from .model_agent import ModelAgent
 from .refusals import Refusals
 from .sent_schemas import Endpoint, check_tools
 from .step_prompt import StepPrompt, check_mentioned_tools
+from .tool_search import finder_of
 from .toolbox import ResultRoom, Toolbox
 
 _TOKENS_OF_LINE = 80
@@ -269,6 +270,7 @@ class AgentStepExecutor:
         if transport == "direct":
             _check_mentioned_tools(step, (), transport)
             return await self._answer_directly(environment, step, prompt, span)
+        await environment.tool_scope.prepare()
         task = self._task(environment, step, prompt, transport, span)
         if not isinstance(self.agent, ModelAgent):  # each request of that one is reported and budgeted
             task = foreign_task(task, step.actor.node)
@@ -313,7 +315,8 @@ class AgentStepExecutor:
         span: Span | None,
     ) -> AgentTask:
         configuration, context, model = self.configuration, step.context, self.model
-        guard, functions = configuration.loop_guard, environment.tool_scope.visible()
+        guard, offered = configuration.loop_guard, environment.tool_scope.offered()
+        finder = finder_of(offered, model)
         policy = self.tool_result_rendering_policy
         room = ResultRoom(policy, None if model is None else model.capabilities.context_window)
         refusals = Refusals(step_id=context.step_id, names=prompt.names)
@@ -321,7 +324,8 @@ class AgentStepExecutor:
             actor=step.actor,
             environment=environment,
             provided=configuration.provided_tools,
-            functions=functions,
+            functions=offered.listed,
+            finder=finder,
             room=room,
             shows_secrets=configuration.show_secrets,
             max_argument_bytes=configuration.max_tool_argument_bytes,
@@ -329,8 +333,8 @@ class AgentStepExecutor:
             refusals=refusals,
             agent=span,
         )
-        if functions:
-            check_tools(tuple(functions.values()), model)
+        if offered.listed:
+            check_tools(tuple(offered.listed.values()), model)
         model_name = "" if model is None else model.name
         tools = toolbox.definitions(are_strict=Endpoint.of(model_name, "tool").enforces_strict_schemas)
         form = prompt.answer_form(transport, model_name)
@@ -363,6 +367,7 @@ class AgentStepExecutor:
             answer_form=form,
             set_bindings=AnswerBindings(step.actor, environment, policy, refusals).set,
             word_refusal=refusals.text,
+            found_tools=toolbox.offer_found,
         )
 
 

@@ -19,8 +19,9 @@ _MAX_DESCRIPTION = 200
 _MAX_PARAMETERS = 300
 _MAX_QUERY_WORDS = 50
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
-"""A word of a name, `_` and changes of case between them, or of a text."""
+_WORD = re.compile(r"[^\W_]+")
+_CHANGE_OF_CASE = re.compile(r"(?<=[a-z])(?=[A-Z\d])|(?<=[A-Z])(?=[A-Z][a-z])")
+"""A boundary between words of a name that no `_` separates."""
 
 _ENDINGS = ("ing", "es", "ed", "s")
 _SHORTEST_STEM = 3
@@ -37,9 +38,10 @@ _weights: WeakKeyDictionary[Tool, Mapping[str, float]] = WeakKeyDictionary()
 def words_of(text: str) -> Iterator[str]:
     """Yield the words of a text or a name in lower case, without common endings."""
     for match in _WORD.finditer(text):
-        word = match[0].lower()
-        if word not in _IGNORED:
-            yield _stem(word)
+        for part in _CHANGE_OF_CASE.split(match[0]):
+            word = part.lower()
+            if word not in _IGNORED:
+                yield _stem(word)
 
 
 def _stem(word: str) -> str:

@@ -101,11 +101,13 @@ class ToolScope:
         Raises:
             ToolRegistrationError: A tool that was fetched has the name of another one.
         """
+        are_new = False
         for scope in self._chain():
-            fetched = [each for each in scope._sets if each.is_prepared_by_step]
-            for each in fetched:
-                await each.prepare()
-            if fetched:
+            for each in scope._sets:
+                if each.is_prepared_by_step:
+                    await each.prepare()
+                    are_new = True
+            if are_new:  # in an enclosing scope, or in this one
                 scope._check_sets()
 
     def offered(self) -> OfferedTools:

@@ -35,6 +35,10 @@ def send_mail(recipient: str, text: str) -> None:
     """Send a mail to a customer."""
 
 
+def look_at(path: str) -> None:
+    """Look at a file."""
+
+
 DEFERRED = nh.tool_set([list_issues, close_issue, send_mail], deferred=True)
 
 
@@ -161,7 +165,7 @@ async def test_a_tool_that_was_found_in_the_same_response_is_refused(is_governed
     assert steps.envelopes[-1]["error"]["message"] == "the tool 'close_issue' was found only in this response"
 
 
-@pytest.mark.parametrize("query", ["", " – ", "of the"])
+@pytest.mark.parametrize("query", ["", " ... ", "of the"])
 async def test_a_query_without_words_is_refused(query: str) -> None:
     steps = ScriptedSteps(finding(query), PASS)
     async with nh.run(steps.executor, tools=[DEFERRED]):
@@ -226,14 +230,10 @@ async def test_a_block_may_name_the_search_only_if_it_is_on_offer() -> None:
 
 async def test_the_search_of_the_provider_is_never_replaced_silently() -> None:
     steps = ScriptedSteps(PASS)
-    tools = [
-        nh.tool_set([send_mail], deferred=True, search="native"),
-        nh.tool_set([list_issues], deferred=True),
-    ]
-    async with nh.run(steps.executor, tools=tools):
-        with pytest.raises(
-            nh.ConfigurationError, match=f"{steps.model.name}: search='native'.*'tool_search'"
-        ):
+    native = nh.tool_set([look_at], deferred=True, search="native")
+    message = f"{steps.model.name}: search='native'.*'tool_search'"
+    async with nh.run(steps.executor, tools=[DEFERRED, native]):
+        with pytest.raises(nh.ConfigurationError, match=message):
             await work()
     assert steps.model.requests == []
 

@@ -1,6 +1,6 @@
 """Deferred and foreign tools in runs that continue."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -44,24 +44,13 @@ class Tracker:
         self.calls.append(arguments)
 
     def tools(self) -> list[nh.runtime.ToolSet]:
-        number = {"type": "object", "properties": {"number": {"type": "integer"}}}
-        text = {"type": "object", "properties": {"text": {"type": "string"}}}
-        return [
-            nh.tool_set(
-                [
-                    ForeignTool(
-                        name="close-issue",
-                        description="Close an issue.",
-                        parameters=number,
-                        function=self.call,
-                    ),
-                    ForeignTool(
-                        name="send-mail", description="Send a mail.", parameters=text, function=self.send
-                    ),
-                ],
-                deferred=True,
-            )
-        ]
+        close = tool_of("close-issue", "Close an issue.", self.call)
+        send = tool_of("send-mail", "Send a mail.", self.send)
+        return [nh.tool_set([close, send], deferred=True)]
+
+
+def tool_of(name: str, description: str, function: Callable[..., object]) -> ForeignTool:
+    return ForeignTool(name=name, description=description, parameters={"type": "object"}, function=function)
 
 
 @nh.natural_function
@@ -113,12 +102,7 @@ async def test_a_call_of_a_foreign_tool_in_doubt_is_not_repeated(tmp_path: Path)
         raise CrashError
 
     async def program() -> None:
-        tool = ForeignTool(
-            name="close_issue",
-            description="",
-            parameters={"type": "object"},
-            function=fail,
-        )
+        tool = tool_of("close_issue", "Close an issue.", fail)
         with nh.scope(tools=[tool]):
             await tidy()
 
@@ -141,14 +125,11 @@ async def test_a_repeatable_foreign_tool_is_called_again(tmp_path: Path) -> None
             raise CrashError
 
     async def program() -> None:
-        tool = ForeignTool(name="read", description="", parameters={"type": "object"}, function=read)
-        with nh.scope(tools=[tool]):
+        with nh.scope(tools=[tool_of("read", "Read a file.", read)]):
             await tidy()
 
-    turns = (
-        model_response(tool_call("read", path="/")),
-        model_response(tool_call("nh_outcome", kind="pass")),
-    )
+    end = tool_call("nh_outcome", kind="pass")
+    turns = (model_response(tool_call("read", path="/")), model_response(end))
     model = AnsweringModel(lambda prompt, turn: turns[turn])
     with opened(tmp_path) as store:
         with pytest.raises(CrashError):

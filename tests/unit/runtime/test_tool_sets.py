@@ -8,6 +8,7 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.runtime import ForeignTool, Tool, ToolSet, make_tool_function
 from nighthawk_async.runtime.tool_scope import GLOBAL_TOOLS
+from nighthawk_async.testing import tool_call
 from tests.specification.scripted_steps import PASS, ScriptedSteps
 
 pytestmark = pytest.mark.anyio
@@ -72,7 +73,7 @@ async def offered(*scopes: Mapping[str, Any], run: Mapping[str, Any] | None = No
 
 
 async def test_tools_of_a_run_and_of_scopes_come_in_order_and_are_called() -> None:
-    steps = ScriptedSteps(nh.testing.tool_call("look_up", topic="kettles"), PASS, PASS)
+    steps = ScriptedSteps(tool_call("look_up", topic="kettles"), PASS, PASS)
     async with nh.run(steps.executor, tools=[look_up]):
         with nh.scope(tools=[count]):
             await work()
@@ -91,7 +92,7 @@ async def test_tools_of_a_function_are_for_its_steps_and_for_those_within() -> N
         Call <work>.
         """
 
-    steps = ScriptedSteps(nh.testing.tool_call("nh_eval", expression="work()"), PASS, PASS, PASS)
+    steps = ScriptedSteps(tool_call("nh_eval", expression="work()"), PASS, PASS, PASS)
     async with nh.run(steps.executor):
         await outer()
         assert [[tool.name for tool in each.tools] for each in steps.model.requests] == [
@@ -121,7 +122,7 @@ async def test_a_function_with_tools_may_call_itself() -> None:
         Call <again>.
         """
 
-    steps = ScriptedSteps(nh.testing.tool_call("nh_eval", expression="again()"), PASS, PASS)
+    steps = ScriptedSteps(tool_call("nh_eval", expression="again()"), PASS, PASS)
     async with nh.run(steps.executor):
         await again()
     assert [[*map(_name, each.tools)].count("look_up") for each in steps.model.requests] == [1, 1, 1]
@@ -156,7 +157,7 @@ async def test_a_replacing_scope_hides_registered_tools_and_takes_new_ones() -> 
 
 
 async def test_a_tool_in_a_set_can_be_replaced_by_a_registered_one() -> None:
-    steps = ScriptedSteps(nh.testing.tool_call("count", text="abc"), PASS)
+    steps = ScriptedSteps(tool_call("count", text="abc"), PASS)
     async with nh.run(steps.executor, tools=[nh.tool_set([count], deferred=True)]):
         with pytest.raises(nh.ToolRegistrationError, match="'count' is visible here already"):
             nh.tool(name="count")(look_up)
@@ -246,10 +247,13 @@ async def test_a_set_may_fetch_its_tools_for_each_step() -> None:
 
 
 async def test_a_fetched_tool_must_not_have_the_name_of_another_one() -> None:
+    taken = make_tool_function(look_up, name="tool_0")
     async with nh.run(ScriptedSteps().executor, tools=[Fetched()]):
-        with nh.scope(tools=[make_tool_function(look_up, name="tool_0")]):
-            with pytest.raises(nh.ToolRegistrationError, match="Two tools are named 'tool_0'"):
-                await work()
+        with (
+            nh.scope(tools=[taken]),
+            pytest.raises(nh.ToolRegistrationError, match="Two tools are named 'tool_0'"),
+        ):
+            await work()
 
 
 # ---- foreign tools
@@ -284,7 +288,7 @@ async def test_a_foreign_tool_gets_its_arguments_as_they_are() -> None:
         calls.append(arguments)
         return [*arguments]
 
-    steps = ScriptedSteps(nh.testing.tool_call("read_file", path="/", further=[1]), PASS)
+    steps = ScriptedSteps(tool_call("read_file", path="/", further=[1]), PASS)
     async with nh.run(steps.executor, tools=[foreign("read-file", call)]):
         await work()
     assert calls == [{"path": "/", "further": [1]}]
@@ -300,7 +304,7 @@ async def test_the_owner_of_a_foreign_tool_refuses_arguments() -> None:
         )
 
     steps = ScriptedSteps(
-        (nh.testing.tool_call("read", path="/"), nh.models.ToolCall(id="1", name="read", arguments="[1]")),
+        (tool_call("read", path="/"), nh.models.ToolCall(id="1", name="read", arguments="[1]")),
         PASS,
     )
     async with nh.run(steps.executor, tools=[foreign("read", call)]):
@@ -312,7 +316,7 @@ async def test_the_owner_of_a_foreign_tool_refuses_arguments() -> None:
 
 
 def test_the_schema_of_a_foreign_tool_must_be_one_of_an_object() -> None:
-    with pytest.raises(nh.ToolRegistrationError, match="'list': .* type 'object', not 'array'"):
+    with pytest.raises(nh.ToolRegistrationError, match=r"'list': .* type 'object', not 'array'"):
         ForeignTool(name="list", description="", parameters={"type": "array"}, function=dict)
 
 
@@ -328,8 +332,8 @@ async def test_permissions_and_hooks_see_the_calls_of_foreign_tools() -> None:
     hooks = nh.Hooks()
     hooks.on(nh.hooks.BeforeToolCall)(before)
     steps = ScriptedSteps(
-        (nh.testing.tool_call("tree", path="/"), nh.testing.tool_call("tree", path="/", depth=9)),
-        (nh.testing.tool_call("remove", path="/"),),
+        (tool_call("tree", path="/"), tool_call("tree", path="/", depth=9)),
+        (tool_call("remove", path="/"),),
         PASS,
     )
     permissions = nh.permissions(allow=[nh.rule("tree", when=is_shallow)], default="deny")
@@ -342,9 +346,7 @@ async def test_permissions_and_hooks_see_the_calls_of_foreign_tools() -> None:
 
 
 async def test_budgets_count_the_calls_of_foreign_tools() -> None:
-    steps = ScriptedSteps(
-        (nh.testing.tool_call("tree", path="/"), nh.testing.tool_call("tree", path="/a")), PASS
-    )
+    steps = ScriptedSteps((tool_call("tree", path="/"), tool_call("tree", path="/a")), PASS)
     async with nh.run(steps.executor, tools=[foreign("tree")], budget=nh.budget(tool_calls=1)):
         with pytest.raises(nh.BudgetExceededError, match="tool_calls"):
             await work()

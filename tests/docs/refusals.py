@@ -393,7 +393,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     of_call("The tool is deferred, and was not found yet", "resolution",
             Given(calls=(tool_call("post", line={"product": "fig"}),)), run=with_deferred_tools),
     of_call("It was found in the same response", "resolution",
-            Given(calls=(tool_call("nh_find_tools", query="post"), tool_call("post", line={"product": "fig"}))),
+            Given(calls=(tool_call("nh_find_tools", query="post"), tool_call("post", line={}))),
             run=with_deferred_tools),
     of_call("The query of `nh_find_tools` has no words", "invalid_input",
             Given(calls=(tool_call("nh_find_tools", query=""),)), run=with_deferred_tools),

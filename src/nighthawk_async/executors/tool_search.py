@@ -141,14 +141,12 @@ class ToolFinder:
             )
 
 
-def finder_of(offered: OfferedTools, model: Model | None) -> ToolFinder | None:
-    """Return the finder of a step's deferred tools; None if there are none.
+def make_finder(offered: OfferedTools, model: Model | None) -> ToolFinder:
+    """Make the finder of a step's deferred tools.
 
     Raises:
         ConfigurationError: The search of the provider is demanded.
     """
-    if not offered.deferred:
-        return None
     if offered.search == "native":
         asked = "An agent of your own" if model is None else model.name
         raise ConfigurationError(

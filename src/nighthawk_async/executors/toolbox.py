@@ -6,7 +6,7 @@ Results keep within the room left in the model's context. Source: specification 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import msgspec
@@ -33,7 +33,11 @@ from ..wire.json_text import NOT_JSON, check_depth, describe_not_json
 from .answer_form import object_schema, opened_schema
 from .loop_guard import GuardedCalls
 from .refusals import Refusals, admitted_call, count_correction, find_host_error, shown_result
-from .tool_search import ToolFinder
+
+if TYPE_CHECKING:
+    from .tool_search import ToolFinder
+else:
+    ToolFinder = object
 
 Arguments = TypeVar("Arguments")
 

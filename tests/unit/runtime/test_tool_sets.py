@@ -11,6 +11,9 @@ from nighthawk_async.runtime.tool_scope import GLOBAL_TOOLS
 from nighthawk_async.testing import tool_call
 from tests.specification.scripted_steps import PASS, ScriptedSteps
 
+from .human_handlers import approving
+from .told_nodes import root
+
 pytestmark = pytest.mark.anyio
 
 SCHEMA = {
@@ -350,3 +353,27 @@ async def test_budgets_count_the_calls_of_foreign_tools() -> None:
     async with nh.run(steps.executor, tools=[foreign("tree")], budget=nh.budget(tool_calls=1)):
         with pytest.raises(nh.BudgetExceededError, match="tool_calls"):
             await work()
+
+
+async def test_people_are_asked_about_the_calls_of_foreign_tools() -> None:
+    handler = approving(["Ann"])
+    steps = ScriptedSteps(tool_call("remove_file", path="/a"), PASS)
+    permissions = nh.permissions(ask=["remove_file"], default="deny")
+    async with nh.run(steps.executor, tools=[foreign("remove-file")], permissions=permissions, human=handler):
+        await work()
+    assert [(each.action, each.arguments) for each in handler.requests] == [("remove_file", {"path": "/a"})]
+    assert steps.envelopes[0] == {"value": {"path": "/a"}, "error": None}
+
+
+async def test_the_calls_of_tools_of_a_scope_are_in_the_tree() -> None:
+    steps = ScriptedSteps((tool_call("nh_find_tools", query="tool"), tool_call("count", text="ab")), PASS)
+    tools = [count, nh.tool_set([foreign("a")], deferred=True)]
+    watched = root()
+    with watched.watching():
+        async with nh.run(steps.executor, tools=tools):
+            await work()
+    calls = [node for node in watched.find("step").children if node.kind == "tool_call"]
+    assert [(call.name, call.state) for call in calls] == [
+        ("nh_find_tools", "completed"),
+        ("count", "completed"),
+    ]

@@ -77,6 +77,7 @@ _load, __dir__, __all__ = attach_exports(
         "runtime.step_context": ("StepContext",),
         "runtime.tool_decorator": ("tool",),
         "runtime.tool_function": ("RunContext",),
+        "runtime.tool_sets": ("tool_set",),
         "scopes": ("scope",),
         "steps": ("step", "step_sync"),
         "types.execution": ("ExecutionRef", "PartialValues"),

@@ -55,6 +55,7 @@ from .runtime.snapshot import shared
 from .runtime.step_context import StepContext
 from .runtime.tool_decorator import tool
 from .runtime.tool_function import RunContext
+from .runtime.tool_sets import tool_set
 from .scopes import scope
 from .steps import step, step_sync
 from .types.execution import ExecutionRef, PartialValues
@@ -128,6 +129,7 @@ __all__ = [
     "step_sync",
     "telemetry",
     "tool",
+    "tool_set",
     "unset",
 ]
 

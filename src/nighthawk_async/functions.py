@@ -22,6 +22,7 @@ from .runtime.environment import get_step_executor
 from .runtime.policy import Listener, Policy
 from .runtime.prepare import NaturalSite
 from .runtime.runner import run_step, run_step_from_sync
+from .runtime.tool_scope import ToolSource
 from .runtime.validation import ItemsAnnotation
 from .types.execution import OnPartial
 from .types.unset import UNSET
@@ -75,6 +76,7 @@ def natural_function(
     limits: "BudgetLimits | Budget | None" = ...,
     verify: "Verify" = ...,
     on_partial: OnPartial | None = ...,
+    tools: Sequence[ToolSource] | None = ...,
 ) -> Callable[[Function], Function]: ...
 
 
@@ -86,6 +88,7 @@ def natural_function(
     limits: "BudgetLimits | Budget | None" = None,
     verify: "Verify" = (),
     on_partial: OnPartial | None = None,
+    tools: Sequence[ToolSource] | None = None,
 ) -> Function | Callable[[Function], Function]:
     """Make a function whose natural blocks are run by the run's step executor.
 
@@ -114,17 +117,21 @@ def natural_function(
             while its model's answer streams, and finally with the values that the block is about to commit.
             Calls come one at a time; after a slow call, the next one gets the latest values. An exception
             from it fails the block with `HookError`, and nothing is committed.
+        tools: The tools of the function's steps and of steps within them, beside those that are visible
+            already; as for `nighthawk_async.scope`.
 
     Raises:
         NaturalParseError: The source cannot be read, there is no natural block, a block is malformed, or a
             nested function has a block and is no natural function.
         NighthawkError: A check, or `on_partial`, cannot be called, the limits are no limits, or a text is no
             model id. A model that does not exist is reported when the function is called.
+        ToolRegistrationError: A tool cannot be offered. A name that is taken is reported when the function is
+            called.
     """
     options = _Options(
         policies=_checked_policies(verify),
         on_partial=_checked_listener(on_partial),
-        make_scope=scope_maker(model, limits),
+        make_scope=scope_maker(model, limits, tools),
     )
 
     def decorate(target: Function) -> Function:
@@ -154,25 +161,30 @@ def _checked_listener(on_partial: OnPartial | None) -> Listener | None:
 
 
 def scope_maker(
-    model: ExecutorChoice | None, limits: "BudgetLimits | Budget | None"
+    model: ExecutorChoice | None,
+    limits: "BudgetLimits | Budget | None",
+    tools: Sequence[ToolSource] | None = None,
 ) -> "Callable[[], Scope] | None":
-    """Return a function that makes the scope of one step with this model and these limits; None for neither.
+    """Return a function that makes the scope of one step with this model, limits and tools; None for none.
 
     Raises:
         NighthawkError: The limits are no limits, or a text is no model id.
+        ToolRegistrationError: A tool cannot be offered.
     """
-    if model is None and limits is None:
+    if model is None and limits is None and tools is None:
         return None
     if isinstance(model, str):
         checked_model_id(model)
-    from .scopes import scope  # here, because few functions have one
+    from .runtime.tool_sets import sets_of  # here, because few functions have a scope of their own
+    from .scopes import scope
 
+    sets = None if tools is None else sets_of(tools)
     executor = None if model is None else FunctionExecutor(model)
     policies: PolicyArguments = {} if limits is None else {"step_budget": _step_budget(limits)}
 
     def make_scope() -> Scope:
         inner = None if executor is None else executor.inside(get_step_executor())
-        return scope(step_executor=inner, **policies)
+        return scope(step_executor=inner, tools=sets, **policies)
 
     return make_scope
 

@@ -1,5 +1,6 @@
 """`run`: the context manager in which steps run (specification 10)."""
 
+from collections.abc import Sequence
 from typing import TypeVar, Unpack, cast, get_args
 
 from .actors.errors import check_seconds
@@ -15,6 +16,7 @@ from .runtime.policies import NO_POLICIES, Policies
 from .runtime.policy import InnerScope
 from .runtime.run import Run
 from .runtime.run_state import SyncBackend
+from .runtime.tool_scope import ToolSet, ToolSource
 
 Opener = TypeVar("Opener", bound=RunOpener)
 
@@ -28,6 +30,7 @@ def run(
     max_depth: int = DEFAULT_MAX_DEPTH,
     journal: RunOpener | None = None,
     park_after: float | None = None,
+    tools: Sequence[ToolSource] | None = None,
     **policies: Unpack[PolicyArguments],
 ) -> Run:
     """Run the steps inside with a model.
@@ -56,6 +59,8 @@ def run(
         park_after: The seconds after which the run is parked when everything in it waits for a time, a person
             or a message: it is cancelled, and `nighthawk_async.journal.RunParked` is raised at its end. A
             later run with the same `run_id` goes on. None: the process waits itself.
+        tools: The tools of the steps inside, beside those that are visible already: callables as
+            `nighthawk_async.tool` takes them, tools, and tool sets (`nighthawk_async.tool_set`).
         policies: `hooks`, `oversight`, `verify`, `human`, `permissions`, `budget`, `step_budget`,
             `resilience`, `concurrent_mutation` and `policies`; see `PolicyArguments`.
 
@@ -65,6 +70,7 @@ def run(
     Raises:
         NighthawkError: The value is no step executor and none can be made from it, or another argument has a
             bad value.
+        ToolRegistrationError: A tool cannot be offered, or its name is taken.
         UnknownModelError: There is no such provider or model.
         MissingCredentialError: The provider's API key is not set.
         ConfigurationError: Another setting is wrong, or a fallback model is not available.
@@ -98,6 +104,7 @@ def run(
         resolve_policies=resolve_policies,
         journal=None if journal is None else checked_store(journal),
         park_after=park_after,
+        tools=() if tools is None else _sets_of(tools),
     )
 
 
@@ -108,6 +115,12 @@ def _check_park_after(seconds: object, store: object) -> None:
         raise NighthawkError(str(error)) from None
     if seconds is not None and store is None:
         raise NighthawkError("park_after needs a run with a journal: nighthawk_async.run(…, journal=…)")
+
+
+def _sets_of(tools: Sequence[ToolSource]) -> tuple[ToolSet, ...]:
+    from .runtime.tool_sets import sets_of  # here, because many programs offer no tools
+
+    return sets_of(tools)
 
 
 def checked_store(store: Opener) -> Opener:

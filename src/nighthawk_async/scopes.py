@@ -19,7 +19,8 @@ from .runtime.nesting import inner_max_depth
 from .runtime.policies import Policies, active_policies, scope_events
 from .runtime.policy import InnerScope
 from .runtime.step_executor import ConfigurableStepExecutor, StepExecutor
-from .runtime.tool_function import ToolScope
+from .runtime.tool_scope import ToolScope, ToolSet, ToolSource
+from .runtime.tool_sets import sets_of
 from .runtime.usage_meter import UsageMeter
 from .tracing import traced
 
@@ -109,15 +110,16 @@ def scope(
     system_prompt_suffix_fragments: Sequence[str] | None = None,
     user_prompt_suffix_fragments: Sequence[str] | None = None,
     implicit_references: Mapping[str, object] | None = None,
+    tools: Sequence[ToolSource] | None = None,
     **policies: Unpack[PolicyArguments],
 ) -> Scope:
     """Run the steps inside with other settings.
 
     Args:
         scope_id: The id of the scope; None makes a new one.
-        mode: `inherit` appends fragments, adds hooks, checks and policies, merges references; `replace`
-            replaces what is given. None means no change in both modes; in `replace` mode an empty list or
-            mapping clears.
+        mode: `inherit` appends fragments, adds hooks, checks, policies and tools, merges references;
+            `replace` replaces what is given. None means no change in both modes; in `replace` mode an empty
+            list or mapping clears.
         step_executor_configuration: Another configuration for the executor.
         step_executor: Another executor, or a value to make one from: a model id, a
             `StepExecutorConfiguration`, or a `Model` object. A model id or a configuration changes that of
@@ -127,6 +129,9 @@ def scope(
         system_prompt_suffix_fragments: Texts appended to system prompts.
         user_prompt_suffix_fragments: Texts appended to user prompts.
         implicit_references: Names and values that every block inside can use without mentioning them.
+        tools: The tools of the steps inside: callables as `nighthawk_async.tool` takes them, tools, and tool
+            sets (`nighthawk_async.tool_set`). In `replace` mode all other tools of the program are hidden,
+            those of `nighthawk_async.tool` included.
         policies: `hooks`, `oversight`, `verify`, `human`, `permissions`, `budget`, `step_budget`,
             `resilience`, `concurrent_mutation` and `policies`; see `PolicyArguments`.
 
@@ -139,10 +144,12 @@ def scope(
             argument is not one of those above, the executor takes no configuration, or a reference is already
             bound to something else.
         ConfigurationError: The model of the configuration is not available.
+        ToolRegistrationError: A tool cannot be offered, or its name is taken.
     """
     if mode not in ("inherit", "replace"):
         raise NighthawkError(f"mode must be 'inherit' or 'replace', not {mode!r}")
     is_added = mode == "inherit"
+    sets = None if tools is None else sets_of(tools)
 
     def resolve(parent: Environment) -> Environment:
         executor = _inner_executor(parent.step_executor, step_executor, step_executor_configuration)
@@ -155,6 +162,7 @@ def scope(
             system_prompt_suffix_fragments=system_prompt_suffix_fragments,
             user_prompt_suffix_fragments=user_prompt_suffix_fragments,
             implicit_references=implicit_references,
+            tools=sets,
             is_added=is_added,
         )
 
@@ -171,6 +179,7 @@ def _inner_environment(
     system_prompt_suffix_fragments: Sequence[str] | None,
     user_prompt_suffix_fragments: Sequence[str] | None,
     implicit_references: Mapping[str, object] | None,
+    tools: Sequence[ToolSet] | None,
     is_added: bool,
 ) -> Environment:
     """Return the environment of a scope.
@@ -184,6 +193,7 @@ def _inner_environment(
         system_prompt_suffix_fragments: Texts appended to system prompts; None for no change.
         user_prompt_suffix_fragments: Texts appended to user prompts; None for no change.
         implicit_references: Names and values for every block inside; None for no change.
+        tools: The tools of the steps inside; None for no change.
         is_added: Whether the arguments are added to those of the parent, or replace them.
 
     Raises:
@@ -193,7 +203,7 @@ def _inner_environment(
         parent,
         execution_ref=replace(parent.execution_ref, scope_id=_checked_scope_id(scope_id)),
         step_executor=executor,
-        tool_scope=ToolScope(parent.tool_scope),
+        tool_scope=ToolScope(None if tools is not None and not is_added else parent.tool_scope, tools or ()),
         usage_meter=UsageMeter(parent.usage_meter),
         max_depth=parent.max_depth if max_depth is None else inner_max_depth(parent.max_depth, max_depth),
         policies=policies,

@@ -3,7 +3,7 @@
 import ast
 import builtins
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import FrameType, MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
@@ -17,6 +17,7 @@ from .natural.blocks import NaturalBlock, parse_literal
 from .natural.program import SENTINEL, is_usable_name, root_name
 from .natural.transform import StepResult
 from .runtime.prepare import NaturalSite
+from .runtime.tool_scope import ToolSource
 from .runtime.tracebacks import fold_frames
 from .types.outcomes import OutcomeKind
 
@@ -111,6 +112,7 @@ def step(
     returns: type[Value],
     model: ExecutorChoice | None = None,
     limits: "BudgetLimits | Budget | None" = None,
+    tools: Sequence[ToolSource] | None = None,
     **more_values: object,
 ) -> Coroutine[Any, Any, Value]: ...
 
@@ -125,6 +127,7 @@ def step(
     returns: Any,
     model: ExecutorChoice | None = None,
     limits: "BudgetLimits | Budget | None" = None,
+    tools: Sequence[ToolSource] | None = None,
     **more_values: object,
 ) -> Coroutine[Any, Any, Any]: ...
 
@@ -139,6 +142,7 @@ def step(
     returns: None = None,
     model: ExecutorChoice | None = None,
     limits: "BudgetLimits | Budget | None" = None,
+    tools: Sequence[ToolSource] | None = None,
     **more_values: object,
 ) -> Coroutine[Any, Any, StepOutputs]: ...
 
@@ -152,6 +156,7 @@ def step(
     returns: Any = None,
     model: ExecutorChoice | None = None,
     limits: "BudgetLimits | Budget | None" = None,
+    tools: Sequence[ToolSource] | None = None,
     **more_values: object,
 ) -> Coroutine[Any, Any, Any]:
     """Run a natural block that is chosen at run time.
@@ -176,6 +181,7 @@ def step(
             bindings.
         model: The model of the step; see `nighthawk_async.natural_function`.
         limits: The limits of the step; see `nighthawk_async.natural_function`.
+        tools: The tools of the step, beside those that are visible already; see `nighthawk_async.scope`.
         more_values: More values, by name.
 
     Returns:
@@ -195,7 +201,7 @@ def step(
         returns=returns,
         is_async=True,
     )
-    run, _ = step_runners(scope_maker(model, limits))
+    run, _ = step_runners(scope_maker(model, limits, tools))
     return _run(chosen, run)
 
 
@@ -217,6 +223,7 @@ def step_sync(
     returns: type[Value],
     model: ExecutorChoice | None = None,
     limits: "BudgetLimits | Budget | None" = None,
+    tools: Sequence[ToolSource] | None = None,
     **more_values: object,
 ) -> Value: ...
 
@@ -231,6 +238,7 @@ def step_sync(
     returns: Any,
     model: ExecutorChoice | None = None,
     limits: "BudgetLimits | Budget | None" = None,
+    tools: Sequence[ToolSource] | None = None,
     **more_values: object,
 ) -> Any: ...
 
@@ -245,6 +253,7 @@ def step_sync(
     returns: None = None,
     model: ExecutorChoice | None = None,
     limits: "BudgetLimits | Budget | None" = None,
+    tools: Sequence[ToolSource] | None = None,
     **more_values: object,
 ) -> StepOutputs: ...
 
@@ -258,6 +267,7 @@ def step_sync(
     returns: Any = None,
     model: ExecutorChoice | None = None,
     limits: "BudgetLimits | Budget | None" = None,
+    tools: Sequence[ToolSource] | None = None,
     **more_values: object,
 ) -> Any:
     """Run a natural block that is chosen at run time, from synchronous code.
@@ -272,7 +282,7 @@ def step_sync(
         returns=returns,
         is_async=False,
     )
-    _, run_sync = step_runners(scope_maker(model, limits))
+    _, run_sync = step_runners(scope_maker(model, limits, tools))
     try:
         return chosen.result(run_sync(chosen.block, chosen.site, chosen.values, None))
     except BaseException as error:

@@ -96,6 +96,7 @@ UNUSED_MODULES = (
     *("nighthawk_async.policies.permissions.permissions", "nighthawk_async.scopes"),
     *("nighthawk_async.telemetry", "nighthawk_async.executors.observed_calls"),
     *("nighthawk_async.executors.direct", "nighthawk_async.executors.question"),
+    *("nighthawk_async.executors.tool_search", "nighthawk_async.runtime.tool_sets"),
     "nighthawk_async.executors.partial_answer",
     "nighthawk_async.observe.request_node",
     "nighthawk_async.catalog.telemetry_names",

@@ -110,6 +110,10 @@ def post(line: Line) -> str:
     return line.product
 
 
+def with_deferred_tools() -> dict[str, object]:
+    return {"tools": [nh.tool_set([post], deferred=True)]}
+
+
 def overloaded() -> None:
     raise nh.ModelError("the server is busy", is_transient=True)
 
@@ -386,6 +390,13 @@ SCENARIOS: tuple[Scenario, ...] = (
     of_call("The arguments are too long", "invalid_input", evaluate("'" + "a" * 90 + "'"),
             configuration={"max_tool_argument_bytes": 80}),
     of_call("There is no such tool", "resolution", Given(calls=(tool_call("search", query="fig"),))),
+    of_call("The tool is deferred, and was not found yet", "resolution",
+            Given(calls=(tool_call("post", line={"product": "fig"}),)), run=with_deferred_tools),
+    of_call("It was found in the same response", "resolution",
+            Given(calls=(tool_call("nh_find_tools", query="post"), tool_call("post", line={}))),
+            run=with_deferred_tools),
+    of_call("The query of `nh_find_tools` has no words", "invalid_input",
+            Given(calls=(tool_call("nh_find_tools", query=""),)), run=with_deferred_tools),
     of_call("The call has been made like this, with the same result", "invalid_input",
             *(evaluate("len(text)"),) * 3,
             configuration={"loop_guard": nh.executors.LoopGuard(warn_after=2, refuse_after=3, fail_after=5)}),

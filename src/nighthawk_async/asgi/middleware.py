@@ -1,7 +1,7 @@
 """`NighthawkMiddleware`: an ASGI application whose requests can call natural functions."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
@@ -20,6 +20,7 @@ from ..runs import checked_store, run
 from ..runtime.nesting import DEFAULT_MAX_DEPTH
 from ..runtime.run import Run
 from ..runtime.run_state import SyncBackend
+from ..runtime.tool_scope import ToolSource
 from .admission import Admission, RefusedError
 from .exchange import Outbox
 from .problems import (
@@ -277,6 +278,7 @@ class NighthawkMiddleware:
             `Idempotency-Key` is a run of its own: sent again, it gets the recorded response, or continues.
             Keys belong to a client: that of `client_of`, else the one with the same `Authorization`. None
             ignores the header.
+        tools: The same as for `nighthawk_async.run`.
         policies: The same as for `nighthawk_async.run`, without the budget. Without a lifespan, the hooks of
             the run's own beginning and end must be `def`.
 
@@ -306,6 +308,7 @@ class NighthawkMiddleware:
         run_budget: Budget | None = None,
         tree: TaskTree | None = None,
         journal: JournalStore | None = None,
+        tools: Sequence[ToolSource] | None = None,
         **policies: Unpack[CommonPolicyArguments],
     ) -> None:
         if max_requests_per_client is not None and client_of is None:
@@ -317,6 +320,7 @@ class NighthawkMiddleware:
             max_concurrent_steps=max_concurrent_steps,
             max_depth=max_depth,
             budget=run_budget,
+            tools=tools,
             **policies,
         )
         make_run()  # so that bad arguments raise here

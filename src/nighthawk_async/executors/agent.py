@@ -3,7 +3,7 @@
 from collections import ChainMap
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio.to_thread
 
@@ -22,6 +22,7 @@ from ..runtime.step_context import StepContext
 from ..runtime.step_executor import StepOutcome
 from ..runtime.tool_calls import ToolResultRenderingPolicy
 from ..runtime.tool_function import OUTCOME_TOOL_NAME
+from ..runtime.tool_scope import OfferedTools
 from ..threads import thread_limiter
 from ..tracing import Span, find_tracing, traced
 from ..types.messages import ToolCall, ToolDefinition, ToolResult
@@ -35,6 +36,11 @@ from .refusals import Refusals
 from .sent_schemas import Endpoint, check_tools
 from .step_prompt import StepPrompt, check_mentioned_tools
 from .toolbox import ResultRoom, Toolbox
+
+if TYPE_CHECKING:
+    from .tool_search import ToolFinder
+else:
+    ToolFinder = object
 
 _TOKENS_OF_LINE = 80
 """The usual upper bound of a prompt line's length, its value not included."""
@@ -269,6 +275,7 @@ class AgentStepExecutor:
         if transport == "direct":
             _check_mentioned_tools(step, (), transport)
             return await self._answer_directly(environment, step, prompt, span)
+        await environment.tool_scope.prepare()
         task = self._task(environment, step, prompt, transport, span)
         if not isinstance(self.agent, ModelAgent):  # each request of that one is reported and budgeted
             task = foreign_task(task, step.actor.node)
@@ -313,24 +320,10 @@ class AgentStepExecutor:
         span: Span | None,
     ) -> AgentTask:
         configuration, context, model = self.configuration, step.context, self.model
-        guard, functions = configuration.loop_guard, environment.tool_scope.visible()
         policy = self.tool_result_rendering_policy
         room = ResultRoom(policy, None if model is None else model.capabilities.context_window)
         refusals = Refusals(step_id=context.step_id, names=prompt.names)
-        toolbox = Toolbox(
-            actor=step.actor,
-            environment=environment,
-            provided=configuration.provided_tools,
-            functions=functions,
-            room=room,
-            shows_secrets=configuration.show_secrets,
-            max_argument_bytes=configuration.max_tool_argument_bytes,
-            guarded=guard and GuardedCalls(environment, RepeatedCalls(guard)),
-            refusals=refusals,
-            agent=span,
-        )
-        if functions:
-            check_tools(tuple(functions.values()), model)
+        toolbox = self._toolbox(environment, step, room, refusals, span)
         model_name = "" if model is None else model.name
         tools = toolbox.definitions(are_strict=Endpoint.of(model_name, "tool").enforces_strict_schemas)
         form = prompt.answer_form(transport, model_name)
@@ -363,7 +356,35 @@ class AgentStepExecutor:
             answer_form=form,
             set_bindings=AnswerBindings(step.actor, environment, policy, refusals).set,
             word_refusal=refusals.text,
+            found_tools=toolbox.offer_found,
         )
+
+    def _toolbox(
+        self, environment: Environment, step: Step, room: ResultRoom, refusals: Refusals, span: Span | None
+    ) -> Toolbox:
+        configuration, offered = self.configuration, environment.tool_scope.offered()
+        if offered.listed:
+            check_tools(tuple(offered.listed.values()), self.model)
+        guard = configuration.loop_guard
+        return Toolbox(
+            actor=step.actor,
+            environment=environment,
+            provided=configuration.provided_tools,
+            functions=offered.listed,
+            finder=_finder(offered, self.model) if offered.deferred else None,
+            room=room,
+            shows_secrets=configuration.show_secrets,
+            max_argument_bytes=configuration.max_tool_argument_bytes,
+            guarded=guard and GuardedCalls(environment, RepeatedCalls(guard)),
+            refusals=refusals,
+            agent=span,
+        )
+
+
+def _finder(offered: OfferedTools, model: Model | None) -> ToolFinder:
+    from .tool_search import make_finder  # here, because few steps have deferred tools
+
+    return make_finder(offered, model)
 
 
 def _usage_report(environment: Environment, step: Step, span: Span | None) -> Callable[[str, Usage], None]:

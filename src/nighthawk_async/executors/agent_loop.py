@@ -19,6 +19,7 @@ from ..types.messages import (
     Message,
     ProviderContent,
     ToolCall,
+    ToolDefinition,
     ToolResult,
     ToolResultsMessage,
     UserContent,
@@ -116,6 +117,7 @@ class AgentLoop:
 
         Raises:
             StepLimitError: The step has had as many turns as it may.
+            ToolRegistrationError: A deferred tool that was found cannot be offered to the model.
         """
         if not self.has_turn_left:
             what = f"step {self._task.step_id}: no outcome after {self._turns} model requests (max_turns)"
@@ -127,11 +129,16 @@ class AgentLoop:
         return ModelRequest(
             system_prompt=self._task.system_prompt,
             messages=tuple(self._messages),
-            tools=self._tools,
+            tools=self._offered_tools(),
             tool_choice="required" if self._task.outcome_transport == "tool" else "auto",
             response_format=self._response_format,
             settings=self._task.settings,
         )
+
+    def _offered_tools(self) -> tuple[ToolDefinition, ...]:
+        """The tools of the next request: found ones come last, so that the others keep their places."""
+        found = self._task.found_tools()
+        return (*self._tools, *found) if found else self._tools
 
     def feed(self, event: ModelEvent) -> RunToolCall | None:
         """Process one event of the response.

@@ -69,6 +69,9 @@ class AgentTask:
             before `conclude`. It raises `ExecutionError` naming the bad ones and their faults; the others are
             set.
         word_refusal: Phrases an error that refuses an answer for the model, with the allowed values.
+        found_tools: Returns the deferred tools that the model has found so far, in the order in which they
+            were found. Call it before each model request, and append them to the tools of the request: only
+            then can they be called. Empty where no tools are deferred.
     """
 
     step_id: str
@@ -91,6 +94,7 @@ class AgentTask:
     answer_form: AnswerForm | None = None
     set_bindings: Callable[[Mapping[str, object]], Awaitable[None]] = _refuse_bindings
     word_refusal: Callable[[NighthawkError], str] = str
+    found_tools: Callable[[], tuple[ToolDefinition, ...]] = tuple
 
     @property
     def form(self) -> AnswerForm:

@@ -30,7 +30,7 @@ from ..runtime.model_access import find_interception_error
 from ..runtime.policies import Policies
 from ..runtime.policy import check_answer
 from ..runtime.tool_calls import ToolOutcome, outcome_of_failure
-from ..runtime.tool_function import PROVIDED_TOOL_NAMES, ToolFunction
+from ..runtime.tool_function import PROVIDED_TOOL_NAMES, Tool
 from ..tracing import note_event
 from ..types.messages import ToolCall, ToolResult
 
@@ -56,7 +56,7 @@ def find_host_error(error: BaseException) -> NighthawkError | None:
 
 
 async def admitted_call(
-    policies: Policies, call: ToolCall, functions: Mapping[str, ToolFunction], *, is_counted: bool = True
+    policies: Policies, call: ToolCall, functions: Mapping[str, Tool], *, is_counted: bool = True
 ) -> ToolCall:
     """Let a call pass the active policies, outermost first; see `policy.Policy.before_tool_call`.
 

@@ -21,7 +21,7 @@ from msgspec import Struct
 from ..catalog.models import find_schema_rules
 from ..errors import ToolRegistrationError
 from ..ports import Model
-from ..runtime.tool_function import PROVIDED_TOOL_NAMES, ToolFunction
+from ..runtime.tool_function import PROVIDED_TOOL_NAMES, Tool
 from ..types.messages import ToolDefinition
 from ..wire.schema_rules import SchemaLocation, load_schema_rules
 
@@ -271,10 +271,10 @@ def _is_schema(value: object) -> TypeGuard[_Schema]:
 _MAX_NAME_CHARACTERS = 64
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
-_checked: WeakKeyDictionary[ToolFunction, set[str]] = WeakKeyDictionary()
+_checked: WeakKeyDictionary[Tool, set[str]] = WeakKeyDictionary()
 
 
-def check_tools(functions: Sequence[ToolFunction], model: Model | None) -> None:
+def check_tools(functions: Sequence[Tool], model: Model | None) -> None:
     """Check that no provider would refuse the user's tools.
 
     Args:

@@ -15,7 +15,7 @@ from ..prompt.template import RenderedSection, render_section, render_system_pro
 from ..prompt.tokens import TokenCounter
 from ..runtime.annotations import resolve_annotation
 from ..runtime.step_context import StepContext
-from ..runtime.tool_function import PROVIDED_TOOL_NAMES
+from ..runtime.tool_function import FIND_TOOL_NAME, PROVIDED_TOOL_NAMES
 from ..runtime.validation import as_written
 from ..types.messages import UserContent
 from ..types.model import OutcomeTransport
@@ -62,7 +62,9 @@ def check_mentioned_tools(
         if name in offered or name in known:
             continue
         remedy = "leave it out of the text"
-        if name in PROVIDED_TOOL_NAMES and name != "nh_outcome":
+        if name == FIND_TOOL_NAME:
+            remedy = f"offer deferred tools (nighthawk_async.tool_set), or {remedy}"
+        elif name in PROVIDED_TOOL_NAMES and name != "nh_outcome":
             remedy = f"add it to provided_tools of the StepExecutorConfiguration, or {remedy}"
         tools = ", ".join(offered) or "none"
         raise ConfigurationError(

@@ -6,7 +6,7 @@ Results keep within the room left in the model's context. Source: specification 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import msgspec
@@ -23,7 +23,7 @@ from ..runtime.environment import Environment
 from ..runtime.places import current_place, in_call_place
 from ..runtime.step_actor import Pending, StepActor
 from ..runtime.tool_calls import ToolOutcome, ToolResultRenderingPolicy, check_size, render_outcome
-from ..runtime.tool_function import ToolFunction
+from ..runtime.tool_function import FIND_TOOL_NAME, Tool
 from ..runtime.validation import type_name
 from ..secret_names import HIDDEN, hides_value
 from ..tracing import Span
@@ -33,6 +33,11 @@ from ..wire.json_text import NOT_JSON, check_depth, describe_not_json
 from .answer_form import object_schema, opened_schema
 from .loop_guard import GuardedCalls
 from .refusals import Refusals, admitted_call, count_correction, find_host_error, shown_result
+
+if TYPE_CHECKING:
+    from .tool_search import ToolFinder
+else:
+    ToolFinder = object
 
 Arguments = TypeVar("Arguments")
 
@@ -177,6 +182,28 @@ PROVIDED_TOOLS: Mapping[str, ProvidedTool] = {
 }
 
 
+class _FindArguments(msgspec.Struct, forbid_unknown_fields=True):
+    query: str
+
+
+def _find_tool(finder: ToolFinder) -> ProvidedTool:
+    """The tool that looks for the deferred tools of a step."""
+
+    def post(actor: StepActor, arguments: str) -> Pending[object]:
+        # Found here and not in the actor's turn: the order of calls is then that of the tools, and a tool
+        # that cannot be described fails the step, as it does when it is not deferred.
+        found = finder.find(_decode(arguments, _FindArguments).query)
+        return actor.post_call(FIND_TOOL_NAME, lambda: found)
+
+    return _tool(
+        FIND_TOOL_NAME,
+        "Find more tools by words for what they do. You can call the found ones from your next response on.",
+        {"query": _TEXT},
+        required=("query",),
+        post=post,
+    )
+
+
 _PART_OF_REST = 4
 """A result takes at most 1/n of the room left, where n is this number, to leave room for later ones."""
 
@@ -243,12 +270,13 @@ class Toolbox:
         actor: The actor of the step.
         environment: The environment of the step.
         provided: Names of the provided tools on offer.
-        functions: The user's tools.
+        functions: The user's tools, without deferred ones.
         room: Renders results, within the room left in the model's context.
         shows_secrets: Whether results show values with secret names.
         max_argument_bytes: The number of bytes that the arguments of a call may have.
         guarded: Guards against repeated calls; None for no guard.
         refusals: Phrases the failures of calls for the model.
+        finder: Finds deferred tools; None for none.
         agent: The span of the agent; None without tracing.
     """
 
@@ -258,16 +286,20 @@ class Toolbox:
         actor: StepActor,
         environment: Environment,
         provided: Sequence[str],
-        functions: Mapping[str, ToolFunction],
+        functions: Mapping[str, Tool],
         room: ResultRoom,
         shows_secrets: bool,
         max_argument_bytes: int,
         guarded: GuardedCalls | None,
         refusals: Refusals,
+        finder: ToolFinder | None = None,
         agent: Span | None = None,
     ) -> None:
         self._actor = actor
         self._provided = {name: PROVIDED_TOOLS[name] for name in provided}
+        self._finder = finder
+        if finder is not None:
+            self._provided[FIND_TOOL_NAME] = _find_tool(finder)
         self._functions = functions
         self._room = room
         self._shows_secrets = shows_secrets
@@ -291,6 +323,18 @@ class Toolbox:
             *(tool.strict_definition if are_strict else tool.definition for tool in self._provided.values()),
             *(function.definition for function in self._functions.values()),
         )
+
+    def offer_found(self) -> tuple[ToolDefinition, ...]:
+        """Offer the deferred tools that were found so far, and return all of them; see `AgentTask`.
+
+        Raises:
+            ToolRegistrationError: The provider would refuse one of them.
+        """
+        if self._finder is None:
+            return ()
+        found = self._finder.offer()
+        self._functions = {**self._functions, **found}
+        return tuple(function.definition for function in found.values())
 
     def begin(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
         """Begin a call; return an awaitable of its result.
@@ -373,6 +417,8 @@ class Toolbox:
             return self._provided[call.name].post(self._actor, call.arguments)
         function = self._functions.get(call.name)
         if function is None:
+            if self._finder is not None:
+                self._finder.check_found(call.name)
             names = ", ".join([*self._provided, *self._functions])
             raise ToolBoundaryError(
                 kind="resolution",

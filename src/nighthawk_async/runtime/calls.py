@@ -14,7 +14,7 @@ from ..types.unset import unset
 from .annotations import ReturnCheck
 from .environment import find_environment, find_journal, using_environment
 from .places import using_function_place
-from .tool_function import ToolScope
+from .tool_scope import ToolScope
 from .tracebacks import fold_frames
 
 Result = TypeVar("Result")

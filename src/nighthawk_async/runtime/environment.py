@@ -15,7 +15,7 @@ from .step import Step
 from .step_actor import StepActor
 from .step_context import StepContext
 from .step_executor import StepExecutor
-from .tool_function import GLOBAL_TOOLS, ToolScope
+from .tool_scope import GLOBAL_TOOLS, ToolScope
 from .usage_meter import UsageMeter
 
 

@@ -30,7 +30,7 @@ from .step import Step, Verify
 from .step_context import StepContext
 from .step_control import ExecuteAttempt
 from .step_executor import StepExecutor
-from .tool_function import ToolFunction
+from .tool_function import Tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,9 +341,7 @@ class Policy:
             error: The error or cancellation that ended it; None if it succeeded.
         """
 
-    async def guard_tool_call(
-        self, call: ToolCall, function: ToolFunction | None, *, is_counted: bool
-    ) -> ToolCall:
+    async def guard_tool_call(self, call: ToolCall, function: Tool | None, *, is_counted: bool) -> ToolCall:
         """See `before_tool_call`.
 
         Args:

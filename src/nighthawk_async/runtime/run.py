@@ -1,7 +1,7 @@
 """A run: the scope in which an executor executes steps (specification 10)."""
 
 import uuid
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -36,7 +36,7 @@ from .policies import Policies, active_policies, scope_events
 from .run_state import RunState, SyncBackend
 from .run_tasks import open_run_scope
 from .step_executor import StepExecutor, check_executor
-from .tool_function import ToolScope
+from .tool_scope import ToolScope, ToolSet
 from .tracebacks import fold_frames, folding_frames
 from .usage_meter import UsageMeter
 
@@ -95,10 +95,12 @@ class Run:
         resolve_policies: Callable[[], Policies],
         journal: RunOpener | None = None,
         park_after: float | None = None,
+        tools: Sequence[ToolSet] = (),
     ) -> None:
         check_executor(step_executor)
         self._resolve_policies = resolve_policies
         self._max_depth = max_depth
+        self._tools = tools
         self._outer = outer = find_environment()
         self._state = RunState(
             sync_backend=sync_backend,
@@ -112,7 +114,7 @@ class Run:
             ),
             step_executor=step_executor,
             run_state=self._state,
-            tool_scope=ToolScope(current_tool_scope()),
+            tool_scope=ToolScope(current_tool_scope(), tools),
             usage_meter=UsageMeter(None if outer is None else outer.usage_meter),
             max_depth=inner_max_depth(None if outer is None else outer.max_depth, max_depth),
             policies=resolve_policies(),  # resolved at once, so that bad arguments are refused here
@@ -227,7 +229,7 @@ class Run:
             self._environment = replace(
                 self._environment,
                 execution_ref=replace(self.execution_ref, parent_execution_id=_find_execution_id()),
-                tool_scope=ToolScope(current_tool_scope()),
+                tool_scope=ToolScope(current_tool_scope(), self._tools),
                 usage_meter=UsageMeter(None if outer is None else outer.usage_meter),
                 max_depth=inner_max_depth(None if outer is None else outer.max_depth, self._max_depth),
                 policies=self._resolve_policies(),

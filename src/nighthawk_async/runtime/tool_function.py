@@ -2,9 +2,11 @@
 
 import inspect
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from types import MethodType
 from typing import Any, Generic, TypeVar, cast, get_origin
 
 from msgspec import Struct
@@ -99,42 +101,63 @@ class RunContext(Generic[Dependencies]):
 
 
 @dataclass(kw_only=True, eq=False)
-class ToolFunction:
-    """A registered tool.
+class Tool(ABC):
+    """A tool that a program offers to models.
 
     Args:
         name: The name the model uses.
         description: The description that the model reads.
         function: The callable.
-        takes_run_context: Whether the first parameter receives a `RunContext`.
         metadata: Anything the host attached.
-        parameter_descriptions: The descriptions of the parameters in the docstring.
     """
 
     name: str
     description: str
     function: Callable[..., object]
-    takes_run_context: bool
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    parameter_descriptions: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @cached_property
     def definition(self) -> ToolDefinition:
         """The tool as a model sees it; built on first use.
 
         Raises:
-            ToolRegistrationError: An annotation cannot be resolved, or has no JSON Schema.
+            ToolRegistrationError: It has no JSON Schema.
         """
-        try:
-            schema = self._arguments.json_schema()
-        except ToolRegistrationError:
-            raise
-        except Exception as error:  # code of the user's types may raise anything
-            raise self._without_schema(error) from error
         return ToolDefinition(
-            name=self.name, description=self.description, parameters=schema, metadata=self.metadata
+            name=self.name,
+            description=self.description,
+            parameters=self.json_schema(),
+            metadata=self.metadata,
         )
 
+    @property
+    @abstractmethod
+    def origin(self) -> str:
+        """The callable or the foreign tool, as errors name it."""
+
+    @property
+    @abstractmethod
+    def parameter_names(self) -> tuple[str, ...]:
+        """The names of the parameters that the model sees."""
+
+    @property
+    @abstractmethod
+    def defaults(self) -> dict[str, object]:
+        """The defaults of the parameters that have one."""
+
+    @abstractmethod
+    def json_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the arguments.
+
+        Raises:
+            ToolRegistrationError: There is none.
+        """
+
+    @abstractmethod
+    def validated(self, arguments: str) -> dict[str, object]:
+        """Return the values of JSON arguments by parameter, without defaults; see `bind`."""
+
+    @abstractmethod
     def bind(self, arguments: str, *, context: StepContext, tool_call_id: str) -> Callable[[], object]:
         """Validate JSON arguments and return a function that makes the call.
 
@@ -142,11 +165,69 @@ class ToolFunction:
             ToolBoundaryError: The arguments are not a JSON object, or do not match the signature.
             ToolRegistrationError: An annotation cannot be resolved.
         """
+
+    def is_same(self, other: "Tool") -> bool:
+        """Whether another tool of the same name is this one, so that offering both is no collision."""
+        return self is other
+
+
+@dataclass(kw_only=True, eq=False)
+class ToolFunction(Tool):
+    """A tool made from a Python callable, whose signature gives the schema.
+
+    Args:
+        name: The name the model uses.
+        description: The description that the model reads.
+        function: The callable.
+        metadata: Anything the host attached.
+        takes_run_context: Whether the first parameter receives a `RunContext`.
+        parameter_descriptions: The descriptions of the parameters in the docstring.
+    """
+
+    takes_run_context: bool
+    parameter_descriptions: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def origin(self) -> str:
+        """The module and the name of the callable."""
+        target = _without_partial(self.function)
+        name = getattr(target, "__qualname__", type(target).__qualname__)
+        return f"{getattr(target, '__module__', None) or type(target).__module__}.{name}"
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """The names of the parameters that the model sees."""
+        return tuple(parameter.name for parameter in self._parameters)
+
+    def json_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the arguments.
+
+        Raises:
+            ToolRegistrationError: An annotation cannot be resolved, or has no JSON Schema.
+        """
+        try:
+            return self._arguments.json_schema()
+        except ToolRegistrationError:
+            raise
+        except Exception as error:  # code of the user's types may raise anything
+            raise self._without_schema(error) from error
+
+    def bind(self, arguments: str, *, context: StepContext, tool_call_id: str) -> Callable[[], object]:
+        """Validate JSON arguments and return a function that makes the call; see `Tool.bind`."""
         keywords = self.validated(arguments)
         if not self.takes_run_context:
             return partial(self.function, **keywords)
         run_context = RunContext(deps=context, tool_name=self.name, tool_call_id=tool_call_id)
         return partial(self.function, run_context, **keywords)
+
+    def is_same(self, other: Tool) -> bool:
+        """Whether another tool calls the same function, or the same method of the same object."""
+        if not isinstance(other, ToolFunction):
+            return False
+        mine, others = self.function, other.function
+        if isinstance(mine, MethodType) and isinstance(others, MethodType):
+            return mine.__self__ is others.__self__ and mine.__func__ is others.__func__
+        return mine is others
 
     @property
     def defaults(self) -> dict[str, object]:
@@ -158,7 +239,7 @@ class ToolFunction:
         }
 
     def validated(self, arguments: str) -> dict[str, object]:
-        """The values of JSON arguments by parameter, without defaults; see `bind`."""
+        """Return the values of JSON arguments by parameter, without defaults; see `bind`."""
         try:
             return self._arguments.validated(arguments or "{}")
         except ToolRegistrationError:
@@ -230,11 +311,17 @@ class ToolFunction:
 def make_tool_function(
     function: Callable[..., object],
     *,
-    name: str | None,
-    description: str | None,
-    metadata: Mapping[str, Any] | None,
+    name: str | None = None,
+    description: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> ToolFunction:
-    """Check a callable and make a tool of it.
+    """Check a callable and make a tool of it, for `tools=` and `nighthawk_async.tool_set`.
+
+    Args:
+        function: The callable.
+        name: The tool's name; None for the function's name.
+        description: The text that the model reads; None for the function's docstring.
+        metadata: Data to attach to the tool's definition.
 
     Raises:
         ToolRegistrationError: The name or the signature cannot be offered to a model.
@@ -296,45 +383,5 @@ def _globals_of(function: Callable[..., object]) -> dict[str, Any]:
 
 
 OUTCOME_TOOL_NAME = "nh_outcome"
-PROVIDED_TOOL_NAMES = ("nh_eval", "nh_assign", "nh_exec", OUTCOME_TOOL_NAME)
-
-
-class ToolScope:
-    """Tools visible in one scope: the program, a run, a `scope`, or one call of a natural function.
-
-    Args:
-        parent: The enclosing scope; None for the program.
-    """
-
-    __slots__ = ("_parent", "_tools")
-
-    def __init__(self, parent: "ToolScope | None") -> None:
-        self._parent = parent
-        self._tools: dict[str, ToolFunction] = {}
-
-    def register(self, tool: ToolFunction, *, overwrite: bool) -> None:
-        """Add a tool to this scope.
-
-        Raises:
-            ToolRegistrationError: The name belongs to a provided tool, or is taken and `overwrite` is false.
-        """
-        if tool.name in PROVIDED_TOOL_NAMES:
-            raise ToolRegistrationError(f"{tool.name!r} is the name of a provided tool; choose another name.")
-        if not overwrite and tool.name in self.visible():
-            raise ToolRegistrationError(
-                f"A tool named {tool.name!r} is visible here already; pass overwrite=True to replace it."
-            )
-        self._tools[tool.name] = tool
-
-    def visible(self) -> Mapping[str, ToolFunction]:
-        """Every tool of this scope and of the enclosing ones, in the order of registration."""
-        scopes: list[ToolScope] = []
-        scope: ToolScope | None = self
-        while scope is not None:
-            scopes.append(scope)
-            scope = scope._parent
-        return {name: tool for scope in reversed(scopes) for name, tool in scope._tools.items()}
-
-
-GLOBAL_TOOLS = ToolScope(None)
-"""Tools registered outside every run."""
+FIND_TOOL_NAME = "nh_find_tools"
+PROVIDED_TOOL_NAMES = ("nh_eval", "nh_assign", "nh_exec", FIND_TOOL_NAME, OUTCOME_TOOL_NAME)

@@ -263,6 +263,8 @@ class ModelCapabilities:
         reasoning_with_tools: Whether a request may set it and offer tools.
         sampling: Whether a request may control sampling (`temperature`, `top_p`, `top_k`).
         is_small: Whether it is so small that it should be asked one short thing at a time.
+        tool_search: Whether the endpoint can search deferred tools itself. No protocol of this library can
+            ask for that yet.
         default_transport: The transport of its outcomes unless the configuration says otherwise.
         context_window: Size of the context in tokens, when known.
         max_output_tokens: Tokens that one response can hold, when known.
@@ -285,6 +287,7 @@ class ModelCapabilities:
     reasoning_with_tools: bool = True
     sampling: bool = True
     is_small: bool = False
+    tool_search: bool = False
     default_transport: OutcomeTransport = "tool"
     context_window: int | None = None
     max_output_tokens: int | None = None

@@ -32,6 +32,7 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
         ({"run_budget": 5}, "budget must be a budget"),
         ({"max_concurrent_steps": 0}, "max_concurrent_steps"),
         ({"hooks": 5}, "."),
+        ({"tools": [5]}, "5 is no tool"),
     ],
 )
 def test_a_bad_argument_is_refused(arguments: dict[str, Any], message: str) -> None:

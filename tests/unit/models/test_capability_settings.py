@@ -28,6 +28,7 @@ EVERYTHING: dict[str, Any] = {
     "reasoning_with_tools": False,
     "sampling": False,
     "is_small": True,
+    "tool_search": True,
     "default_transport": "native",
     "context_window": 1_000,
     "max_output_tokens": 100,

@@ -16,7 +16,7 @@ from nighthawk_async.policies.permissions.rules import rule
 from nighthawk_async.runtime.blocking import PausedCode
 from nighthawk_async.runtime.expression import StepNamespace, compile_expression, compile_statements
 from nighthawk_async.runtime.step_context import StepContext
-from nighthawk_async.runtime.tool_function import ToolScope
+from nighthawk_async.runtime.tool_scope import ToolScope
 from tests.unit.runtime.step_contexts import make_context
 
 Result = tuple[str, object]

@@ -11,7 +11,7 @@ from ...ports import AttemptsSource
 from ...runtime.environment import find_environment, get_environment
 from ...runtime.policies import Policies
 from ...runtime.policy import ModelCall, Policy, Position
-from ...runtime.tool_function import ToolFunction
+from ...runtime.tool_function import Tool
 from ...types.messages import ToolCall
 from ...types.model import ModelEvent
 from ...types.outcomes import StepOutcome
@@ -98,9 +98,7 @@ class BudgetPolicy(Policy):
         """Report thresholds that the request has passed."""
         await report_thresholds(self.accounts)
 
-    async def guard_tool_call(
-        self, call: ToolCall, function: ToolFunction | None, *, is_counted: bool
-    ) -> ToolCall:
+    async def guard_tool_call(self, call: ToolCall, function: Tool | None, *, is_counted: bool) -> ToolCall:
         """Charge the call."""
         if is_counted and self.accounts:
             await charge_tool_call(self.accounts, call.name)

@@ -15,7 +15,7 @@ from ...errors import HookError
 from ...runtime.events import Verdict
 from ...runtime.expression import functions_in
 from ...runtime.step_context import StepContext
-from ...runtime.tool_function import ToolScope
+from ...runtime.tool_scope import ToolScope
 from .call import NO_ARGUMENTS, CallArguments, PermissionCall, arguments_of, describe_call, without_partials
 from .callables import called_function, is_same_callable, module_of, own_attributes
 from .declared_methods import borrowed_by, declared_by, smuggled_by

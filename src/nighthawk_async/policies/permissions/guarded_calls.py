@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar, cast
 from ...runtime.blocking import PausedCode
 from ...runtime.expression import StepNamespace
 from ...runtime.step_context import StepContext
-from ...runtime.tool_function import ToolScope
+from ...runtime.tool_scope import ToolScope
 from .call import PermissionCall
 from .call_checks import CallChecks
 from .equivalents import without_operators

@@ -17,7 +17,7 @@ from ...runtime.policy import InnerScope, Policy, Position
 from ...runtime.reporting import report_at_once
 from ...runtime.step_context import StepContext
 from ...runtime.tool_calls import parsed_arguments
-from ...runtime.tool_function import ToolFunction
+from ...runtime.tool_function import Tool, ToolFunction
 from ...types.messages import ToolCall
 from ..people.approvals import request_approval
 from ..people.errors import UndigestibleArgumentError
@@ -47,7 +47,7 @@ def make_call_guard(sets: Sequence[Permissions], context: StepContext) -> CallGu
     return PermissionCallGuard(context, sets, tools=get_environment().tool_scope, ask=_ask, report=_report)
 
 
-async def permit_tool(sets: Sequence[Permissions], function: ToolFunction, arguments: str) -> None:
+async def permit_tool(sets: Sequence[Permissions], function: Tool, arguments: str) -> None:
     """Check the call of a tool of the program, and ask people if it needs an approval.
 
     Args:
@@ -61,8 +61,22 @@ async def permit_tool(sets: Sequence[Permissions], function: ToolFunction, argum
     """
     given = function.validated(arguments)
     values = CallArguments(values={**function.defaults, **given}, given=frozenset(given))
-    call = describe_call(function.function, values, kind="tool", tool_name=function.name)
+    if isinstance(function, ToolFunction):
+        call = describe_call(function.function, values, kind="tool", tool_name=function.name)
+    else:  # the function of a foreign tool may serve many of them, so its names identify none
+        call = _call_of_foreign_tool(function, values)
     await _permit(call, decide(sets, call))
+
+
+def _call_of_foreign_tool(tool: Tool, arguments: CallArguments) -> PermissionCall:
+    return PermissionCall(
+        name=tool.name,
+        kind="tool",
+        arguments=arguments.values,
+        callable=None,
+        names=(tool.name,),
+        given=arguments.given,
+    )
 
 
 async def permit_provided_tool(
@@ -201,9 +215,7 @@ class PermissionPolicy(Policy):
         """Return the guard of the calls that the step's code makes."""
         return make_call_guard(self.sets, context)
 
-    async def guard_tool_call(
-        self, call: ToolCall, function: ToolFunction | None, *, is_counted: bool
-    ) -> ToolCall:
+    async def guard_tool_call(self, call: ToolCall, function: Tool | None, *, is_counted: bool) -> ToolCall:
         """Check a call, and ask people if it needs an approval."""
         if function is None:
             await permit_provided_tool(self.sets, call.name, parsed_arguments(call))

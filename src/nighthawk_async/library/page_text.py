@@ -2,8 +2,10 @@
 
 import codecs
 import re
-from html.parser import HTMLParser
+from collections.abc import Mapping
 from urllib.parse import urljoin
+
+from .html_tokens import Tag, Text, tokens_of
 
 _META_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _META_BYTES = 1_024
@@ -87,16 +89,15 @@ def html_as_text(html: str, url: str) -> str:
         url: Its address, which links are relative to.
     """
     reader = _Reader(url)
-    reader.feed(html)
-    reader.close()
+    for token in tokens_of(html):
+        reader.read(token)
     return reader.text()
 
 
-class _Reader(HTMLParser):
+class _Reader:
     """Collects the text of a page."""
 
     def __init__(self, url: str) -> None:
-        super().__init__(convert_charrefs=True)
         self._url = url
         self._pieces: list[str] = []
         self._line_ends = 2
@@ -113,13 +114,30 @@ class _Reader(HTMLParser):
         """The text so far."""
         return "".join(self._pieces).strip("\n") + "\n" if self._pieces else ""
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if self._dropped or tag in _DROPPED:
-            if tag in _DROPPED:
-                self._dropped.append(tag)
+    def read(self, token: Tag | Text) -> None:
+        """Add what comes next."""
+        if self._dropped:
+            self._drop(token)
+        elif isinstance(token, Text):
+            self._add(token.text)
+        elif token.name in _DROPPED:
+            self._drop(token)
+        elif token.is_end:
+            self._end(token.name)
+        else:
+            self._begin(token.name, token.attributes)
+
+    def _drop(self, token: Tag | Text) -> None:
+        """Follow elements whose content is left out."""
+        if isinstance(token, Text):
             return
+        if token.is_end and self._dropped and token.name == self._dropped[-1]:
+            self._dropped.pop()
+        elif token.name in _DROPPED and not token.is_end and not token.is_empty:
+            self._dropped.append(token.name)
+
+    def _begin(self, tag: str, attributes: Mapping[str, str]) -> None:
         self._break(tag)
-        attributes = dict(attrs)
         if tag == "br":
             self._wanted_ends = max(self._wanted_ends, 1)
         elif tag == "li":
@@ -131,21 +149,13 @@ class _Reader(HTMLParser):
         elif tag == "pre":
             self._preformatted += 1
         elif tag == "a":
-            self._link = (attributes.get("href") or "", len(self._pieces))
+            self._link = (attributes.get("href", ""), len(self._pieces))
         elif tag == "base":
-            self._url = urljoin(self._url, attributes.get("href") or "")
-        elif tag == "img" and (alternative := _SPACES.sub(" ", attributes.get("alt") or "").strip()):
+            self._url = _joined(self._url, attributes.get("href", "")) or self._url
+        elif tag == "img" and (alternative := _SPACES.sub(" ", attributes.get("alt", "")).strip()):
             self._write(alternative)
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag not in _DROPPED:
-            self.handle_starttag(tag, attrs)
-
-    def handle_endtag(self, tag: str) -> None:
-        if self._dropped:
-            if tag == self._dropped[-1]:
-                self._dropped.pop()
-            return
+    def _end(self, tag: str) -> None:
         if tag == "a" and self._link is not None:
             self._end_link(*self._link)
             self._link = None
@@ -153,13 +163,11 @@ class _Reader(HTMLParser):
             self._preformatted = max(0, self._preformatted - 1)
         self._break(tag)
 
-    def handle_data(self, data: str) -> None:
-        if self._dropped:
-            return
+    def _add(self, text: str) -> None:
         if self._preformatted:
-            self._write(data)
+            self._write(text)
             return
-        words = _SPACES.sub(" ", data)
+        words = _SPACES.sub(" ", text)
         if words.startswith(" "):
             self._has_space = True
         if body := words.strip(" "):
@@ -191,9 +199,14 @@ class _Reader(HTMLParser):
         bare = label[len(before) :].rstrip(" \n")
         if not bare or "\n" in bare or not target or target.startswith("#"):
             return
-        try:
-            address = urljoin(self._url, target.strip())
-        except ValueError:
-            return
+        address = _joined(self._url, target)
         if address.startswith(("http://", "https://")):
             self._pieces[begins_at:] = [f"{before}[{bare}]({address})"]
+
+
+def _joined(base: str, target: str) -> str:
+    """The address of a link; empty for none."""
+    try:
+        return urljoin(base, target.strip())
+    except ValueError:
+        return ""

@@ -145,10 +145,12 @@ class ShellSession:
                 session = cls(process, lifeline)
                 await session._send(_FIRST_LINE)
                 return session
-        except OSError as error:
+        except BaseException as error:
             lifeline.close()
             shutil.rmtree(scratch, ignore_errors=True)
-            raise ShellError(f"the shell cannot be started: {error}") from error
+            if isinstance(error, OSError | ValueError):  # also a NUL in a variable
+                raise ShellError(f"the shell cannot be started: {error}") from error
+            raise
         finally:
             os.close(read_end)
         raise AssertionError("a shielded scope is never cancelled")

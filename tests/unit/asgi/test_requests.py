@@ -12,6 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import nighthawk_async as nh
 from nighthawk_async.asgi import NighthawkMiddleware
+from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 from tests.tracing import trace_with
 from tests.unit.asgi.applications import Steps, answer, stars
 from tests.unit.asgi.asgi_client import Connection, get, http_scope, open_connection, open_lifespan, post
@@ -31,6 +32,20 @@ async def test_a_request_calls_natural_functions_and_is_answered() -> None:
     steps = free_steps()
     answered = await get(NighthawkMiddleware(steps.app, executor=steps.executor))
     assert (answered.status, answered.body, answered.error) == (200, b"3", None)
+
+
+async def test_the_steps_of_requests_have_the_tools_of_the_service() -> None:
+    def look_up(topic: str) -> str:
+        return topic
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await answer(send, str(await stars("***")))
+
+    end = tool_call("nh_outcome", kind="pass", bindings={"count": 3})
+    model = ScriptedModel([model_response(end)])
+    answered = await get(NighthawkMiddleware(app, executor=model, tools=[look_up]))
+    assert (answered.status, answered.body, answered.error) == (200, b"3", None)
+    assert "look_up" in [tool.name for tool in model.requests[0].tools]
 
 
 @pytest.mark.parametrize("has_lifespan", [True, False])

@@ -306,6 +306,8 @@ async def test_commands_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         await workspace.shell("true", timeout=0)
     with pytest.raises(ShellError, match="read-only"):
         await Workspace(tmp_path, sandbox="off").shell("true")
+    with pytest.raises(ShellError, match="cannot be started"):
+        await Workspace(tmp_path, writable=True, sandbox="off", environment={"A": "\0"}).shell("true")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ShellError, match="not installed"):
         await Workspace(tmp_path, writable=True, sandbox="required").shell("true")

@@ -394,6 +394,51 @@ def test_html_becomes_text() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("a < b <3 & c &amp; d", "a < b <3 & c & d\n"),
+        ("<p title='a > b'>c</p><p title=\"d\">e", "c\n\ne\n"),
+        ("a<!-- <p> -- > -->b<!x>c<?php y ?>d</>e", "abcde\n"),
+        ("<SCRIPT>'</scrip>' < x</Script >after", "after\n"),
+        ("a<script>no end", "a\n"),
+        ("a<!-- no end", "a\n"),
+        ("a<p class='no end", "a\n"),
+        ("<svg/>a<svg><svg></svg>b</svg>c", "ac\n"),
+        ("<A HREF=/x?a=1&b=2 >y</A>", "[y](http://site.example/x?a=1&b=2)\n"),
+        ("<a href='x' href='z'>y</a><a href='http://[/'>w</a>", "[y](http://site.example/x)w\n"),
+    ],
+)
+def test_unusual_html(html: str, text: str) -> None:
+    assert html_as_text(html, "http://site.example/") == text
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        *(
+            "<",
+            "<!--",
+            "<a b='",
+            "<a ",
+            "</a ",
+            "<![CDATA[",
+            "<a =",
+            "&",
+            "<script>",
+            "<a b=\"c'",
+            "<svg>",
+            "<?",
+        ),
+        *("<a href=x>", "a=", "<p a", "<a" + " " * 99, "<title>", "\n", "&#"),
+    ],
+)
+def test_no_page_takes_long(part: str) -> None:
+    """Where the time grew with the square of the length, these would meet the time limit of tests."""
+    for page in (part * 200_000, f"<p {part * 200_000}>", f"{part * 200_000}>'\"-->"):
+        assert isinstance(html_as_text(page[:2_000_000], "http://site.example/"), str)
+
+
 @pytest.mark.parametrize("text", ["8.8.8.8", "2606:4700::1111", "64:ff9b::808:808", "2002:808:808::"])
 def test_addresses_of_the_public_internet(text: str) -> None:
     assert is_public(ipaddress.ip_address(text))

@@ -6,9 +6,9 @@ from typing import TypeVar, Unpack, cast, get_args
 from .actors.errors import check_seconds
 from .errors import NighthawkError
 from .executors.choice import ExecutorChoice, chosen_executor
+from .journal_ports import RunOpener
 from .policies.arguments import PolicyArguments, with_arguments
 from .policies.people.default_handler import find_default_handler
-from .ports import RunOpener
 from .runtime.admission import checked_max_concurrent_steps
 from .runtime.environment import find_environment
 from .runtime.nesting import DEFAULT_MAX_DEPTH

@@ -29,6 +29,7 @@ FLOORS: Mapping[str, int] = {
     "actors": 1,
     "parallel": 1,
     "ports": 2,
+    "journal_ports": 2,
     "runtime": 3,
     "policies": 4,
     "models": 4,
@@ -74,7 +75,12 @@ FOLDER_FLOORS: Mapping[str, Mapping[str, int]] = {
 """The floors inside the rooms that have folders. The `__init__` of a room, which joins them, is above all."""
 
 SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
-    {("configuration", "errors"), ("configuration", "secret_names"), ("configuration", "types")}
+    {
+        ("journal_ports", "ports"),
+        ("configuration", "errors"),
+        ("configuration", "secret_names"),
+        ("configuration", "types"),
+    }
     | {("cli", "__init__"), ("__main__", "cli")}
     | {("lazy_exports", "suggestions")}
     | {("functions", "scopes"), ("steps", "functions")}

@@ -18,9 +18,9 @@ from msgspec import Struct
 
 from ..actors import BareTaskGroup
 from ..journal.errors import RunInProgressError, RunPrunedError
+from ..journal_ports import JournalStore, RunJournal
 from ..parallel import open_task_root
 from ..parallel.task_current import find_positions
-from ..ports import JournalStore, RunJournal
 from ..runtime.environment import get_environment, using_environment
 from .admission import RefusedError
 from .exchange import Inbox, Outbox

@@ -10,12 +10,12 @@ import anyio
 
 from ..errors import NighthawkError
 from ..executors.choice import ExecutorChoice
+from ..journal_ports import JournalStore
 from ..observation import NodeWriter
 from ..observe.tree import TaskTree
 from ..parallel.outcomes import state_after
 from ..policies.arguments import CommonPolicyArguments
 from ..policies.budgets.budget import Budget
-from ..ports import JournalStore
 from ..runs import checked_store, run
 from ..runtime.nesting import DEFAULT_MAX_DEPTH
 from ..runtime.run import Run

@@ -28,6 +28,15 @@ from .run_script import Backend
 
 _MOST_PORT = 65_535
 
+_Run = Annotated[
+    str | None,
+    typer.Option(
+        help="A function instead that makes each run, from its id and the store: "
+        "it returns nighthawk_async.run(…, journal=store, run_id=run_id).",
+        metavar="MODULE:FUNCTION",
+    ),
+]
+
 
 def worker(
     functions: Annotated[
@@ -47,14 +56,7 @@ def worker(
     model: Annotated[
         str | None, typer.Option(help=f"The model, provider:name. [default: {DEMO_MODEL}]")
     ] = None,
-    run: Annotated[
-        str | None,
-        typer.Option(
-            help="A function instead that makes each run, from its id and the store: "
-            "it returns nighthawk_async.run(…, journal=store, run_id=run_id).",
-            metavar="MODULE:FUNCTION",
-        ),
-    ] = None,
+    run: _Run = None,
     park_after: Annotated[
         float,
         typer.Option(
@@ -82,7 +84,7 @@ def worker(
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
     loaded = [load_function(name) for name in functions]
     make = _run_factory(run, model, park_after)
-    with open_store(journal, may_be_new=True) as store, ExitStack() as stack:
+    with open_store(journal) as store, ExitStack() as stack:
         made = Worker(
             store,
             loaded,

@@ -5,7 +5,7 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Any, ParamSpec, TypeAlias
 
-from ..ports import OpenedJournal
+from ..journal_ports import OpenedJournal
 
 Parameters = ParamSpec("Parameters")
 

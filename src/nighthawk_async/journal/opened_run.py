@@ -8,7 +8,7 @@ from typing import cast
 
 import anyio
 
-from ..ports import OpenedJournal
+from ..journal_ports import OpenedJournal
 from .acknowledgement import Acknowledgement
 from .activity import Activity, IsDue, ParkedSignal
 from .errors import JournalError, RunParked

@@ -192,7 +192,7 @@ def _is_decided(row: QuestionRow, given: tuple[GivenVote, ...]) -> bool:
 
 
 class StoredAnswers:
-    """The answers to one question in the store; see `ports.GivenAnswers`.
+    """The answers to one question in the store; see `journal_ports.GivenAnswers`.
 
     Args:
         questions: The questions of the store.
@@ -214,11 +214,11 @@ class StoredAnswers:
         return None if body is None else (decode_value(body, place=f"the answer to question {self._id}"),)
 
     async def refuse(self) -> None:
-        """Refuse the answer; see `ports.GivenAnswers`."""
+        """Refuse the answer; see `journal_ports.GivenAnswers`."""
         await self._change(question_table.refuse_answer)
 
     async def claim(self) -> bool:
-        """Accept no answer any more; see `ports.GivenAnswers`."""
+        """Accept no answer any more; see `journal_ports.GivenAnswers`."""
         return await self._change(question_table.claim_question)
 
     async def next_vote(self, after: int) -> GivenVote:
@@ -230,7 +230,7 @@ class StoredAnswers:
         return await self._questions.poll(self._id, find)
 
     def note_counted(self, number: int, *, is_pending: bool) -> None:
-        """Note that votes have counted; see `ports.GivenAnswers`."""
+        """Note that votes have counted; see `journal_ports.GivenAnswers`."""
         self._questions.change(
             partial(question_table.note_counted, question_id=self._id, number=number, is_pending=is_pending)
         )

@@ -9,7 +9,7 @@ import msgspec
 from anyio.lowlevel import checkpoint
 from msgspec import Struct
 
-from ..ports import BegunQuestion, GivenAnswers
+from ..journal_ports import BegunQuestion, GivenAnswers
 from ..types.asked_questions import AskedQuestion
 from .activity import DurableWait
 from .effects import EndedCall, idempotency_key
@@ -30,10 +30,10 @@ class QuestionRecord(Struct, frozen=True, kw_only=True):
 
 
 class QuestionRecorder(RunRecorder):
-    """The part of the journal of a run that keeps questions and values; see `ports.RunJournal`."""
+    """The part of the journal of a run that keeps questions and values; see `journal_ports.RunJournal`."""
 
     async def begin_question(self, place: str, content: Mapping[str, object]) -> BegunQuestion:
-        """Record a question, or compare it with its record; see `ports.RunJournal`."""
+        """Record a question, or compare it with its record; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         parts = {name: self.encode_value(value, place=f"{place}, {name}") for name, value in content.items()}
         record = self.find_record(place, "question")
@@ -65,7 +65,7 @@ class QuestionRecorder(RunRecorder):
         asked: AskedQuestion,
         wait: Callable[[GivenAnswers], Awaitable[Result]],
     ) -> Result:
-        """Wait for people, who may answer through the store; see `ports.RunJournal`."""
+        """Wait for people, who may answer through the store; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         answers = await self.questions.open(self.run_id, asked, place)
         is_due = partial(has_news, question_id=asked.id)
@@ -80,7 +80,7 @@ class QuestionRecorder(RunRecorder):
         return result
 
     def find_value(self, place: str, declared: object = None) -> tuple[Any] | None:
-        """Return a kept value, or raise the error that was kept instead; see `ports.RunJournal`."""
+        """Return a kept value, or raise the error that was kept instead; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         record = self.find_record(place, "value")
         if record is not None:
@@ -95,12 +95,12 @@ class QuestionRecorder(RunRecorder):
         return None
 
     def keep_value(self, place: str, value: object, declared: object = None) -> Callable[[], Awaitable[None]]:
-        """Keep a value; see `ports.RunJournal`."""
+        """Keep a value; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         return self.add(place, "value", self.encode_value(value, place=place, declared=declared)).wait
 
     def keep_failure(self, place: str, error: Exception) -> None:
-        """Keep the error of this life; see `ports.RunJournal`."""
+        """Keep the error of this life; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         failure, _ = recorded_error(error, place)
         self.add_failure(place, "result", msgspec.msgpack.encode(EndedCall(failure=failure)), error)

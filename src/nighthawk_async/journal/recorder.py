@@ -222,17 +222,17 @@ class RunRecorder:
         self._written.add((place, kind))
 
     def enter(self, place: str) -> None:
-        """Note that a function or an item has begun; see `ports.RunJournal`."""
+        """Note that a function or an item has begun; see `journal_ports.RunJournal`."""
         if self.activity is not None:
             self.activity.open_place(self.relative(place))
 
     def exit(self, place: str) -> None:
-        """Note that a function or an item has ended; see `ports.RunJournal`."""
+        """Note that a function or an item has ended; see `journal_ports.RunJournal`."""
         if self.activity is not None:
             self.activity.close_place(self.relative(place))
 
     def depending(self, place: str) -> AbstractContextManager[None]:
-        """Note that a place waits only for other places; see `ports.RunJournal`."""
+        """Note that a place waits only for other places; see `journal_ports.RunJournal`."""
         return nullcontext() if self.activity is None else self.activity.depending(self.relative(place))
 
     async def wait_durably(self, wait: DurableWait, function: Callable[[], Awaitable[Result]]) -> Result:
@@ -245,12 +245,12 @@ class RunRecorder:
         return await (function() if self.activity is None else self.activity.wait_durably(wait, function))
 
     async def wait_idle(self) -> None:
-        """Wait until everything in the run waits; see `ports.RunJournal`."""
+        """Wait until everything in the run waits; see `journal_ports.RunJournal`."""
         assert self.activity is not None
         await self.activity.wait_idle()
 
     def parking_signal(self) -> BaseException | None:
-        """What leaves a run that is being parked; see `ports.RunJournal`."""
+        """What leaves a run that is being parked; see `journal_ports.RunJournal`."""
         return ParkedSignal() if self.activity is not None and self.activity.is_parking else None
 
     def parking_error(self) -> RunParked | None:
@@ -321,7 +321,7 @@ class RunRecorder:
         return self._index.seconds_until(record) + _GRACE_SECONDS
 
     def note_cancelled(self, place: str) -> None:
-        """Record that a call was cancelled; see `ports.RunJournal`."""
+        """Record that a call was cancelled; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         if place in self._begun_functions:
             with suppress(

@@ -11,7 +11,8 @@ from typing import NoReturn, Self
 import msgspec
 from anyio.lowlevel import checkpoint
 
-from ..ports import BegunQuestion, OpenSource
+from ..journal_ports import BegunQuestion
+from ..ports import OpenSource
 from ..recording.exchange import RecordedError, RecordedExchange
 from ..recording.recorder import ReplayStream
 from ..runtime.bridge import run_from_sync

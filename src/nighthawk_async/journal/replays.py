@@ -8,7 +8,8 @@ from types import FrameType, TracebackType
 from typing import Self
 
 from ..errors import NighthawkError
-from ..ports import Model, OpenedJournal
+from ..journal_ports import OpenedJournal
+from ..ports import Model
 from ..runtime.model_access import ModelInterceptor, find_interceptor, using_interceptor
 from ..types.model import ModelEvent, ModelRequest
 from .active_replay import using_replay
@@ -54,7 +55,7 @@ class Replay:
         return f"<replay of run {self.run_id!r}, {len(self._records)} records>"
 
     def open_run(self, run_id: str, park_after: float | None = None) -> OpenedJournal:
-        """Open the replay in place of a store; see `ports.RunOpener`.
+        """Open the replay in place of a store; see `journal_ports.RunOpener`.
 
         Args:
             run_id: Any id.

@@ -47,10 +47,10 @@ class StepRecord(Struct, frozen=True, kw_only=True):
 
 
 class RunJournal(QuestionRecorder):
-    """The journal of one run, as the runtime needs it; see `ports.RunJournal`."""
+    """The journal of one run, as the runtime needs it; see `journal_ports.RunJournal`."""
 
     def begin(self, root: str) -> None:
-        """Begin a life; see `ports.RunJournal`."""
+        """Begin a life; see `journal_ports.RunJournal`."""
         self._root = root
         self._index.reach(ROOT)
         trace_parent = find_trace_parent()
@@ -58,7 +58,7 @@ class RunJournal(QuestionRecorder):
         note_event(LifeBegun(life=self.epoch, first_trace_parent=self._index.trace_parent))
 
     def find(self, place: str) -> tuple[int, ...] | None:
-        """Return a kept decision; see `ports.RunJournal`."""
+        """Return a kept decision; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         record = self._index.find(place, "decision")
         if record is None:
@@ -69,7 +69,7 @@ class RunJournal(QuestionRecorder):
         return msgspec.msgpack.decode(record.body, type=tuple[int, ...])
 
     def keep(self, place: str, decision: tuple[int, ...], *, is_failure: bool = False) -> None:
-        """Keep a decision; see `ports.RunJournal`."""
+        """Keep a decision; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         body = msgspec.msgpack.encode(decision)
         if not is_failure:
@@ -84,24 +84,24 @@ class RunJournal(QuestionRecorder):
             self.add_failure(place, "decision", body, None)
 
     def count_time(self, place: str) -> float:
-        """Count the time of a limit; see `ports.RunJournal`."""
+        """Count the time of a limit; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         self._write((counted_place(place, self.epoch), "decision", NO_DECISION))
         return self._index.seconds_counted(place, "decision", self.epoch)
 
     def was_passed(self, place: str) -> bool:
-        """Whether an earlier life came further in a place; see `ports.RunJournal`."""
+        """Whether an earlier life came further in a place; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         return self.is_behind(place) or self._index.has(place, "answer")
 
     async def begin_work(self, place: str) -> None:
-        """Wait at a step that an earlier life gave up; see `ports.RunJournal`."""
+        """Wait at a step that an earlier life gave up; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         if not self._index.knows(f"{place}/turn[0]"):
             await self.begin_new(place)
 
     def begin_step(self, place: str, program: str, inputs: Mapping[str, object]) -> None:
-        """Record a step, or compare it with its record; see `ports.RunJournal`."""
+        """Record a step, or compare it with its record; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         digests = stable_digests(inputs)
         record = self._index.find(place, "step")
@@ -113,7 +113,7 @@ class RunJournal(QuestionRecorder):
         check_inputs(place, "step", recorded.inputs, digests)
 
     def find_answer(self, place: str, types: Mapping[str, object]) -> object | None:
-        """Return the answer of an executor; see `ports.RunJournal`."""
+        """Return the answer of an executor; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         record = self._index.find(place, "answer")
         if record is None:
@@ -127,7 +127,7 @@ class RunJournal(QuestionRecorder):
         return _OUTCOMES[given["kind"]](**given), values
 
     def keep_answer(self, place: str, answer: object, types: Mapping[str, object]) -> None:
-        """Record the answer of an executor that asked no model here; see `ports.RunJournal`."""
+        """Record the answer of an executor that asked no model here; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         if place in self._asked or self._index.find(place, "answer") is not None:
             return
@@ -147,17 +147,17 @@ class RunJournal(QuestionRecorder):
         model_name: str,
         open_source: OpenSource,
     ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
-        """Return the response of a place; see `ports.RunJournal`."""
+        """Return the response of a place; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         self._asked.add(place.rpartition("/")[0])
         return JournaledResponse(self, place, model_name, open_source)
 
     def wrap_tool(self, place: str, function: Callable[..., object], call: Callable[[], object]) -> Any:
-        """Return the call of a tool; see `ports.RunJournal`."""
+        """Return the call of a tool; see `journal_ports.RunJournal`."""
         return tool_effect(self, self.relative(place), function, call)
 
     def leave(self, place: str) -> None:
-        """Check the regular end of a function; see `ports.RunJournal`."""
+        """Check the regular end of a function; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         left = self._index.left_in(place)
         if left and self._new_code == "error":
@@ -169,11 +169,11 @@ class RunJournal(QuestionRecorder):
         self.handled_in(place)
 
     def ended(self, place: str) -> None:
-        """Note that a part of the run has ended regularly; see `ports.RunJournal`."""
+        """Note that a part of the run has ended regularly; see `journal_ports.RunJournal`."""
         self.handled_in(self.relative(place))
 
     def raised(self, place: str, to: str | None = None) -> None:
-        """Note that errors are raised in another place; see `ports.RunJournal`."""
+        """Note that errors are raised in another place; see `journal_ports.RunJournal`."""
         self.delivered(self.relative(place), None if to is None else self.relative(to))
 
     def refuse(self, place: str) -> NoReturn:

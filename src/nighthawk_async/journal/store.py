@@ -2,18 +2,17 @@
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
 from ..errors import ConfigurationError, NighthawkError
+from ..journal_ports import OpenedJournal
 from ..observe import TaskTree
-from ..policies.people.request import HumanHandler
-from ..ports import OpenedJournal
 from ..recording.redaction import Redaction, Redactor
-from . import queue_table, schedule_table, tables
+from . import tables
 from .active_replay import find_replay, is_replaying, no_effect_in_replays
 from .addresses import read_address
 from .audit import Audit
@@ -23,16 +22,15 @@ from .export import export_lines
 from .mailboxes import Mailboxes
 from .names import check_id
 from .opened_run import OpenedRun
-from .people import Questions, StorePeople
+from .people import Questions
 from .pruning import EndedStatus, PruneReport, prune_runs
-from .question_table import QuestionRow
-from .queue_table import QueueEntry
-from .queues import EnqueueOptions, Queues
+from .queues import Queues
 from .recorder import ROOT, Durability, NewCode
 from .records import Record
 from .reencryption import reencrypt_runs
 from .run_journal import RunJournal
-from .schedule_table import ScheduleRow
+from .store_questions import StoreQuestions
+from .store_queues import StoreQueues
 from .store_thread import StoreThread
 from .tables import RunRow
 from .values import MAX_VALUE_BYTES, decode_value
@@ -41,11 +39,8 @@ from .verification import VerifiedRun, verify_runs
 _MOST_VALUE_BYTES = 256 * 1024 * 1024  # of which PostgreSQL can store one
 _LEAST_KEY_BYTES = 16
 
-DEFAULT_MAX_LIVES = 5
-"""The number of lives of a run of a queue that may end without an end."""
 
-
-class JournalStore:
+class JournalStore(StoreQueues, StoreQuestions):
     """A store of journals in a database. Made by `nighthawk_async.journal.open`.
 
     It may be made before any event loop runs and be shared by all runs of the process. Its thread begins with
@@ -72,10 +67,10 @@ class JournalStore:
         self.durability: Durability = durability
         self.new_code: NewCode = new_code
         self.max_value_bytes = max_value_bytes
-        self.thread = StoreThread(address, connect)
-        self.mailboxes = Mailboxes(self.thread, max_value_bytes)
-        self.queues = Queues(self.thread, max_value_bytes)
-        self._questions = Questions(self.thread, max_value_bytes)
+        thread = StoreThread(address, connect)
+        self.mailboxes = Mailboxes(thread, max_value_bytes)
+        StoreQueues.__init__(self, thread, Queues(thread, max_value_bytes))
+        StoreQuestions.__init__(self, Questions(thread, max_value_bytes))
 
     def __repr__(self) -> str:
         return f"JournalStore({self.address!r})"
@@ -324,168 +319,8 @@ class JournalStore:
             lambda: fork_run(self.thread.opened(), run_id, at=at, to=to, values=set or {})
         ).wait_in_thread()
 
-    async def enqueue(
-        self,
-        function: Callable[..., Any],
-        /,
-        *args: Any,
-        queue: str = "default",
-        key: str | None = None,
-        priority: int = 0,
-        delay: float | timedelta | None = None,
-        at: datetime | None = None,
-        max_lives: int = DEFAULT_MAX_LIVES,
-        **keywords: Any,
-    ) -> str:
-        """Enqueue the call of a function, which a worker makes in a durable run of its own.
-
-        Enqueueing the same call with the same key again has no effect. A key that is the id of a run that was
-        not enqueued, as a fork, has a worker continue that run.
-
-        Args:
-            function: The function, natural or not, async or not, at the top level of a module.
-            args: Its positional arguments: plain data, and what its annotations declare. Arguments with the
-                names of the options below are passed by position.
-            queue: The queue.
-            key: The id of the run, for callers that may enqueue the call again. None for a new one; within a
-                durable run, for one that is the same in all lives.
-            priority: The priority; of the calls that are due, those with the greatest are made first, then
-                those that are due for the longest time.
-            delay: The seconds after which the call is due; None for at once.
-            at: The time at which the call is due, with a time zone, instead.
-            max_lives: The number of lives in a row that may end without an end, because their process crashed
-                or an error was transient. Afterwards the run is stuck, or has failed with that error.
-            keywords: Its keyword arguments.
-
-        Returns:
-            The id of the run.
-
-        Raises:
-            NighthawkError: No worker can import the function, an option has a bad value, or the key is that
-                of another call.
-            TypeError: The function does not take the arguments.
-            JournalValueError: An argument or a name cannot be stored, or the arguments are too large.
-            JournalKeyError: A key of the encryption is missing, or is another one.
-            RunPrunedError: The run has ended, and its records were deleted.
-            JournalStoreError: The store cannot be written.
-        """
-        options = EnqueueOptions(queue=queue, priority=priority, max_lives=max_lives)
-        return await self.queues.enqueue(function, args, keywords, options, key=key, delay=delay, at=at)
-
-    async def result(self, run_id: str, timeout: float | None = None) -> Any:  # noqa: ASYNC109  (names the run)
-        """Wait for the result of a run that was enqueued.
-
-        Args:
-            run_id: The run.
-            timeout: The seconds to wait; None for any number.
-
-        Returns:
-            The result of its function.
-
-        Raises:
-            Exception: The error that the run has failed with.
-            TimeoutError: It did not end in time.
-            RunStuckError: Too many of its lives crashed.
-            RunPrunedError: Its result was deleted with its records.
-            JournalKeyError: A key of the encryption is missing, or is another one.
-            JournalValueError: The result cannot be read here, because its type is not imported or registered.
-            JournalStoreError: The store cannot be read.
-            JournalError: No such run was enqueued.
-        """
-        return await self.queues.result(run_id, timeout)
-
-    @no_effect_in_replays
-    async def requeue(self, run_id: str) -> None:
-        """Put a run back into its queue that has failed or is stuck. It continues from its records.
-
-        Args:
-            run_id: The run.
-
-        Raises:
-            RunPrunedError: Its records were deleted.
-            JournalStoreError: The store cannot be written.
-            JournalError: It is no such run.
-        """
-        await self.queues.requeue(run_id)
-
-    def queue_entries(self) -> list[QueueEntry]:
-        """Return the entries of all queues, in the order in which they were enqueued. Blocks while it reads.
-
-        Raises:
-            JournalStoreError: The store cannot be read.
-        """
-        return self.thread.perform(lambda: queue_table.read_entries(self.thread.opened())).wait_in_thread()
-
-    @no_effect_in_replays
-    async def schedule(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        /,
-        *args: Any,
-        cron: str,
-        timezone: str = "UTC",
-        queue: str = "default",
-        priority: int = 0,
-        max_lives: int = DEFAULT_MAX_LIVES,
-        **keywords: Any,
-    ) -> None:
-        """Have a call enqueued at each time of a cron expression. Needs the extra `worker`.
-
-        The workers of the queue enqueue it, each time once, however many they are. If none ran for a while,
-        the latest of the missed times is made up for. The id of each run is the name of the schedule and the
-        time, as in `nightly@2026-11-26T03:00:00Z`.
-
-        Args:
-            name: The name of the schedule. A schedule of the same name is replaced; with the same times, it
-                keeps its next one.
-            function: The function; see `enqueue`.
-            args: Its positional arguments.
-            cron: The expression: minute, hour, day of the month, month, day of the week.
-            timezone: The time zone of the expression, by its IANA name.
-            queue: The queue.
-            priority: The priority of the runs.
-            max_lives: See `enqueue`.
-            keywords: Its keyword arguments.
-
-        Raises:
-            ConfigurationError: The extra is not installed.
-            NighthawkError: It is no cron expression or time zone, or as in `enqueue`.
-            TypeError: The function does not take the arguments.
-            JournalValueError: An argument or a name cannot be stored, or the arguments are too large.
-            JournalKeyError: A key of the encryption is missing, or is another one.
-            JournalStoreError: The store cannot be written.
-        """
-        options = EnqueueOptions(queue=queue, priority=priority, max_lives=max_lives)
-        await self.queues.schedule(name, function, args, keywords, options, cron=cron, timezone=timezone)
-
-    async def unschedule(self, name: str) -> bool:
-        """Remove a schedule. Runs that it has enqueued stay.
-
-        Args:
-            name: The name of the schedule.
-
-        Returns:
-            Whether there was such a schedule.
-
-        Raises:
-            JournalStoreError: The store cannot be written.
-        """
-        return not is_replaying() and await self.queues.unschedule(name)
-
-    def schedules(self) -> list[ScheduleRow]:
-        """Return the schedules, by name. Blocks while it reads.
-
-        Raises:
-            JournalKeyError: A key of the encryption is missing, or is another one.
-            JournalStoreError: The store cannot be read.
-        """
-        return self.thread.perform(
-            lambda: schedule_table.read_schedules(self.thread.opened())
-        ).wait_in_thread()
-
     async def find_values(self, run_id: str, names: Collection[str]) -> Mapping[str, Any]:
-        """Return values that a run has kept; see `ports.JournalStore`."""
+        """Return values that a run has kept; see `journal_ports.JournalStore`."""
         check_id(run_id)
         read = self.thread.perform(lambda: tables.read_records(self.thread.opened(), run_id))
         bodies = {record.place: record.body for record in await read.wait() if record.kind == "value"}
@@ -496,79 +331,8 @@ class JournalStore:
             if place in bodies
         }
 
-    def questions(self, run_id: str | None = None) -> list[QuestionRow]:
-        """Return the questions and requests for approval that wait for people. Blocks while it reads.
-
-        Args:
-            run_id: The run; None for all runs of the store.
-
-        Raises:
-            JournalKeyError: A key of the encryption is missing, or is another one.
-            JournalStoreError: The store cannot be read.
-        """
-        if run_id is not None:
-            check_id(run_id)
-        return self._questions.read(run_id).wait_in_thread()
-
-    @no_effect_in_replays
-    async def answer(self, question_id: str, value: object) -> None:
-        """Answer a question of a run, which may be in progress in any process, or parked: then it is due.
-
-        The first answer counts. The run validates it by the type of the question; if it does not fit, the
-        question stays open.
-
-        Args:
-            question_id: The `id` of the question.
-            value: The answer, as plain data.
-
-        Raises:
-            RequestClosedError: The question was answered, its time is over, or its run does not wait for it.
-            AnswerRefusedError: The value does not match the schema of the question, or it is a request for
-                approval.
-            JournalValueError: The value is no plain data, or too large.
-            JournalKeyError: A key of the encryption is missing, or is another one.
-            JournalStoreError: The store cannot be written.
-            NighthawkError: There is no such question.
-        """
-        await self._questions.answer(question_id, value)
-
-    @no_effect_in_replays
-    async def vote(
-        self, question_id: str, *, approve: bool, voter: str, digest: str | None = None, reason: str = ""
-    ) -> None:
-        """Vote on a request for approval of a run, which may be in progress in any process, or parked.
-
-        Args:
-            question_id: The `id` of the request.
-            approve: Whether the person approves. Denying withdraws the approval of the same person, or else
-                denies the request.
-            voter: The person. The host must authenticate them.
-            digest: The digest of what that person saw; needed to approve.
-            reason: The reason of a denial.
-
-        Raises:
-            RequestClosedError: The votes have decided, the time is over, or the run does not wait for it.
-            WrongDigestError: The person saw another action or other arguments.
-            UnknownApproverError: That person is not an approver.
-            AnswerRefusedError: That person has approved already, or it is a question.
-            JournalValueError: The name of the person or the reason cannot be stored.
-            JournalKeyError: A key of the encryption is missing, or is another one.
-            JournalStoreError: The store cannot be written.
-            NighthawkError: There is no such request.
-        """
-        await self._questions.vote(question_id, approve=approve, voter=voter, digest=digest, reason=reason)
-
-    def people(self) -> HumanHandler:
-        """Return a handler for runs of this store in which people answer through `answer` and `vote` alone.
-
-            async with nh.run(executor, journal=store, run_id="order-17", human=store.people()): ...
-
-        With another handler, answers through the store count as well: whichever comes first.
-        """
-        return StorePeople(self._questions)
-
     def open_run(self, run_id: str, park_after: float | None = None) -> OpenedJournal:
-        """Open the journal of a run; see `ports.RunOpener`."""
+        """Open the journal of a run; see `journal_ports.RunOpener`."""
         if (open_replay := find_replay()) is not None:
             return open_replay(run_id)
         make_journal = partial(

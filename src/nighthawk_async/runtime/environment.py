@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from ..errors import NighthawkError
-from ..ports import RunJournal
+from ..journal_ports import RunJournal
 from ..types.execution import ExecutionRef, PartialSink
 from .nesting import DEFAULT_MAX_DEPTH
 from .policies import NO_POLICIES, Policies

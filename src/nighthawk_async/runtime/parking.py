@@ -7,7 +7,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from ..actors import BareTaskGroup
-from ..ports import RunJournal
+from ..journal_ports import RunJournal
 
 
 class ParkableTasks:

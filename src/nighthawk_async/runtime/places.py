@@ -17,11 +17,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
+from ..journal_ports import RunJournal
 from ..natural.blocks import NaturalBlock
 from ..parallel.decided_limits import note_end
 from ..parallel.task_current import find_positions, using_positions
 from ..parallel.task_node import Positions
-from ..ports import Model, OpenSource, RunJournal
+from ..ports import Model, OpenSource
 from ..types.model import ModelEvent, ModelRequest
 from .environment import find_journal
 

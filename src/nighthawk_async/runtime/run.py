@@ -21,10 +21,10 @@ from anyio.abc import TaskGroup
 from ..actors import BareTaskGroup
 from ..errors import NighthawkError
 from ..executions import find_execution
+from ..journal_ports import RunJournal, RunOpener
 from ..observation import observed
 from ..parallel import open_task_root
 from ..parallel.task_current import find_positions
-from ..ports import RunJournal, RunOpener
 from ..tracing import traced
 from ..types.execution import ExecutionRef
 from .activities import KernelActivity, identity_attributes

@@ -18,9 +18,9 @@ from anyio.abc import TaskGroup
 from ..actors import BareTaskGroup
 from ..errors import ExecutionError, HookError, NaturalParseError
 from ..executions import Execution, find_execution
+from ..journal_ports import RunJournal
 from ..natural.blocks import NaturalBlock
 from ..natural.program import NaturalProgram, parse_program
-from ..ports import RunJournal
 from ..threads import call_in_thread
 from ..tracing import traced
 from ..types.execution import ExecutionRef

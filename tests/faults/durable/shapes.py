@@ -77,7 +77,6 @@ def remind_in_thread(item: str, history: list[str]) -> str:
     return note
 
 
-@nh.tool
 @nh.once(reconcile=find_booking)
 async def reserve(item: str, *, idempotency_key: str = "") -> str:
     """Reserve an item.
@@ -88,7 +87,7 @@ async def reserve(item: str, *, idempotency_key: str = "") -> str:
     return make_booking(item, idempotency_key)
 
 
-@nh.natural_function
+@nh.natural_function(tools=[reserve])
 async def use_tools(item: str, history: list[str]) -> str:
     """Have the model call two tools in one response."""
     note: str

@@ -18,8 +18,8 @@ from ...actors import BareTaskGroup
 from ...actors.errors import check_seconds, check_whole_number
 from ...actors.task_group import is_cancelled
 from ...errors import ApprovalDeniedError, ApprovalExpiredError, NighthawkError, NoHumanError
+from ...journal_ports import GivenAnswers
 from ...parallel.outcomes import without_cancellations
-from ...ports import GivenAnswers
 from ...runtime.awaitable import await_value
 from ...runtime.error_text import describe_error
 from .ballot import ApprovalStatus, Ballot, Vote

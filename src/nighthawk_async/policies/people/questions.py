@@ -14,7 +14,7 @@ from pydantic import PydanticUndefinedAnnotation, PydanticUserError
 from ...actors import BareTaskGroup
 from ...actors.errors import check_seconds
 from ...errors import AnswerTimeoutError, NighthawkError, NoHumanError, ToolValidationError
-from ...ports import GivenAnswers
+from ...journal_ports import GivenAnswers
 from ...runtime.awaitable import await_value
 from ...runtime.validation import type_adapter, type_name
 from ...types.unset import UNSET

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, TypeVar, cast
 from pydantic import PydanticInvalidForJsonSchema, PydanticUserError
 
 from ...errors import ApprovalDeniedError
-from ...ports import BegunQuestion, GivenAnswers, RunJournal
+from ...journal_ports import BegunQuestion, GivenAnswers, RunJournal
 from ...runtime.environment import find_journal
 from ...runtime.model_access import InterceptionError
 from ...runtime.places import take_place

@@ -1,0 +1,311 @@
+"""Protocols of journals of runs, which the runtime needs and `journal` implements. Floor 2."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import Any, NoReturn, Protocol, TypeVar
+
+from msgspec import Struct
+
+from .ports import OpenSource
+from .types.asked_questions import AskedQuestion, GivenVote
+from .types.model import ModelEvent
+
+PeopleAnswer = TypeVar("PeopleAnswer")
+
+
+class RunJournal(Protocol):
+    """The journal of one run, as the runtime needs it. A place is a path in the run; see `runtime.places`."""
+
+    def begin(self, root: str) -> None:
+        """Begin a life of the run.
+
+        Args:
+            root: The place of the run, which is left out of the places that are recorded.
+        """
+        ...
+
+    def begin_step(self, place: str, program: str, inputs: Mapping[str, object]) -> None:
+        """Record that a step begins, or compare it with the step that was recorded.
+
+        Args:
+            place: The place of the step.
+            program: Its program text.
+            inputs: The values of its read bindings.
+
+        Raises:
+            InterceptionError: The recorded step is another one, or the run was taken over.
+        """
+        ...
+
+    def find_answer(self, place: str, types: Mapping[str, object]) -> object | None:
+        """Return the answer of an executor that asked no model through the journal; None for none.
+
+        Args:
+            place: The place of the step.
+            types: The types of the write bindings.
+        """
+        ...
+
+    def keep_answer(self, place: str, answer: object, types: Mapping[str, object]) -> None:
+        """Record the answer of an executor that asked no model through the journal.
+
+        Args:
+            place: The place of the step.
+            answer: The outcome and the bindings.
+            types: The types of the write bindings.
+
+        Raises:
+            InterceptionError: A value cannot be stored.
+        """
+        ...
+
+    def respond(
+        self,
+        place: str,
+        model_name: str,
+        open_source: OpenSource,
+    ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+        """Return the recorded response of a place, or record the one that the source gives.
+
+        Args:
+            place: The place of the request.
+            model_name: The model.
+            open_source: Asks the model, or another one that it is given instead.
+        """
+        ...
+
+    def wrap_tool(self, place: str, function: Callable[..., object], call: Callable[[], object]) -> Any:
+        """Return the call of a tool that is answered from its record where there is one.
+
+        Args:
+            place: The place of the call.
+            function: The tool's function.
+            call: The call, with its arguments.
+        """
+        ...
+
+    async def begin_question(self, place: str, content: Mapping[str, object]) -> "BegunQuestion":
+        """Record, durably, that people are about to be asked, or compare it with the recorded question.
+
+        Args:
+            place: The place of the question.
+            content: The parts of the question by name, as plain data.
+
+        Raises:
+            InterceptionError: The recorded question is another one, or it cannot be recorded.
+        """
+        ...
+
+    def find_value(self, place: str, declared: object = None) -> tuple[Any] | None:
+        """Return the value that was kept for a place, alone in a tuple; None for none.
+
+        Args:
+            place: The place.
+            declared: The type of the value; None for plain data.
+
+        Raises:
+            Exception: An error was kept for the place, and the program went on after it.
+            InterceptionError: The value cannot be read.
+        """
+        ...
+
+    def keep_value(self, place: str, value: object, declared: object = None) -> Callable[[], Awaitable[None]]:
+        """Keep a value for a place that has none.
+
+        Args:
+            place: The place.
+            value: The value.
+            declared: The type of the value; None for plain data.
+
+        Returns:
+            The function to wait with until the value is durable.
+
+        Raises:
+            InterceptionError: The value cannot be stored.
+        """
+        ...
+
+    def keep_failure(self, place: str, error: Exception) -> None:
+        """Keep the error that a place has ended with in this life; see `find_value`.
+
+        Args:
+            place: The place.
+            error: The error.
+        """
+        ...
+
+    async def wait_for_people(
+        self,
+        place: str,
+        asked: AskedQuestion,
+        wait: Callable[["GivenAnswers"], Awaitable[PeopleAnswer]],
+    ) -> PeopleAnswer:
+        """Wait for people, who may answer through the store while no process works on the run.
+
+        Args:
+            place: The place of the question.
+            asked: The question, as the store shows it.
+            wait: Waits for the answer or the decision; it is given what people answer through the store.
+
+        Returns:
+            The result of `wait`.
+
+        Raises:
+            InterceptionError: The store cannot be used.
+        """
+        ...
+
+    def enter(self, place: str) -> None:
+        """Note that a function or an item has begun; see `parallel.task_node.Decisions`."""
+        ...
+
+    def exit(self, place: str) -> None:
+        """Note that a function or an item has ended, in whatever way."""
+        ...
+
+    def depending(self, place: str) -> AbstractContextManager[None]:
+        """Note that a place waits only for other places; see `parallel.task_node.Decisions`."""
+        ...
+
+    async def wait_idle(self) -> None:
+        """Wait until everything in the run waits for long enough. From then on no effect begins."""
+        ...
+
+    def parking_signal(self) -> BaseException | None:
+        """Return what leaves a run that is being parked, and becomes an error at its end; None for none."""
+        ...
+
+    def leave(self, place: str) -> None:
+        """Check, at the regular end of a function, that nothing recorded in it is left.
+
+        Raises:
+            InterceptionError: Something is left: the program has changed.
+        """
+        ...
+
+    def ended(self, place: str) -> None:
+        """Note that a task or some calls have ended regularly; see `parallel.task_node.Decisions`."""
+        ...
+
+    def raised(self, place: str, to: str | None = None) -> None:
+        """Note that errors have been raised in the caller's task; see `parallel.task_node.Decisions`."""
+        ...
+
+    def refuse(self, place: str) -> NoReturn:
+        """Refuse calls that ended otherwise than in an earlier life; see `parallel.task_node.Decisions`."""
+        ...
+
+    def find(self, place: str) -> tuple[int, ...] | None:
+        """Return a kept decision; see `parallel.task_node.Decisions`."""
+        ...
+
+    def keep(self, place: str, decision: tuple[int, ...], *, is_failure: bool = False) -> None:
+        """Keep a decision; see `parallel.task_node.Decisions`."""
+        ...
+
+    def count_time(self, place: str) -> float:
+        """Count the time of a limit; see `parallel.task_node.Decisions`."""
+        ...
+
+    def was_passed(self, place: str) -> bool:
+        """Whether an earlier life came further in a place than this one has so far.
+
+        Args:
+            place: The place.
+        """
+        ...
+
+    async def begin_work(self, place: str) -> None:
+        """Wait at a step that is new in this life and that an earlier life gave up, until it is cancelled.
+
+        Args:
+            place: The place of the step.
+        """
+        ...
+
+    def note_cancelled(self, place: str) -> None:
+        """Record that a call was cancelled in this life, if anything new had begun in it.
+
+        Args:
+            place: The place of the function.
+        """
+        ...
+
+
+class BegunQuestion(Struct, frozen=True, kw_only=True):
+    """A recorded question to people.
+
+    Args:
+        id: Its id: the same in every life of the run, and another one for each question.
+        begun_at: The time at which it was first asked, in seconds since 1970.
+    """
+
+    id: str
+    begun_at: float
+
+
+class GivenAnswers(Protocol):
+    """The answers to one question that people give through the store, from any process."""
+
+    async def next_answer(self) -> object:
+        """Wait for the answer."""
+        ...
+
+    async def find_answer(self) -> tuple[object] | None:
+        """Return the answer, alone in a tuple; None while there is none."""
+        ...
+
+    async def refuse(self) -> None:
+        """Refuse the answer, and let people give another one."""
+        ...
+
+    async def claim(self) -> bool:
+        """Accept no answer any more, because there is one already; False if one was given before."""
+        ...
+
+    async def next_vote(self, after: int) -> GivenVote:
+        """Wait for the first vote after a number that has not counted yet."""
+        ...
+
+    def note_counted(self, number: int, *, is_pending: bool) -> None:
+        """Note that the votes up to a number have counted, and whether the request still is pending."""
+        ...
+
+
+class OpenedJournal(AbstractAsyncContextManager[RunJournal], AbstractContextManager[RunJournal]):
+    """The journal of a run, while the run is active: for `async with`, and for `with` in a thread."""
+
+
+class RunOpener(Protocol):
+    """Opens the journals of runs: a store of journals, or the replay of a run."""
+
+    def open_run(self, run_id: str, park_after: float | None = None) -> OpenedJournal:
+        """Open the journal of a run for one life of it.
+
+        Args:
+            run_id: The run.
+            park_after: The seconds after which a run in which everything waits is parked; None for never.
+
+        Raises (on entering):
+            InterceptionError: Another process works on the run, or the store cannot be read.
+        """
+        ...
+
+
+class JournalStore(RunOpener, Protocol):
+    """A store of journals."""
+
+    async def find_values(self, run_id: str, names: Collection[str]) -> Mapping[str, Any]:
+        """Return the values that a run has kept for places right below its own, without a life of the run.
+
+        Args:
+            run_id: The run.
+            names: The last frames of the places.
+
+        Returns:
+            The values by name; those that were not kept are missing.
+
+        Raises:
+            InterceptionError: The store or a value cannot be read.
+        """
+        ...

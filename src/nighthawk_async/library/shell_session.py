@@ -15,10 +15,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import anyio
 import anyio.abc
+import anyio.to_thread
 from msgspec import Struct
 
 from .errors import ShellError
@@ -108,8 +110,9 @@ class Lifeline:
 class ShellSession:
     """A running shell. One command at a time. Made by `open`."""
 
-    def __init__(self, process: anyio.abc.Process, lifeline: Lifeline) -> None:
+    def __init__(self, process: anyio.abc.Process, lifeline: Lifeline, scratch: Path) -> None:
         self._process = process
+        self._scratch = scratch
         self._carried = b""
         self.lifeline = lifeline
         self.has_ended = False
@@ -142,7 +145,7 @@ class ShellSession:
                     start_new_session=True,
                     pass_fds=(read_end,),
                 )
-                session = cls(process, lifeline)
+                session = cls(process, lifeline, scratch)
                 await session._send(_FIRST_LINE)
                 return session
         except BaseException as error:
@@ -194,6 +197,8 @@ class ShellSession:
             if self._process.returncode is None:
                 self._process.kill()
             await self._process.aclose()
+            if self._process.returncode:  # the keeper may have been killed before it removed the folder
+                await anyio.to_thread.run_sync(partial(shutil.rmtree, self._scratch, ignore_errors=True))
 
     async def _run(self, command: str, output: "_Output") -> int:
         nonce = secrets.token_hex(16)

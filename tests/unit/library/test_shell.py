@@ -262,6 +262,15 @@ async def test_private_folders_are_removed(workspace: Workspace) -> None:
     assert not exists(folder)
 
 
+async def test_a_command_that_kills_the_keeper_ends_the_session(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path, writable=True, sandbox="off")
+    async with nh.run(MODEL):
+        result = await workspace.shell("echo $HOME; kill -9 $PPID; while :; do :; done")
+        assert (result.status, result.session_ended) == (137, True)
+        assert not exists(result.output.strip())
+        assert (await workspace.shell("echo again")).output == "again\n"
+
+
 async def test_the_environment_has_no_secrets(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -196,7 +196,7 @@ class Shelf:
         (look_up, "tools must be a sequence"),
         ([lambda text: text], "must be ASCII and match"),
     ],
-    ids=str,
+    ids=[*map(str, range(9))],
 )
 async def test_bad_tools_are_refused_at_once(tools: Any, message: str) -> None:
     executor = ScriptedSteps().executor

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from typing import cast
 
+from .pickling import PicklableError
 
-class RunEndingError(Exception):
+
+class RunEndingError(PicklableError):
     """Base of errors that end a run: no combinator, supervisor or policy goes on after one of them."""
 
 

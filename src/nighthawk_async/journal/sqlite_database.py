@@ -48,8 +48,9 @@ class SqliteDatabase(Database):
         Raises:
             JournalStoreError: Commits cannot be durable there, or the schema is one of a newer version.
         """
-        # Of a file without tables only, and before it gets its write-ahead log.
-        self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        if not self._connection.execute("PRAGMA page_count").fetchone()[0]:
+            # Of a new file only, and before it gets its write-ahead log: in another one this is a change.
+            self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         mode = self._connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
         self._connection.execute("PRAGMA synchronous = FULL")
         if mode != "wal":

@@ -47,7 +47,7 @@ def _without_waiting() -> None:
 
 
 def _without_fence() -> None:
-    tables.renew_lease = lambda database, run_id, epoch: None  # type: ignore[assignment]
+    tables._check_lease = lambda database, run_id, epoch, changed: None  # type: ignore[assignment]
 
 
 def _without_lease() -> None:
@@ -59,7 +59,7 @@ def _without_confirmation() -> None:
 
 
 def _without_digests() -> None:
-    Positions._is_owned = lambda self, owners: True  # type: ignore[method-assign]
+    Positions.is_owned = property(lambda self: True)  # type: ignore[assignment]
 
 
 def _without_decisions() -> None:

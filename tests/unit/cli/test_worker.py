@@ -146,7 +146,7 @@ def test_a_store_without_calls(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["nowhere:handle"], "there is no module 'nowhere'"),
         (["worker_shop:nothing"], "no function 'nothing'"),
         (["worker_shop"], "write module:function"),
-        (["worker_shop:handle", "--journal", "runs.db"], "no address of a journal"),
+        (["worker_shop:handle", "--journal", "runs.db"], "No such file"),
         (["worker_shop:handle", "--health", "8080"], "HOST:PORT"),
         (
             ["worker_shop:handle", "--model", "local:any", "--run", "worker_shop:make_run"],

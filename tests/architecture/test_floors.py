@@ -80,6 +80,7 @@ SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
         ("configuration", "errors"),
         ("configuration", "secret_names"),
         ("configuration", "types"),
+        ("causes", "pickling"),
     }
     | {("cli", "__init__"), ("__main__", "cli")}
     | {("lazy_exports", "suggestions")}

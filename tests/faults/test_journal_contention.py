@@ -16,7 +16,7 @@ import pytest
 
 from nighthawk_async.testing.killing import KillPoint, Life, ProgramKiller
 from tests.faults.durable.lives import Lives, wait_until, warm_killer
-from tests.faults.durable.switches import STOPPED
+from tests.faults.durable.switches import GO_ON, STOPPED
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="each life is forked from one that is warm"),
@@ -68,6 +68,7 @@ class StoppedLife:
 
     def go_on(self) -> Life:
         """Let it go on, and wait for its end."""
+        (self._lives.folder / GO_ON).touch()
         os.kill(self._pid, signal.SIGCONT)
         self._thread.join()
         assert self._life is not None

@@ -125,6 +125,8 @@ def stop_at(folder: Path, number: int) -> None:
         if moment == "after" and any(record.seq == number for record in records):
             (folder / STOPPED).write_text(str(os.getpid()))
             os.kill(os.getpid(), signal.SIGSTOP)
+            while not (folder / GO_ON).exists():  # another thread may have been given the signal
+                time.sleep(0.005)
 
     commit_listeners.append(stop)
 

@@ -13,17 +13,20 @@ from functools import cached_property, partial, wraps
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast, get_type_hints, overload
 
 import msgspec
+from anyio import from_thread
 from anyio.lowlevel import checkpoint
 from msgspec import Struct
 
 from ..natural.tree import CLOSURE_NAMES
 from ..parallel import is_async_callable
+from ..parallel.event_loop import is_worker_thread
 from ..runtime.environment import find_journal
 from ..runtime.model_access import find_interception_error
 from ..runtime.places import using_function_place
 from ..runtime.stable_digest import stable_digests
 from ..types.usage import Usage
 from .acknowledgement import Acknowledgement
+from .doubts import ask_whether_it_happened, has_person
 from .errors import CallInDoubtError, JournalError, check_inputs
 from .recorded_errors import CallFailure, rebuilt_error, recorded_error
 from .recorder import RunRecorder
@@ -219,7 +222,7 @@ class EffectCall:
         activity = self._recorder.activity
         if activity is None:
             yield
-        elif self._reconcile is None:
+        elif self._reconcile is None and not self._is_in_doubt():
             with activity.busy():
                 yield
         else:
@@ -261,19 +264,34 @@ class EffectCall:
     def _reconciling(self) -> Generator[Callable[[], Any], None, None]:
         """Ask whether the call took effect. While nobody knows, no model and no policy may repeat it."""
         self._recorder.check_new(self._place)  # for a replay, which asks nobody
-        if self._reconcile is None:
+        reconcile = self._reconcile or self._find_person()
+        if reconcile is None:
             raise self._in_doubt(
                 "nobody knows whether it took effect. It is not repeated. Give nighthawk_async.once a "
-                "reconcile function that finds out, or decorate the function with "
-                "nighthawk_async.repeatable if it may be repeated."
+                "reconcile function that finds out, give the run a handler that asks a person (human=), or "
+                "decorate the function with nighthawk_async.repeatable if it may be repeated."
             )
         try:
-            yield self._reconcile
+            yield reconcile
         except JournalError:
             raise
         except Exception as error:
-            what = f"its reconcile function failed ({type(error).__name__}: {error})"
+            who = "a person" if self._reconcile is None else "its reconcile function"
+            what = f"the question to {who} failed ({type(error).__name__}: {error})"
             raise self._in_doubt(f"{what}. It is not repeated. The next life asks again.") from error
+
+    def _find_person(self) -> Callable[[], Any] | None:
+        """The question to a person; None where nobody can be asked, or the caller cannot wait."""
+        if not has_person() or not (self._effect.is_async or is_worker_thread()):
+            return None
+        return self._ask_person if self._effect.is_async else partial(from_thread.run, self._ask_person)
+
+    async def _ask_person(self) -> Happened | None:
+        key = idempotency_key(self._recorder.run_id, self._place)
+        result = await ask_whether_it_happened(
+            self._recorder, self._place, self._effect.name, key, self._effect.result_type
+        )
+        return None if result is None else Happened(*result)
 
     def _in_doubt(self, text: str) -> CallInDoubtError:
         return CallInDoubtError(
@@ -361,10 +379,11 @@ def once(
         reconcile: Gets the arguments of a call in doubt, and `idempotency_key` if it takes that. It returns
             None when the call took no effect, which lets the call begin; otherwise the result of the call,
             as `nighthawk_async.journal.Happened(None)` if that is None. Async or not, as the function is.
-            Without it, a call in doubt raises `CallInDoubtError`, and an exception stays.
+            Without it, the handler of the run (`human=`) asks a person; without both, a call in doubt raises
+            `CallInDoubtError`. Without it, an exception stays.
 
     Raises (a call):
-        CallInDoubtError: The call is in doubt, and there is no `reconcile`, or it failed.
+        CallInDoubtError: The call is in doubt, and there is nobody to ask, or the question failed.
         JournalValueError: The result or the exception cannot be stored. The call may have taken effect; the
             next life is in doubt.
         JournalDivergenceError: The recorded call had other arguments.

@@ -262,7 +262,9 @@ def test_what_cannot_be_an_effect_is_refused() -> None:
         nh.once(reconcile=find)(lambda: None)
 
 
-async def test_a_call_that_was_cancelled_is_in_doubt(tmp_path: Path) -> None:
+async def test_a_call_that_was_cancelled_is_in_doubt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nighthawk_async.journal.recorder._GRACE_SECONDS", 0.05)  # for a cancellation
+
     @nh.once
     async def pay() -> None:
         await anyio.sleep_forever()

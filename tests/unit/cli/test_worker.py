@@ -111,8 +111,10 @@ def test_a_worker_serves_a_queue_and_drains(tmp_path: Path, shop: Any, backend: 
 
 
 def test_a_second_signal_ends_a_worker_at_once(
-    tmp_path: Path, shop: Any, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, shop: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+
     async def enqueue_waiting() -> None:
         with store_of(tmp_path) as store:
             await store.enqueue(shop.wait, 8, queue="orders", key="order-8", priority=3)

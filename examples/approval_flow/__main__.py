@@ -15,7 +15,8 @@ from .orders import Order, handle
 STORE = os.environ.get("STORE", "sqlite:///orders.db")
 
 
-async def main(id: str, customer: str, amount: str, note: str) -> None:
+async def main(*arguments: str) -> None:
+    id, customer, amount, note = arguments
     order = Order(id=id, customer=customer, amount=float(amount), note=note)
     with nh.journal.open(STORE) as store:
         run_id = await store.enqueue(handle, order, queue="orders", key=f"order-{id}")

@@ -155,7 +155,8 @@ def _first_batch(
             batch.append(message)
     ended = [each for each in batches.values() if len(each) == count or now > each[0].at + window]
     if ended:
-        return Choice(messages=tuple(min(ended, key=lambda each: each[-1].number)))
+        oldest: list[Message] = min(ended, key=lambda each: each[-1].number)
+        return Choice(messages=tuple(oldest))
     ends = [each[0].at + window for each in batches.values()]
     return Choice(due_in=max(0.0, min(ends) - now) + _AFTER_WINDOW_SECONDS if ends else None)
 

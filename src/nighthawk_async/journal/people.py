@@ -257,6 +257,7 @@ class StorePeople:
         """
         self._check_journal()
         await anyio.sleep_forever()
+        raise AssertionError("the wait ends with its cancellation")
 
     async def approve(self, request: ApprovalRequest) -> None:
         """Leave the request open until people have voted through the store.

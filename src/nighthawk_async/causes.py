@@ -1,4 +1,4 @@
-"""The causes of errors, and errors that end a run."""
+"""The parts and the causes of errors, and errors that end a run."""
 
 from collections.abc import Iterator
 from typing import cast
@@ -8,6 +8,19 @@ from .pickling import PicklableError
 
 class RunEndingError(PicklableError):
     """Base of errors that end a run: no combinator, supervisor or policy goes on after one of them."""
+
+
+def leaves_of(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors of a group, including those of nested groups; otherwise the error itself.
+
+    Args:
+        error: An error.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        for each in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from leaves_of(each)
+    else:
+        yield error
 
 
 def with_causes(error: BaseException) -> Iterator[BaseException]:

@@ -1,7 +1,7 @@
 """The command line: its commands, their exit codes and their one-line errors."""
 
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, cast
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -9,6 +9,7 @@ from typer.main import get_command
 
 import nighthawk_async as nh
 
+from ..causes import leaves_of
 from ..errors import ConfigurationError, NighthawkError
 from .check_command import check
 from .dashboard_command import dashboard, view
@@ -102,7 +103,7 @@ def _group_failed(group: BaseExceptionGroup[BaseException]) -> int:
 
     rich ends a task with `SystemExit` when its output is no longer read: then nothing is reported.
     """
-    leaves = list(_leaves(group))
+    leaves = list(leaves_of(group))
     if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):
         return _interrupted()
     known = [leaf for leaf in leaves if isinstance(leaf, NighthawkError)]
@@ -110,14 +111,6 @@ def _group_failed(group: BaseExceptionGroup[BaseException]) -> int:
     if len(known) + len(exits) < len(leaves):
         raise group
     return EXIT_FAILURE if exits else _failed(known)
-
-
-def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(cast("BaseExceptionGroup[BaseException]", error))
-        else:
-            yield error
 
 
 def _interrupted() -> int:

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +18,7 @@ from rich.console import Console
 
 import nighthawk_async as nh
 
+from ..causes import leaves_of
 from ..configuration import StepExecutorConfiguration, parse_model_id
 from ..observe import TaskTree
 from ..types.json import JsonableValue
@@ -51,7 +52,7 @@ def status_after(script: Callable[[], None], *, file: str) -> int:
     except ArgumentError:
         raise
     except BaseException as error:
-        if any(isinstance(leaf, KeyboardInterrupt) for leaf in _leaves(error)):
+        if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves_of(error)):
             return EXIT_INTERRUPTED
         sys.excepthook(type(error), error.with_traceback(_traceback_from(error, file)), error.__traceback__)
         return 1
@@ -75,14 +76,6 @@ def _traceback_from(error: BaseException, file: str) -> TracebackType | None:
     if traceback is None and not isinstance(error, SyntaxError):
         return error.__traceback__
     return traceback
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if not isinstance(error, BaseExceptionGroup):
-        yield error
-        return
-    for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
-        yield from _leaves(inner)
 
 
 class ExecutorOnDemand:

@@ -1,13 +1,13 @@
 """One life of a run in its store."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import cast
 
 import anyio
 
+from ..causes import leaves_of
 from ..journal_ports import OpenedJournal
 from .acknowledgement import Acknowledgement
 from .activity import Activity, IsDue, ParkedSignal
@@ -145,7 +145,7 @@ class OpenedRun(OpenedJournal):
         parked = None if exc is None else recorder.parking_error()
         if exc is None or parked is None:
             return None
-        leaves = list(_leaves(exc))
+        leaves = list(leaves_of(exc))
         is_parked = all(
             isinstance(each, ParkedSignal) or (isinstance(each, RunParked) and each.run_id == recorder.run_id)
             for each in leaves
@@ -176,11 +176,3 @@ class _End:
         """Note the time at which the parked run is due."""
         if self.parked is not None:
             self.parked.wakes_at = wakes_at
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for each in cast("BaseExceptionGroup[BaseException]", error).exceptions:
-            yield from _leaves(each)
-    else:
-        yield error

@@ -1,6 +1,6 @@
 """One life of a run of a queue: from its claimed entry to its end."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeAlias, cast
 
 import anyio
@@ -8,6 +8,7 @@ import anyio.to_thread
 import msgspec
 from msgspec import Struct
 
+from ..causes import leaves_of
 from ..errors import ConfigurationError, ModelError
 from ..parallel import is_async_callable
 from ..runtime.environment import find_journal
@@ -110,7 +111,7 @@ def _check_run(run_id: str) -> None:
 
 def _end_of(entry: ClaimedEntry, error: Exception, max_bytes: int) -> LifeEnd:
     text = f"{type(error).__name__}: {error}"[:_MOST_CHARACTERS]
-    leaves = list(_leaves(error))
+    leaves = list(leaves_of(error))
     if any(isinstance(leaf, RunTakenOverError) for leaf in leaves):
         return LifeEnd(kind="lost", text=text)
     if any(isinstance(leaf, RunInProgressError) for leaf in leaves):
@@ -124,14 +125,6 @@ def _end_of(entry: ClaimedEntry, error: Exception, max_bytes: int) -> LifeEnd:
     ):
         return LifeEnd(kind="returned", delay=min(2.0**entry.lives, _MOST_DELAY_SECONDS), text=text)
     return LifeEnd(kind="failed", body=encode_error(entry.run_id, error, max_bytes=max_bytes), text=text)
-
-
-def _leaves(error: Exception) -> Iterator[Exception]:
-    if isinstance(error, ExceptionGroup):
-        for each in cast("ExceptionGroup[Exception]", error).exceptions:
-            yield from _leaves(each)
-    else:
-        yield error
 
 
 def settle(database: Database, entry: ClaimedEntry, end: LifeEnd) -> EndKind:

@@ -17,9 +17,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, overload
 
+from ..causes import leaves_of
 from ..parallel.deadlines import find_deadline_error
 from ..parallel.event_loop import shared_time
-from ..policies.attempts.resilience import leaves_of, may_be_retried
+from ..policies.attempts.resilience import may_be_retried
 from ..tracing import note_named_event
 from .errors import CircuitOpenError
 from .transforming import (

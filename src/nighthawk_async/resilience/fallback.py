@@ -3,9 +3,10 @@
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
+from ..causes import leaves_of
 from ..errors import ExecutionError, ModelError
 from ..parallel import DeadlineExceededError, is_async_callable
-from ..policies.attempts.resilience import leaves_of, may_be_retried, note_earlier_errors
+from ..policies.attempts.resilience import may_be_retried, note_earlier_errors
 from ..runtime.error_text import describe_error
 from ..tracing import note_named_event
 from ..types.unset import UNSET, Unset

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, Union, cast, overload
 
+from ..causes import leaves_of
 from ..lazy_exports import LazyModule
 from ..parallel import is_async_callable
 from ..policies.attempts.resilience import (
     ExponentialWait,
     RetryPolicy,
     asked_wait_seconds,
-    leaves_of,
     note_earlier_errors,
 )
 from ..runtime.awaitable import is_awaitable

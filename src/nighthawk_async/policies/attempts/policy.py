@@ -7,6 +7,7 @@ from typing import ClassVar, TypeAlias, TypeVar
 import anyio
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
+from ...causes import leaves_of
 from ...errors import ExecutionError, ModelError, StepLimitError
 from ...parallel import raise_if_cancel_requested
 from ...parallel.decided_limits import run_within
@@ -24,7 +25,6 @@ from .resilience import (
     StepBaseline,
     StepResilience,
     active_resilience,
-    leaves_of,
     may_be_retried,
     model_of,
     note_earlier_errors,

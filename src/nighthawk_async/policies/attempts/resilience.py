@@ -8,7 +8,7 @@ the runner to steps. The retries of a single model request are decided by `model
 of its provider.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
 from math import inf
@@ -17,7 +17,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from ...backoff import backoff_seconds
 from ...catalog.providers import PROVIDERS
-from ...causes import RunEndingError, with_causes
+from ...causes import RunEndingError, leaves_of, with_causes
 from ...configuration import StepExecutorConfiguration, parse_model_id
 from ...errors import (
     AnnotationError,
@@ -113,19 +113,6 @@ def asked_wait_seconds(error: BaseException) -> float | None:
     """
     asked = [each.retry_after_seconds for each in leaves_of(error) if isinstance(each, ModelStatusError)]
     return max((seconds for seconds in asked if seconds is not None), default=None)
-
-
-def leaves_of(error: BaseException) -> Iterator[BaseException]:
-    """Yield the errors of a group, including those of nested groups; otherwise the error itself.
-
-    Args:
-        error: An error.
-    """
-    if isinstance(error, BaseExceptionGroup):
-        for each in cast("BaseExceptionGroup[BaseException]", error).exceptions:
-            yield from leaves_of(each)
-    else:
-        yield error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ import nighthawk_async as nh
 from ..errors import ConfigurationError
 from ..journal import JournalStore, Record
 from ..journal.description import describe_record
+from ..journal.records import begins_life
 from ..journal.run_tree import records_until
 from ..observe import NodeView, view_as_page, view_as_text
 from .dashboard_command import allowed_hosts, load_server, serve_page
@@ -102,7 +103,7 @@ def _export(root: NodeView, path: Path, *, title: str) -> None:
 
 def _describe_lives(records: Sequence[Record]) -> list[str]:
     """A line for each life of a run that has had several; none for a run with one."""
-    begun = [record for record in records if record.kind == "life" and not record.body]
+    begun = [*filter(begins_life, records)]
     if len(begun) < 2:
         return []
     return [f"life {record.epoch} began {time_text(record.at)} with record {record.seq}" for record in begun]

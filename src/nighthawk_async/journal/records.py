@@ -66,6 +66,11 @@ class Record(Struct, frozen=True, kw_only=True):
     body: bytes = b""
 
 
+def begins_life(record: Record) -> bool:
+    """Whether a record is that of the beginning of a life, and not of its end."""
+    return record.kind == "life" and record.body not in (ENDED, INTERRUPTED, PARKED)
+
+
 class RecordIndex:
     """The records of a run by place, and the places that this life has reached.
 
@@ -92,8 +97,8 @@ class RecordIndex:
                 self._add(record)
             elif record.body in (INTERRUPTED, PARKED):
                 self._interrupted.add(record.epoch)
-            elif record.body not in (b"", ENDED):
-                self.trace_parent = self.trace_parent or record.body.decode()
+            elif begins_life(record):
+                self.trace_parent = self.trace_parent or record.body.decode() or None
             if record.kind in ("step", "response"):
                 self._last_work[record.epoch] = record.seq
         for record in self.of_kind("unhandled"):

@@ -17,7 +17,7 @@ from ..observe.tree import TaskTree
 from ..observe.views import ErrorView
 from .branch_nodes import Branch, NodeFacts, facts_of
 from .recorder import ROOT
-from .records import ENDED, INTERRUPTED, Record, is_awaited, is_within
+from .records import ENDED, Record, begins_life, is_awaited, is_within
 from .tables import RunRow
 
 _ENDS: dict[str, NodeState] = {
@@ -124,7 +124,7 @@ class _Nodes:
         if state == "failed":
             name, _, message = row.error.partition(": ")
             error = ErrorView(type=name or row.status, message=message)
-        begun = [life for life in lives if life.body not in (ENDED, INTERRUPTED)]
+        begun = [*filter(begins_life, lives)]
         self.nodes.append(
             RestoredNode(
                 id=run_node_id(row.run_id),

@@ -102,6 +102,23 @@ def test_lives_are_listed(journal: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "life 2 began" in shown
 
 
+def test_lives_that_were_traced_are_listed(
+    journal: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace_parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    monkeypatch.setattr("nighthawk_async.journal.run_journal.find_trace_parent", lambda: trace_parent)
+
+    async def again() -> None:
+        with nh.journal.open(f"sqlite:///{journal}") as store:
+            async with nh.run(nh.testing.ScriptedModel([]), journal=store, run_id="order-17"):
+                raise ValueError("changed")
+
+    with pytest.raises(ValueError, match="changed"):
+        anyio.run(again)
+    assert run("show", journal, "order-17") == 0
+    assert "life 2 began" in capsys.readouterr().out
+
+
 def test_new_records_are_shown_as_they_come(
     journal: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

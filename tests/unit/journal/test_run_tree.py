@@ -149,6 +149,16 @@ async def test_a_run_that_failed_shows_its_error_and_cancels_what_was_open(tmp_p
         assert named(store, "shout#1").state == "cancelled"
 
 
+async def test_the_end_of_a_parked_life_is_no_life(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        for _ in range(2):
+            with pytest.raises(nh.journal.RunParked):
+                async with nh.run(AnsweringModel(answer), journal=store, run_id="run-1", park_after=0.01):
+                    await nh.journal.receive("reply")
+        run = store.tree("run-1").snapshot().children[0]
+    assert run.attributes["nighthawk.journal.lives"] == 2
+
+
 async def test_lives_retries_and_answers_of_executors(tmp_path: Path) -> None:
     failing = True
 

@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 
 from .errors import PatchError
 from .patch_forms import FilePatch, Hunk, read_patch
-from .texts import lines_of
+from .texts import lines_of, most_similar, shown_line
 
 _MOST_PLACES = 5
-_SHOWN_CHARACTERS = 120
 
 
 def patched_files(text: str, read: Callable[[str], str | None]) -> dict[str, str | None]:
@@ -123,7 +122,7 @@ def _place_of(hunk: Hunk, lines: Sequence[str], done: int) -> int:
     if not old:
         return _place_of_insertion(hunk, lines)
     start = hunk.start
-    for is_same in (_is_equal, _is_equal_but_for_trailing_whitespace):
+    for is_same in (str.__eq__, _is_equal_but_for_trailing_whitespace):
         places = [
             at
             for at in range(after, len(lines) - len(old) + 1)
@@ -183,10 +182,6 @@ def _after_landmarks(hunk: Hunk, lines: Sequence[str], done: int) -> int:
     return after
 
 
-def _is_equal(one: str, other: str) -> bool:
-    return one == other
-
-
 def _is_equal_but_for_trailing_whitespace(one: str, other: str) -> bool:
     return one.rstrip() == other.rstrip()
 
@@ -206,19 +201,9 @@ def _shown_places(places: Sequence[int]) -> str:
 def _does_not_match(hunk: Hunk, lines: Sequence[str], after: int) -> PatchError:
     """Name the first line that differs, at the place where most lines are the same."""
     old = hunk.old
-    best, same = after, -1
-    candidates = range(after, len(lines)) if hunk.start is None else [hunk.start, *range(after, len(lines))]
-    for at in candidates:
-        count = 0
-        while (
-            count < len(old)
-            and at + count < len(lines)
-            and _is_equal_but_for_trailing_whitespace(old[count], lines[at + count])
-        ):
-            count += 1
-        if count > same:
-            best, same = at, count
-    expected = _shown(old[same]) if same < len(old) else ""
+    places = range(after, len(lines)) if hunk.start is None else [hunk.start, *range(after, len(lines))]
+    best, same = most_similar(old, lines, places or [after], _is_equal_but_for_trailing_whitespace)
+    expected = shown_line(old[same]) if same < len(old) else ""
     number = best + same + 1
     if number > len(lines):
         return PatchError(
@@ -228,15 +213,10 @@ def _does_not_match(hunk: Hunk, lines: Sequence[str], after: int) -> PatchError:
     if same == len(old):
         return PatchError(f"{hunk.title} does not match: it must end the file, and line {number} follows")
     return PatchError(
-        f"{hunk.title} does not match: line {number} of the file is {_shown(lines[best + same])}, and the "
-        f"patch expects {expected}{_indentation_hint(old[same], lines[best + same])}"
+        f"{hunk.title} does not match: line {number} of the file is {shown_line(lines[number - 1])}, and the "
+        f"patch expects {expected}{_indentation_hint(old[same], lines[number - 1])}"
     )
 
 
 def _indentation_hint(expected: str, found: str) -> str:
     return " (its indentation differs)" if expected.strip() == found.strip() != "" else ""
-
-
-def _shown(line: str) -> str:
-    text = line.removesuffix("\n")
-    return repr(text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…")

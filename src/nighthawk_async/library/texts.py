@@ -1,11 +1,42 @@
 """Texts of files: bounded, matched against patterns, shown with what differs. Pure."""
 
 import re
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 from .errors import EditError
 
 _SHOWN_CHARACTERS = 120
+
+
+def most_similar(
+    wanted: Sequence[str], lines: Sequence[str], places: Iterable[int], is_same: Callable[[str, str], bool]
+) -> tuple[int, int]:
+    """Find the place at which most lines in a row are the wanted ones.
+
+    Args:
+        wanted: The wanted lines.
+        lines: The lines to look in.
+        places: The places to try, each the number of lines before it; the first of equals counts.
+        is_same: Whether two lines are the same.
+
+    Returns:
+        The place, and the number of lines that are the same there. The first place if none is.
+    """
+    best, most = 0, -1
+    for at in places:
+        count = 0
+        while count < len(wanted) and at + count < len(lines) and is_same(wanted[count], lines[at + count]):
+            count += 1
+        if count > most:
+            best, most = at, count
+    return best, max(0, most)
+
+
+def shown_line(line: str) -> str:
+    """A line in quotes, without its line feed, shortened to 120 characters."""
+    text = line.removesuffix("\n")
+    return repr(text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…")
 
 
 def bounded(text: str, most_characters: int) -> str:
@@ -149,13 +180,7 @@ def _places(content: str, old: str) -> list[int]:
 def _first_difference(content: str, old: str) -> str:
     """Name the first line of a text that is not in the file, at the place where most lines are the same."""
     wanted, lines = old.split("\n"), content.split("\n")
-    best, same = 0, 0
-    for at in range(len(lines)):
-        count = 0
-        while count < len(wanted) and at + count < len(lines) and wanted[count] == lines[at + count]:
-            count += 1
-        if count > same:
-            best, same = at, count
+    best, same = most_similar(wanted, lines, range(len(lines)), str.__eq__)
     if same == 0:
         hint = next(
             (number for number, line in enumerate(lines, 1) if line.strip() == wanted[0].strip() != ""), None
@@ -166,9 +191,5 @@ def _first_difference(content: str, old: str) -> str:
         return f"the text to replace is not there; it begins as line {best + 1} does"
     return (
         f"the text to replace is not there; it is like the file from line {best + 1} on, but line "
-        f"{best + same + 1} is {_shown(lines[best + same])}, and the text has {_shown(wanted[same])}"
+        f"{best + same + 1} is {shown_line(lines[best + same])}, and the text has {shown_line(wanted[same])}"
     )
-
-
-def _shown(line: str) -> str:
-    return repr(line if len(line) <= _SHOWN_CHARACTERS else f"{line[:_SHOWN_CHARACTERS]}…")

@@ -12,7 +12,7 @@ import nighthawk_async as nh
 from ..causes import leaves_of
 from ..errors import ConfigurationError, NighthawkError
 from .check_command import check
-from .dashboard_command import dashboard, view
+from .dashboard_command import dashboard
 from .demo_command import demo
 from .journal_commands import journal
 from .journal_question_commands import attach_question_commands
@@ -21,6 +21,7 @@ from .journal_views import add_views
 from .models_commands import models
 from .run_command import CONTEXT_SETTINGS, run
 from .top_command import top
+from .view_command import view
 from .worker_command import worker
 
 EXIT_FAILURE = 1

@@ -3,26 +3,18 @@
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-import nighthawk_async as nh
-
-from ..errors import ConfigurationError
 from ..journal import JournalStore, Record
 from ..journal.description import describe_record
 from ..journal.records import begins_life
 from ..journal.run_tree import records_until
-from ..observe import NodeView, view_as_page, view_as_text
-from .dashboard_command import allowed_hosts, load_server, serve_page
 from .journal_commands import RUN, STORE, check_run, time_text
 from .journal_store import open_store
+from .tree_views import EXPORT, HOST, PAGE, PORT, print_tree, serve_tree, write_page
 
-_LEAST_WIDTH = 40  # of a line of text, in characters
-_WIDTH_OF_FILES = 110  # of a line in a file or pipe
 _POLL_SECONDS = 0.5
 
 
@@ -48,17 +40,10 @@ def show_run(
             help="The moment to show: the number of a record, a time (2026-01-31T12:00, UTC), or a place."
         ),
     ] = None,
-    export: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write the page of the dashboard to one file, which opens without a server.", metavar="FILE"
-        ),
-    ] = None,
-    page: Annotated[bool, typer.Option("--page", help="Serve the page of the dashboard instead.")] = False,
-    host: Annotated[str, typer.Option(help="With --page: the address to serve on.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65_535, help="With --page: the port; 0 for any that is free.")
-    ] = 0,
+    export: EXPORT = None,
+    page: PAGE = False,
+    host: HOST = "127.0.0.1",
+    port: PORT = 0,
 ) -> None:
     """Show a run as a tree, now or at any moment, as observers saw it while it ran."""
     with open_store(store) as opened:
@@ -72,33 +57,15 @@ def show_run(
         tree = opened.tree(run, at=at)
     root = tree.snapshot()
     if export is not None:
-        _export(root, export, title=run)
+        write_page(root, export, title=run)
     if page:
-        uvicorn = load_server()
-        dashboard = nh.asgi.Dashboard(tree, allowed_hosts=allowed_hosts(host), title=run)
-        serve_page(
-            uvicorn, dashboard, dashboard, host=host, port=port, announce=lambda address: f"Run: {address}/"
-        )
+        serve_tree(tree, title=run, name="Run", host=host, port=port)
     elif export is None:
-        _print_tree(root)
+        node = root.children[0]
+        until = max((each.ended_at or each.began_at for each in node.walk()), default=node.began_at)
+        print_tree(root, now=until, outputs=True)
         for line in _describe_lives(shown):
             typer.echo(line)
-
-
-def _print_tree(root: NodeView) -> None:
-    console = Console()
-    width = max(_LEAST_WIDTH, console.width) if console.is_terminal else _WIDTH_OF_FILES
-    run = root.children[0]
-    until = max((node.ended_at or node.began_at for node in run.walk()), default=run.began_at)
-    typer.echo(view_as_text(root, width=width, is_ascii=console.options.ascii_only, now=until, outputs=True))
-
-
-def _export(root: NodeView, path: Path, *, title: str) -> None:
-    try:
-        path.write_text(view_as_page(root, title=title), encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise ConfigurationError(f"{path}: {error.strerror or error}") from error
-    typer.echo(f"Page: {path}")
 
 
 def _describe_lives(records: Sequence[Record]) -> list[str]:

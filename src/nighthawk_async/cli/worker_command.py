@@ -121,7 +121,7 @@ async def _drain_on_signals(
 
 
 def _run_factory(run: str | None, model: str | None, park_after: float) -> Callable[[str, JournalStore], Any]:
-    """What makes each run, from its id and the store.
+    """The function that makes each run, from its id and the store.
 
     Raises:
         ConfigurationError: There is no such function, or the model is not available.

@@ -1,4 +1,4 @@
-"""What is in progress in one life of a run, so that a run in which everything waits can be parked.
+"""The work in progress in one life of a run, so that a run in which everything waits can be parked.
 
 Waits are durable: for a time, a person or a message, which all come whether a process works on the run or
 not. Everything else that the journal knows keeps the run from being parked: requests to models, calls that
@@ -66,7 +66,7 @@ class _Listener:
 
 
 class Activity:
-    """What is in progress in one life of a run. Thread-safe.
+    """The work in progress in one life of a run. Thread-safe.
 
     Args:
         park_after: The seconds for which nothing may change before the run is parked.

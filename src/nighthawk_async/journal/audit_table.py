@@ -14,7 +14,7 @@ _PAGE = 1_000
 
 
 class HeadRow(Struct, frozen=True, kw_only=True):
-    """What the row of a run has of its chain.
+    """The end of the chain of a run, as the row of the run has it.
 
     Args:
         head: The end of the chain.

@@ -104,7 +104,7 @@ class NewEntry(Struct, frozen=True, kw_only=True):
 
 
 class StoredCall(Struct, frozen=True, kw_only=True):
-    """What an entry calls, and its end.
+    """The call of an entry, and its end.
 
     Args:
         status: The status of the entry.

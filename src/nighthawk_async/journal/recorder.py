@@ -250,7 +250,7 @@ class RunRecorder:
         await self.activity.wait_idle()
 
     def parking_signal(self) -> BaseException | None:
-        """What leaves a run that is being parked; see `journal_ports.RunJournal`."""
+        """The signal that leaves a run that is being parked; see `journal_ports.RunJournal`."""
         return ParkedSignal() if self.activity is not None and self.activity.is_parking else None
 
     def parking_error(self) -> RunParked | None:

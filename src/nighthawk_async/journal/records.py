@@ -24,7 +24,7 @@ RecordKind: TypeAlias = Literal[
 ]
 """Kinds of records.
 
-- life: a life of the run begins, has ended regularly, or was parked.
+- life: a life of the run begins, has ended regularly, was cancelled, or was parked.
 - step: a step begins, with digests of its inputs.
 - answer: the answer of an executor that asked no model through the journal.
 - response, failure: the response of a model, or the error of a request.

@@ -169,12 +169,15 @@ class Inbox:
             pause = min(2 * pause, _MOST_PAUSE_SECONDS)
 
     def has_news(self, name: str, choose: Choose, limit: int, database: Database) -> bool:
-        """Whether a mailbox has messages to take; called by the thread of the store."""
+        """Whether the wait for messages of a mailbox is about to end; called by the thread of the store."""
         taken = self._taken[name]
         messages, now = message_table.read_messages(
             database, self._run_id, name, taken.all_until, limit + len(taken.further)
         )
-        return bool(choose([each for each in messages if each.number not in taken][:limit], now).messages)
+        try:
+            return bool(choose([each for each in messages if each.number not in taken][:limit], now).messages)
+        except Exception:  # raised again by the wait; raised here, it would end all runs of the store
+            return True
 
 
 def check_names(run_id: object, name: object) -> None:

@@ -15,6 +15,7 @@ from ..causes import with_causes
 from ..parallel import DeadlineExceededError, under_thread_deadlines
 from ..parallel.decided_limits import reach_new
 from ..parallel.event_loop import find_task, is_loop_thread, is_worker_thread
+from ..runtime.environment import find_journal
 from .acknowledgement import Acknowledgement
 from .activity import Activity, DurableWait, IsDue, ParkedSignal
 from .errors import JournalError, RunParked
@@ -324,9 +325,7 @@ class RunRecorder:
         """Record that a call was cancelled; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         if place in self._begun_functions:
-            with suppress(
-                JournalError
-            ):  # its cancellation goes on, and the next record fails in the same way
+            with suppress(JournalError):  # the next record fails, too
                 self.add_failure(place, "decision", NO_DECISION, None)
 
     def _write(self, *records: tuple[str, RecordKind, bytes]) -> Acknowledgement[None]:
@@ -342,6 +341,13 @@ class RunRecorder:
         if self.activity is not None:
             self.activity.note_record()
         return written
+
+
+def find_recorder() -> RunRecorder | None:
+    """Return the journal of the active run; None without one."""
+    journal = find_journal()
+    assert journal is None or isinstance(journal, RunRecorder)
+    return journal
 
 
 def _marks(kind: RecordKind, places: Iterable[str]) -> list[tuple[str, RecordKind, bytes]]:

@@ -130,7 +130,9 @@ async def test_a_message_wakes_a_parked_run(tmp_path: Path) -> None:
         assert await live(store, program) == "thanks"
 
 
-async def test_a_key_of_a_batch_that_fails_raises_in_the_run_and_leaves_the_store_alone(tmp_path: Path) -> None:
+async def test_a_key_of_a_batch_that_fails_raises_in_the_run_and_leaves_the_store_alone(
+    tmp_path: Path,
+) -> None:
     loop_thread, looks_of_store = threading.current_thread(), list[object]()
 
     def key(mail: object) -> object:

@@ -252,7 +252,11 @@ class RunRecorder:
 
     def parking_signal(self) -> BaseException | None:
         """What leaves a run that is being parked; see `journal_ports.RunJournal`."""
-        return ParkedSignal() if self.activity is not None and self.activity.is_parking else None
+        return ParkedSignal() if self._is_parking else None
+
+    @property
+    def _is_parking(self) -> bool:
+        return self.activity is not None and self.activity.is_parking
 
     def parking_error(self) -> RunParked | None:
         """The error that says that the run is parked; None while it is not about to be."""
@@ -324,7 +328,7 @@ class RunRecorder:
     def note_cancelled(self, place: str) -> None:
         """Record that a call was cancelled; see `journal_ports.RunJournal`."""
         place = self.relative(place)
-        if place in self._begun_functions:
+        if place in self._begun_functions and not self._is_parking:
             with suppress(JournalError):  # the next record fails, too
                 self.add_failure(place, "decision", NO_DECISION, None)
 

@@ -321,6 +321,22 @@ async def test_a_task_that_waits_for_another_one_waits_with_it(tmp_path: Path) -
         assert await live(store, program) == "blue!"
 
 
+async def test_a_function_that_waits_after_its_block_is_parked_until_something_comes(tmp_path: Path) -> None:
+    @nh.natural_function
+    async def shout_and_ask(word: str) -> str:
+        loud = ""
+        """natural
+        Set <:loud> to <word> in capitals.
+        """
+        return loud + await nh.ask_user("Which?")
+
+    model = AnsweringModel(lambda prompt, turn: assigning("loud", "word.upper()"))
+    with opened(tmp_path) as store:
+        for _ in range(2):  # the cancellation of the function, with which it is parked, is nothing new
+            assert (await park(store, lambda: shout_and_ask("a"), model=model)).wakes_at is None
+    assert len(model.prompts) == 1
+
+
 async def test_steps_that_wait_for_a_slot_wait_with_the_one_that_has_it(tmp_path: Path) -> None:
     async def ask(what: str) -> str:
         return await nh.ask_user(what)

@@ -84,13 +84,13 @@ async def sleep(*, seconds: float = 0.0, minutes: float = 0.0, hours: float = 0.
     place = recorder.relative(take_place("sleep()"))
     record = recorder.find_record(place, "value")
     if record is None:
-        await recorder.begin_new(place)
+        await recorder.begin_new_wait(place)
         wakes_at = time.time() + wait
         await recorder.add(place, "value", recorder.encode_value(wakes_at, place=place)).wait()
     else:
         wakes_at = decode_value(record.body, place=place)
         if wakes_at > time.time():
-            await recorder.begin_new(place)
+            await recorder.begin_new_wait(place)
         await checkpoint()
     if recorder.is_replay:
         return

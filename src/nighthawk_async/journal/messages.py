@@ -109,7 +109,7 @@ async def _receive(
         await checkpoint()
         messages = msgspec.msgpack.decode(record.body, type=ReceivedMessages).messages
     else:
-        await recorder.begin_new(place)
+        await recorder.begin_new_wait(place)
         wait = DurableWait(
             place=place, ends_at=ends_at, is_due=partial(recorder.inbox.has_news, name, choose, limit)
         )

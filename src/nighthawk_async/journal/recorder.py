@@ -300,6 +300,14 @@ class RunRecorder:
         if seconds is not None:
             await anyio.sleep(seconds)
 
+    async def begin_new_wait(self, place: str) -> None:
+        """Pass the place of a wait as `begin_new` does: no call of a function, but a part of the one around it.
+
+        Args:
+            place: The place.
+        """
+        await self.begin_new(place.rpartition("/")[0])
+
     def begin_new_in_thread(self, place: str) -> None:
         """Pass a place as `begin_new` does, from synchronous code.
 

@@ -301,7 +301,7 @@ class RunRecorder:
             await anyio.sleep(seconds)
 
     async def begin_new_wait(self, place: str) -> None:
-        """Pass the place of a wait as `begin_new` does: no call of a function, but a part of the one around it.
+        """Pass the place of a wait, as `begin_new` does; the wait belongs to the function that it is in.
 
         Args:
             place: The place.

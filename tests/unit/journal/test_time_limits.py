@@ -347,6 +347,7 @@ async def test_a_function_whose_wait_was_cancelled_is_cancelled_again_although_i
     @nh.natural_function
     async def receive_and_shout() -> str:
         word = await nh.journal.receive("reply")
+        assert word == "late"
         loud = ""
         """natural
         Set <:loud> to <word> in capitals.

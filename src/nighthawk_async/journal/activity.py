@@ -24,7 +24,6 @@ Result = TypeVar("Result")
 IsDue: TypeAlias = Callable[[Database], bool]
 """Returns whether what is waited for has come; called in the transaction that parks the run."""
 
-
 _PAUSE_SECONDS = 0.05
 
 

@@ -11,10 +11,9 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from ..errors import NighthawkError
-from ..runtime.environment import find_journal
 from ..runtime.places import take_place
 from .activity import DurableWait
-from .recorder import RunRecorder
+from .recorder import find_recorder
 from .values import decode_value
 
 Value = TypeVar("Value")
@@ -48,7 +47,7 @@ def patched(name: str) -> bool:
     """
     if not name or any(character in name for character in "/[]"):
         raise NighthawkError(f"the name of a change is not empty and contains no '/', '[' or ']': {name!r}")
-    recorder = _find_recorder()
+    recorder = find_recorder()
     if recorder is None:
         return True
     place = recorder.relative(take_place(f"patched({name})"))
@@ -78,20 +77,20 @@ async def sleep(*, seconds: float = 0.0, minutes: float = 0.0, hours: float = 0.
         raise NighthawkError(f"a time to sleep must be a number: {error}") from error
     if wait < 0:
         raise NighthawkError(f"a time to sleep cannot be negative: {wait:g} seconds")
-    recorder = _find_recorder()
+    recorder = find_recorder()
     if recorder is None:
         await anyio.sleep(wait)
         return
     place = recorder.relative(take_place("sleep()"))
     record = recorder.find_record(place, "value")
     if record is None:
-        await recorder.begin_new(place)
+        await recorder.begin_new_wait(place)
         wakes_at = time.time() + wait
         await recorder.add(place, "value", recorder.encode_value(wakes_at, place=place)).wait()
     else:
         wakes_at = decode_value(record.body, place=place)
         if wakes_at > time.time():
-            await recorder.begin_new(place)
+            await recorder.begin_new_wait(place)
         await checkpoint()
     if recorder.is_replay:
         return
@@ -102,7 +101,7 @@ async def sleep(*, seconds: float = 0.0, minutes: float = 0.0, hours: float = 0.
 
 def _recorded(frame: str, make: Callable[[], Value]) -> Value:
     """A value that is made once in all lives of a run."""
-    recorder = _find_recorder()
+    recorder = find_recorder()
     if recorder is None:
         return make()
     place = recorder.relative(take_place(frame))
@@ -112,9 +111,3 @@ def _recorded(frame: str, make: Callable[[], Value]) -> Value:
     value = make()
     recorder.add(place, "value", recorder.encode_value(value, place=place))
     return value
-
-
-def _find_recorder() -> RunRecorder | None:
-    journal = find_journal()
-    assert journal is None or isinstance(journal, RunRecorder)
-    return journal

@@ -20,7 +20,6 @@ from msgspec import Struct
 from ..natural.tree import CLOSURE_NAMES
 from ..parallel import is_async_callable
 from ..parallel.event_loop import is_worker_thread
-from ..runtime.environment import find_journal
 from ..runtime.model_access import find_interception_error
 from ..runtime.places import using_function_place
 from ..runtime.stable_digest import stable_digests
@@ -29,7 +28,7 @@ from .acknowledgement import Acknowledgement
 from .doubts import ask_whether_it_happened, has_person
 from .errors import CallInDoubtError, JournalError, check_inputs
 from .recorded_errors import CallFailure, rebuilt_error, recorded_error
-from .recorder import RunRecorder
+from .recorder import RunRecorder, find_recorder
 from .records import Record
 from .values import decode_value
 
@@ -464,10 +463,9 @@ def _find_call(
     effect: Effect, place: str, args: tuple[Any, ...], keywords: Mapping[str, Any]
 ) -> EffectCall | None:
     """The call in a run with a journal; None without one."""
-    recorder = find_journal()
+    recorder = find_recorder()
     if recorder is None:
         return None
-    assert isinstance(recorder, RunRecorder)
     place = recorder.relative(place)
     key = idempotency_key(recorder.run_id, place)
     reconcile = effect.reconciliation_of(args, keywords, key)

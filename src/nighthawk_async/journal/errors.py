@@ -2,18 +2,18 @@
 
 InterceptionError
 └── JournalError
-├── JournalStoreError           the store cannot be opened, read or written
-├── JournalKeyError             a key of the encryption is missing, or is another one
-├── JournalAuditError           records were changed, removed or inserted
-├── JournalDivergenceError      the program does something else than what was recorded
-├── JournalValueError           a value cannot be stored faithfully, or read back
-├── ReplayEndError              a replay has come to the end of the records, or to the place to stop at
-├── CallInDoubtError            a call had begun, and nobody knows whether it took effect
-├── RunInProgressError          another process works on the run
-├── RunPrunedError              the records of the run were deleted
-├── RunStuckError               too many lives of a run of a queue crashed
-├── RunTakenOverError           another process has taken the run over
-└── RunParked                   no failure: everything in the run waits, and a later life goes on
+    ├── JournalStoreError           the store cannot be opened, read or written
+    ├── JournalKeyError             a key of the encryption is missing, or is another one
+    ├── JournalAuditError           records were changed, removed or inserted
+    ├── JournalDivergenceError      the program does something else than what was recorded
+    ├── JournalValueError           a value cannot be stored faithfully, or read back
+    ├── ReplayEndError              a replay has come to the end of the records, or to the place to stop at
+    ├── CallInDoubtError            a call had begun, and nobody knows whether it took effect
+    ├── RunInProgressError          another process works on the run
+    ├── RunPrunedError              the records of the run were deleted
+    ├── RunStuckError               too many lives of a run of a queue crashed
+    ├── RunTakenOverError           another process has taken the run over
+    └── RunParked                   no failure: everything in the run waits, and a later life goes on
 """
 
 from collections.abc import Mapping

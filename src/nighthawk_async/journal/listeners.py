@@ -6,6 +6,10 @@ from contextlib import contextmanager
 
 from ..parallel.event_loop import LoopEvent
 
+FIRST_PAUSE_SECONDS = 0.05
+MOST_PAUSE_SECONDS = 1.0
+"""The time between two looks into the store for news of other processes, which wake no task here."""
+
 
 class Listeners:
     """Tasks that wait for news about keys. Thread-safe."""

@@ -14,7 +14,7 @@ from msgspec import Struct
 from ..parallel.event_loop import LoopEvent
 from . import message_table, tables
 from .database import Database
-from .listeners import Listeners
+from .listeners import FIRST_PAUSE_SECONDS, MOST_PAUSE_SECONDS, Listeners
 from .message_table import Message
 from .names import check_id, check_name
 from .records import Record
@@ -22,10 +22,6 @@ from .store_thread import StoreThread
 from .values import MAX_VALUE_BYTES, encode_value
 
 Result = TypeVar("Result")
-
-_FIRST_PAUSE_SECONDS = 0.05
-_MOST_PAUSE_SECONDS = 1.0
-"""The time between two looks into the store for messages of other processes."""
 
 
 class ReceivedMessages(Struct, frozen=True, kw_only=True):
@@ -146,7 +142,7 @@ class Inbox:
             limit: The most messages that it looks at.
         """
         ends_at = None if seconds is None else anyio.current_time() + seconds
-        pause = _FIRST_PAUSE_SECONDS
+        pause = FIRST_PAUSE_SECONDS
         while True:
             with self._mailboxes.listening(self._run_id, name) as sent:
                 taken = self._taken[name]
@@ -166,15 +162,18 @@ class Inbox:
                         return ()
                 with anyio.move_on_after(left):
                     await sent.wait()
-            pause = min(2 * pause, _MOST_PAUSE_SECONDS)
+            pause = min(2 * pause, MOST_PAUSE_SECONDS)
 
     def has_news(self, name: str, choose: Choose, limit: int, database: Database) -> bool:
-        """Whether a mailbox has messages to take; called by the thread of the store."""
+        """Whether the wait for messages of a mailbox is about to end; called by the thread of the store."""
         taken = self._taken[name]
         messages, now = message_table.read_messages(
             database, self._run_id, name, taken.all_until, limit + len(taken.further)
         )
-        return bool(choose([each for each in messages if each.number not in taken][:limit], now).messages)
+        try:
+            return bool(choose([each for each in messages if each.number not in taken][:limit], now).messages)
+        except Exception:  # raised again by the wait; raised here, it would end all runs of the store
+            return True
 
 
 def check_names(run_id: object, name: object) -> None:

@@ -10,13 +10,12 @@ from anyio.lowlevel import checkpoint
 
 from ..actors.errors import check_seconds
 from ..errors import NighthawkError
-from ..runtime.environment import find_journal
 from ..runtime.places import take_place
 from .activity import DurableWait
 from .errors import JournalDivergenceError
 from .mailboxes import Choice, Choose, ReceivedMessages, check_names
 from .message_table import Message
-from .recorder import RunRecorder
+from .recorder import RunRecorder, find_recorder
 from .values import decode_value
 
 _MOST_MESSAGES = 10_000
@@ -96,12 +95,11 @@ async def _receive(
     frame: str, name: str, seconds: float | None, choose: Choose, limit: int
 ) -> tuple[Message, ...]:
     """Receive messages, or find their record."""
-    recorder = find_journal()
+    recorder = find_recorder()
     if recorder is None:
         raise NighthawkError(
             "receive needs a run with a journal: nighthawk_async.run(…, journal=…, run_id=…)"
         )
-    assert isinstance(recorder, RunRecorder)
     check_names(recorder.run_id, name)
     _check_seconds("timeout", seconds, or_none=True)
     place = recorder.relative(take_place(frame, name))
@@ -111,7 +109,7 @@ async def _receive(
         await checkpoint()
         messages = msgspec.msgpack.decode(record.body, type=ReceivedMessages).messages
     else:
-        await recorder.begin_new(place)
+        await recorder.begin_new_wait(place)
         wait = DurableWait(
             place=place, ends_at=ends_at, is_due=partial(recorder.inbox.has_news, name, choose, limit)
         )

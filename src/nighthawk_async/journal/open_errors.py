@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from .records import is_awaited_before
+from .records import is_awaited_before, is_within
 
 _MARK = "__nighthawk_failed__"
 """The attribute of exceptions that has the places of their records."""
@@ -61,7 +61,7 @@ class OpenErrors:
             to: The place in which the task is; None where other tasks have the same one.
         """
         for error in self._errors:
-            if _is_in(error.place, place):
+            if is_within(error.place, place):
                 error.task = task
                 if to is not None:
                     error.place = f"{to}/{_DELIVERED}"
@@ -77,7 +77,7 @@ class OpenErrors:
 
     def take_in(self, place: str) -> list[str]:
         """Remove the errors in a place that has ended regularly."""
-        return self._take(lambda error: _is_in(error.place, place))
+        return self._take(lambda error: is_within(error.place, place))
 
     def _take(self, is_handled: Callable[[_OpenError], bool]) -> list[str]:
         handled = [error for error in self._errors if is_handled(error)]
@@ -100,10 +100,6 @@ def marks_of(error: BaseException) -> tuple[str, ...]:
 def unmarked(attributes: Mapping[str, object]) -> dict[str, object]:
     """The attributes of an exception, without the note of its records."""
     return {name: value for name, value in attributes.items() if name != _MARK}
-
-
-def _is_in(place: str, enclosing: str) -> bool:
-    return place == enclosing or place.startswith(f"{enclosing}/")
 
 
 def _comes_after(place: str, earlier: str) -> bool:

@@ -22,16 +22,12 @@ from . import question_table, tables
 from .acknowledgement import Acknowledgement
 from .answer_check import find_mismatch
 from .database import Database
-from .listeners import Listeners
+from .listeners import FIRST_PAUSE_SECONDS, MOST_PAUSE_SECONDS, Listeners
 from .question_table import QuestionRow
 from .store_thread import StoreThread
 from .values import decode_value, encode_value
 
 Result = TypeVar("Result")
-
-_FIRST_PAUSE_SECONDS = 0.05
-_MOST_PAUSE_SECONDS = 1.0
-"""The time between two looks into the store for answers of other processes."""
 
 
 class Questions:
@@ -122,7 +118,7 @@ class Questions:
 
     async def poll(self, question_id: str, find: Callable[[], Awaitable[Result | None]]) -> Result:
         """Wait until there is something in the store."""
-        pause = _FIRST_PAUSE_SECONDS
+        pause = FIRST_PAUSE_SECONDS
         while True:
             with self._listeners.listening(question_id) as news:
                 found = await find()
@@ -130,7 +126,7 @@ class Questions:
                     return found
                 with anyio.move_on_after(pause):
                     await news.wait()
-            pause = min(2 * pause, _MOST_PAUSE_SECONDS)
+            pause = min(2 * pause, MOST_PAUSE_SECONDS)
 
 
 def _locked_row(database: Database, question_id: str) -> QuestionRow | NighthawkError:

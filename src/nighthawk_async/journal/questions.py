@@ -38,7 +38,7 @@ class QuestionRecorder(RunRecorder):
         parts = {name: self.encode_value(value, place=f"{place}, {name}") for name, value in content.items()}
         record = self.find_record(place, "question")
         if record is None or not self._is_answered(place):
-            await self.begin_new(place)
+            await self.begin_new_wait(place)
         if record is None:
             asked = QuestionRecord(content=parts, begun_at=time.time())
             await self.add(place, "question", msgspec.msgpack.encode(asked)).wait()

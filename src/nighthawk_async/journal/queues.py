@@ -20,7 +20,7 @@ from .cron_times import latest_time, next_time
 from .database import Database
 from .effects import idempotency_key
 from .errors import JournalError, RunPrunedError, RunStuckError
-from .listeners import Listeners
+from .listeners import FIRST_PAUSE_SECONDS, MOST_PAUSE_SECONDS, Listeners
 from .names import check_id, check_name
 from .queue_table import NewEntry
 from .queued_call import decode_end, encode_arguments, function_name, is_same_call
@@ -29,10 +29,6 @@ from .schedule_table import ScheduleRow
 from .store_thread import StoreThread
 
 Result = TypeVar("Result")
-
-FIRST_PAUSE_SECONDS = 0.05
-MOST_PAUSE_SECONDS = 1.0
-"""The time between two looks into the store for changes of other processes."""
 
 _MOST_PRIORITY = 2**31 - 1
 

@@ -15,6 +15,7 @@ from ..causes import with_causes
 from ..parallel import DeadlineExceededError, under_thread_deadlines
 from ..parallel.decided_limits import reach_new
 from ..parallel.event_loop import find_task, is_loop_thread, is_worker_thread
+from ..runtime.environment import find_journal
 from .acknowledgement import Acknowledgement
 from .activity import Activity, DurableWait, IsDue, ParkedSignal
 from .errors import JournalError, RunParked
@@ -251,7 +252,11 @@ class RunRecorder:
 
     def parking_signal(self) -> BaseException | None:
         """The signal that leaves a run that is being parked; see `journal_ports.RunJournal`."""
-        return ParkedSignal() if self.activity is not None and self.activity.is_parking else None
+        return ParkedSignal() if self._is_parking else None
+
+    @property
+    def _is_parking(self) -> bool:
+        return self.activity is not None and self.activity.is_parking
 
     def parking_error(self) -> RunParked | None:
         """The error that says that the run is parked; None while it is not about to be."""
@@ -295,6 +300,14 @@ class RunRecorder:
         if seconds is not None:
             await anyio.sleep(seconds)
 
+    async def begin_new_wait(self, place: str) -> None:
+        """Pass the place of a wait, as `begin_new` does; the wait belongs to the function that it is in.
+
+        Args:
+            place: The place.
+        """
+        await self.begin_new(place.rpartition("/")[0])
+
     def begin_new_in_thread(self, place: str) -> None:
         """Pass a place as `begin_new` does, from synchronous code.
 
@@ -323,10 +336,8 @@ class RunRecorder:
     def note_cancelled(self, place: str) -> None:
         """Record that a call was cancelled; see `journal_ports.RunJournal`."""
         place = self.relative(place)
-        if place in self._begun_functions:
-            with suppress(
-                JournalError
-            ):  # its cancellation goes on, and the next record fails in the same way
+        if place in self._begun_functions and not self._is_parking:
+            with suppress(JournalError):  # the next record fails, too
                 self.add_failure(place, "decision", NO_DECISION, None)
 
     def _write(self, *records: tuple[str, RecordKind, bytes]) -> Acknowledgement[None]:
@@ -342,6 +353,13 @@ class RunRecorder:
         if self.activity is not None:
             self.activity.note_record()
         return written
+
+
+def find_recorder() -> RunRecorder | None:
+    """Return the journal of the active run; None without one."""
+    journal = find_journal()
+    assert journal is None or isinstance(journal, RunRecorder)
+    return journal
 
 
 def _marks(kind: RecordKind, places: Iterable[str]) -> list[tuple[str, RecordKind, bytes]]:

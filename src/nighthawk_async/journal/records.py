@@ -36,12 +36,12 @@ RecordKind: TypeAlias = Literal[
 - message: a message of a mailbox was received, or none in time.
 """
 
-
 ENDED = b"ended"
 """The content of the record of a life that has ended regularly."""
 
 INTERRUPTED = b"interrupted"
 """The content of the record of a life that was cancelled."""
+
 PARKED = b"parked"
 """The content of the record of a life that has ended because everything in the run waits."""
 
@@ -80,9 +80,7 @@ class RecordIndex:
 
     def __init__(self, records: Iterable[Record]) -> None:
         self._records: dict[tuple[str, RecordKind], Record] = {}
-        self._frames: dict[
-            str, dict[str, int]
-        ] = {}  # by place and frame in it: the number of the first record
+        self._frames: dict[str, dict[str, int]] = {}  # by place and frame in it: the first record's number
         self._left: dict[str, dict[str, None]] = {}  # by place: the frames that this life has not reached
         self._errors: dict[tuple[str, RecordKind], list[Record]] = {}  # by the place that has them below it
         self._reached: set[str] = set()

@@ -78,9 +78,7 @@ class RunJournal(QuestionRecorder):
                 self.handled_in(f"{calls}/item[{index}]")
             self.add(place, "decision", body)
             return
-        with suppress(
-            JournalError
-        ):  # the error of the calls is raised, and the next record fails in the same way
+        with suppress(JournalError):  # the next record fails, too
             self.add_failure(place, "decision", body, None)
 
     def count_time(self, place: str) -> float:

@@ -21,7 +21,7 @@ from ..runtime.stable_digest import stable_digests
 from ..runtime.usage_meter import UsageMeter
 from .effects import Effect, EffectCall, EndedCall
 from .errors import JournalValueError
-from .recorder import RunRecorder
+from .recorder import RunRecorder, find_recorder
 from .records import Record
 
 Parameters = ParamSpec("Parameters")
@@ -144,20 +144,16 @@ class _Stage:
 
     async def _recorded(self, body: Callable[[], Any], inputs: Mapping[str, object] | None = None) -> Any:
         """Run a part at the present place, or get its recorded result."""
-        recorder = find_journal()
+        recorder = find_recorder()
         if recorder is None:
             return await body()
-        assert isinstance(recorder, RunRecorder)
         return await _StageCall(recorder, self._effect, body, inputs).run_async()
 
 
 def _is_begun(place: str) -> bool:
     """Whether an earlier life has begun an attempt, and has waited before it."""
-    recorder = find_journal()
-    if recorder is None:
-        return False
-    assert isinstance(recorder, RunRecorder)
-    return recorder.find_record(recorder.relative(place), "intent") is not None
+    recorder = find_recorder()
+    return recorder is not None and recorder.find_record(recorder.relative(place), "intent") is not None
 
 
 class _StageCall(EffectCall):

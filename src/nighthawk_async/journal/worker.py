@@ -20,10 +20,11 @@ from .database import Database
 from .errors import JournalStoreError
 from .holders import is_alive, process_name
 from .key_table import check_keys
+from .listeners import FIRST_PAUSE_SECONDS, MOST_PAUSE_SECONDS
 from .queue_claims import ClaimedEntry
 from .queued_call import function_name
 from .queued_life import EndKind, LifeEnd, RunFactory, live, settle
-from .queues import FIRST_PAUSE_SECONDS, MOST_PAUSE_SECONDS, check_queue, enqueue_scheduled
+from .queues import check_queue, enqueue_scheduled
 from .store import JournalStore
 from .worker_health import WorkerApplication, WorkerStatistics
 

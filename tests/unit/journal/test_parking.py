@@ -1,5 +1,6 @@
 """Runs in which everything waits are parked, and later lives go on."""
 
+import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -127,6 +128,29 @@ async def test_a_message_wakes_a_parked_run(tmp_path: Path) -> None:
             await other.send("run-1", "reply", "thanks")
         assert is_due(store)
         assert await live(store, program) == "thanks"
+
+
+async def test_a_key_of_a_batch_that_fails_raises_in_the_run_and_leaves_the_store_alone(
+    tmp_path: Path,
+) -> None:
+    loop_thread, looks_of_store = threading.current_thread(), list[object]()
+
+    def key(mail: object) -> object:
+        if threading.current_thread() is not loop_thread:
+            looks_of_store.append(mail)
+        if looks_of_store:  # from the look before the run would be parked
+            raise KeyError("customer")
+        return mail
+
+    async def program() -> object:
+        return await nh.journal.receive_batch("mail", count=2, window=DAY, key=key)
+
+    with opened(tmp_path) as store:
+        await store.send("run-1", "mail", "hello")
+        with pytest.raises(KeyError, match="customer"):
+            await live(store, program)
+        (row,) = store.runs()
+        assert (row.status, row.error) == ("failed", "KeyError: 'customer'")
 
 
 async def test_a_quorum_comes_together_over_three_lives(tmp_path: Path) -> None:
@@ -295,6 +319,22 @@ async def test_a_task_that_waits_for_another_one_waits_with_it(tmp_path: Path) -
         (question,) = store.questions()
         await store.answer(question.id, "blue")
         assert await live(store, program) == "blue!"
+
+
+async def test_a_function_that_waits_after_its_block_is_parked_until_something_comes(tmp_path: Path) -> None:
+    @nh.natural_function
+    async def shout_and_ask(word: str) -> str:
+        loud = ""
+        """natural
+        Set <:loud> to <word> in capitals.
+        """
+        return loud + await nh.ask_user("Which?")
+
+    model = AnsweringModel(lambda prompt, turn: assigning("loud", "word.upper()"))
+    with opened(tmp_path) as store:
+        for _ in range(2):  # the cancellation of the function, with which it is parked, is nothing new
+            assert (await park(store, lambda: shout_and_ask("a"), model=model)).wakes_at is None
+    assert len(model.prompts) == 1
 
 
 async def test_steps_that_wait_for_a_slot_wait_with_the_one_that_has_it(tmp_path: Path) -> None:

@@ -341,6 +341,40 @@ async def test_what_nothing_cancels_again_goes_on_after_its_time(tmp_path: Path)
             assert await live(store, model, program) == "CUP END"
 
 
+async def test_a_function_whose_wait_was_cancelled_is_cancelled_again_although_it_could_go_on(
+    tmp_path: Path,
+) -> None:
+    @nh.natural_function
+    async def receive_and_shout() -> str:
+        word = await nh.journal.receive("reply")
+        assert word == "late"
+        loud = ""
+        """natural
+        Set <:loud> to <word> in capitals.
+        """
+        return loud
+
+    with opened(tmp_path) as store:
+
+        async def jump_after_a_while() -> None:
+            for _ in range(20):  # meanwhile the store does what the run waits for
+                await store.send("run-1", "other", None)
+            jump(2 * HOUR)
+
+        async def program() -> str:
+            text = "nothing"
+            with anyio.move_on_after(HOUR):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(jump_after_a_while)
+                    text = await receive_and_shout()
+                    group.cancel_scope.cancel()
+            return f"{text} {await shout('end')}"
+
+        assert await live(store, SlowModel(), program) == "nothing END"
+        await store.send("run-1", "reply", "late")
+        assert await live(store, SlowModel(), program) == "nothing END"
+
+
 async def test_the_end_of_a_life_cancels_nothing_in_the_next(tmp_path: Path) -> None:
     model = SlowModel("cup")
     cleaned: list[str] = []

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias, TypeVar, cast
+from typing import Literal, Self, TypeAlias, TypeVar, cast
 
 from pydantic import PydanticInvalidForJsonSchema, PydanticUserError
 
@@ -36,15 +36,37 @@ class PeopleRecord:
     Args:
         journal: The journal of the run.
         place: The place in the run.
+        content: The parts of the question.
         begun: The recorded question.
     """
 
-    def __init__(self, journal: RunJournal, place: str, begun: BegunQuestion) -> None:
+    def __init__(
+        self, journal: RunJournal, place: str, content: Mapping[str, object], begun: BegunQuestion
+    ) -> None:
         self._journal = journal
         self._place = place
+        self._content = content
         self.id = begun.id
         self._begun_at = begun.begun_at
         self._has_failed = False  # in an earlier life, which went on
+
+    @classmethod
+    async def _begin(cls, frame: str, argument: object, content: Mapping[str, object]) -> Self | None:
+        """Record, durably, what is asked; None without a journal.
+
+        Args:
+            frame: The frame of its place.
+            argument: The argument that identifies it in tasks that were started by hand.
+            content: The parts of the question.
+
+        Raises:
+            InterceptionError: An earlier life asked something else here.
+        """
+        journal = find_journal()
+        if journal is None:
+            return None
+        place = take_place(frame, argument)
+        return cls(journal, place, content, await journal.begin_question(place, content))
 
     def remaining_of(self, seconds: float) -> float:
         """The rest of a time that began when people were first asked, by the clock of the wall."""
@@ -71,23 +93,14 @@ def _json_schema(schema: object) -> Mapping[str, object] | None:
 class QuestionRecord(PeopleRecord):
     """The record of a question."""
 
-    _content: Mapping[str, object]
-
     @classmethod
-    async def begin(cls, prompt: str, schema: object) -> "QuestionRecord | None":
+    async def begin(cls, prompt: str, schema: object) -> Self | None:
         """Record, durably, what is asked; None without a journal.
 
         Raises:
             InterceptionError: An earlier life asked something else here.
         """
-        journal = find_journal()
-        if journal is None:
-            return None
-        place = take_place("question()", prompt)
-        content: dict[str, object] = {"prompt": prompt, "type": type_name(schema)}
-        record = cls(journal, place, await journal.begin_question(place, content))
-        record._content = content
-        return record
+        return await cls._begin("question()", prompt, {"prompt": prompt, "type": type_name(schema)})
 
     def find_answer(self, question: Question) -> tuple[object] | None:
         """Return the answer that an earlier life got, alone in a tuple; None for none."""
@@ -135,22 +148,9 @@ class QuestionRecord(PeopleRecord):
         await self._journal.keep_value(self._place, end)()
 
 
-def _content_of(
-    digested: DigestedAction, quorum: int, approvers: frozenset[str] | None
-) -> Mapping[str, object]:
-    return {
-        "action": digested.action,
-        "arguments": digested.arguments,
-        "digest": digested.digest,
-        "quorum": quorum,
-        "approvers": None if approvers is None else sorted(approvers),
-    }
-
-
 class ApprovalRecord(PeopleRecord):
     """The record of a request for approval."""
 
-    _content: Mapping[str, object]
     _counted = 0  # the number of the last vote from the store that has counted
     _given: GivenVote | None = None  # the vote from the store that is being counted
 
@@ -160,20 +160,20 @@ class ApprovalRecord(PeopleRecord):
     @classmethod
     async def begin(
         cls, digested: DigestedAction, *, quorum: int, approvers: frozenset[str] | None
-    ) -> "ApprovalRecord | None":
+    ) -> Self | None:
         """Record, durably, what people are asked to approve; None without a journal.
 
         Raises:
             InterceptionError: An earlier life asked for the approval of something else here.
         """
-        journal = find_journal()
-        if journal is None:
-            return None
-        place = take_place("approval()", digested.digest)
-        content = _content_of(digested, quorum, approvers)
-        record = cls(journal, place, await journal.begin_question(place, content))
-        record._content = content
-        return record
+        content = {
+            "action": digested.action,
+            "arguments": digested.arguments,
+            "digest": digested.digest,
+            "quorum": quorum,
+            "approvers": None if approvers is None else sorted(approvers),
+        }
+        return await cls._begin("approval()", digested.digest, content)
 
     @property
     def created_at(self) -> datetime:

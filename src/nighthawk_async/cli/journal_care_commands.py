@@ -75,7 +75,8 @@ def prune_runs(
     typer.echo(
         f"{_counted(len(report.runs), 'run')} {verb}: {_counted(report.records, 'record')}, "
         f"{_counted(report.messages, 'message')}"
-        + (f", {_counted(report.queue_entries, 'call', 'calls')} of queues" if report.queue_entries else "")
+        + (f", {_counted(report.queue_entries, 'call')} of queues" if report.queue_entries else "")
+        + (f", {_counted(report.questions, 'question')}" if report.questions else "")
         + (f", {_counted(report.blobs, 'large body', 'large bodies')}" if report.blobs else "")
     )
     if not report.releases_space:

@@ -119,3 +119,12 @@ def test_questions_of_an_encrypted_journal_are_answered_with_the_keys_of_the_env
     assert run_command_line(["journal", "answer", file, question, "3"]) == 0
     assert run_command_line(["journal", "questions", file]) == 0
     assert capsys.readouterr().out == "answered for run order-17\nno questions\n"
+
+
+def test_the_questions_of_pruned_runs_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, question = park(tmp_path, ask)
+    assert run_command_line(["journal", "answer", file, question, "3"]) == 0
+    assert live(tmp_path, ask) == 3
+    capsys.readouterr()
+    assert run_command_line(["journal", "prune", file, "--older", "0s"]) == 0
+    assert capsys.readouterr().out.endswith(" records, 0 messages, 1 question\n")

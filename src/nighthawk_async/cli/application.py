@@ -14,8 +14,9 @@ from ..errors import ConfigurationError, NighthawkError
 from .check_command import check
 from .dashboard_command import dashboard
 from .demo_command import demo
+from .journal_care_commands import add_care_commands
 from .journal_commands import journal
-from .journal_question_commands import attach_question_commands
+from .journal_question_commands import add_question_commands
 from .journal_replays import add_replays
 from .journal_views import add_views
 from .models_commands import models
@@ -54,7 +55,8 @@ application = typer.Typer(
 )
 add_views(journal)
 add_replays(journal)
-attach_question_commands(journal)
+add_question_commands(journal)
+add_care_commands(journal)
 application.add_typer(journal, name="journal")
 application.add_typer(models, name="models")
 application.command()(check)

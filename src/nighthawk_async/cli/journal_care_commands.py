@@ -8,21 +8,25 @@ import typer
 
 from ..errors import ConfigurationError
 from ..journal import JournalAuditError
+from .journal_commands import STORE, check_run
 from .journal_store import open_store
 
-_STORE = Annotated[str, typer.Argument(help="The file or the address of the journal.", metavar="STORE")]
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def add_care_commands(journal: typer.Typer) -> None:
-    """Add the commands to the group of the journal."""
+    """Add the commands to the group.
+
+    Args:
+        journal: The group `nighthawk-async journal`.
+    """
     journal.command("verify")(verify_runs)
     journal.command("prune")(prune_runs)
     journal.command("reencrypt")(reencrypt_runs)
 
 
 def verify_runs(
-    store: _STORE,
+    store: STORE,
     run: Annotated[
         str | None, typer.Argument(help="The id of a run; all runs without it.", metavar="RUN")
     ] = None,
@@ -30,10 +34,9 @@ def verify_runs(
     """Check that no record was changed, removed or inserted. The exit code is 1 when one was."""
     failures = verified = records = unlinked = 0
     with open_store(store) as opened:
-        known = [row.run_id for row in opened.runs()]
-        if run is not None and run not in known:
-            raise ConfigurationError(f"{store} has no run {run!r}")
-        for run_id in known if run is None else [run]:
+        if run is not None:
+            check_run(opened, run)
+        for run_id in [row.run_id for row in opened.runs()] if run is None else [run]:
             try:
                 (checked,) = opened.verify(run_id)
             except JournalAuditError as error:
@@ -52,7 +55,7 @@ def verify_runs(
 
 
 def prune_runs(
-    store: _STORE,
+    store: STORE,
     older: Annotated[
         str, typer.Option("--older", help="The time since the runs have ended: 30d, 12h, 2w.", metavar="TIME")
     ],
@@ -72,7 +75,8 @@ def prune_runs(
     typer.echo(
         f"{_counted(len(report.runs), 'run')} {verb}: {_counted(report.records, 'record')}, "
         f"{_counted(report.messages, 'message')}"
-        + (f", {_counted(report.queue_entries, 'call', 'calls')} of queues" if report.queue_entries else "")
+        + (f", {_counted(report.queue_entries, 'call')} of queues" if report.queue_entries else "")
+        + (f", {_counted(report.questions, 'question')}" if report.questions else "")
         + (f", {_counted(report.blobs, 'large body', 'large bodies')}" if report.blobs else "")
     )
     if not report.releases_space:
@@ -82,7 +86,7 @@ def prune_runs(
         )
 
 
-def reencrypt_runs(store: _STORE) -> None:
+def reencrypt_runs(store: STORE) -> None:
     """Encrypt and chain everything anew, with the first key. Stop all programs that use the journal first."""
     with open_store(store) as opened:
         typer.echo(f"{_counted(opened.reencrypt(), 'run')} written anew")

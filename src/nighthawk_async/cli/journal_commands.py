@@ -10,13 +10,10 @@ from rich.table import Table
 
 from ..errors import ConfigurationError
 from ..journal import JournalStore
-from .journal_care_commands import add_care_commands
 from .journal_store import open_store
 from .model_description import wide_console
 
 journal = typer.Typer(help="The runs of a journal and their records.", no_args_is_help=True)
-
-add_care_commands(journal)
 
 STORE = Annotated[str, typer.Argument(help="The file or the address of the journal.", metavar="STORE")]
 RUN = Annotated[str, typer.Argument(help="The id of the run.", metavar="RUN")]

@@ -2,21 +2,16 @@
 
 import json
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import quote
 
 import anyio
 import typer
 
 from ..errors import ConfigurationError
 from ..journal import JournalStore, QuestionRow
-from ..journal import open as open_journal
+from .journal_commands import STORE, time_text
+from .journal_store import open_store
 
-_STORE = Annotated[
-    str, typer.Argument(help="The file of the journal, or the address of its database.", metavar="STORE")
-]
 _QUESTION = Annotated[
     str,
     typer.Argument(
@@ -28,11 +23,11 @@ _PERSON = Annotated[str, typer.Option("--as", help="The name of the person who v
 
 
 def list_questions(
-    store: _STORE,
+    store: STORE,
     run: Annotated[str | None, typer.Option("--run", help="Only those of this run.", metavar="RUN")] = None,
 ) -> None:
     """List the questions and requests for approval that wait for people, oldest first."""
-    with _opened(store) as journal:
+    with open_store(store) as journal:
         rows = journal.questions(run)
     if not rows:
         typer.echo("no questions")
@@ -41,26 +36,26 @@ def list_questions(
 
 
 def answer_question(
-    store: _STORE,
+    store: STORE,
     question: _QUESTION,
     value: Annotated[
         str, typer.Argument(help="The answer: JSON, or a text where one is asked for.", metavar="VALUE")
     ],
 ) -> None:
     """Answer a question."""
-    with _opened(store) as journal:
+    with open_store(store) as journal:
         row = _find(journal, question, "question")
         anyio.run(lambda: journal.answer(row.id, _value_of(value, row)))
     typer.echo(f"answered for run {row.run_id}")
 
 
-def approve_request(store: _STORE, question: _QUESTION, person: _PERSON) -> None:
+def approve_request(store: STORE, question: _QUESTION, person: _PERSON) -> None:
     """Approve an action with exactly the arguments that `journal questions` shows."""
     _vote(store, question, person, approve=True, reason="")
 
 
 def deny_request(
-    store: _STORE,
+    store: STORE,
     question: _QUESTION,
     person: _PERSON,
     reason: Annotated[str, typer.Option("--reason", help="The reason.", metavar="TEXT")] = "",
@@ -69,8 +64,12 @@ def deny_request(
     _vote(store, question, person, approve=False, reason=reason)
 
 
-def attach_question_commands(journal: typer.Typer) -> None:
-    """Add the commands to those of the journal."""
+def add_question_commands(journal: typer.Typer) -> None:
+    """Add the commands to the group.
+
+    Args:
+        journal: The group `nighthawk-async journal`.
+    """
     commands: dict[str, Callable[..., None]] = {
         "questions": list_questions,
         "answer": answer_question,
@@ -82,7 +81,7 @@ def attach_question_commands(journal: typer.Typer) -> None:
 
 
 def _vote(store: str, question: str, person: str, *, approve: bool, reason: str) -> None:
-    with _opened(store) as journal:
+    with open_store(store) as journal:
         row = _find(journal, question, "approval")
 
         def vote() -> Awaitable[None]:
@@ -119,9 +118,9 @@ def _value_of(value: str, row: QuestionRow) -> object:
 
 
 def _lines_of(row: QuestionRow) -> list[str]:
-    asked = f"{row.id}  run {row.run_id}  asked {_time(row.asked_at)}"
+    asked = f"{row.id}  run {row.run_id}  asked {time_text(row.asked_at)}"
     if row.expires_at is not None:
-        asked += f"  until {_time(row.expires_at)}"
+        asked += f"  until {time_text(row.expires_at)}"
     if row.kind == "question":
         return [asked, f"  {_shown(row.content['prompt'])}  ({_shown(row.content['type'])})"]
     people = row.content["approvers"]
@@ -147,15 +146,3 @@ def _shown(text: str) -> str:
 
 def _json(value: object) -> str:
     return _shown(json.dumps(value, ensure_ascii=False))
-
-
-def _opened(store: str) -> JournalStore:
-    if "://" in store:
-        return open_journal(store)
-    if not Path(store).is_file():
-        raise ConfigurationError(f"{store}: No such file")
-    return open_journal(f"sqlite:///{quote(store)}")
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")

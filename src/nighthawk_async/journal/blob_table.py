@@ -1,7 +1,7 @@
 """The table of large bodies. Equal ones are stored once; the rows that have one refer to it by its digest.
 
-Whoever adds or deletes blobs first locks the table, so no body is deleted while a row is written that refers
-to it.
+Functions that add or delete blobs first lock the table, so no body is deleted while a row is written that
+refers to it.
 """
 
 import hashlib
@@ -10,6 +10,7 @@ import hmac
 from .database import Database
 from .encryption import BLOB_MARK, DIGEST_BYTES
 from .errors import JournalStoreError
+from .key_table import check_keys
 
 LARGE_BYTES = 64 * 1024
 """Bodies with more bytes are blobs."""
@@ -43,10 +44,21 @@ MIGRATION = (
 """The statements that make the table; see `tables.migrate`."""
 
 
+def begin_writing(database: Database, *bodies: bytes) -> None:
+    """Check the keys, and lock the table if a body is a large one, before a transaction locks any row.
+
+    Raises:
+        JournalKeyError: A key of the encryption is missing, or is another one.
+    """
+    check_keys(database)
+    if any(is_large(body) for body in bodies):
+        database.lock("blobs")
+
+
 def store_body(database: Database, body: bytes, *context: object) -> bytes:
     """Store a body if it is a large one, within a transaction of the caller.
 
-    A transaction that locks other rows as well has to lock the table first; see `Database.lock`.
+    A transaction that locks other rows as well has to lock the table first; see `begin_writing`.
 
     Args:
         database: The database.

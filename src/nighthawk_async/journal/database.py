@@ -12,7 +12,7 @@ from .encryption import BodyCodec
 class Database(ABC):
     """A connection to a database, used by the thread of its store alone.
 
-    Statements have `?` for each parameter. What a statement has to say differently is an attribute here.
+    Statements have `?` for each parameter. What differs in the statements is an attribute here.
     """
 
     NOW: ClassVar[str]

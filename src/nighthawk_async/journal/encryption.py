@@ -107,11 +107,6 @@ class BodyCodec:
             return hmac.digest(self._digest_key, body, "sha256")
         return hashlib.sha256(body).digest()
 
-    def is_current(self, stored: bytes) -> bool:
-        """Whether a stored body is one as `seal` would write it now."""
-        key_id = _key_id(stored)[0] if stored.startswith(_ENCRYPTED) else ""
-        return key_id == self.active_key
-
 
 def read_codec(keys: Mapping[str, Key] | None, active_key: str | None) -> BodyCodec:
     """Make the codec for the keys of `open`.

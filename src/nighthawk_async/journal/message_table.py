@@ -1,15 +1,14 @@
 """The tables of the messages to runs.
 
-Whoever appends to a mailbox first locks its row, so its messages are numbered in the order of the commits,
-also where several processes send at once.
+A transaction that appends to a mailbox first locks its row, so its messages are numbered in the order of the
+commits, also where several processes send at once.
 """
 
 from msgspec import Struct
 
-from .blob_table import is_large, load_body, store_body
+from .blob_table import begin_writing, load_body, store_body
 from .database import Database
 from .errors import RunPrunedError
-from .key_table import check_keys
 
 MIGRATION = (
     """
@@ -57,9 +56,7 @@ def append_message(database: Database, run_id: str, name: str, message_id: str, 
         JournalKeyError: A key of the encryption is missing, or is another one.
         RunPrunedError: The records of the run were deleted.
     """
-    check_keys(database)
-    if is_large(body):
-        database.lock("blobs")  # before any row
+    begin_writing(database, body)
     if database.query("SELECT 1 FROM runs WHERE run_id = ? AND pruned_at IS NOT NULL", run_id):
         raise RunPrunedError(f"run {run_id!r} has ended, and its records were deleted since.")
     stored = store_body(database, body, "messages", run_id, name, message_id)

@@ -21,6 +21,7 @@ from ..types.asked_questions import AskedQuestion, GivenVote
 from . import question_table, tables
 from .acknowledgement import Acknowledgement
 from .answer_check import find_mismatch
+from .blob_table import begin_writing
 from .database import Database
 from .listeners import FIRST_PAUSE_SECONDS, MOST_PAUSE_SECONDS, Listeners
 from .question_table import QuestionRow
@@ -63,7 +64,7 @@ class Questions:
         body = encode_value(value, place=place, max_bytes=self._max_bytes)
 
         def give(database: Database) -> NighthawkError | None:
-            question_table.begin_writing(database, body)
+            begin_writing(database, body)
             row = _locked_row(database, question_id)
             if isinstance(row, NighthawkError):
                 return row
@@ -83,7 +84,7 @@ class Questions:
         text = encode_value([voter, reason], place=place, max_bytes=self._max_bytes)
 
         def give(database: Database) -> NighthawkError | None:
-            question_table.begin_writing(database, text)
+            begin_writing(database, text)
             row = _locked_row(database, question_id)
             if isinstance(row, NighthawkError):
                 return row
@@ -108,13 +109,7 @@ class Questions:
 
     def change(self, function: Callable[[Database], Result]) -> Acknowledgement[Result]:
         """Have the store's thread call a function with the database, in a transaction."""
-
-        def change() -> Result:
-            database = self._thread.opened()
-            with database.transaction():
-                return function(database)
-
-        return self._thread.perform(change)
+        return self._thread.transact(function)
 
     async def poll(self, question_id: str, find: Callable[[], Awaitable[Result | None]]) -> Result:
         """Wait until there is something in the store."""

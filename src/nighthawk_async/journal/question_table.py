@@ -15,9 +15,8 @@ import msgspec
 from msgspec import Struct
 
 from ..types.asked_questions import AskedQuestion, GivenVote
-from .blob_table import index_of, is_large, load_body, store_body
+from .blob_table import begin_writing, index_of, load_body, store_body
 from .database import Database
-from .key_table import check_keys
 from .values import decode_value, encode_value
 
 MIGRATION = (
@@ -79,17 +78,6 @@ class QuestionRow(Struct, frozen=True, kw_only=True):
     asked_at: float
     expires_at: float | None
     votes: tuple[GivenVote, ...] = ()
-
-
-def begin_writing(database: Database, *bodies: bytes) -> None:
-    """Check the keys, and lock the blobs where they are needed, before a transaction locks any row.
-
-    Raises:
-        JournalKeyError: A key of the encryption is missing, or is another one.
-    """
-    check_keys(database)
-    if any(is_large(body) for body in bodies):
-        database.lock("blobs")
 
 
 def encode_question(asked: AskedQuestion, place: str, max_bytes: int) -> bytes:

@@ -1,7 +1,7 @@
 """The table of queue entries: calls that workers are to make, each in a run of its own.
 
-`queue_claims` has what workers do with it. Every function is part of a transaction of the caller. Whoever
-changes an entry and its run changes the entry first.
+`queue_claims` has what workers do with it. Every function is part of a transaction of the caller. A
+transaction that changes an entry and its run changes the entry first.
 """
 
 from collections.abc import Sequence
@@ -9,10 +9,9 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from .blob_table import index_of, is_large, load_body, store_body
+from .blob_table import begin_writing, index_of, load_body, store_body
 from .database import Database
 from .errors import RunPrunedError
-from .key_table import check_keys
 
 QueueStatus: TypeAlias = Literal["queued", "claimed", "parked", "ended", "failed", "stuck"]
 """The status of a queue entry.
@@ -132,9 +131,7 @@ def add_entry(database: Database, entry: NewEntry, *, delay: float, due_at: floa
         JournalKeyError: A key of the encryption is missing, or is another one.
         RunPrunedError: The records of the run were deleted.
     """
-    check_keys(database)
-    if is_large(entry.arguments):
-        database.lock("blobs")  # before any row
+    begin_writing(database, entry.arguments)
     check_not_pruned(database, entry.run_id)
     arguments = store_body(database, entry.arguments, *arguments_context(entry.run_id, entry.function))
     due = f"{database.NOW} + ?" if due_at is None else "?"

@@ -21,7 +21,7 @@ from .queued_call import decode_arguments, encode_error, encode_result
 from .recorder import RunRecorder
 
 EndKind: TypeAlias = Literal["ended", "failed", "parked", "returned", "lost"]
-"""How a life of a run ended: the last two are no end of the run, and another life follows."""
+"""The end of a life of a run; the last two are no end of the run, and another life follows."""
 
 RunFactory: TypeAlias = Callable[[str], Any]
 """Makes a run for the id of a run, as `nighthawk_async.run` does."""

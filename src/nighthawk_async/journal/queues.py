@@ -83,13 +83,7 @@ class Queues:
 
     async def transact(self, function: Callable[[Database], Result]) -> Result:
         """Call a function in the thread of the store, within a transaction."""
-
-        def perform() -> Result:
-            database = self._thread.opened()
-            with database.transaction():
-                return function(database)
-
-        return await self._thread.perform(perform).wait()
+        return await self._thread.transact(function).wait()
 
     async def transact_shielded(self, function: Callable[[Database], Result]) -> Result:
         """The same to its end, also where the caller is cancelled: what was claimed has to be given back."""
@@ -251,7 +245,7 @@ def enqueue_scheduled(database: Database, queue: str) -> dict[str, str]:
     problems: dict[str, str] = {}
     for each in schedule_table.due_schedules(database, queue):
         now = schedule_table.read_now(database)
-        try:  # an error in the store's thread would end all runs in progress
+        try:  # one schedule that has no time here does not hold up the others
             due_at = max(each.next_at, latest_time(each.cron, each.timezone, now))
             next_at = next_time(each.cron, each.timezone, now)
         except NighthawkError as error:

@@ -93,13 +93,7 @@ def reencrypt_runs(thread: StoreThread) -> int:
             function = partial(_reencrypt_rows, thread, bodies, last)
             last = thread.perform(function).wait_in_thread()
     delete_blobs(thread)
-
-    def forget_keys() -> None:
-        database = thread.opened()
-        with database.transaction():
-            forget_other_keys(database)
-
-    thread.perform(forget_keys).wait_in_thread()
+    thread.transact(forget_other_keys).wait_in_thread()
     return len(runs)
 
 

@@ -9,10 +9,9 @@ from typing import cast
 import msgspec
 from msgspec import Struct
 
-from .blob_table import index_of, is_large, load_body, store_body
+from .blob_table import begin_writing, index_of, load_body, store_body
 from .database import Database
 from .encryption import BLOB_MARK
-from .key_table import check_keys
 
 MIGRATION = (
     """
@@ -30,7 +29,6 @@ CREATE TABLE schedules (
 """,
 )
 """The statements that make the table; see `tables.migrate`."""
-
 
 BLOB_MIGRATION = (index_of("schedules_by_blob", "schedules", "arguments"),)
 """The statements that make the index of large bodies; see `tables.migrate`."""
@@ -90,9 +88,7 @@ def put_schedule(database: Database, schedule: ScheduleRow) -> None:
     Raises:
         JournalKeyError: A key of the encryption is missing, or is another one.
     """
-    check_keys(database)
-    if is_large(schedule.arguments):
-        database.lock("blobs")  # before any row
+    begin_writing(database, schedule.arguments)
     arguments = store_body(database, schedule.arguments, *_context(schedule))
     database.change(
         f"INSERT INTO schedules ({_COLUMNS}) "

@@ -170,6 +170,16 @@ class StoreThread:
         self._put(_Task(function=function, done=done))
         return done
 
+    def transact(self, function: Callable[[Database], Result]) -> Acknowledgement[Result]:
+        """Have the thread call a function with the database, within a transaction."""
+
+        def perform() -> Result:
+            database = self.opened()
+            with database.transaction():
+                return function(database)
+
+        return self.perform(perform)
+
     def _put(self, job: _Job) -> None:
         with self._lock:
             if self._is_closed:

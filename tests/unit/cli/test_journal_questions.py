@@ -1,5 +1,6 @@
 """`nighthawk-async journal questions|answer|approve|deny`: people answer in the terminal."""
 
+import base64
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -105,3 +106,25 @@ def test_mistakes(
     given = [part.format(file=file, id=question) for part in command]
     assert run_command_line(["journal", *given]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_questions_of_an_encrypted_journal_are_answered_with_the_keys_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, question = park(tmp_path, ask)
+    monkeypatch.setenv("NIGHTHAWK_JOURNAL_KEYS", f"2026-11={base64.b64encode(b'k' * 32).decode()}")
+    assert run_command_line(["journal", "reencrypt", file]) == 0
+    assert run_command_line(["journal", "questions", file]) == 0
+    assert "How many" in capsys.readouterr().out
+    assert run_command_line(["journal", "answer", file, question, "3"]) == 0
+    assert run_command_line(["journal", "questions", file]) == 0
+    assert capsys.readouterr().out == "answered for run order-17\nno questions\n"
+
+
+def test_the_questions_of_pruned_runs_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, question = park(tmp_path, ask)
+    assert run_command_line(["journal", "answer", file, question, "3"]) == 0
+    assert live(tmp_path, ask) == 3
+    capsys.readouterr()
+    assert run_command_line(["journal", "prune", file, "--older", "0s"]) == 0
+    assert capsys.readouterr().out.endswith(" records, 0 messages, 1 question\n")

@@ -17,7 +17,7 @@ from ..observe.tree import TaskTree
 from ..observe.views import ErrorView
 from .branch_nodes import Branch, NodeFacts, facts_of
 from .recorder import ROOT
-from .records import ENDED, INTERRUPTED, Record, is_awaited, is_within
+from .records import ENDED, INTERRUPTED, PARKED, Record, is_awaited, is_within
 from .tables import RunRow
 
 _ENDS: dict[str, NodeState] = {
@@ -124,7 +124,7 @@ class _Nodes:
         if state == "failed":
             name, _, message = row.error.partition(": ")
             error = ErrorView(type=name or row.status, message=message)
-        begun = [life for life in lives if life.body not in (ENDED, INTERRUPTED)]
+        begun = [life for life in lives if life.body not in (ENDED, INTERRUPTED, PARKED)]
         self.nodes.append(
             RestoredNode(
                 id=run_node_id(row.run_id),
@@ -147,11 +147,10 @@ class _Nodes:
     def _add_children(self, parent: Branch, parent_id: str, state: NodeState, *, is_beside: bool) -> None:
         """Add what is in a place, which is in some state, and in a task beside which others may go on."""
         branches = parent.shown()
+        awaited = [number for number, branch in enumerate(branches) if is_awaited(branch.frame)]
         for number, branch in enumerate(branches):
             is_task = is_beside or not is_awaited(branch.frame)
-            has_passed = is_awaited(branch.frame) and any(
-                is_awaited(later.frame) for later in branches[number + 1 :]
-            )
+            has_passed = is_awaited(branch.frame) and number < awaited[-1]
             if has_passed or (is_task and self._has_ended(branch)):
                 self._add(branch, parent, parent_id, "completed", is_beside=is_task)
             else:

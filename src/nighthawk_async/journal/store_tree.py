@@ -72,7 +72,6 @@ class _ShownRun(Struct):
 
     seen: object = None
     records: list[Record] = msgspec.field(default_factory=list[Record])
-    nodes: list[RestoredNode] = msgspec.field(default_factory=list[RestoredNode])
     question_nodes: dict[str, QuestionRow] = msgspec.field(default_factory=dict[str, QuestionRow])
 
 
@@ -164,13 +163,13 @@ class StoreTree:
         if run.seen == seen:
             return
         try:
-            run.nodes = self._nodes_of(run, row)
+            nodes = self._nodes_of(run, row)
         except JournalStoreError:
             raise
         except (JournalError, msgspec.MsgspecError) as error:
-            run.nodes = [_unreadable(row, error)]
-        run.nodes, run.question_nodes = _with_questions(run.nodes, row.run_id, questions)
-        self._restored.put_whole(run.nodes)
+            nodes = [_unreadable(row, error)]
+        nodes, run.question_nodes = _with_questions(nodes, row.run_id, questions)
+        self._restored.put_whole(nodes)
         run.seen = seen
 
     def _nodes_of(self, run: _ShownRun, row: RunRow) -> list[RestoredNode]:

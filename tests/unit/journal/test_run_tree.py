@@ -226,3 +226,29 @@ async def test_tasks_beside_each_other_end_one_by_one(tmp_path: Path) -> None:
         names = {node.name: node.state for node in store.tree("run-1", at=before_end).snapshot().walk()}
         assert (names["wait"], names["shout#1"]) == ("running", "completed")
         assert named(store, "wait").state == "completed"
+
+
+async def test_a_life_that_was_parked_counts_once(tmp_path: Path) -> None:
+    async def program() -> None:
+        await nh.journal.sleep(seconds=3_600)
+
+    with opened(tmp_path) as store:
+        for _ in range(2):
+            with pytest.raises(nh.journal.RunParked):
+                async with nh.run(ScriptedExecutor(), journal=store, run_id="run-1", park_after=0.0):
+                    await program()
+        run = store.tree("run-1").snapshot().children[0]
+        assert (run.state, run.attributes["nighthawk.journal.lives"]) == ("suspended", 2)
+
+
+async def test_the_time_of_a_limit_has_no_node(tmp_path: Path) -> None:
+    async def program() -> None:
+        nh.tool(weigh)  # of this run alone
+        async with nh.deadline(3_600):
+            await shout("a")
+
+    with opened(tmp_path) as store:
+        await live(store, AnsweringModel(answer), program)
+        assert any("/deadline[0]/counted[" in record.place for record in store.records("run-1"))
+        (run,) = store.tree("run-1").snapshot().children
+        assert [child.name for child in run.children] == ["shout"]

@@ -130,13 +130,15 @@ class StoreTree:
             began = time.monotonic()
             if began < self._due:
                 return
+            self._due = began
             try:
                 self._read()
                 self.error = None
             except JournalError as error:
                 self.error = str(error)
             ended = time.monotonic()
-            self._due = ended + max(POLL_SECONDS, _REST * (ended - began))
+            if self._due == began:  # `make_due` was not called meanwhile
+                self._due = ended + max(POLL_SECONDS, _REST * (ended - began))
 
     def _read(self) -> None:
         # Questions first: every one of them has its record by the time at which the records are read.

@@ -173,10 +173,10 @@ class _Nodes:
         return self._ended[branch.place]
 
     def _add(
-        self, branch: Branch, parent: Branch, parent_id: str, outer: NodeState, *, is_beside: bool
+        self, branch: Branch, parent: Branch, parent_id: str, parent_state: NodeState, *, is_beside: bool
     ) -> None:
         facts = self._facts_of(branch)
-        state = _state_of(branch, parent, facts, outer)
+        state = _state_of(branch, parent, facts, parent_state)
         has_ended = state in ("completed", "failed", "cancelled")
         node = RestoredNode(
             id=_id_of(parent_id, branch.place),
@@ -198,14 +198,14 @@ class _Nodes:
         self._add_children(branch, node.id, state, is_beside=is_beside)
 
 
-def _state_of(branch: Branch, parent: Branch, facts: NodeFacts, outer: NodeState) -> NodeState:
+def _state_of(branch: Branch, parent: Branch, facts: NodeFacts, parent_state: NodeState) -> NodeState:
     """The state of a place.
 
     Args:
         branch: The place.
         parent: The place that it is in.
         facts: Its facts.
-        outer: The state of what it is in; completed also where something has followed it.
+        parent_state: The state of that place; `completed` also if something has followed it.
     """
     if facts.error is not None:
         return "failed"
@@ -215,8 +215,8 @@ def _state_of(branch: Branch, parent: Branch, facts: NodeFacts, outer: NodeState
     if decision is not None and branch.name == "item":
         counted = msgspec.msgpack.decode(decision.body, type=tuple[int, ...])
         return "completed" if branch.number in counted else "cancelled"
-    if outer in ("failed", "cancelled"):
+    if parent_state in ("failed", "cancelled"):
         return "cancelled"
-    if outer == "completed" or (outer == "suspended" and facts.open_state == "running"):
-        return outer
+    if parent_state == "completed" or (parent_state == "suspended" and facts.open_state == "running"):
+        return parent_state
     return facts.open_state

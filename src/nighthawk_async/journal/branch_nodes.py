@@ -100,6 +100,17 @@ class Branch:
         return "question" in self.records
 
     @cached_property
+    def decision(self) -> tuple[int, ...] | None:
+        """The numbers of the items that counted, also if the program handled an error; None while open."""
+        handled = [
+            each.records["decision"]
+            for each in self.numbered("failed")
+            if {"decision", "handled"} <= each.records.keys() and "unhandled" not in each.records
+        ]
+        record = self.records.get("decision", handled[-1] if handled else None)
+        return None if record is None else msgspec.msgpack.decode(record.body, type=tuple[int, ...])
+
+    @cached_property
     def exchange(self) -> RecordedExchange | None:
         """The recorded response to a request; None for none."""
         record = self.records.get("response")

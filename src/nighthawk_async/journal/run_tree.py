@@ -8,8 +8,6 @@ import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-import msgspec
-
 from ..errors import NighthawkError
 from ..observation import NodeState
 from ..observe.restored_tree import RestoredNode, restore_tree
@@ -211,10 +209,8 @@ def _state_of(branch: Branch, parent: Branch, facts: NodeFacts, parent_state: No
         return "failed"
     if facts.is_ended:
         return "completed"
-    decision = parent.records.get("decision")
-    if decision is not None and branch.name == "item":
-        counted = msgspec.msgpack.decode(decision.body, type=tuple[int, ...])
-        return "completed" if branch.number in counted else "cancelled"
+    if branch.name == "item" and parent.decision is not None:
+        return "completed" if branch.number in parent.decision else "cancelled"
     if parent_state in ("failed", "cancelled"):
         return "cancelled"
     if parent_state == "completed" or (parent_state == "suspended" and facts.open_state == "running"):

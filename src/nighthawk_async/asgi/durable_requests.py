@@ -34,7 +34,7 @@ from .problems import (
     REQUEST_IN_PROGRESS,
     Problem,
 )
-from .protocol import Application, AsgiScope, Message, Receive, Send, header_values
+from .protocol import Application, AsgiScope, Message, Receive, Send, header_values, read_whole_body
 from .work import Work
 
 _HEADER = b"idempotency-key"
@@ -204,7 +204,8 @@ class DurableRequests:
                 was answered so long ago that its response was deleted.
             Exception: An error of the application.
         """
-        body = await _read_body(inbox)
+        too_large = RefusedError(BODY_TOO_LARGE)
+        body = await read_whole_body(inbox.receive, most_bytes=_MOST_BYTES, too_large=too_large)
         if body is None:
             return
         request = self._identify(asgi_scope, key, body)
@@ -337,20 +338,6 @@ async def _forward_while_there(shared: SharedResponse, outbox: Outbox) -> None:
     except OSError as error:
         if error is not outbox.refusal:
             raise
-
-
-async def _read_body(inbox: Inbox) -> bytes | None:
-    """Read the body of a request; None when its client has left before."""
-    body = bytearray()
-    while True:
-        message = await inbox.receive()
-        if message["type"] != "http.request":
-            return None
-        body += message.get("body", b"")
-        if len(body) > _MOST_BYTES:
-            raise RefusedError(BODY_TOO_LARGE)
-        if not message.get("more_body", False):
-            return bytes(body)
 
 
 def _receive_from(body: bytes) -> Receive:

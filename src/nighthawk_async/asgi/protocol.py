@@ -1,4 +1,4 @@
-"""The types of ASGI, and helpers to read its messages that more than one module needs. Pure.
+"""The types of ASGI, and helpers to read its messages that more than one module needs.
 
 Source: https://asgi.readthedocs.io/en/latest/specs/
 """
@@ -35,6 +35,26 @@ def header_values(asgi_scope: AsgiScope, name: bytes) -> list[str]:
     """
     headers: Iterable[tuple[bytes, bytes]] = asgi_scope.get("headers") or ()
     return [value.decode("latin-1") for key, value in headers if key.lower() == name]
+
+
+async def read_whole_body(receive: Receive, *, most_bytes: int, too_large: Exception) -> bytes | None:
+    """Read the body of a request; None when its client has left before its end.
+
+    Args:
+        receive: Receives the messages of the request.
+        most_bytes: The maximum size.
+        too_large: The error to raise when it is larger.
+    """
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return None
+        body += message.get("body", b"")
+        if len(body) > most_bytes:
+            raise too_large
+        if not message.get("more_body", False):
+            return bytes(body)
 
 
 def says_client_left(error: Exception) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, cast
 
 import msgspec
@@ -18,7 +19,7 @@ from .errors import JournalValueError
 from .mailboxes import ReceivedMessages
 from .questions import QuestionRecord
 from .recorded_errors import CallFailure
-from .records import Record, RecordKind
+from .records import Record, RecordKind, is_limit
 from .run_journal import StepRecord
 from .values import decode_value
 
@@ -29,7 +30,7 @@ _FOLDED = frozenset({"failed", "taken"})
 
 
 class Branch:
-    """A place of a run, with its records and the places in it.
+    """A place of a run, with its records and the places in it. All records are added before it is read.
 
     Args:
         place: The place.
@@ -71,7 +72,11 @@ class Branch:
         """The places in it that have a node of their own, in the order of their first records."""
         found: list[Branch] = []
         for child in self.children.values():
-            if child.name in _FOLDED or (self.is_question and child.name in ("answer", "vote")):
+            if (
+                child.name in _FOLDED
+                or is_limit(child.frame)
+                or (self.is_question and child.name in ("answer", "vote"))
+            ):
                 continue
             if child.attempts:
                 found += child.attempts
@@ -80,7 +85,7 @@ class Branch:
         known = {child.frame for child in found}
         return found + [
             Branch(f"{self.place}/call[{number}]", self)
-            for number in range(len(calls_of(self)))
+            for number in range(len(self.calls))
             if f"call[{number}]" not in known
         ]
 
@@ -93,6 +98,29 @@ class Branch:
     def is_question(self) -> bool:
         """Whether people are asked here."""
         return "question" in self.records
+
+    @cached_property
+    def decision(self) -> tuple[int, ...] | None:
+        """The numbers of the items that counted, also if the program handled an error; None while open."""
+        handled = [
+            each.records["decision"]
+            for each in self.numbered("failed")
+            if {"decision", "handled"} <= each.records.keys() and "unhandled" not in each.records
+        ]
+        record = self.records.get("decision", handled[-1] if handled else None)
+        return None if record is None else msgspec.msgpack.decode(record.body, type=tuple[int, ...])
+
+    @cached_property
+    def exchange(self) -> RecordedExchange | None:
+        """The recorded response to a request; None for none."""
+        record = self.records.get("response")
+        return None if record is None else msgspec.msgpack.decode(record.body, type=RecordedExchange)
+
+    @cached_property
+    def calls(self) -> list[tuple["Branch", RecordedCall]]:
+        """The calls that the responses of a step ask for, with the request of each, in order."""
+        turns = [(turn, turn.exchange) for turn in self.numbered("turn")]
+        return [(turn, call) for turn, exchange in turns if exchange for call in _calls(exchange)]
 
     def numbered(self, name: str) -> list["Branch"]:
         """The places of a name in it, by their numbers."""
@@ -197,31 +225,30 @@ def _step(branch: Branch) -> NodeFacts:
         facts.outputs = {name: _value(body) for name, body in bindings.items()}
     facts.retries = branch.number - 1 if branch.name == "attempt" else 0
     for turn in branch.numbered("turn"):
-        facts.transcript += _request(turn).transcript
+        if turn.exchange is not None:
+            facts.transcript += _transcript(turn.exchange)
         facts.is_ended = facts.is_ended or _ends_step(turn)
     return facts
 
 
 def _ends_step(turn: Branch) -> bool:
     """Whether a response has the outcome of its step; one that was refused is followed by another request."""
-    record = turn.records.get("response")
-    if record is None or (turn.parent and f"turn[{turn.number + 1}]" in turn.parent.children):
+    if turn.exchange is None or (turn.parent and f"turn[{turn.number + 1}]" in turn.parent.children):
         return False
-    calls = _calls(msgspec.msgpack.decode(record.body, type=RecordedExchange))
+    calls = _calls(turn.exchange)
     return not calls or any(call.name == OUTCOME_TOOL_NAME for call in calls)
 
 
 def _request(branch: Branch) -> NodeFacts:
     facts = NodeFacts(kind="model_request", name="request")
     failures = [each.records["failure"] for each in branch.numbered("failed") if "failure" in each.records]
-    record = branch.records.get("response")
-    facts.retries = len(failures) if record is not None else max(0, len(failures) - 1)
-    if record is None and failures:
+    exchange = branch.exchange
+    facts.retries = len(failures) if exchange is not None else max(0, len(failures) - 1)
+    if exchange is None and failures:
         error = msgspec.msgpack.decode(failures[-1].body, type=RecordedError)
         facts.error = ErrorView(type=error.type, message=_cut(error.message))
-    if record is None:
+    if exchange is None:
         return facts
-    exchange = msgspec.msgpack.decode(record.body, type=RecordedExchange)
     facts.name, facts.is_ended = exchange.model, True
     facts.usage = {exchange.model: _usage_of(exchange)}
     facts.transcript = list(_transcript(exchange))
@@ -252,26 +279,15 @@ def _calls(exchange: RecordedExchange) -> list[RecordedCall]:
     return [part.tool_call for part in exchange.response if part.tool_call is not None]
 
 
-def calls_of(step: Branch) -> list[tuple[Branch, RecordedCall]]:
-    """The calls that the responses of a step ask for, with the request of each, in order."""
-    found: list[tuple[Branch, RecordedCall]] = []
-    for turn in step.numbered("turn"):
-        record = turn.records.get("response")
-        if record is not None:
-            exchange = msgspec.msgpack.decode(record.body, type=RecordedExchange)
-            found += [(turn, call) for call in _calls(exchange)]
-    return found
-
-
 def _turn_of_call(branch: Branch) -> Branch | None:
-    calls = [] if branch.parent is None else calls_of(branch.parent)
+    calls = [] if branch.parent is None else branch.parent.calls
     return calls[branch.number][0] if branch.number < len(calls) else None
 
 
 def _call(branch: Branch) -> NodeFacts:
     facts = NodeFacts(kind="tool_call", name="call")
     step = branch.parent
-    calls = [] if step is None else calls_of(step)
+    calls = [] if step is None else step.calls
     if step is not None and branch.number < len(calls):
         turn, call = calls[branch.number]
         facts.name, facts.inputs = call.name, {"": _cut(call.arguments)}

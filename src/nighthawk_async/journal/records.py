@@ -249,7 +249,7 @@ def function_place(place: str) -> str | None:
     return None
 
 
-def _is_limit(frame: str) -> bool:
+def is_limit(frame: str) -> bool:
     """Whether a frame is that of a time limit, which holds nothing but its own records."""
     return frame.rpartition("[")[0] in ("deadline", "timeout", "step_timeout", "budget_time")
 
@@ -264,7 +264,7 @@ def is_awaited_before(frame: str, later: str) -> bool:
     """Whether a task waits for the end of a frame before it takes another one, later in the same place."""
     if frame.startswith("call["):
         return later.startswith("turn[")  # the next request has the results of all calls
-    return frame != later and (is_awaited(frame) or _is_limit(frame)) and is_awaited(later)
+    return frame != later and (is_awaited(frame) or is_limit(frame)) and is_awaited(later)
 
 
 def are_concurrent(place: str, other: str) -> bool:

@@ -8,8 +8,6 @@ import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-import msgspec
-
 from ..errors import NighthawkError
 from ..observation import NodeState
 from ..observe.restored_tree import RestoredNode, restore_tree
@@ -147,11 +145,10 @@ class _Nodes:
     def _add_children(self, parent: Branch, parent_id: str, state: NodeState, *, is_beside: bool) -> None:
         """Add what is in a place, which is in some state, and in a task beside which others may go on."""
         branches = parent.shown()
+        awaited = [number for number, branch in enumerate(branches) if is_awaited(branch.frame)]
         for number, branch in enumerate(branches):
             is_task = is_beside or not is_awaited(branch.frame)
-            has_passed = is_awaited(branch.frame) and any(
-                is_awaited(later.frame) for later in branches[number + 1 :]
-            )
+            has_passed = is_awaited(branch.frame) and number < awaited[-1]
             if has_passed or (is_task and self._has_ended(branch)):
                 self._add(branch, parent, parent_id, "completed", is_beside=is_task)
             else:
@@ -174,10 +171,10 @@ class _Nodes:
         return self._ended[branch.place]
 
     def _add(
-        self, branch: Branch, parent: Branch, parent_id: str, outer: NodeState, *, is_beside: bool
+        self, branch: Branch, parent: Branch, parent_id: str, parent_state: NodeState, *, is_beside: bool
     ) -> None:
         facts = self._facts_of(branch)
-        state = _state_of(branch, parent, facts, outer)
+        state = _state_of(branch, parent, facts, parent_state)
         has_ended = state in ("completed", "failed", "cancelled")
         node = RestoredNode(
             id=_id_of(parent_id, branch.place),
@@ -199,25 +196,23 @@ class _Nodes:
         self._add_children(branch, node.id, state, is_beside=is_beside)
 
 
-def _state_of(branch: Branch, parent: Branch, facts: NodeFacts, outer: NodeState) -> NodeState:
+def _state_of(branch: Branch, parent: Branch, facts: NodeFacts, parent_state: NodeState) -> NodeState:
     """The state of a place.
 
     Args:
         branch: The place.
         parent: The place that it is in.
         facts: Its facts.
-        outer: The state of what it is in; completed also where something has followed it.
+        parent_state: The state of that place; `completed` also if something has followed it.
     """
     if facts.error is not None:
         return "failed"
     if facts.is_ended:
         return "completed"
-    decision = parent.records.get("decision")
-    if decision is not None and branch.name == "item":
-        counted = msgspec.msgpack.decode(decision.body, type=tuple[int, ...])
-        return "completed" if branch.number in counted else "cancelled"
-    if outer in ("failed", "cancelled"):
+    if branch.name == "item" and parent.decision is not None:
+        return "completed" if branch.number in parent.decision else "cancelled"
+    if parent_state in ("failed", "cancelled"):
         return "cancelled"
-    if outer == "completed" or (outer == "suspended" and facts.open_state == "running"):
-        return outer
+    if parent_state == "completed" or (parent_state == "suspended" and facts.open_state == "running"):
+        return parent_state
     return facts.open_state

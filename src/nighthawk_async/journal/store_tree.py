@@ -72,7 +72,6 @@ class _ShownRun(Struct):
 
     seen: object = None
     records: list[Record] = msgspec.field(default_factory=list[Record])
-    nodes: list[RestoredNode] = msgspec.field(default_factory=list[RestoredNode])
     question_nodes: dict[str, QuestionRow] = msgspec.field(default_factory=dict[str, QuestionRow])
 
 
@@ -131,13 +130,15 @@ class StoreTree:
             began = time.monotonic()
             if began < self._due:
                 return
+            self._due = began
             try:
                 self._read()
                 self.error = None
             except JournalError as error:
                 self.error = str(error)
             ended = time.monotonic()
-            self._due = ended + max(POLL_SECONDS, _REST * (ended - began))
+            if self._due == began:  # `make_due` was not called meanwhile
+                self._due = ended + max(POLL_SECONDS, _REST * (ended - began))
 
     def _read(self) -> None:
         # Questions first: every one of them has its record by the time at which the records are read.
@@ -164,13 +165,13 @@ class StoreTree:
         if run.seen == seen:
             return
         try:
-            run.nodes = self._nodes_of(run, row)
+            nodes = self._nodes_of(run, row)
         except JournalStoreError:
             raise
         except (JournalError, msgspec.MsgspecError) as error:
-            run.nodes = [_unreadable(row, error)]
-        run.nodes, run.question_nodes = _with_questions(run.nodes, row.run_id, questions)
-        self._restored.put_whole(run.nodes)
+            nodes = [_unreadable(row, error)]
+        nodes, run.question_nodes = _with_questions(nodes, row.run_id, questions)
+        self._restored.put_whole(nodes)
         run.seen = seen
 
     def _nodes_of(self, run: _ShownRun, row: RunRow) -> list[RestoredNode]:

@@ -236,3 +236,61 @@ async def test_tasks_beside_each_other_end_one_by_one(tmp_path: Path) -> None:
         names = {node.name: node.state for node in store.tree("run-1", at=before_end).snapshot().walk()}
         assert (names["wait"], names["shout#1"]) == ("running", "completed")
         assert named(store, "wait").state == "completed"
+
+
+async def test_a_life_that_was_parked_counts_once(tmp_path: Path) -> None:
+    async def program() -> None:
+        await nh.journal.sleep(seconds=3_600)
+
+    with opened(tmp_path) as store:
+        for _ in range(2):
+            with pytest.raises(nh.journal.RunParked):
+                async with nh.run(ScriptedExecutor(), journal=store, run_id="run-1", park_after=0.0):
+                    await program()
+        run = store.tree("run-1").snapshot().children[0]
+        assert (run.state, run.attributes["nighthawk.journal.lives"]) == ("suspended", 2)
+
+
+async def test_the_time_of_a_limit_has_no_node(tmp_path: Path) -> None:
+    async def program() -> None:
+        nh.tool(weigh)  # of this run alone
+        async with nh.deadline(3_600):
+            await shout("a")
+
+    with opened(tmp_path) as store:
+        await live(store, AnsweringModel(answer), program)
+        assert any("/deadline[0]/counted[" in record.place for record in store.records("run-1"))
+        (run,) = store.tree("run-1").snapshot().children
+        assert [child.name for child in run.children] == ["shout"]
+
+
+async def test_items_that_an_error_has_cancelled_are_cancelled(tmp_path: Path) -> None:
+    stays = anyio.Event()
+
+    @nh.once
+    async def stay() -> None:
+        stays.set()
+        await anyio.sleep_forever()
+
+    async def refuse_while_another_stays(number: int) -> None:
+        if number == 1:
+            await stay()
+        await stays.wait()
+        await refuse()
+
+    async def program() -> None:
+        with pytest.raises(ValueError, match="no money"):
+            await nh.parallel.map(refuse_while_another_stays, range(2))
+        await send("a")
+
+    with opened(tmp_path) as store:
+        async with nh.run(ScriptedExecutor(), journal=store, run_id="run-1"):
+            await program()
+        assert shape(store.tree("run-1").snapshot())[1:] == [
+            (1, "group", "map", "completed"),
+            (2, "task", "item[1]", "cancelled"),
+            (3, "function", "stay", "cancelled"),
+            (2, "task", "item[0]", "completed"),
+            (3, "function", "refuse", "failed"),
+            (1, "function", "send", "completed"),
+        ]

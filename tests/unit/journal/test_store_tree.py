@@ -412,3 +412,25 @@ async def test_a_dashboard_shows_a_tree_or_a_journal(tmp_path: Path) -> None:
             Dashboard(nh.observe.TaskTree(), journal=store)
         with pytest.raises(NighthawkError, match="mount it beside"):
             Dashboard(journal=store).beside(Dashboard())
+
+
+async def test_an_answer_during_a_look_makes_another_look_due(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_tree, "POLL_SECONDS", 3_600.0)
+    with opened(tmp_path) as store:
+        followed = StoreTree(store)
+        looks = 0
+        read_questions = store.questions
+
+        def questions() -> Any:
+            nonlocal looks
+            looks += 1
+            if looks == 1:
+                followed.make_due()
+            return read_questions()
+
+        monkeypatch.setattr(store, "questions", questions)
+        for _ in range(3):
+            await followed.refresh()
+        assert looks == 2

@@ -131,10 +131,7 @@ def _stated_answer(question: Question, body: AnswerBody) -> object:
     if body.text is not None:
         return typed_answer(body.text, question)
     if body.choice is not None:
-        choices = choices_in(_schema_of(question)) or []
-        if not 0 <= body.choice < len(choices):
-            raise RefusalError(not_valid("There is no such choice."))
-        return choices[body.choice]
+        return chosen(_schema_of(question), body.choice)
     if not question.has_default:
         raise RefusalError(not_valid("The question has no default."))
     return question.default
@@ -150,6 +147,18 @@ def _schema_of(question: Question) -> dict[str, JsonableValue] | None:
 def choices_in(schema: Mapping[str, Any] | None) -> list[JsonableValue] | None:
     """Return the values that match a schema when they can be enumerated; None when they cannot."""
     return None if schema is None else _choices_of(schema, schema)
+
+
+def chosen(schema: Mapping[str, Any] | None, number: int) -> JsonableValue:
+    """Return a value that matches a schema by its number, from 0.
+
+    Raises:
+        RefusalError: There is none.
+    """
+    choices = choices_in(schema) or []
+    if not 0 <= number < len(choices):
+        raise RefusalError(not_valid("There is no such choice."))
+    return choices[number]
 
 
 def _choices_of(schema: Any, root: Any) -> list[JsonableValue] | None:

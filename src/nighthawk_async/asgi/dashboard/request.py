@@ -14,7 +14,7 @@ from ...observe.tree import TaskTree
 from ...observe.views import NodeView
 from ...pickling import PicklableError
 from ..problems import Problem
-from ..protocol import AsgiScope, Receive, header_values
+from ..protocol import AsgiScope, Receive, header_values, read_whole_body
 
 
 class RefusalError(NighthawkError):
@@ -136,26 +136,15 @@ async def read_body(asgi_scope: AsgiScope, receive: Receive, form: type[Body]) -
     content_types = header_values(asgi_scope, b"content-type")
     if [each.partition(";")[0].strip().lower() for each in content_types] != ["application/json"]:
         raise RefusalError(NOT_JSON)
-    body = await _read_bytes(receive)
+    body = await read_whole_body(receive, most_bytes=MAX_BODY_BYTES, too_large=RefusalError(TOO_LARGE))
+    if body is None:
+        raise ClientLeftError
     try:
         return msgspec.json.decode(body or b"{}", type=form)
     except RecursionError:
         raise RefusalError(bad_request("The body is nested too deep.")) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RefusalError(bad_request(f"The body is not what is expected: {error}.")) from None
-
-
-async def _read_bytes(receive: Receive) -> bytes:
-    body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientLeftError
-        body += message.get("body", b"")
-        if len(body) > MAX_BODY_BYTES:
-            raise RefusalError(TOO_LARGE)
-        if not message.get("more_body", False):
-            return bytes(body)
 
 
 def stream_id(view: NodeView) -> str:

@@ -16,7 +16,15 @@ from ...policies.people.errors import (
     WrongDigestError,
 )
 from ...policies.people.request import exact_number
-from .approvals import AnswerBody, approval_as_json, check_one_form, choices_in, shown_choices, visible
+from .approvals import (
+    AnswerBody,
+    approval_as_json,
+    check_one_form,
+    choices_in,
+    chosen,
+    shown_choices,
+    visible,
+)
 from .request import RefusalError, bad_request, not_allowed, not_now, not_valid, store_is_away
 
 
@@ -98,10 +106,7 @@ def _answer_to(row: QuestionRow, body: AnswerBody) -> object:
     if body.has_answer:
         return body.answer
     if body.choice is not None:
-        choices = choices_in(row.schema) or []
-        if not 0 <= body.choice < len(choices):
-            raise RefusalError(not_valid("There is no such choice."))
-        return choices[body.choice]
+        return chosen(row.schema, body.choice)
     if body.text is None:
         raise RefusalError(not_valid("The question has no default, or the store does not know it."))
     return _typed_answer(row, body.text)

@@ -84,13 +84,3 @@ class SlowModel(AnsweringModel):
             await anyio.sleep_forever()
         turn = sum(1 for message in request.messages if isinstance(message, nh.models.AssistantMessage))
         yield ResponseEvents(self._answer(prompt, turn))
-
-
-@nh.natural_function
-async def shout(word: str) -> str:
-    """Shout a word."""
-    loud: str
-    """natural
-    Set <:loud> to <word> in capitals.
-    """
-    return loud

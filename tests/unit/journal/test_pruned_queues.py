@@ -8,9 +8,9 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.journal import JournalKeyError, JournalValueError, RunParked, RunPrunedError
 from tests.unit.journal import queue_jobs
-from tests.unit.journal.queue_jobs import Order, fail, note, serving, ship, shouting, worker_of
+from tests.unit.journal.queue_jobs import Order, fail, note, serving, ship, worker_of
 
-from .durable_runs import change, change_tables, live, opened, query
+from .durable_runs import change, change_tables, live, opened, query, shouting
 
 pytestmark = [pytest.mark.anyio, pytest.mark.one_backend, pytest.mark.usefixtures("database")]
 

@@ -13,6 +13,7 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.journal import JournalAuditError, JournalError, JournalValueError
 from tests.unit.journal import queue_jobs
+from tests.unit.journal.durable_runs import shout, shout_synchronously  # as workers import them
 from tests.unit.journal.queue_jobs import (
     Order,
     connect,
@@ -27,7 +28,7 @@ from tests.unit.journal.queue_jobs import (
     worker_of,
 )
 
-from .durable_runs import change_tables, live, opened, shout, shout_synchronously, shouting
+from .durable_runs import change_tables, live, opened, shouting
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 

@@ -18,7 +18,7 @@ from .natural.program import SENTINEL, is_usable_name, root_name
 from .natural.transform import StepResult
 from .runtime.prepare import NaturalSite
 from .runtime.tool_scope import ToolSource
-from .runtime.tracebacks import fold_frames
+from .runtime.tracebacks import folding_frames
 from .types.outcomes import OutcomeKind
 
 if TYPE_CHECKING:
@@ -206,11 +206,8 @@ def step(
 
 
 async def _run(chosen: _ChosenStep, run: Callable[..., Any]) -> Any:
-    try:
+    with folding_frames():
         return chosen.result(await run(chosen.block, chosen.site, chosen.values, None))
-    except BaseException as error:
-        fold_frames(error)
-        raise
 
 
 @overload
@@ -283,11 +280,8 @@ def step_sync(
         is_async=False,
     )
     _, run_sync = step_runners(scope_maker(model, limits, tools))
-    try:
+    with folding_frames():
         return chosen.result(run_sync(chosen.block, chosen.site, chosen.values, None))
-    except BaseException as error:
-        fold_frames(error)
-        raise
 
 
 def _choose(

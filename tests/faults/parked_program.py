@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 
 import nighthawk_async as nh
-from tests.unit.journal.durable_runs import AnsweringModel, assigning
+from tests.unit.journal.durable_runs import shout, shouting
 
 PARKED = "parked"
 PAID = "paid.txt"
@@ -29,16 +29,6 @@ async def happened(folder: str, who: str) -> str | None:
 pay_surely = nh.once(reconcile=happened)(pay.__wrapped__)  # type: ignore[attr-defined]
 
 
-@nh.natural_function
-async def shout(word: str) -> str:
-    """Shout a word."""
-    loud: str
-    """natural
-    Set <:loud> to <word> in capitals.
-    """
-    return loud
-
-
 async def handle(folder: str) -> list[Any]:
     """Pay, ask people for several things at once, and pay again."""
     await pay_surely(folder, "first")
@@ -59,11 +49,10 @@ async def handle(folder: str) -> list[Any]:
 
 def main(folder: str, backend: str) -> Any:
     """One life of the run; `PARKED` when it is parked."""
-    model = AnsweringModel(lambda prompt, turn: assigning("loud", "word.upper()"))
 
     async def one_life() -> Any:
         with nh.journal.open(f"sqlite:///{folder}/runs.db") as store:
-            executor = nh.AgentStepExecutor.from_model(model)
+            executor = nh.AgentStepExecutor.from_model(shouting())
             options: dict[str, Any] = {"journal": store, "run_id": "run-1", "park_after": 0}
             async with nh.run(executor, human=store.people(), **options):
                 return await handle(folder)

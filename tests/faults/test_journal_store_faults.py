@@ -176,8 +176,9 @@ def test_a_run_continues_when_its_file_is_back(tmp_path: Path, killer: ProgramKi
     (lives.folder / "runs.db").unlink()
     for file in elsewhere.iterdir():
         shutil.move(file, lives.folder)
-    assert lives.records == records
     del lives.refresh
+    lives.refresh()
+    assert lives.records == records
     assert lives.findings(lives.live()) == {}
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import nighthawk_async as nh
 from nighthawk_async.errors import ModelStatusError
 from nighthawk_async.journal import JournalError
-from nighthawk_async.testing import ModelResponse, model_response, tool_call
+from tests.unit.journal.durable_runs import ResponseEvents, assigning
 
 
 @dataclass(frozen=True)
@@ -92,28 +92,7 @@ class World:
         self.asked.append(word)
         if fails == "FAIL":
             raise ModelStatusError(f"failed {word}", status=503, is_transient=True)
-        yield _Events(_answer(word))
-
-
-def _answer(word: str) -> ModelResponse:
-    return model_response(
-        tool_call("nh_assign", target_path="result", expression=f"'said {word}'"),
-        tool_call("nh_outcome", kind="pass"),
-    )
-
-
-class _Events(AsyncIterator[nh.models.ModelEvent]):
-    """The events of a response. No generator, which a cancelled step would leave to the garbage collector."""
-
-    def __init__(self, response: ModelResponse) -> None:
-        self._events = iter(response.events)
-
-    async def __anext__(self) -> nh.models.ModelEvent:
-        await anyio.lowlevel.checkpoint()
-        event = next(self._events, None)
-        if event is None:
-            raise StopAsyncIteration
-        return event
+        yield ResponseEvents(assigning("result", f"'said {word}'"))
 
 
 @nh.natural_function

@@ -8,7 +8,6 @@ Sources: the error messages of the endpoints; function names have at most 64 cha
 structured outputs of OpenAI (`wire.openai_schemas`) and Anthropic (`wire.anthropic.schema`).
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -21,7 +20,7 @@ from msgspec import Struct
 from ..catalog.models import find_schema_rules
 from ..errors import ToolRegistrationError
 from ..ports import Model
-from ..runtime.tool_function import PROVIDED_TOOL_NAMES, Tool
+from ..runtime.tool_function import MAX_TOOL_NAME_CHARACTERS, PROVIDED_TOOL_NAMES, TOOL_NAME, Tool
 from ..types.messages import ToolDefinition
 from ..wire.schema_rules import SchemaLocation, load_schema_rules
 
@@ -268,9 +267,6 @@ def _is_schema(value: object) -> TypeGuard[_Schema]:
     return isinstance(value, Mapping)
 
 
-_MAX_NAME_CHARACTERS = 64
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-
 _checked: WeakKeyDictionary[Tool, set[str]] = WeakKeyDictionary()
 
 
@@ -301,10 +297,10 @@ def check_tools(functions: Sequence[Tool], model: Model | None) -> None:
 
 def _check(definition: ToolDefinition, rules_module: str) -> None:
     name = definition.name
-    if not _NAME.fullmatch(name) or len(name) > _MAX_NAME_CHARACTERS:
+    if not TOOL_NAME.fullmatch(name) or len(name) > MAX_TOOL_NAME_CHARACTERS:
         raise ToolRegistrationError(
-            f"Tool {name!r}: providers take names of at most {_MAX_NAME_CHARACTERS} ASCII letters, digits "
-            "and underscores; register it with @nh.tool(name=…)."
+            f"Tool {name!r}: providers take names of at most {MAX_TOOL_NAME_CHARACTERS} ASCII letters, "
+            "digits and underscores; register it with @nh.tool(name=…)."
         )
     try:
         msgspec.json.encode(definition.parameters)

@@ -151,8 +151,8 @@ def make_finder(offered: OfferedTools, model: Model | None) -> ToolFinder:
         asked = "An agent of your own" if model is None else model.name
         raise ConfigurationError(
             f"{asked}: search='native' needs a model whose provider searches tools (the capability "
-            "'tool_search'), and a protocol that can ask for it, which this library has none of yet. Choose "
-            "search='lexical'."
+            "'tool_search'), and a protocol that can ask for it. This library has no such protocol yet; "
+            "choose search='lexical'."
         )
     return ToolFinder(offered.deferred, model)
 

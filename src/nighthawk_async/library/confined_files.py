@@ -81,13 +81,14 @@ class ConfinedFiles:
         with self._place(path) as place:
             return _read(place, most_bytes)
 
-    def write(self, path: str, content: bytes, *, makes: bool) -> str:
+    def write(self, path: str, content: bytes, *, makes: bool, mode: int | None = None) -> str:
         """Write a file at once: readers see all of the old content or all of the new one.
 
         Args:
             path: The file.
             content: The content.
             makes: Whether the file must not exist yet; folders that are missing are made. Else it must exist.
+            mode: The mode of a new file; None for that of the system. An existing file keeps its own.
 
         Returns:
             Its path below the folder, without links.
@@ -97,12 +98,12 @@ class ConfinedFiles:
             WorkspaceError: It cannot be written.
         """
         with self._place(path, makes_folders=makes) as place:
-            mode = _mode_of(place)
-            if makes and mode is not None:
+            existing = _mode_of(place)
+            if makes and existing is not None:
                 raise WorkspaceError(f"{path} exists")
-            if not makes and mode is None:
+            if not makes and existing is None:
                 raise WorkspaceError(f"{path}: no such file")
-            _replace(place, content, mode, must_be_new=makes)
+            _replace(place, content, mode if makes else existing, must_be_new=makes)
             return place.path
 
     def delete(self, path: str) -> None:
@@ -118,8 +119,8 @@ class ConfinedFiles:
             with _system_errors(path):
                 os.unlink(place.name, dir_fd=place.folder)
 
-    def exists(self, path: str) -> bool:
-        """Whether there is a regular file.
+    def mode(self, path: str) -> int | None:
+        """The mode of a regular file; None where there is nothing.
 
         Raises:
             OutsideWorkspaceError: The path leads out of the folder.
@@ -127,9 +128,9 @@ class ConfinedFiles:
         """
         try:
             with self._place(path) as place:
-                return _mode_of(place) is not None
+                return _mode_of(place)
         except _MissingFolderError:
-            return False
+            return None
 
     def real_path(self, path: str) -> str:
         """The path of a file below the folder, without links; it need not exist, nor its folders."""
@@ -347,27 +348,14 @@ def _system_errors(path: str) -> Generator[None, None, None]:
         raise WorkspaceError(f"{path}: {error.strerror or error}") from error
 
 
-class _Lock:
-    """A lock that can be referred to weakly."""
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *exc_details: object) -> None:
-        self._lock.release()
-
-
-_locks: "weakref.WeakValueDictionary[str, _Lock]" = weakref.WeakValueDictionary()
+_locks: "weakref.WeakValueDictionary[str, threading.RLock]" = weakref.WeakValueDictionary()
 _locks_lock = threading.Lock()
 
 
-def _lock_of(key: str) -> _Lock:
+def _lock_of(key: str) -> threading.RLock:
     """The lock of a file, for all workspaces of the process."""
     with _locks_lock:
         lock = _locks.get(key)
         if lock is None:
-            lock = _locks[key] = _Lock()
+            lock = _locks[key] = threading.RLock()
         return lock

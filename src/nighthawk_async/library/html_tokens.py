@@ -88,5 +88,6 @@ def _tag(match: re.Match[str]) -> Tag:
 def _after_comment(html: str, begin: int) -> int:
     """The position after a comment or declaration; 0 if it has no end."""
     if html.startswith("<!--", begin):
-        return html.find("-->", begin + 2) + 3 if html.find("-->", begin + 2) >= 0 else 0
+        end = html.find("-->", begin + 2)
+        return 0 if end < 0 else end + 3
     return html.find(">", begin) + 1

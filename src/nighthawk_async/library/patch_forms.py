@@ -7,7 +7,7 @@ Sources: the unified format of GNU diffutils, the extended headers of `git diff`
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -92,9 +92,9 @@ def read_patch(text: str) -> list[FilePatch]:
     return patches
 
 
-def paths_of(text: str) -> list[str]:
+def paths_of(patches: Iterable[FilePatch]) -> list[str]:
     """The paths of the files that a patch reads, changes and makes; see `read_patch`."""
-    return [path for patch in read_patch(text) for path in (patch.path, patch.new_path) if path is not None]
+    return [path for patch in patches for path in (patch.path, patch.new_path) if path is not None]
 
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")

@@ -2,7 +2,7 @@
 
 A hunk is applied where its old lines are: at its line number, or at the only other place that has them. Lines
 may differ in trailing whitespace, never in indentation. Everything else is refused, with the first line that
-differs, so that whoever wrote the patch can mend it.
+differs, so that its author can fix it.
 """
 
 from collections.abc import Callable, Sequence

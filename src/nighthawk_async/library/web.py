@@ -4,6 +4,7 @@ Addresses are resolved here, checked, and connected to as they were checked, so 
 address a moment later leads nowhere. Each redirect is checked anew.
 """
 
+import socket
 import zlib
 from collections.abc import Iterable
 from email.message import Message
@@ -111,8 +112,9 @@ def _parse(text: str, base: httpx.URL | None = None) -> httpx.URL:
 async def _resolve(url: httpx.URL, allowed: AllowedHosts) -> list[str]:
     """Return the addresses of a host, all of which are allowed."""
     host = url.raw_host.decode("ascii")
+    port = url.port or (443 if url.scheme == "https" else 80)
     try:
-        found = await anyio.getaddrinfo(host, url.port or (443 if url.scheme == "https" else 80), type=1)
+        found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise FetchError(f"the host name {url.host} cannot be resolved: {error}") from None
     addresses = list(dict.fromkeys(str(each[4][0]) for each in found))

@@ -11,7 +11,7 @@ from msgspec import Struct
 from ..types.messages import BinaryContent, guess_media_type
 from .confined_files import ConfinedFiles
 from .errors import LibraryError, WorkspaceError
-from .patch_forms import paths_of
+from .patch_forms import paths_of, read_patch
 from .patches import patched_files
 from .shell import Shell
 from .shell_sandbox import Sandbox
@@ -231,19 +231,24 @@ class Workspace:
             WorkspaceError: A file cannot be read or written, or the workspace is not writable.
         """
         self._check_writable()
-        with self._files.locked(*paths_of(text)):
+        patches = read_patch(text)
+        with self._files.locked(*paths_of(patches)):
             before: dict[str, bytes | None] = {}
+            modes: dict[str, int | None] = {}
 
             def read(path: str) -> str | None:
-                before[path] = self._files.read(path, _MOST_FILE_BYTES) if self._files.exists(path) else None
-                content = before[path]
+                mode = modes[path] = self._files.mode(path)
+                content = before[path] = None if mode is None else self._files.read(path, _MOST_FILE_BYTES)
                 return None if content is None else _decoded(content, path)
 
             after = {
                 path: None if content is None else _encoded(content)
                 for path, content in patched_files(text, read).items()
             }
-            self._write_all(before, after)
+            for patch in patches:
+                if patch.new_path is not None:
+                    modes[patch.new_path] = modes[patch.path]
+            self._write_all(before, after, modes)
         return list(after)
 
     def image(self, path: str) -> BinaryContent:
@@ -289,25 +294,30 @@ class Workspace:
         """
         return await self._shell.run(command, seconds=timeout, most_characters=max_characters)
 
-    def _write_all(self, before: dict[str, bytes | None], after: dict[str, bytes | None]) -> None:
+    def _write_all(
+        self,
+        before: Mapping[str, bytes | None],
+        after: Mapping[str, bytes | None],
+        modes: Mapping[str, int | None],
+    ) -> None:
         """Write files; those already written get their old content back when one cannot be."""
         written: list[str] = []
         try:
             for path, content in after.items():
-                self._write(path, before[path], content)
+                self._write(path, before[path], content, modes[path])
                 written.append(path)
         except BaseException:
             for path in reversed(written):
                 with suppress(WorkspaceError):
-                    self._write(path, after[path], before[path])
+                    self._write(path, after[path], before[path], modes[path])
             raise
 
-    def _write(self, path: str, old: bytes | None, new: bytes | None) -> None:
+    def _write(self, path: str, old: bytes | None, new: bytes | None, mode: int | None) -> None:
         if new is None:
             if old is not None:
                 self._files.delete(path)
         elif old != new:
-            self._files.write(path, new, makes=old is None)
+            self._files.write(path, new, makes=old is None, mode=mode)
 
     def _text(self, path: str) -> str:
         return _decoded(self._files.read(path, _MOST_FILE_BYTES), path)

@@ -82,7 +82,9 @@ def _parameters(text: str, style: str) -> dict[str, str]:
 
 Dependencies = TypeVar("Dependencies")
 
-_TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+"""The form of the names that every provider takes, which are no longer than `MAX_TOOL_NAME_CHARACTERS`."""
+MAX_TOOL_NAME_CHARACTERS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,7 +329,7 @@ def make_tool_function(
         ToolRegistrationError: The name or the signature cannot be offered to a model.
     """
     tool_name = name if name is not None else getattr(function, "__name__", type(function).__name__)
-    if not _TOOL_NAME.fullmatch(tool_name):
+    if not TOOL_NAME.fullmatch(tool_name):
         raise ToolRegistrationError(
             f"Tool name {tool_name!r} must be ASCII and match ^[A-Za-z_][A-Za-z0-9_]*$; "
             "pass name=… to choose one."

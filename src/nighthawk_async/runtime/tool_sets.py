@@ -11,13 +11,11 @@ from ..errors import ToolRegistrationError
 from ..types.messages import ToolCall
 from .step_context import StepContext
 from .tool_calls import parsed_arguments
-from .tool_function import Tool, make_tool_function
+from .tool_function import MAX_TOOL_NAME_CHARACTERS, TOOL_NAME, Tool, make_tool_function
 from .tool_scope import ToolSearch, ToolSet, ToolSource
 
-_MAX_NAME_CHARACTERS = 64
 _DIGEST_CHARACTERS = 8
 _FOREIGN_CHARACTER = re.compile(r"[^A-Za-z0-9_]", re.ASCII)
-_PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def valid_tool_name(name: str) -> str:
@@ -29,10 +27,10 @@ def valid_tool_name(name: str) -> str:
     valid = _FOREIGN_CHARACTER.sub("_", name)
     if not valid or valid[0].isdigit():
         valid = f"_{valid}"
-    if len(valid) <= _MAX_NAME_CHARACTERS:
+    if len(valid) <= MAX_TOOL_NAME_CHARACTERS:
         return valid
     digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:_DIGEST_CHARACTERS]
-    return f"{valid[: _MAX_NAME_CHARACTERS - _DIGEST_CHARACTERS - 1]}_{digest}"
+    return f"{valid[: MAX_TOOL_NAME_CHARACTERS - _DIGEST_CHARACTERS - 1]}_{digest}"
 
 
 @dataclass(kw_only=True, eq=False)
@@ -142,7 +140,7 @@ def tool_set(
         ToolRegistrationError: A tool or the prefix has a name that cannot be offered, the search is unknown,
             or the tools to be searched are not deferred.
     """
-    if prefix and not _PREFIX.fullmatch(prefix):
+    if prefix and not TOOL_NAME.fullmatch(prefix):
         raise ToolRegistrationError(
             f"prefix must be ASCII and match ^[A-Za-z_][A-Za-z0-9_]*$, not {prefix!r}."
         )

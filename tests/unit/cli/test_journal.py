@@ -8,17 +8,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.cli.application import run_command_line
-from tests.unit.journal.durable_runs import AnsweringModel, assigning, live, opened
-
-
-@nh.natural_function
-async def shout(word: str) -> str:
-    """Shout a word."""
-    loud: str
-    """natural
-    Set <:loud> to <word> in capitals.
-    """
-    return loud
+from tests.unit.journal.durable_runs import live, opened, shout, shouting
 
 
 @nh.once
@@ -33,7 +23,7 @@ def journal(tmp_path: Path) -> Path:
         await send(await shout("a"))
         raise ValueError("[no]\nsecond line")
 
-    model = AnsweringModel(lambda prompt, turn: assigning("loud", "word.upper()"))
+    model = shouting()
     with opened(tmp_path) as store, pytest.raises(ValueError, match="no"):
         anyio.run(live, store, model, program, "order-17")
     return tmp_path / "runs.db"

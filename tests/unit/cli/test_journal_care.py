@@ -7,8 +7,7 @@ import anyio
 import pytest
 
 from nighthawk_async.cli.application import run_command_line
-from tests.unit.journal.contender import shout, shouting
-from tests.unit.journal.durable_runs import change_tables, live, opened
+from tests.unit.journal.durable_runs import change_tables, live, opened, shout, shouting
 
 Captured = pytest.CaptureFixture[str]
 

@@ -12,7 +12,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.cli.application import run_command_line
-from tests.unit.journal.durable_runs import AnsweringModel, assigning, live, opened
+from tests.unit.journal.durable_runs import AnsweringModel, live, opened, shouting
 
 PROGRAM = '''
 import nighthawk_async as nh
@@ -52,7 +52,7 @@ def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     import shop17  # pyright: ignore[reportMissingImports]
 
-    model = AnsweringModel(lambda prompt, turn: assigning("loud", "word.upper()"))
+    model = shouting()
     with opened(tmp_path) as store:
         anyio.run(live, store, model, lambda: shop17.handle("a"), "order-17")
     yield tmp_path / "runs.db"

@@ -9,19 +9,9 @@ import anyio.to_thread
 import nighthawk_async as nh
 from nighthawk_async.journal import RunTakenOverError, tables
 
-from .durable_runs import AnsweringModel, assigning, live
+from .durable_runs import live, shout, shouting
 
 LEASE_SECONDS = 0.5
-
-
-@nh.natural_function
-async def shout(word: str) -> str:
-    """Shout a word."""
-    loud: str
-    """natural
-    Set <:loud> to <word> in capitals.
-    """
-    return loud
 
 
 @nh.once
@@ -30,11 +20,6 @@ async def pay(folder: str, who: str) -> str:
     with (Path(folder) / "paid.txt").open("a") as file:
         file.write(f"{who}\n")
     return who
-
-
-def shouting() -> AnsweringModel:
-    """A model that answers."""
-    return AnsweringModel(lambda prompt, turn: assigning("loud", "word.upper()"))
 
 
 async def work(url: str, folder: str) -> None:

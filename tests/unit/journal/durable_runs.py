@@ -69,6 +69,51 @@ def assigning(target: str, expression: str) -> ModelResponse:
     )
 
 
+@nh.natural_function
+async def shout(word: str) -> str:
+    """Shout a word."""
+    loud: str
+    """natural
+    Set <:loud> to <word> in capitals.
+    """
+    return loud
+
+
+@nh.natural_function
+def shout_synchronously(word: str) -> str:
+    """Shout a word."""
+    loud: str
+    """natural
+    Set <:loud> to <word> in capitals.
+    """
+    return loud
+
+
+def shouting() -> AnsweringModel:
+    """A model that answers `shout`."""
+    return AnsweringModel(lambda prompt, turn: assigning("loud", "word.upper()"))
+
+
+sent: list[str] = []
+"""The mails that `send` has sent; tests clear it."""
+
+
+def send(to: str) -> str:
+    """Send a mail."""
+    sent.append(to)
+    return f"sent to {to}"
+
+
+@nh.natural_function
+async def remind(customer: str) -> str:
+    """Remind a customer."""
+    result: str
+    """natural
+    Remind <customer> with <send>, and set <:result>.
+    """
+    return result
+
+
 @contextmanager
 def opened(folder: Path, **options: Any) -> Iterator[nh.journal.JournalStore]:
     """The store of a folder: a file in it, or a database of its own; see the fixture `database`."""

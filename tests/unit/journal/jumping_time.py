@@ -30,8 +30,9 @@ def jump(seconds: float) -> None:
         clock.jump(seconds)
         return
     loop: Any = asyncio.get_running_loop()
-    before = loop.time
-    loop.time = lambda: before() + seconds
+    loop.jumped = getattr(loop, "jumped", 0.0) + seconds
+    # Of the class: while a store is slow, time jumps thousands of times, and none may call the one before.
+    loop.time = lambda: type(loop).time(loop) + loop.jumped
 
 
 @asynccontextmanager
@@ -84,13 +85,3 @@ class SlowModel(AnsweringModel):
             await anyio.sleep_forever()
         turn = sum(1 for message in request.messages if isinstance(message, nh.models.AssistantMessage))
         yield ResponseEvents(self._answer(prompt, turn))
-
-
-@nh.natural_function
-async def shout(word: str) -> str:
-    """Shout a word."""
-    loud: str
-    """natural
-    Set <:loud> to <word> in capitals.
-    """
-    return loud

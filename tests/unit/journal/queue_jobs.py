@@ -13,7 +13,7 @@ import anyio.to_thread
 import nighthawk_async as nh
 from nighthawk_async.journal import JournalStore, Worker, tables
 
-from .durable_runs import AnsweringModel, assigning
+from .durable_runs import shout, shouting
 
 LEASE_SECONDS = 0.5
 
@@ -29,26 +29,6 @@ class Order:
 
     number: int
     lines: tuple[str, ...]
-
-
-@nh.natural_function
-async def shout(word: str) -> str:
-    """Shout a word."""
-    loud: str
-    """natural
-    Set <:loud> to <word> in capitals.
-    """
-    return loud
-
-
-@nh.natural_function
-def shout_synchronously(word: str) -> str:
-    """Shout a word."""
-    loud: str
-    """natural
-    Set <:loud> to <word> in capitals.
-    """
-    return loud
 
 
 async def note(value: int) -> int:
@@ -128,11 +108,6 @@ async def work_and_wait(folder: str) -> str:
 
 
 _who = "successor"
-
-
-def shouting() -> AnsweringModel:
-    """A model that answers."""
-    return AnsweringModel(lambda prompt, turn: assigning("loud", "word.upper()"))
 
 
 def worker_of(

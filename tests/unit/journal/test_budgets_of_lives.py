@@ -12,8 +12,7 @@ import nighthawk_async as nh
 from nighthawk_async.journal import JournalStore
 from nighthawk_async.testing import ModelResponse, model_response, tool_call
 
-from .durable_runs import AnsweringModel, change_tables, opened
-from .jumping_time import shout
+from .durable_runs import AnsweringModel, change_tables, opened, shout
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 

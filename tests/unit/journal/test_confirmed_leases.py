@@ -10,8 +10,7 @@ import nighthawk_async as nh
 from nighthawk_async.journal import RunTakenOverError, store_thread
 from nighthawk_async.journal.records import Record
 
-from .contender import shouting
-from .durable_runs import change_tables, live, opened, places
+from .durable_runs import change_tables, live, opened, places, shouting
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 

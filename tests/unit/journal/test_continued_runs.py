@@ -10,7 +10,7 @@ from nighthawk_async.errors import ModelStatusError
 from nighthawk_async.resilience import fallback, vote
 from nighthawk_async.testing import ScriptedExecutor, model_response, return_response, tool_call
 
-from .durable_runs import AnsweringModel, assigning, live, opened, places
+from .durable_runs import AnsweringModel, assigning, live, opened, places, shout, shouting
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 
@@ -20,25 +20,11 @@ class CrashError(Exception):
 
 
 @nh.natural_function
-async def shout(word: str) -> str:
-    """Shout a word."""
-    loud: str
-    """natural
-    Set <:loud> to <word> in capitals.
-    """
-    return loud
-
-
-@nh.natural_function
 async def collect(item: str, items: list[str]) -> None:
     """Change an object in place."""
     """natural
     Append <item> to <items>.
     """
-
-
-def shouting() -> AnsweringModel:
-    return AnsweringModel(lambda prompt, turn: assigning("loud", "word.upper()"))
 
 
 async def test_recorded_responses_are_not_asked_for_again(tmp_path: Path) -> None:

@@ -13,21 +13,11 @@ from nighthawk_async.errors import NighthawkError
 from nighthawk_async.journal import JournalDivergenceError, JournalError, ReplayEndError
 from nighthawk_async.testing import ModelResponse, replay
 
-from .durable_runs import AnsweringModel, assigning, opened
+from .durable_runs import AnsweringModel, assigning, opened, shout
 
 pytestmark = pytest.mark.anyio
 
 SECRET = "sk-proj-0123456789abcdef0123"
-
-
-@nh.natural_function
-async def shout(word: str) -> str:
-    """Shout a word."""
-    loud: str
-    """natural
-    Set <:loud> to <word> in capitals.
-    """
-    return loud
 
 
 @nh.once

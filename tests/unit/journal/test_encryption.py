@@ -10,8 +10,7 @@ import nighthawk_async as nh
 from nighthawk_async.journal import JournalAuditError, JournalError, JournalKeyError
 
 from . import durable_runs
-from .contender import shout, shouting
-from .durable_runs import change, live, opened, query
+from .durable_runs import change, live, opened, query, shout, shouting
 
 pytestmark = [pytest.mark.anyio, pytest.mark.one_backend, pytest.mark.usefixtures("database")]
 

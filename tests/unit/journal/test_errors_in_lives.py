@@ -11,7 +11,7 @@ from nighthawk_async.errors import ModelStatusError
 from nighthawk_async.journal import CallInDoubtError, JournalError, JournalStoreError
 from nighthawk_async.testing import ModelResponse, model_response, tool_call
 
-from .durable_runs import AnsweringModel, assigning, live, opened
+from .durable_runs import AnsweringModel, assigning, live, opened, shout
 from .test_effects import forget_result
 
 pytestmark = pytest.mark.anyio
@@ -19,16 +19,6 @@ pytestmark = pytest.mark.anyio
 
 class CrashError(Exception):
     """The end of a life."""
-
-
-@nh.natural_function
-async def shout(word: str) -> str:
-    """Shout a word."""
-    loud: str
-    """natural
-    Set <:loud> to <word> in capitals.
-    """
-    return loud
 
 
 class FailingModel(AnsweringModel):

@@ -10,7 +10,7 @@ import nighthawk_async as nh
 from nighthawk_async.errors import ModelStatusError
 from nighthawk_async.journal import JournalError, RunTakenOverError
 
-from .durable_runs import AnsweringModel, assigning, live, opened
+from .durable_runs import live, opened, shouting
 
 pytestmark = pytest.mark.anyio
 
@@ -142,7 +142,7 @@ async def test_an_error_of_a_journal_ends_the_run(
     tmp_path: Path, program: Callable[[Fault], Awaitable[object]], kind: str
 ) -> None:
     fault = Fault(kind)
-    model = AnsweringModel(lambda prompt, turn: assigning("loud", "word.upper()"))
+    model = shouting()
     with opened(tmp_path) as store:
         with anyio.fail_after(5), pytest.raises(Exception) as caught:  # noqa: PT011
             await live(store, model, lambda: program(fault))

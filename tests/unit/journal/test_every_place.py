@@ -8,39 +8,12 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.errors import NighthawkError
 from nighthawk_async.journal import ReplayEndError
-from nighthawk_async.testing import ModelResponse, model_response, tool_call
 from tests.unit.runtime.human_handlers import answering
 
-from .durable_runs import AnsweringModel, assigning, opened
+from .durable_runs import AnsweringModel, opened
+from .test_run_tree import answer, send, shout, weigh
 
 pytestmark = pytest.mark.anyio
-
-
-async def weigh(count: int) -> int:
-    """Weigh."""
-    return 2 * count
-
-
-@nh.natural_function
-async def shout(word: str) -> str:
-    """Shout a word."""
-    loud: str
-    """natural
-    Set <:loud> to <word> in capitals. Use weigh.
-    """
-    return loud
-
-
-@nh.once
-async def send(text: str) -> str:
-    """An effect."""
-    return f"sent {text}"
-
-
-def answer(prompt: str, turn: int) -> ModelResponse:
-    if turn == 0:
-        return model_response(tool_call("weigh", count=3))
-    return assigning("loud", "word.upper()")
 
 
 async def handle() -> list[Any]:

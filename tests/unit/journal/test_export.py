@@ -12,7 +12,7 @@ import nighthawk_async as nh
 from nighthawk_async.errors import ModelStatusError
 from nighthawk_async.testing import ScriptedExecutor, ScriptedModel, return_response
 
-from .durable_runs import AnsweringModel, assigning, live, opened
+from .durable_runs import live, opened, shout, shouting
 
 pytestmark = pytest.mark.anyio
 
@@ -27,16 +27,6 @@ class Receipt:
 
 class PaymentError(Exception):
     """The error of an effect."""
-
-
-@nh.natural_function
-async def shout(word: str) -> str:
-    """Shout a word."""
-    loud: str
-    """natural
-    Set <:loud> to <word> in capitals.
-    """
-    return loud
 
 
 @nh.once
@@ -70,7 +60,7 @@ async def test_a_run_is_exported_as_readable_json(tmp_path: Path) -> None:
             await refuse()
         await look()
 
-    model = AnsweringModel(lambda prompt, turn: assigning("loud", "word.upper()"))
+    model = shouting()
     with opened(tmp_path) as store:
         await live(store, model, program)
         lines = [json.loads(line) for line in store.export("run-1")]

@@ -16,7 +16,7 @@ from nighthawk_async.journal import CallInDoubtError, JournalValueError
 from nighthawk_async.testing import CallbackExecutor, ModelResponse, pass_response
 from tests.unit.runtime.human_handlers import answering
 
-from .durable_runs import AnsweringModel, assigning, opened, places
+from .durable_runs import AnsweringModel, assigning, opened, places, shout
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 
@@ -29,16 +29,6 @@ class Receipt:
 
     number: int
     paid: Decimal
-
-
-@nh.natural_function
-async def shout(word: str) -> str:
-    """Shout a word."""
-    loud: str
-    """natural
-    Set <:loud> to <word> in capitals.
-    """
-    return loud
 
 
 @nh.once

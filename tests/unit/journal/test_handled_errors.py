@@ -12,8 +12,8 @@ import nighthawk_async as nh
 from nighthawk_async.errors import ModelError, ModelStatusError
 from nighthawk_async.journal import JournalDivergenceError
 
-from .durable_runs import live, opened, places
-from .test_errors_in_lives import CrashError, FailingModel, shout
+from .durable_runs import live, opened, places, shout
+from .test_errors_in_lives import CrashError, FailingModel
 
 pytestmark = pytest.mark.anyio
 

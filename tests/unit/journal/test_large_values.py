@@ -10,8 +10,7 @@ from nighthawk_async.journal import JournalValueError
 from nighthawk_async.journal.blob_table import load_body, store_body
 from nighthawk_async.journal.pruning import delete_blobs
 
-from .contender import shout, shouting
-from .durable_runs import live, opened, query
+from .durable_runs import live, opened, query, shout, shouting
 
 pytestmark = [pytest.mark.anyio, pytest.mark.one_backend, pytest.mark.usefixtures("database")]
 

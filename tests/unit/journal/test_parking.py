@@ -17,7 +17,7 @@ from nighthawk_async.journal.store_thread import commit_listeners
 from nighthawk_async.testing import model_response, tool_call
 from tests.unit.runtime.human_handlers import Handler
 
-from .durable_runs import AnsweringModel, assigning, opened, places
+from .durable_runs import AnsweringModel, assigning, opened, places, remind, sent, shout
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 
@@ -68,16 +68,6 @@ def later(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """Let the clock of the wall be ahead."""
     now = time.time
     monkeypatch.setattr(time, "time", lambda: now() + seconds)
-
-
-@nh.natural_function
-async def shout(word: str) -> str:
-    """Shout a word."""
-    loud: str
-    """natural
-    Set <:loud> to <word> in capitals.
-    """
-    return loud
 
 
 async def test_a_run_that_sleeps_is_parked_until_then(tmp_path: Path) -> None:
@@ -549,25 +539,6 @@ async def test_an_answer_in_time_counts_however_late_the_next_life_is(
         await store.answer(question.id, "blue")
         later(monkeypatch, 61)
         assert [await live(store, program) for _ in range(2)] == ["blue", "blue"]
-
-
-sent: list[str] = []
-
-
-def send(to: str) -> str:
-    """Send a mail."""
-    sent.append(to)
-    return f"sent to {to}"
-
-
-@nh.natural_function
-async def remind(customer: str) -> str:
-    """Remind a customer."""
-    result: str
-    """natural
-    Remind <customer> with <send>, and set <:result>.
-    """
-    return result
 
 
 async def test_a_call_of_a_model_that_needs_an_approval_waits_for_days(tmp_path: Path) -> None:

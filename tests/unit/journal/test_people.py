@@ -16,7 +16,7 @@ from nighthawk_async.journal import JournalDivergenceError
 from nighthawk_async.testing import model_response, tool_call
 from tests.unit.runtime.human_handlers import Handler, answering, approving, deciding
 
-from .durable_runs import AnsweringModel, opened, places
+from .durable_runs import AnsweringModel, opened, places, remind, sent
 
 pytestmark = pytest.mark.anyio
 
@@ -347,25 +347,6 @@ async def test_an_approval_that_expires_between_lives_is_valid_where_it_was_chec
         crashes.clear()
         with pytest.raises(ApprovalExpiredError):
             await live(store, program, waiting())
-
-
-sent: list[str] = []
-
-
-def send(to: str) -> str:
-    """Send a mail."""
-    sent.append(to)
-    return f"sent to {to}"
-
-
-@nh.natural_function
-async def remind(customer: str) -> str:
-    """Remind a customer."""
-    result: str
-    """natural
-    Remind <customer> with <send>, and set <:result>.
-    """
-    return result
 
 
 def reminding() -> AnsweringModel:

@@ -10,8 +10,7 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.journal import JournalStoreError
 
-from .contender import shout, shouting
-from .durable_runs import change_tables, live, opened, places
+from .durable_runs import change_tables, live, opened, places, shout, shouting
 from .postgresql_server import PostgresqlServer
 
 pytestmark = pytest.mark.anyio

@@ -8,14 +8,16 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.journal import JournalKeyError, JournalValueError, RunParked, RunPrunedError
 from tests.unit.journal import queue_jobs
-from tests.unit.journal.queue_jobs import Order, fail, note, serving, ship, shouting, worker_of
+from tests.unit.journal.queue_jobs import Order, fail, note, serving, ship, worker_of
 
-from .durable_runs import change, change_tables, live, opened, query
+from .durable_runs import change, change_tables, live, opened, query, shouting
 
 pytestmark = [pytest.mark.anyio, pytest.mark.one_backend, pytest.mark.usefixtures("database")]
 
 NOW = timedelta(0)
 SECRET = "my secret word"
+VOTER = "ann.of.the.accounts"
+"""Long enough that random bytes do not contain it by chance."""
 OLD, NEW = {"2026-05": b"o" * 32}, {"2026-11": b"n" * 32}
 
 
@@ -136,15 +138,15 @@ async def test_questions_answers_and_votes_are_encrypted_and_pruned(tmp_path: Pa
         assert question.content["prompt"] == SECRET
         await store.answer(question.id, SECRET * size)
         await store.vote(
-            request.id, approve=True, voter="ann", digest=request.content["digest"], reason=SECRET * size
+            request.id, approve=True, voter=VOTER, digest=request.content["digest"], reason=SECRET * size
         )
         assert SECRET.encode() not in stored(store)
-        assert b"ann" not in stored(store)
+        assert VOTER.encode() not in stored(store)
     with opened(tmp_path) as store:
         with pytest.raises(JournalKeyError, match="2026-05"):
             await store.answer(question.id, "b")
         with pytest.raises(JournalKeyError, match="2026-05"):
-            await store.vote(request.id, approve=False, voter="ann")
+            await store.vote(request.id, approve=False, voter=VOTER)
     with opened(tmp_path, keys={**OLD, **NEW}, active_key="2026-11") as store:
         store.reencrypt()
         assert b"2026-05" not in stored(store)

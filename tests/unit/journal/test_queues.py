@@ -13,6 +13,7 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.journal import JournalAuditError, JournalError, JournalValueError
 from tests.unit.journal import queue_jobs
+from tests.unit.journal.durable_runs import shout, shout_synchronously  # as workers import them
 from tests.unit.journal.queue_jobs import (
     Order,
     connect,
@@ -23,14 +24,11 @@ from tests.unit.journal.queue_jobs import (
     serving,
     ship,
     ship_all,
-    shout,
-    shout_synchronously,
-    shouting,
     status_of,
     worker_of,
 )
 
-from .durable_runs import change_tables, live, opened
+from .durable_runs import change_tables, live, opened, shouting
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 
@@ -218,7 +216,7 @@ async def test_calls_of_other_functions_stay_in_the_queue(
         assert status_of(store, other) == "queued"
     lines = [record.getMessage() for record in caplog.records if "shout" in record.getMessage()]
     assert len(lines) == 1
-    assert "tests.unit.journal.queue_jobs:shout" in lines[0]
+    assert "tests.unit.journal.durable_runs:shout" in lines[0]
 
 
 def _nested() -> Any:

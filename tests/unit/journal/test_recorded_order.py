@@ -8,8 +8,8 @@ import pytest
 
 import nighthawk_async as nh
 
-from .durable_runs import live, opened
-from .jumping_time import SlowModel, shout
+from .durable_runs import live, opened, shout
+from .jumping_time import SlowModel
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 

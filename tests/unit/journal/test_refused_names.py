@@ -11,8 +11,7 @@ from nighthawk_async.errors import NighthawkError
 from nighthawk_async.journal import JournalStore, JournalValueError
 from tests.unit.journal.queue_jobs import note, ship_all, worker_of
 
-from .contender import shout, shouting
-from .durable_runs import live, opened
+from .durable_runs import live, opened, shout, shouting
 
 pytestmark = [pytest.mark.anyio, pytest.mark.one_backend, pytest.mark.usefixtures("database")]
 

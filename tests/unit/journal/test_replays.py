@@ -16,22 +16,12 @@ from nighthawk_async.journal import JournalDivergenceError, JournalError, Replay
 from nighthawk_async.testing import CallbackExecutor, ModelResponse, pass_response
 from tests.unit.runtime.human_handlers import Handler, answering
 
-from .durable_runs import AnsweringModel, assigning, change, opened, query
+from .durable_runs import AnsweringModel, assigning, change, opened, query, shout
 from .queue_jobs import note
 
 pytestmark = pytest.mark.anyio
 
 sent: list[str] = []
-
-
-@nh.natural_function
-async def shout(word: str) -> str:
-    """Shout a word."""
-    loud: str
-    """natural
-    Set <:loud> to <word> in capitals.
-    """
-    return loud
 
 
 @nh.once

@@ -11,8 +11,7 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.journal import JournalStoreError, network_files
 
-from .contender import shout, shouting
-from .durable_runs import live, opened, query
+from .durable_runs import live, opened, query, shout, shouting
 
 pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
 

@@ -12,8 +12,8 @@ from nighthawk_async.errors import ModelStatusError, NighthawkError
 from nighthawk_async.journal import JournalDivergenceError, JournalValueError
 from nighthawk_async.types.usage import Usage
 
-from .durable_runs import live, opened, places
-from .test_errors_in_lives import CrashError, FailingModel, shout
+from .durable_runs import live, opened, places, shout
+from .test_errors_in_lives import CrashError, FailingModel
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 

@@ -16,33 +16,9 @@ from nighthawk_async.journal import JournalStoreError, RunInProgressError, RunTa
 from nighthawk_async.journal.holders import is_alive, process_name
 
 from . import durable_runs
-from .durable_runs import AnsweringModel, assigning, change_tables, live, opened, places
+from .durable_runs import change_tables, live, opened, places, shout, shout_synchronously, shouting
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
-
-
-@nh.natural_function
-async def shout(word: str) -> str:
-    """Shout a word."""
-    loud: str
-    """natural
-    Set <:loud> to <word> in capitals.
-    """
-    return loud
-
-
-@nh.natural_function
-def shout_synchronously(word: str) -> str:
-    """Shout a word."""
-    loud: str
-    """natural
-    Set <:loud> to <word> in capitals.
-    """
-    return loud
-
-
-def shouting() -> AnsweringModel:
-    return AnsweringModel(lambda prompt, turn: assigning("loud", "word.upper()"))
 
 
 async def test_a_run_is_open_once(tmp_path: Path) -> None:

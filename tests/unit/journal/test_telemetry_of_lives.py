@@ -16,8 +16,7 @@ import nighthawk_async as nh
 from nighthawk_async.errors import ModelStatusError
 from tests.tracing import trace_with
 
-from .durable_runs import live, opened, places
-from .jumping_time import shout
+from .durable_runs import live, opened, places, shout
 from .test_errors_in_lives import FailingModel
 
 pytestmark = pytest.mark.anyio

@@ -14,8 +14,8 @@ from nighthawk_async.journal import CallInDoubtError, JournalStore
 from nighthawk_async.resilience import Baseline, retrying, timeout
 from nighthawk_async.testing import ModelResponse, model_response, tool_call
 
-from .durable_runs import assigning, change_tables, live, opened, places
-from .jumping_time import BACKENDS, SlowModel, jump, passing_time, shout
+from .durable_runs import assigning, change_tables, live, opened, places, shout
+from .jumping_time import BACKENDS, SlowModel, jump, passing_time
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 
@@ -424,6 +424,14 @@ async def test_the_time_of_a_deadline_adds_up_over_all_lives(tmp_path: Path) -> 
     assert len(model.prompts) == 1
 
 
+async def crash_hours_ago(folder: Path, model: SlowModel, program: Callable[[], Awaitable[object]]) -> None:
+    """Live until the crash, then make the record of the counted time 9,000 seconds older."""
+    with opened(folder) as store:
+        with pytest.raises(CrashError):
+            await live(store, model, program)
+        change_tables(folder, "UPDATE records SET at = at - 9000 WHERE place LIKE '%counted[1]'")
+
+
 async def test_a_block_that_ended_in_time_is_not_late_in_a_later_life(tmp_path: Path) -> None:
     model = SlowModel()
     crashes = [True]
@@ -436,10 +444,7 @@ async def test_a_block_that_ended_in_time_is_not_late_in_a_later_life(tmp_path: 
             raise CrashError
         return await shout("end")
 
-    with opened(tmp_path) as store:
-        with pytest.raises(CrashError):
-            await live(store, model, program)
-        change_tables(tmp_path, "UPDATE records SET at = at - 9000 WHERE place LIKE '%counted[1]'")
+    await crash_hours_ago(tmp_path, model, program)
     crashes.clear()
     with opened(tmp_path) as store:
         assert await live(store, model, program) == "END"
@@ -458,10 +463,7 @@ async def test_a_block_that_failed_has_its_whole_time_again(tmp_path: Path) -> N
     async def program() -> str:
         return await nh.deadline(HOUR)(fail_once)("lamp")
 
-    with opened(tmp_path) as store:
-        with pytest.raises(CrashError):
-            await live(store, model, program)
-        change_tables(tmp_path, "UPDATE records SET at = at - 9000 WHERE place LIKE '%counted[1]'")
+    await crash_hours_ago(tmp_path, model, program)
     crashes.clear()
     with opened(tmp_path) as store:
         assert await live(store, model, program) == "LAMPEND"

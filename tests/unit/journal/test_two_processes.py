@@ -13,8 +13,8 @@ import pytest
 from nighthawk_async.journal import JournalStore, RunInProgressError, tables
 from tests.warm_python import WarmPopen
 
-from .contender import LEASE_SECONDS, pay, shout, shouting
-from .durable_runs import address_of, live, opened, stop_between_transactions
+from .contender import LEASE_SECONDS, pay
+from .durable_runs import address_of, live, opened, shout, shouting, stop_between_transactions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database", "warm_python")]
 

@@ -12,8 +12,7 @@ import nighthawk_async as nh
 from nighthawk_async.errors import ModelStatusError
 from nighthawk_async.resilience import Baseline, retrying
 
-from .durable_runs import live, opened
-from .jumping_time import shout
+from .durable_runs import live, opened, shout
 from .test_errors_in_lives import FailingModel
 
 pytestmark = pytest.mark.anyio

@@ -24,14 +24,13 @@ from tests.unit.journal.queue_jobs import (
     pass_gate,
     serving,
     shout_and_pass_gate,
-    shouting,
     status_of,
     work_and_wait,
     worker_of,
 )
 from tests.warm_python import WarmPopen
 
-from .durable_runs import address_of, change_tables, opened, stop_between_transactions
+from .durable_runs import address_of, change_tables, opened, shouting, stop_between_transactions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database", "warm_python")]
 

@@ -146,14 +146,24 @@ def test_a_patch_that_does_not_fit_changes_nothing(workspace: Workspace, root: P
     assert everything_in(root) == before
 
 
-def test_a_patch_that_cannot_be_written_is_taken_back(workspace: Workspace, root: Path) -> None:
+@pytest.mark.parametrize(
+    "added",
+    [
+        "*** Add File: README.md/x\n+x\n",  # noticed before anything is written
+        "*** Delete File: run.sh\n*** Add File: x\n+x\n*** Add File: x/y\n+y\n",  # noticed after x was made
+    ],
+)
+def test_a_patch_that_cannot_be_written_is_taken_back(workspace: Workspace, root: Path, added: str) -> None:
+    (root / "run.sh").write_text("echo\n")
+    os.chmod(root / "run.sh", 0o750)
     before = everything_in(root)
     with pytest.raises(WorkspaceError, match="is no folder"):
         workspace.patch(
             "*** Begin Patch\n*** Update File: src/a.py\n-    return 1\n+    return 2\n"
-            "*** Add File: README.md/x\n+x\n*** End Patch\n"
+            f"{added}*** End Patch\n"
         )
     assert everything_in(root) == before
+    assert (root / "run.sh").stat().st_mode & 0o777 == 0o750
 
 
 def test_a_workspace_is_read_only_unless_it_says_otherwise(root: Path) -> None:
@@ -165,6 +175,17 @@ def test_a_workspace_is_read_only_unless_it_says_otherwise(root: Path) -> None:
     ):
         with pytest.raises(WorkspaceError, match="read-only"):
             change()
+
+
+def test_a_patch_keeps_the_modes_of_files_that_it_renames(workspace: Workspace, root: Path) -> None:
+    (root / "run.sh").write_text("echo\n")
+    os.chmod(root / "run.sh", 0o750)
+    workspace.patch("diff --git a/run.sh b/go.sh\nrename from run.sh\nrename to go.sh\n")
+    assert (root / "go.sh").stat().st_mode & 0o777 == 0o750
+    patch = "*** Begin Patch\n*** Update File: go.sh\n*** Move to: run.sh\n@@\n-echo\n+date\n*** End Patch\n"
+    workspace.patch(patch)
+    assert (root / "run.sh").read_text() == "date\n"
+    assert (root / "run.sh").stat().st_mode & 0o777 == 0o750
 
 
 def test_an_image_is_content_for_a_model(workspace: Workspace, root: Path) -> None:

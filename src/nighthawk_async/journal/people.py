@@ -63,16 +63,12 @@ class Questions:
         place = f"the answer to question {question_id}"
         body = encode_value(value, place=place, max_bytes=self._max_bytes)
 
-        def give(database: Database) -> NighthawkError | None:
+        def give(database: Database) -> None:
             begin_writing(database, body)
             row = _locked_row(database, question_id)
-            if isinstance(row, NighthawkError):
-                return row
-            refusal = _refusal_of_answer(row, value)
-            if refusal is None:
-                question_table.give_answer(database, question_id, body)
-                tables.wake_run(database, row.run_id)
-            return refusal
+            _check_answer(row, value)
+            question_table.give_answer(database, question_id, body)
+            tables.wake_run(database, row.run_id)
 
         await self._give(question_id, give)
 
@@ -83,28 +79,21 @@ class Questions:
         place = f"the vote on question {question_id}"
         text = encode_value([voter, reason], place=place, max_bytes=self._max_bytes)
 
-        def give(database: Database) -> NighthawkError | None:
+        def give(database: Database) -> None:
             begin_writing(database, text)
             row = _locked_row(database, question_id)
-            if isinstance(row, NighthawkError):
-                return row
-            refusal = _refusal_of_vote(row, approve, voter, digest)
-            if refusal is None:
-                vote = GivenVote(
-                    number=len(row.votes) + 1, voter=voter, approves=approve, reason=reason, at=time.time()
-                )
-                is_last = _is_decided(row, (*row.votes, vote))
-                question_table.give_vote(database, question_id, vote, is_last=is_last)
-                tables.wake_run(database, row.run_id)
-            return refusal
+            _check_vote(row, approve, voter, digest)
+            vote = GivenVote(
+                number=len(row.votes) + 1, voter=voter, approves=approve, reason=reason, at=time.time()
+            )
+            is_last = _is_decided(row, (*row.votes, vote))
+            question_table.give_vote(database, question_id, vote, is_last=is_last)
+            tables.wake_run(database, row.run_id)
 
         await self._give(question_id, give)
 
-    async def _give(self, question_id: str, give: Callable[[Database], NighthawkError | None]) -> None:
-        # Returned and not raised there: an exception in the store's thread would end all runs of the store.
-        refusal = await self.change(give).wait()
-        if refusal is not None:
-            raise refusal
+    async def _give(self, question_id: str, give: Callable[[Database], None]) -> None:
+        await self.change(give).wait()
         self._listeners.wake(question_id)
 
     def change(self, function: Callable[[Database], Result]) -> Acknowledgement[Result]:
@@ -124,42 +113,40 @@ class Questions:
             pause = min(2 * pause, MOST_PAUSE_SECONDS)
 
 
-def _locked_row(database: Database, question_id: str) -> QuestionRow | NighthawkError:
+def _locked_row(database: Database, question_id: str) -> QuestionRow:
     """Read a question, and let no other process change it or its run before the transaction ends."""
     rows = question_table.read_questions(database, question_id=question_id) if question_id.isalnum() else []
     if not rows:
-        return NighthawkError(f"there is no question {question_id!r}")
+        raise NighthawkError(f"there is no question {question_id!r}")
     tables.lock_run(database, rows[0].run_id)
     return question_table.read_questions(database, question_id=question_id, locks=True)[0]
 
 
-def _refusal_of_answer(row: QuestionRow, value: object) -> NighthawkError | None:
+def _check_answer(row: QuestionRow, value: object) -> None:
     if row.kind != "question":
-        return AnswerRefusedError(f"{row.id} is a request for approval: people vote on it")
+        raise AnswerRefusedError(f"{row.id} is a request for approval: people vote on it")
     if row.status != "open":
-        return _closed(row)
+        raise _closed(row)
     reason = find_mismatch(value, row.schema)
-    return None if reason is None else AnswerRefusedError(f"{reason}; the question is open as before")
+    if reason is not None:
+        raise AnswerRefusedError(f"{reason}; the question is open as before")
 
 
-def _refusal_of_vote(
-    row: QuestionRow, approve: bool, voter: str, digest: str | None
-) -> NighthawkError | None:
+def _check_vote(row: QuestionRow, approve: bool, voter: str, digest: str | None) -> None:
     if row.kind != "approval":
-        return AnswerRefusedError(f"{row.id} is a question: it has answers and no votes")
+        raise AnswerRefusedError(f"{row.id} is a question: it has answers and no votes")
     if row.status != "open":
-        return _closed(row)
+        raise _closed(row)
     approvers = row.content["approvers"]
     if not voter or (approvers is not None and voter not in approvers):
-        return UnknownApproverError(f"{voter!r} is not among the approvers")
+        raise UnknownApproverError(f"{voter!r} is not among the approvers")
     if digest != row.content["digest"] and (approve or digest is not None):
-        return WrongDigestError(
+        raise WrongDigestError(
             f"the vote of {voter!r} is not for this action, {row.content['action']!r}, with these arguments"
         )
     before = [vote.approves for vote in row.votes if vote.voter == voter]
     if approve and before[-1:] == [True]:
-        return AnswerRefusedError(f"{voter!r} has approved already, and counts once")
-    return None
+        raise AnswerRefusedError(f"{voter!r} has approved already, and counts once")
 
 
 def _closed(row: QuestionRow) -> RequestClosedError:

@@ -5,30 +5,30 @@ may differ in trailing whitespace, never in indentation. Everything else is refu
 differs, so that its author can fix it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from .errors import PatchError
-from .patch_forms import FilePatch, Hunk, read_patch
+from .patch_forms import FilePatch, Hunk
 from .texts import lines_of, most_similar, shown_line
 
 _MOST_PLACES = 5
 
 
-def patched_files(text: str, read: Callable[[str], str | None]) -> dict[str, str | None]:
+def patched_files(patches: Iterable[FilePatch], read: Callable[[str], str | None]) -> dict[str, str | None]:
     """Apply a patch to texts, and return what has to be written. Pure but for `read`.
 
     Args:
-        text: The patch, as a unified diff or in the form `*** Begin Patch`.
+        patches: The changes of files, in order; see `patch_forms.read_patch`.
         read: Returns the text of a file, with its line ends as they are; None if there is no such file.
 
     Returns:
         The new text of each file, by path; None for files that are removed.
 
     Raises:
-        PatchError: The patch is damaged, or does not fit; with the first line that differs.
+        PatchError: One does not fit; with the first line that differs.
     """
     files: dict[str, str | None] = {}
-    for patch in read_patch(text):
+    for patch in patches:
         content = files[patch.path] if patch.path in files else read(patch.path)
         files[patch.path] = _patched(patch, content)
         if patch.new_path is not None and patch.new_path != patch.path:

@@ -243,7 +243,7 @@ class Workspace:
 
             after = {
                 path: None if content is None else _encoded(content)
-                for path, content in patched_files(text, read).items()
+                for path, content in patched_files(patches, read).items()
             }
             for patch in patches:
                 if patch.new_path is not None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from nighthawk_async.library import PatchError
+from nighthawk_async.library.patch_forms import read_patch
 from nighthawk_async.library.patches import patched_files
 
 PAIRS = 60 if settings().max_examples <= 100 else 1_500
@@ -22,7 +23,7 @@ LINES = (
 
 
 def patched(patch: str, content: str, path: str = "f") -> str | None:
-    return patched_files(patch, {path: content}.get)[path]
+    return patched_files(read_patch(patch), {path: content}.get)[path]
 
 
 def begun(*lines: str) -> str:
@@ -181,7 +182,7 @@ def test_several_files_are_made_changed_renamed_and_removed() -> None:
         *("*** Delete File: gone.txt",),
     )
     files = {"old.py": "x\n", "gone.txt": "anything"}
-    assert patched_files(patch, files.get) == {
+    assert patched_files(read_patch(patch), files.get) == {
         "new.txt": "one\ntwo\n",
         "old.py": None,
         "moved.py": "y\n",
@@ -200,7 +201,7 @@ def test_a_patch_of_git_makes_renames_and_removes_files() -> None:
         "diff --git a/p b/q\nsimilarity index 100%\nrename from p\nrename to q\n-- \n2.39.5\n"
     )
     files = {"ä": "x\n", "p": "content"}
-    assert patched_files(patch, files.get) == {
+    assert patched_files(read_patch(patch), files.get) == {
         "new file": "one\n",
         "ä": None,
         "empty": "",

@@ -24,7 +24,7 @@ from .model_probes import ALL_CAPABILITIES, DIRECT_QUESTION, Ability, ask_model,
 from .server_facts import ServerFacts, ask_server
 
 _NAME_COLUMNS = 30
-_UNWRITTEN_SETTINGS = frozenset({"api_key", "base_url", "extra_headers", "capabilities"})
+_UNWRITTEN_SETTINGS = frozenset({"api_key", "base_url", "credentials", "extra_headers", "capabilities"})
 """Settings that are not printed: credentials, and those printed in another form."""
 
 

@@ -9,6 +9,7 @@ compatible protocols.
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from .provider_facts import ProviderFacts, UrlPart
 
@@ -24,9 +25,9 @@ def _preset(
     *,
     base_url_variable: str = "",
     source: str,
-    **others: object,
+    **others: Any,
 ) -> ProviderFacts:
-    fields: dict[str, object] = {
+    fields: dict[str, Any] = {
         "is_preset": True,
         "key_variables": (key_variable,),
         "version_path": "/v1" if protocol == _MESSAGES else "",
@@ -34,7 +35,7 @@ def _preset(
     }
     return ProviderFacts(
         protocol=protocol, base_url=base_url, base_url_variable=base_url_variable, source=source, **fields
-    )  # pyright: ignore[reportArgumentType]
+    )
 
 
 _AZURE_SOURCE = (
@@ -168,7 +169,10 @@ _SERVICES: Mapping[str, ProviderFacts] = {
     "xai": _preset(_RESPONSES, "https://api.x.ai/v1", "XAI_API_KEY", source=_XAI_SOURCE),
     "xai-chat": _preset(_CHAT, "https://api.x.ai/v1", "XAI_API_KEY", source=_XAI_SOURCE),
     "mistral": _preset(
-        _CHAT, "https://api.mistral.ai/v1", "MISTRAL_API_KEY", source="docs.mistral.ai/resources/migration-guides"
+        _CHAT,
+        "https://api.mistral.ai/v1",
+        "MISTRAL_API_KEY",
+        source="docs.mistral.ai/resources/migration-guides",
     ),
     "groq": _preset(
         _CHAT, "https://api.groq.com/openai/v1", "GROQ_API_KEY", source="console.groq.com/docs/openai"
@@ -177,7 +181,10 @@ _SERVICES: Mapping[str, ProviderFacts] = {
         _RESPONSES, "https://api.groq.com/openai/v1", "GROQ_API_KEY", source="console.groq.com/docs/openai"
     ),
     "deepseek": _preset(
-        _CHAT, "https://api.deepseek.com", "DEEPSEEK_API_KEY", source="api-docs.deepseek.com/quick_start/your_first_api_call"
+        _CHAT,
+        "https://api.deepseek.com",
+        "DEEPSEEK_API_KEY",
+        source="api-docs.deepseek.com/quick_start/your_first_api_call",
     ),
     "deepseek-anthropic": _preset(
         _MESSAGES,

@@ -119,7 +119,7 @@ def _subject(model_id: str, settings: Mapping[str, Any]) -> _Subject:
     base_url, ask_facts = "", _no_facts
     if parsed.provider != LOCAL:
         provider = PROVIDERS[parsed.provider]
-        url, _ = active_base_url(provider, transport, os.environ)
+        url, _, _ = active_base_url(provider, transport, os.environ)
         headers = active_headers(provider, transport, os.environ)
         base_url, ask_facts = shown_url(url), partial(ask_server, url, headers, parsed.name)
     return _Subject(

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,7 +18,7 @@ from .bearer_token import check_timeout
 from .errors import CredentialError, credential_error
 from .extras import require_library
 from .header_credentials import RefreshedCredentials
-from .refresher import Lease, Refresher
+from .refresher import Lease, Refresher, never
 
 _KEY_VARIABLE = "AWS_BEARER_TOKEN_BEDROCK"
 _REGION_IN_HOST = re.compile(r"^bedrock[a-z-]*\.(?P<region>[a-z]{2,8}(?:-[a-z0-9]+)+-\d+)\.")
@@ -132,9 +133,7 @@ class AwsCredentials(RefreshedCredentials[_Keys]):
         return self._refresher.refused(lambda keys: keys.sign_of_use in authorization)
 
     def _sign(self, keys: _Keys, method: str, url: str, body: bytes) -> Mapping[str, str]:
-        from botocore.auth import SigV4Auth  # loaded, in a thread, when the keys were fetched
-        from botocore.awsrequest import AWSRequest
-
+        auth, requests = _import_signer()  # loaded, in a thread, when the keys were fetched
         host = urlsplit(url).netloc
         found = _REGION_IN_HOST.match(host)
         region = self._region or (found["region"] if found else keys.region)
@@ -144,9 +143,13 @@ class AwsCredentials(RefreshedCredentials[_Keys]):
                 "nh.credentials.aws(region=…)"
             )
         service = self._service or (_MANTLE if host.startswith(f"{_MANTLE}.") else _BEDROCK)
-        request = AWSRequest(method=method, url=url, data=body, headers={"Host": host})
-        SigV4Auth(keys.keys, service, region).add_auth(request)
+        request = requests.AWSRequest(method=method, url=url, data=body, headers={"Host": host})
+        auth.SigV4Auth(keys.keys, service, region).add_auth(request)
         return {str(name).lower(): str(value) for name, value in request.headers.items()}
+
+
+def _import_signer() -> tuple[Any, Any]:
+    return import_module("botocore.auth"), import_module("botocore.awsrequest")
 
 
 class _Source:
@@ -169,29 +172,26 @@ class _Source:
         api_key = os.environ.get(_KEY_VARIABLE, "").strip()
         if api_key and self._profile is None:
             return Lease(value=_Keys(api_key=api_key), secrets=(api_key,))
-        import botocore.auth  # for `_sign`
-        import botocore.awsrequest
-        import botocore.session
-        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
-
+        _import_signer()
+        library: Any = import_module("botocore.session")
+        errors: Any = import_module("botocore.exceptions")
         try:
             if self._session is None or is_refused:
-                self._session = botocore.session.Session(profile=self._profile)
-            found = self._session.get_credentials()
-            frozen = None if found is None else found.get_frozen_credentials()
-        except (BotoCoreError, ClientError) as error:
-            is_transient = isinstance(error, HTTPClientError)
+                self._session = library.Session(profile=self._profile)
+            found: Any = self._session.get_credentials()
+            frozen: Any = None if found is None else found.get_frozen_credentials()
+        except (errors.BotoCoreError, errors.ClientError) as error:
+            is_transient = isinstance(error, errors.HTTPClientError)
             raise credential_error(self._shown, error, is_transient=is_transient) from None
         if frozen is None:
             raise CredentialError(
                 f"the credential {self._shown} could not be obtained: botocore finds no keys; set "
                 f"{_KEY_VARIABLE}, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or log in with the AWS CLI"
             )
-        secrets = tuple(filter(None, (frozen.secret_key, frozen.token)))
-        lease = Lease(value=_Keys(keys=frozen, region=self._region()), secrets=secrets)
-        if not hasattr(found, "refresh_needed"):  # they do not expire
-            return lease
-        return Lease(value=lease.value, secrets=secrets, expires_within=found.refresh_needed)
+        secrets: tuple[str, ...] = tuple(filter(None, (frozen.secret_key, frozen.token)))
+        value = _Keys(keys=frozen, region=self._region())
+        expires_within = getattr(found, "refresh_needed", never)  # only temporary keys have it
+        return Lease(value=value, secrets=secrets, expires_within=expires_within)
 
     def _region(self) -> str | None:
         return os.environ.get("AWS_REGION", "").strip() or self._session.get_config_variable("region")

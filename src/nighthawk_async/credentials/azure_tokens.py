@@ -14,7 +14,9 @@ from .refresher import Lease, Refresher, lease_until
 _SCOPE = "https://cognitiveservices.azure.com/.default"
 
 
-def azure(credentials: Any = None, *, scope: str = _SCOPE, timeout_seconds: float = 30.0) -> HeaderCredentials:
+def azure(
+    credentials: Any = None, *, scope: str = _SCOPE, timeout_seconds: float = 30.0
+) -> HeaderCredentials:
     """Authenticate requests as azure-identity does: by `DefaultAzureCredential`, or by a given credential.
 
     The former tries, among others, the environment (`AZURE_TENANT_ID`, `AZURE_CLIENT_ID` and a secret or a

@@ -30,13 +30,15 @@ class Token:
     expires_at: datetime | float | None = None
 
     def __post_init__(self) -> None:
-        text: object = self.text
+        text = cast("object", self.text)
         if not isinstance(text, str) or not text or not text.isascii() or not text.isprintable():
             raise ValueError("the text of a token must be printable ASCII characters, at least one")
         if text != text.strip():
             raise ValueError("the text of a token must not begin or end with a space")
         if isinstance(self.expires_at, datetime) and self.expires_at.tzinfo is None:
-            raise ValueError("expires_at needs a time zone, for example datetime.now(UTC) + timedelta(hours=1)")
+            raise ValueError(
+                "expires_at needs a time zone, for example datetime.now(UTC) + timedelta(hours=1)"
+            )
 
     def expiry(self) -> float | None:
         """The expiry in seconds since 1970; None when it is unknown."""

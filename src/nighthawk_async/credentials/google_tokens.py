@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC
+from importlib import import_module
 from typing import Any
 
 from ..errors import ConfigurationError
@@ -71,20 +72,21 @@ class _Source:
         Raises:
             CredentialError: There are no credentials, or they are refused.
         """
-        import google.auth
-        import google.auth.credentials
-        import google.auth.exceptions
         import requests
-        from google.auth.transport.requests import Request
 
+        library: Any = import_module("google.auth")
+        errors: Any = import_module("google.auth.exceptions")
+        transport: Any = import_module("google.auth.transport.requests")
         try:
             with requests.Session() as session:
-                request = Request(session)
+                request = transport.Request(session)
                 if self._found is None or is_refused:
-                    self._found = self._find(google.auth, request)
+                    self._found = self._find(library, request)
                 self._found.refresh(request)
-        except google.auth.exceptions.GoogleAuthError as error:
-            is_transient = isinstance(error, google.auth.exceptions.TransportError) or bool(error.retryable)
+        except errors.GoogleAuthError as error:
+            is_transient = isinstance(error, errors.TransportError) or bool(
+                getattr(error, "retryable", False)
+            )
             raise credential_error(self._shown, error, is_transient=is_transient) from None
         headers: dict[str, str] = {}
         self._found.apply(headers)
@@ -98,4 +100,5 @@ class _Source:
     def _find(self, library: Any, request: Any) -> Any:
         if self._given is None:
             return library.default(scopes=self._scopes, request=request)[0]
-        return library.credentials.with_scopes_if_required(self._given, scopes=self._scopes)
+        module: Any = import_module("google.auth.credentials")
+        return module.with_scopes_if_required(self._given, scopes=self._scopes)

@@ -6,6 +6,7 @@ The models of a process share them, and so their tokens. Another environment, as
 import os
 from functools import lru_cache
 from hashlib import sha256
+from typing import Any
 
 from ..catalog.provider_facts import ProviderFacts
 from ..credentials.extras import is_installed
@@ -44,14 +45,15 @@ def _environment() -> str:
 
 @lru_cache(maxsize=16)
 def _shared(name: str, arguments: tuple[tuple[str, str], ...], environment: str) -> Credentials:
+    settings: dict[str, Any] = dict(arguments)
     if name == "aws":
         from ..credentials.aws_signatures import aws
 
-        return aws(**dict[str, str](arguments))
+        return aws(**settings)
     if name == "azure":
         from ..credentials.azure_tokens import azure
 
-        return azure(**dict[str, str](arguments))
+        return azure(**settings)
     from ..credentials.google_tokens import google
 
-    return google()
+    return google(**settings)

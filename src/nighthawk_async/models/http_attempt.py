@@ -166,9 +166,7 @@ class HttpAttempt:
         turns: Detects when other tasks should run.
     """
 
-    def __init__(
-        self, plan: HttpRequestPlan, endpoint: Endpoint, pool: HttpPool, turns: LoopTurns
-    ) -> None:
+    def __init__(self, plan: HttpRequestPlan, endpoint: Endpoint, pool: HttpPool, turns: LoopTurns) -> None:
         self._endpoint = endpoint
         self._codec = plan.codec
         self._turns = turns

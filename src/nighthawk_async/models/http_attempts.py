@@ -419,9 +419,7 @@ def _signer_of(plan: HttpRequestPlan) -> RequestSigner | None:
     credentials = plan.settings.credentials
     if credentials is None:
         return None
-    return RequestSigner(
-        credentials, endpoint=plan.endpoint, path=plan.encoded.path, body=plan.encoded.body
-    )
+    return RequestSigner(credentials, endpoint=plan.endpoint, path=plan.encoded.path, body=plan.encoded.body)
 
 
 def raise_failure(event: ModelEvent) -> ModelEvent:

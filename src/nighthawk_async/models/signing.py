@@ -1,6 +1,6 @@
 """Authentication of the attempts at a request, each just before it is sent."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from ..credentials.errors import credential_error
@@ -87,13 +87,13 @@ class RequestSigner:
             check_header(name.strip(), value)
             if name.strip().lower() in _OWN_HEADERS:
                 raise ConfigurationError(
-                    f"The credential {self._name} must not set the header {name!r}, which belongs to the HTTP "
-                    "layer."
+                    f"The credential {self._name} must not set the header {name!r}, which belongs to the "
+                    "HTTP layer."
                 )
             checked[name.strip().lower()] = value
         return checked
 
 
 def _secrets_of(credentials: Credentials) -> tuple[str, ...]:
-    known: Any = getattr(credentials, "known_secrets", None)
-    return tuple(known()) if callable(known) else ()
+    known: Callable[[], Iterable[str]] | None = getattr(credentials, "known_secrets", None)
+    return () if known is None else tuple(known())

@@ -100,7 +100,9 @@ class Redactor:
         self._add(_secrets_of_base_url(settings.get("base_url")))
         self._add(_secrets_of_environment())
         credentials = settings.get("credentials")
-        if hasattr(credentials, "known_secrets") and all(each is not credentials for each in self._credentials):
+        if hasattr(credentials, "known_secrets") and all(
+            each is not credentials for each in self._credentials
+        ):
             self._credentials.append(credentials)
 
     def redact(self, value: Any) -> Any:

@@ -277,7 +277,7 @@ def _endpoint_of(model: str) -> str:
     """Return the provider of a model. A provider with several protocols serves them with the same key."""
     provider = parse_model_id(model).provider
     facts = PROVIDERS.get(provider)
-    return provider if facts is None else facts.base_url_variable
+    return provider if facts is None else facts.base_url_variable or provider
 
 
 _NO_RETRIES = RetryPolicy(attempts=1)

@@ -8,6 +8,8 @@ from ..pickling import set_public_module
 from ..secret_names import masked
 from ..wire.redaction import excerpt, redact
 
+_OF_FILES = (PermissionError, FileNotFoundError, NotADirectoryError, IsADirectoryError)
+
 
 class CredentialError(ModelError):
     """The credential of a request could not be obtained; the request was not sent.
@@ -66,6 +68,8 @@ def is_network_error(error: BaseException) -> bool:
     """
     if isinstance(error, ModelError):
         return error.is_transient
+    if isinstance(error, _OF_FILES):
+        return False
     httpx = sys.modules.get("httpx")  # its errors are no errors of the operating system
     return isinstance(error, (OSError, getattr(httpx, "TransportError", OSError)))
 

@@ -178,15 +178,11 @@ def _credentials_for(model_id: ModelId, facts: ProviderFacts) -> Credentials:
     """
     if facts.credentials and is_available(facts):
         return default_credentials(facts)
-    ways = [f"set the environment variable {facts.key_variable}"] if facts.key_variable else []
-    ways.append("set the model setting api_key" if not ways else "the model setting api_key")
+    way = f"the environment variable {facts.key_variable} or " if facts.key_variable else ""
+    message = f"{model_id} needs an API key: set {way}the model setting api_key"
     if facts.credentials:
-        ways.append(f"install the extra {facts.credentials!r} for nh.credentials.{facts.credentials}()")
-    raise MissingCredentialError(f"{model_id} needs an API key: {_joined(ways)}.")
-
-
-def _joined(ways: list[str]) -> str:
-    return f"{', '.join(ways[:-1])} or {ways[-1]}" if len(ways) > 1 else ways[0]
+        message += f", or install the extra {facts.credentials!r} for nh.credentials.{facts.credentials}()"
+    raise MissingCredentialError(f"{message}.")
 
 
 def _headers_from(environment: Mapping[str, str], facts: ProviderFacts) -> dict[str, str]:

@@ -55,7 +55,7 @@ class RequestSigner:
             failed = credential_error(self._name, error, secrets=_secrets_of(self._credentials))
             raise failed from failed.__cause__
         self._headers = self._checked(headers)
-        return self._endpoint.with_headers(self._headers)
+        return self._endpoint.with_headers(self._headers).with_secrets(_secrets_of(self._credentials))
 
     def may_send_again(self, error: ModelError) -> bool:
         """Whether another attempt is likely to be accepted after an error: the first refusal of a credential.

@@ -23,7 +23,7 @@ def token_server(answer: Callable[[int], tuple[int, Any]]) -> Generator[TokenSer
     served = TokenServer()
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+        def answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length") or 0))
             served.requests.append((self.command, self.path, dict(self.headers.items()), body))
             status, content = answer(len(served.requests))
@@ -34,10 +34,11 @@ def token_server(answer: Callable[[int], tuple[int, Any]]) -> Generator[TokenSer
             self.end_headers()
             self.wfile.write(encoded)
 
-        do_POST = do_GET
-
         def log_message(self, format: str, *args: object) -> None:
             pass
+
+    for method in ("GET", "POST"):
+        setattr(Handler, f"do_{method}", Handler.answer)
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         served.url = f"http://127.0.0.1:{server.server_address[1]}"

@@ -1,8 +1,8 @@
-"""`nh.credentials.aws`: signatures equal to botocore's, over what is sent; keys from where botocore finds them."""
+"""`nh.credentials.aws`: the signatures of botocore over what is sent, with the keys that it finds."""
 
 import pickle
 from collections.abc import Mapping
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -24,7 +24,11 @@ from .loopback import token_server
 
 pytestmark = pytest.mark.anyio
 
-KEY_ID, SECRET, SESSION = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "session-token/with+signs=="
+KEY_ID, SECRET, SESSION = (
+    "AKIDEXAMPLE",
+    "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
+    "session-token/with+signs==",
+)
 URL = "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1/chat/completions"
 
 
@@ -50,9 +54,7 @@ def signature_of(
 ) -> str:
     """Sign a request that has arrived with botocore, at the time and with the headers that it states."""
     stated = headers["authorization"].partition("SignedHeaders=")[2].partition(",")[0].split(";")
-    request = AWSRequest(
-        method=method, url=url, data=body, headers={name: headers[name] for name in stated}
-    )
+    request = AWSRequest(method=method, url=url, data=body, headers={name: headers[name] for name in stated})
     request.context["timestamp"] = headers["x-amz-date"]
     signer = SigV4Auth(Credentials(KEY_ID, SECRET, headers.get("x-amz-security-token")), service, region)
     text = signer.string_to_sign(request, signer.canonical_request(request))
@@ -78,7 +80,7 @@ def test_signatures_are_those_of_botocore(
     pairs = "&".join(f"{quote(name)}={quote(value)}" for name, value in query)
     url = f"https://{host}{port}{path}{'?' if pairs else ''}{pairs}"
     service = "bedrock-mantle" if "mantle" in host else "bedrock"
-    moment = datetime(2026, 11, 26, 10, 0, 0, tzinfo=timezone.utc)
+    moment = datetime(2026, 11, 26, 10, 0, 0, tzinfo=UTC)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(botocore.auth, "get_current_datetime", lambda *arguments, **options: moment)
         ours = anyio.run(aws().headers, "POST", url, body)
@@ -169,7 +171,7 @@ async def test_keys_come_from_a_metadata_server_and_are_kept_until_they_are_due(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     clear_environment(monkeypatch, tmp_path)
-    expiry = datetime.now(timezone.utc) + timedelta(hours=6)
+    expiry = datetime.now(UTC) + timedelta(hours=6)
 
     def answer(number: int) -> tuple[int, Any]:
         return 200, {

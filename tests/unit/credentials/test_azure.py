@@ -23,7 +23,13 @@ URL = "https://mine.openai.azure.com/openai/v1/responses"
 
 @pytest.fixture(autouse=True)
 def managed_identity_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_TENANT_ID", "IDENTITY_ENDPOINT", "MSI_ENDPOINT"):
+    for name in (
+        "AZURE_CLIENT_ID",
+        "AZURE_CLIENT_SECRET",
+        "AZURE_TENANT_ID",
+        "IDENTITY_ENDPOINT",
+        "MSI_ENDPOINT",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "ManagedIdentityCredential")
 
@@ -53,7 +59,9 @@ async def test_tokens_come_from_the_endpoint_of_the_managed_identity(monkeypatch
         assert seen == ["Bearer entra-token-1"] * 50
         (request,) = server.requests
         assert parse_qs(urlsplit(request[1]).query)["resource"] == ["https://cognitiveservices.azure.com"]
-        assert {name.lower(): each for name, each in request[2].items()}["x-identity-header"] == "identity-secret"
+        assert {name.lower(): each for name, each in request[2].items()}[
+            "x-identity-header"
+        ] == "identity-secret"
 
         # The library itself would return its token again.
         assert credentials.refused({"authorization": "Bearer entra-token-1"})

@@ -146,9 +146,8 @@ async def test_a_valid_token_is_refreshed_in_the_background_from_five_minutes_be
         assert await header_of(credentials) == "Bearer first"
     assert await anyio.to_thread.run_sync(called.wait, 10)
     begin.set()
-    with anyio.fail_after(10):
-        while await header_of(credentials) != "Bearer second":
-            await anyio.sleep(0.01)
+    await wait_for_threads(credentials)
+    assert await header_of(credentials) == "Bearer second"
 
 
 async def test_a_failed_early_refresh_is_logged_and_the_valid_token_stays(
@@ -192,8 +191,7 @@ async def test_a_source_that_keeps_its_token_is_not_asked_with_every_request(
     monkeypatch.setattr(time, "time", lambda: end - 200)
     for _ in range(5):
         assert await header_of(credentials) == "Bearer kept"
-        while threads_of(credentials):
-            await anyio.sleep(0.01)
+        await wait_for_threads(credentials)
     assert calls == 2
 
 
@@ -277,14 +275,15 @@ async def test_a_function_that_hangs_is_given_up_and_the_next_request_tries_anew
         assert await header_of(credentials) == "Bearer sound"
     finally:
         release.set()
-    with anyio.fail_after(10):
-        while threads_of(credentials):
-            await anyio.sleep(0.01)
+    await wait_for_threads(credentials)
     assert await header_of(credentials) == "Bearer sound"  # what came too late replaces nothing newer
 
 
-def threads_of(credentials: object) -> list[threading.Thread]:
-    return [each for each in threading.enumerate() if repr(credentials) in each.name]
+async def wait_for_threads(credentials: object) -> None:
+    """Wait until the threads that refresh a credential have ended."""
+    for thread in threading.enumerate():
+        if repr(credentials) in thread.name:
+            await anyio.to_thread.run_sync(thread.join, 10)
 
 
 async def test_when_the_request_that_refreshes_is_cancelled_another_one_takes_over() -> None:
@@ -299,14 +298,13 @@ async def test_when_the_request_that_refreshes_is_cancelled_another_one_takes_ov
 
     credentials = bearer(fetch)
     seen: list[str] = []
-    async with anyio.create_task_group() as waiting:
-        async with anyio.create_task_group() as first:
-            first.start_soon(header_of, credentials)
-            await anyio.wait_all_tasks_blocked()
-            for _ in range(5):
-                waiting.start_soon(collect, credentials, seen)
-            await anyio.wait_all_tasks_blocked()
-            first.cancel_scope.cancel()
+    async with anyio.create_task_group() as waiting, anyio.create_task_group() as first:
+        first.start_soon(header_of, credentials)
+        await anyio.wait_all_tasks_blocked()
+        for _ in range(5):
+            waiting.start_soon(collect, credentials, seen)
+        await anyio.wait_all_tasks_blocked()
+        first.cancel_scope.cancel()
     assert seen == ["Bearer sound"] * 5
     assert calls == 2
 
@@ -415,7 +413,7 @@ def test_a_token_shows_neither_its_text_nor_takes_a_time_without_a_zone() -> Non
     token = Token("very-secret", datetime.now(UTC) + timedelta(hours=1))
     assert "very-secret" not in repr(token)
     with pytest.raises(ValueError, match="time zone"):
-        Token("very-secret", datetime(2030, 1, 1))  # noqa: DTZ001
+        Token("very-secret", datetime(2030, 1, 1))
 
 
 def fetch_for_pickles() -> str:

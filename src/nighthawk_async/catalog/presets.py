@@ -3,8 +3,9 @@
 The capabilities and prices of their models are unknown unless a row has `models_of`, or the table of models
 covers them. Providers that serve several protocols have a row for each. Read on 2026-11-26.
 
-Amazon Bedrock has an event stream of its own, which is left out: its models can be reached through the three
-compatible protocols.
+Amazon Bedrock has an event stream of its own, which is left out: of the models that call tools, only Amazon's
+cannot be reached through a compatible protocol (docs.aws.amazon.com/bedrock/latest/userguide,
+models-api-compatibility).
 """
 
 from collections.abc import Mapping

@@ -213,6 +213,26 @@ async def test_a_second_refusal_is_the_error_of_the_step() -> None:
     assert gate.fetches == 2
 
 
+@pytest.mark.parametrize(
+    ("text", "attempts"),
+    [("The security token has expired", 2), ("not allowed", 1)],
+    ids=["expired", "other"],
+)
+async def test_a_403_counts_as_a_refusal_when_it_says_that_something_has_expired(
+    text: str, attempts: int
+) -> None:
+    replies = [ModelReply(status=403, text=text), ANSWER]
+    gate = Gate()
+    async with ModelServer(replies) as server:
+        async with nh.run(configuration(server, bearer(gate.blocking))):
+            if attempts == 1:
+                with pytest.raises(ModelStatusError, match="HTTP 403"):
+                    await count("four")
+            else:
+                assert await count("four") == 4
+        assert len(server.requests) == gate.fetches == attempts
+
+
 async def test_without_retries_a_refusal_is_the_error_and_the_next_step_has_a_new_token() -> None:
     gate = Gate(expires_at_request=2)
     async with (

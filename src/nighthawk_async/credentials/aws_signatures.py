@@ -4,6 +4,7 @@ The headers that are signed are `Host`, as it is sent, the date, and the token o
 headers are not, so that the HTTP layer and proxies may add to them.
 """
 
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -25,6 +26,10 @@ _REGION_IN_HOST = re.compile(r"^bedrock[a-z-]*\.(?P<region>[a-z]{2,8}(?:-[a-z0-9
 _MANTLE = "bedrock-mantle"
 _BEDROCK = "bedrock"
 _LIBRARY = "botocore"
+_LOGGERS = ("botocore.auth", "botocore.parsers", "botocore.utils")
+_LOGGED_CREDENTIALS = re.compile(
+    r"security-token|secretaccesskey|session_?token|access_?token", re.IGNORECASE
+)
 _MOST_BYTES_ON_THE_LOOP = 256 * 1024
 
 
@@ -152,6 +157,18 @@ def _import_signer() -> tuple[Any, Any]:
     return import_module("botocore.auth"), import_module("botocore.awsrequest")
 
 
+class _HidesCredentials(logging.Filter):
+    """Removes what botocore logs at level debug of requests and responses that hold credentials."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if _LOGGED_CREDENTIALS.search(record.getMessage()):
+            record.msg, record.args = "[redacted: it holds credentials]", ()
+        return True
+
+
+_HIDES_CREDENTIALS = _HidesCredentials()
+
+
 class _Source:
     """Gets the keys. Its method blocks, and imports the library."""
 
@@ -173,6 +190,8 @@ class _Source:
         if api_key and self._profile is None:
             return Lease(value=_Keys(api_key=api_key), secrets=(api_key,))
         _import_signer()
+        for name in _LOGGERS:  # a logger takes a filter only once
+            logging.getLogger(name).addFilter(_HIDES_CREDENTIALS)
         library: Any = import_module("botocore.session")
         errors: Any = import_module("botocore.exceptions")
         try:

@@ -98,7 +98,7 @@ AsyncFetch: TypeAlias = Callable[[bool], Awaitable[Lease[Value]]]
 """Fetches a value; called with whether an endpoint refused the former one."""
 
 _Outcome: TypeAlias = Lease[Value] | CredentialError | Literal["left"]
-_Role: TypeAlias = Literal["lead", "wait"]
+_Role: TypeAlias = Literal["use", "lead", "start", "wait"]
 
 
 class _Flight(Generic[Value]):
@@ -161,9 +161,11 @@ class Refresher(Generic[Value]):
         while True:
             with self._lock:
                 lease, flight, role = self._decide()
-            if flight is None:
-                assert lease is not None
+            if role == "start" and flight is not None:
+                self._start_thread(flight)
+            if lease is not None and role != "lead":
                 return lease.value
+            assert flight is not None
             outcome = await (self._lead(flight, lease) if role == "lead" else self._wait(flight))
             if isinstance(outcome, Lease):
                 return outcome.value
@@ -189,29 +191,33 @@ class Refresher(Generic[Value]):
         """The value to use, or the refresh to wait for or to make. Called under the lock."""
         lease = self._lease
         if lease is not None and not lease.is_due:
-            return lease, None, "wait"
+            return lease, None, "use"
         if lease is not None and lease.is_over:
             lease = None
         if lease is not None and (self._flight is not None or time.monotonic() < self._quiet_until):
-            return lease, None, "wait"
+            return lease, None, "use"
         if self._flight is not None:
             return None, self._flight, "wait"
         self._flights += 1
         flight = self._flight = _Flight[Value](self._flights, is_forced=self._is_refused)
-        if self._fetch is None:
-            return lease, flight, "lead"
-        context = copy_context()
-        threading.Thread(
-            target=context.run,
-            args=(self._fetch_in_thread, flight, self._fetch),
+        return lease, flight, "lead" if self._fetch is None else "start"
+
+    def _start_thread(self, flight: _Flight[Value]) -> None:
+        thread = threading.Thread(
+            target=copy_context().run,
+            args=(self._fetch_in_thread, flight),
             name=f"refresh of the credential {self._name}",
             daemon=True,  # a library that hangs must not keep the process from ending
-        ).start()
-        return lease, None if lease is not None else flight, "wait"
-
-    def _fetch_in_thread(self, flight: _Flight[Value], fetch: BlockingFetch[Value]) -> None:
+        )
         try:
-            outcome: _Outcome[Value] = fetch(flight.is_forced)
+            thread.start()
+        except RuntimeError as error:  # the system has no more threads
+            self._end(flight, credential_error(self._name, error))
+
+    def _fetch_in_thread(self, flight: _Flight[Value]) -> None:
+        try:
+            assert self._fetch is not None
+            outcome: _Outcome[Value] = self._fetch(flight.is_forced)
         except BaseException as error:  # those who wait get it
             outcome = credential_error(self._name, error, secrets=self.secrets)
         self._end(flight, outcome)

@@ -10,6 +10,7 @@ from .endpoint import Endpoint, check_header
 from .time_limits import TimeLimits
 
 _UNAUTHORIZED = 401
+_FORBIDDEN = 403
 _OWN_HEADERS = frozenset({"content-length", "transfer-encoding", "connection"})
 
 
@@ -63,7 +64,7 @@ class RequestSigner:
         Args:
             error: The error of the attempt.
         """
-        if not isinstance(error, ModelStatusError) or error.status != _UNAUTHORIZED:
+        if not isinstance(error, ModelStatusError) or not _is_refusal(error):
             return False
         if not isinstance(self._credentials, RefreshableCredentials):
             return False
@@ -92,6 +93,13 @@ class RequestSigner:
                 )
             checked[name.strip().lower()] = value
         return checked
+
+
+def _is_refusal(error: ModelStatusError) -> bool:
+    """Whether an endpoint did not accept a credential. AWS answers 403 when one has expired."""
+    return error.status == _UNAUTHORIZED or (
+        error.status == _FORBIDDEN and "expired" in error.message.lower()
+    )
 
 
 def _secrets_of(credentials: Credentials) -> tuple[str, ...]:

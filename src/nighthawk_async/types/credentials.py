@@ -32,7 +32,7 @@ class RefreshableCredentials(Credentials, Protocol):
     """Credentials that may be out of date without knowing it."""
 
     def refused(self, headers: Mapping[str, str]) -> bool:
-        """Note that an endpoint answered a request with the HTTP status 401.
+        """Note that an endpoint refused a request: with the HTTP status 401, or a 403 that says `expired`.
 
         Args:
             headers: The headers that `headers` returned for that request.

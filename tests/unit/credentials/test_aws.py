@@ -224,6 +224,18 @@ async def test_the_region_is_that_of_the_host_or_the_environment_or_an_error(
     assert "/us-east-2/execute-api/" in (await chosen.headers("POST", URL, b""))["authorization"]
 
 
+async def test_the_library_logs_no_credential(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("AWS_SESSION_TOKEN", SESSION)
+    caplog.set_level(1)
+    await aws().headers("POST", URL, b"")
+    assert "StringToSign" in caplog.text
+    assert "[redacted: it holds credentials]" in caplog.text
+    assert SESSION not in caplog.text
+    assert SECRET not in caplog.text
+
+
 async def test_neither_the_repr_nor_a_pickle_holds_a_key() -> None:
     credentials = aws(region="eu-west-1")
     await credentials.headers("POST", URL, b"")

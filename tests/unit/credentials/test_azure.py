@@ -43,7 +43,10 @@ def answer(number: int) -> tuple[int, Any]:
     }
 
 
-async def test_tokens_come_from_the_endpoint_of_the_managed_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_tokens_come_from_the_endpoint_of_the_managed_identity(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(1)
     with token_server(answer) as server:
         monkeypatch.setenv("IDENTITY_ENDPOINT", f"{server.url}/msi/token")
         monkeypatch.setenv("IDENTITY_HEADER", "identity-secret")
@@ -67,6 +70,8 @@ async def test_tokens_come_from_the_endpoint_of_the_managed_identity(monkeypatch
         assert credentials.refused({"authorization": "Bearer entra-token-1"})
         assert await credentials.headers("POST", URL, b"") == {"authorization": "Bearer entra-token-2"}
     pickled = pickle.dumps(credentials)
+    assert "entra-token" not in caplog.text
+    assert "identity-secret" not in caplog.text
     assert b"entra-token" not in pickled
     assert repr(pickle.loads(pickled)) == "nh.credentials.azure()"
 

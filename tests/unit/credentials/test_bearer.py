@@ -350,6 +350,22 @@ async def test_an_endpoint_that_refuses_everything_does_not_cause_a_refresh_for_
     assert source.calls == 2
 
 
+async def test_a_system_without_another_thread_is_an_error_and_the_next_request_tries_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = Source()
+    credentials = bearer(source.blocking)
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("nighthawk_async.credentials.refresher.threading.Thread.start", refuse)
+        with pytest.raises(CredentialError, match="can't start new thread"):
+            await header_of(credentials)
+    assert await header_of(credentials) == "Bearer t1"
+
+
 async def test_header_and_prefix_can_be_chosen() -> None:
     credentials = bearer(lambda: "abc", header="X-Token", prefix="")
     assert await credentials.headers("POST", URL, b"") == {"x-token": "abc"}

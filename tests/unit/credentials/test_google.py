@@ -50,8 +50,9 @@ def answer(number: int) -> tuple[int, Any]:
 
 
 async def test_tokens_come_from_the_endpoint_of_the_service_account(
-    private_key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    private_key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(1)
     file = tmp_path / "account.json"
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
     with token_server(answer) as server:
@@ -74,6 +75,7 @@ async def test_tokens_come_from_the_endpoint_of_the_service_account(
         assert await credentials.headers("POST", URL, b"") == {"authorization": "Bearer ya29.token-2"}
         assert credentials.known_secrets() == ("ya29.token-1", "ya29.token-2")
         pickled = pickle.dumps(credentials)
+    assert "ya29" not in caplog.text
     assert b"ya29" not in pickled
     assert b"PRIVATE KEY" not in pickled
     assert repr(pickle.loads(pickled)) == "nh.credentials.google()"

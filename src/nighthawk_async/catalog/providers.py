@@ -89,3 +89,9 @@ PROVIDERS: Mapping[str, ProviderFacts] = MappingProxyType(
     }
 )
 """The providers by name, the first part of a model id."""
+
+
+def providers_in_words() -> str:
+    """The known providers, as a part of an error's message; presets are left to the command line."""
+    names = sorted([*(name for name, facts in PROVIDERS.items() if not facts.is_preset), "local"])
+    return f"known are {', '.join(names)}, and the presets that nighthawk-async models list shows"

@@ -17,7 +17,7 @@ from rich.table import Table
 from ..catalog.local import GGUF_FILE, LOCAL_MODELS, LocalModelFacts
 from ..catalog.models import UNKNOWN_MODEL, ModelFacts, find_model_facts
 from ..catalog.provider_facts import ProviderFacts
-from ..catalog.providers import PROVIDERS
+from ..catalog.providers import PROVIDERS, providers_in_words
 from ..configuration import parse_model_id
 from ..errors import UnknownModelError
 from ..models.current_price import CurrentPrice, library_version
@@ -374,10 +374,9 @@ def describe_model(
         return _describe_local(parsed.name, transport, environment)
     provider = PROVIDERS.get(parsed.provider)
     if provider is None:
-        known = sorted([*PROVIDERS, LOCAL])
         raise UnknownModelError(
-            f"No provider is called {parsed.provider!r}; known are {', '.join(known)}."
-            f"{did_you_mean(parsed.provider, known)}"
+            f"No provider is called {parsed.provider!r}; {providers_in_words()}."
+            f"{did_you_mean(parsed.provider, [*PROVIDERS, LOCAL])}"
         )
     facts = find_model_facts(model_id)
     url, origin, missing = active_base_url(provider, transport, environment)

@@ -72,8 +72,7 @@ class _Source:
         Raises:
             CredentialError: There are no credentials, or they are refused.
         """
-        import requests
-
+        requests: Any = import_module("requests")
         library: Any = import_module("google.auth")
         errors: Any = import_module("google.auth.exceptions")
         transport: Any = import_module("google.auth.transport.requests")

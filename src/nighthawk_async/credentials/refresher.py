@@ -32,7 +32,7 @@ _SPARE_SECONDS = 10.0
 _SECONDS_BETWEEN_EARLY_REFRESHES = 30.0  # some sources keep their token until the last minutes
 _MOST_SECONDS_OF_EARLY_REFRESH = 10.0  # of a request whose value is still valid
 _SECONDS_BETWEEN_REFUSALS = 5.0  # for an account that may never use the endpoint
-_KEPT_SECRETS = 4
+_KEPT_SECRETS = 8
 
 Value = TypeVar("Value")
 

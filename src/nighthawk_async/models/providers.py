@@ -9,7 +9,7 @@ from urllib.parse import SplitResult, parse_qsl
 
 from ..catalog.models import find_model_facts
 from ..catalog.provider_facts import ProviderFacts
-from ..catalog.providers import PROVIDERS
+from ..catalog.providers import PROVIDERS, providers_in_words
 from ..configuration import ModelId, parse_model_id
 from ..errors import ConfigurationError, MissingCredentialError, UnknownModelError
 from ..ports import Model
@@ -101,10 +101,9 @@ def create_model(
 def _provider_facts(model_id: ModelId) -> ProviderFacts:
     facts = PROVIDERS.get(model_id.provider)
     if facts is None:
-        known = sorted([*PROVIDERS, _LOCAL])
         raise UnknownModelError(
-            f"No provider is called {model_id.provider!r} (in {str(model_id)!r});"
-            f" known are {', '.join(known)}.{did_you_mean(model_id.provider, known)}"
+            f"No provider is called {model_id.provider!r} (in {str(model_id)!r}); {providers_in_words()}."
+            f"{did_you_mean(model_id.provider, [*PROVIDERS, _LOCAL])}"
         )
     return facts
 

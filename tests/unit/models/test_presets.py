@@ -140,6 +140,15 @@ def test_a_missing_part_of_the_url_is_named(provider: str, variable: str) -> Non
         create_model(f"{provider}:x", environment={})
 
 
+def test_while_answers_are_replayed_nothing_of_the_environment_is_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("nighthawk_async.models.providers.needs_endpoint", lambda: False)
+    monkeypatch.setattr("nighthawk_async.models.providers.is_available", lambda facts: False)
+    for provider in PRESETS:
+        assert create_model(f"{provider}:x", environment={}).name == f"{provider}:x"
+
+
 def test_without_the_extra_the_error_names_the_key_and_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nighthawk_async.models.providers.is_available", lambda facts: False)
     with pytest.raises(MissingCredentialError) as raised:

@@ -185,6 +185,8 @@ class Refresher(Generic[Value]):
             if self._lease_of.is_forced and age < _SECONDS_BETWEEN_REFUSALS:
                 return False
             self._lease, self._is_refused = None, True
+            if self._flight is not None and not self._flight.is_forced:  # it may bring the same one
+                self._flight = None
             return True
 
     def _decide(self) -> tuple[Lease[Value] | None, _Flight[Value] | None, _Role]:
@@ -192,6 +194,8 @@ class Refresher(Generic[Value]):
         lease = self._lease
         if lease is not None and not lease.is_due:
             return lease, None, "use"
+        if self._flight is not None and self._age(self._flight) >= self._timeout_seconds:
+            self._flight = None  # its thread hangs
         if lease is not None and lease.is_over:
             lease = None
         if lease is not None and (self._flight is not None or time.monotonic() < self._quiet_until):
@@ -247,8 +251,7 @@ class Refresher(Generic[Value]):
             if flight.outcome is not None:
                 return flight.outcome
             flight.waiting.append((current_token(), event))
-        left = flight.begun_at + self._timeout_seconds - time.monotonic()
-        with anyio.move_on_after(left):
+        with anyio.move_on_after(self._timeout_seconds - self._age(flight)):
             await event.wait()
         with self._lock:
             if flight.outcome is not None:
@@ -277,6 +280,8 @@ class Refresher(Generic[Value]):
     def _adopt(self, flight: _Flight[Value], lease: Lease[Value]) -> None:
         """Use a new value, unless a later refresh was faster. Called under the lock."""
         self._secrets.extend(each for each in lease.secrets if each not in self._secrets)
+        if self._is_refused and not flight.is_forced:
+            return  # it was begun before the refusal
         if self._lease is not None and self._lease_of is not None and flight.number < self._lease_of.number:
             return
         self._lease, self._lease_of = lease, flight
@@ -284,6 +289,9 @@ class Refresher(Generic[Value]):
         self._is_refused = False
         if lease.is_due:  # it is no newer than the former one
             self._quiet_until = self._leased_at + _SECONDS_BETWEEN_EARLY_REFRESHES
+
+    def _age(self, flight: _Flight[Value]) -> float:
+        return time.monotonic() - flight.begun_at
 
     def _too_late(self, seconds: float) -> CredentialError:
         return CredentialError(

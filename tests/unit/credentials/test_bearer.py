@@ -339,6 +339,62 @@ async def test_refused_tokens_are_fetched_again_once_for_all_requests() -> None:
     assert source.calls == 2
 
 
+async def test_a_refresh_that_was_begun_before_a_refusal_does_not_end_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    release = threading.Event()
+    calls = 0
+
+    def fetch() -> Token:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            release.wait(10)
+        return Token("new" if calls > 2 else "refused", end)
+
+    now = time.time
+    end = now() + 3_600
+    credentials = bearer(fetch)
+    headers = await credentials.headers("POST", URL, b"")
+    monkeypatch.setattr(time, "time", lambda: end - 200)
+    assert await header_of(credentials) == "Bearer refused"  # and a thread begins to refresh
+    assert credentials.refused(headers)
+    assert await header_of(credentials) == "Bearer new"
+    release.set()
+    await wait_for_threads(credentials)
+    assert await header_of(credentials) == "Bearer new"
+    assert calls == 3
+
+
+async def test_an_early_refresh_that_hangs_delays_no_request_once_the_token_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    release = threading.Event()
+    calls = 0
+
+    def fetch() -> Token:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            release.wait(10)
+        return Token(f"t{calls}", time.time() + 3_600)
+
+    credentials = bearer(fetch, timeout_seconds=0.2)
+    await header_of(credentials)
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() + 3_600 - 200)
+    assert await header_of(credentials) == "Bearer t1"
+    monkeypatch.setattr(time, "time", lambda: now() + 3_600)
+    begun = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: begun() + 1)
+    try:
+        assert await header_of(credentials) == "Bearer t3"
+    finally:
+        release.set()
+    await wait_for_threads(credentials)
+    assert await header_of(credentials) == "Bearer t3"
+
+
 async def test_an_endpoint_that_refuses_everything_does_not_cause_a_refresh_for_every_request() -> None:
     source = Source()
     credentials = bearer(source.blocking)

@@ -46,24 +46,31 @@ async def listed_skills(skills: Mapping[str, ScopedSkill], limit: int, counter: 
     Raises:
         ConfigurationError: They have more tokens.
     """
-    lines = {name: f"- {name}: {_one_line(skill.description)}" for name, skill in skills.items()}
-    text = "\n".join([_HEADING, *lines.values()])
+    text = skill_list(skills)
     if len(text.encode(errors="replace")) > limit and not counter.is_loaded:
         await anyio.to_thread.run_sync(counter.load, limiter=thread_limiter())
     if counter.exceeds(text, limit):
-        raise _too_long(lines, counter.count(text), limit, counter)
+        raise _too_long(skills, counter.count(text), limit, counter)
     return text
 
 
-def _one_line(description: str) -> str:
-    return safe_text(" ".join(description.split()))
+def skill_list(skills: Mapping[str, ScopedSkill]) -> str:
+    """Return the names and descriptions of skills as the system prompt has them."""
+    return "\n".join([_HEADING, *map(skill_line, skills.values())])
 
 
-def _too_long(lines: Mapping[str, str], size: int, limit: int, counter: TokenCounter) -> ConfigurationError:
-    sizes = {name: counter.count(line) for name, line in lines.items()}
+def skill_line(skill: ScopedSkill) -> str:
+    """Return the name and the description of one skill on one line."""
+    return f"- {skill.name}: {safe_text(' '.join(skill.description.split()))}"
+
+
+def _too_long(
+    skills: Mapping[str, ScopedSkill], size: int, limit: int, counter: TokenCounter
+) -> ConfigurationError:
+    sizes = {name: counter.count(skill_line(skill)) for name, skill in skills.items()}
     largest = sorted(sizes, key=lambda name: (-sizes[name], name))[:_MOST_LARGEST]
     return ConfigurationError(
-        f"The names and descriptions of {len(lines)} skills have {size:,} tokens; skills_max_tokens of the "
+        f"The names and descriptions of {len(skills)} skills have {size:,} tokens; skills_max_tokens of the "
         f"StepContextLimits is {limit:,}. The largest: "
         f"{', '.join(f'{name} ({sizes[name]:,})' for name in largest)}. Offer fewer skills, as with "
         "skills.only(…), shorten their descriptions, or raise the limit."
@@ -188,7 +195,7 @@ class _Page(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         if self.offset and self.offset >= len(text):
             raise ToolBoundaryError(
                 kind="invalid_input",
-                message=f"the offset {self.offset:,} is beyond the end: the text has {len(text):,} characters",
+                message=f"the offset {self.offset:,} is beyond the end of the {len(text):,} characters",
             )
         end = self._end(text)
         part = text[self.offset : end]

@@ -1,4 +1,4 @@
-"""Skills as steps see them: those of a scope, those that a block names, and those that are active in a step."""
+"""Skills as steps see them: those of a scope, those that a block names, and the active ones of a step."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping

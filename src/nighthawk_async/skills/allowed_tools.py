@@ -34,9 +34,12 @@ COUNTERPARTS: Mapping[str, tuple[str, ...]] = {
 """The tools of other hosts, and the functions of the function library that do the same."""
 
 WITHOUT_COUNTERPART = frozenset(
-    ("Agent", "AskUserQuestion", "BashOutput", "ExitPlanMode", "KillShell", "NotebookEdit", "NotebookRead")
-    + ("Skill", "SlashCommand", "Task", "TodoRead", "TodoWrite", "WebSearch")
+    (
+        *("Agent", "AskUserQuestion", "BashOutput", "ExitPlanMode", "KillShell", "NotebookEdit"),
+        *("NotebookRead", "Skill", "SlashCommand", "Task", "TodoRead", "TodoWrite", "WebSearch"),
+    )
 )
+"""The tools of other hosts that nothing here corresponds to."""
 
 UNDERSTOOD = (
     "understood are names of tools and functions (`look_up`, `Mailer.*`, `shop.orders.*`), "

@@ -51,7 +51,7 @@ class SkillsError(ConfigurationError):
 
 
 class SkillFileError(NighthawkError):
-    """A file of a skill cannot be read: it does not exist, is too large, or is neither a text nor an image."""
+    """A file of a skill cannot be read: it is not there, too large, or neither a text nor an image."""
 
 
 set_public_module("skills", globals())

@@ -1,7 +1,7 @@
 """The frontmatter of a `SKILL.md`: a YAML mapping of texts, read event by event.
 
-No object is constructed from the YAML and nothing recurses, so that neither aliases nor nesting cost more than
-the length of the text. Every scalar is a text, as the format says: `name: 1` is the name "1".
+No object is constructed from the YAML and nothing recurses, so that neither aliases nor nesting cost more
+than the length of the text. Every scalar is a text, as the format says: `name: 1` is the name "1".
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -57,7 +57,7 @@ def load(*folders: str | os.PathLike[str]) -> Skills:
                 SkillFault(path=str(folder), message=f"{other.folder} has a skill {skill.name!r} as well")
             )
     if faults:
-        raise SkillsError(faults)
+        raise SkillsError(sorted(faults, key=lambda fault: (fault.path, fault.line or 0)))
     return Skills(skills.values())
 
 
@@ -141,8 +141,8 @@ class _Loading:
             return None
         except WorkspaceError as error:
             other = _misspelled(os.listdir(self._folder))
-            hint = f" The name of {other} must be {INSTRUCTIONS}." if other else ""
-            self._report(f"{str(error).removeprefix(f'{INSTRUCTIONS}: ')}.{hint}", None)
+            hint = f"; the name of {other} must be {INSTRUCTIONS}" if other else ""
+            self._report(f"{str(error).removeprefix(f'{INSTRUCTIONS}: ')}{hint}", None)
             return None
         text = decoded(content)
         if text is None:

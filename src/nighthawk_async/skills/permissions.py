@@ -1,7 +1,8 @@
 """Permissions narrowed by the allowed tools of the skills that are active in a step."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Protocol, cast
 
 from ..policies.permissions.call import PermissionCall
 from ..policies.permissions.permissions import PermissionDecision, Permissions
@@ -9,7 +10,16 @@ from ..policies.permissions.policy import PermissionPolicy
 from ..runtime.environment import find_environment
 from ..runtime.events import Verdict
 from ..runtime.policies import Policies
-from .skill import Skill
+
+
+class _NarrowingSkill(Protocol):
+    """A skill that may have allowed tools."""
+
+    name: str
+    allowed_tools: Sequence[object]
+
+    @property
+    def permissions(self) -> Permissions: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,12 +57,13 @@ def narrowed_by_skills(policies: Policies) -> Policies:
     return policies.with_policy(PermissionPolicy((*sets, ALLOWED_BY_SKILLS)))
 
 
-def _active() -> list[Skill]:
+def _active() -> list[_NarrowingSkill]:
     environment = find_environment()
     if environment is None or environment.active_skills is None:
         return []
-    return [each for each in cast("list[Skill]", list(environment.active_skills)) if each.allowed_tools]
+    active = cast("list[_NarrowingSkill]", list(environment.active_skills))
+    return [each for each in active if each.allowed_tools]
 
 
-def _denial(skill: Skill) -> PermissionDecision:
+def _denial(skill: _NarrowingSkill) -> PermissionDecision:
     return PermissionDecision(verdict="deny", rule=f"allowed-tools of the skill {skill.name!r}")

@@ -1,7 +1,7 @@
 """The skills of a scope in the prompt, and `nh_skill`, with which a model reads them."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Annotated
 
@@ -110,7 +110,9 @@ def make_skill_tool(environment: Environment, room: ResultRoom, model: Model | N
         skill, file = _find(skills, asked)
         if active is not None:  # now, so that it counts for the calls that follow in the same response
             active.add(skill)
-        page = _Page(offset=asked.offset or 0, max_tokens=room.max_tokens, counter=room.policy.counter)
+        page = partial(
+            page_of, offset=asked.offset or 0, max_tokens=room.max_tokens, counter=room.policy.counter
+        )
         reading = BlockingCall(partial(_read, skill, file, page, takes_images=takes_images))
         return actor.post_call(SKILL_TOOL_NAME, lambda: reading)
 
@@ -154,7 +156,9 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join([*shown[:_MOST_NAMED], *((f"and {more} more",) if more > 0 else ())])
 
 
-def _read(skill: ScopedSkill, file: str | None, page: "_Page", *, takes_images: bool) -> object:
+def _read(
+    skill: ScopedSkill, file: str | None, page: Callable[[str], object], *, takes_images: bool
+) -> object:
     """Return the instructions of a skill, or one of its files. Blocks."""
     try:
         content = skill.text if file is None else skill.read(file)
@@ -163,7 +167,7 @@ def _read(skill: ScopedSkill, file: str | None, page: "_Page", *, takes_images: 
             kind="execution", message=str(error), guidance="Go on without this file."
         ) from error
     if not isinstance(content, BinaryContent):
-        return page.of(content)
+        return page(content)
     if not takes_images:
         raise ToolBoundaryError(
             kind="invalid_input",
@@ -173,44 +177,36 @@ def _read(skill: ScopedSkill, file: str | None, page: "_Page", *, takes_images: 
     return content
 
 
-class _Page(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """A part of a text that a tool result can hold.
+def page_of(text: str, *, offset: int, max_tokens: int, counter: TokenCounter) -> str | dict[str, object]:
+    """Return the part of a text that a tool result can hold, with the offset of the next one if there is one.
 
     Args:
-        offset: The number of characters before it.
+        text: The text.
+        offset: The number of characters before the part.
         max_tokens: The greatest number of tokens of the result.
         counter: Counts tokens.
+
+    Raises:
+        ToolBoundaryError: The text ends before the part.
     """
+    if offset and offset >= len(text):
+        raise ToolBoundaryError(
+            kind="invalid_input",
+            message=f"the offset {offset:,} is beyond the end of the {len(text):,} characters",
+        )
+    end = _end_of_page(text, offset, max(max_tokens - _TOKENS_BESIDE_TEXT, _LEAST_TOKENS), counter)
+    if end == len(text):
+        return text[offset:]
+    return {"text": text[offset:end], "next_offset": end, "characters": len(text)}
 
-    offset: int
-    max_tokens: int
-    counter: TokenCounter
 
-    def of(self, text: str) -> object:
-        """Return the part of a text, with the offset of the next one if there is one.
-
-        Raises:
-            ToolBoundaryError: The text ends before the part.
-        """
-        if self.offset and self.offset >= len(text):
-            raise ToolBoundaryError(
-                kind="invalid_input",
-                message=f"the offset {self.offset:,} is beyond the end of the {len(text):,} characters",
-            )
-        end = self._end(text)
-        part = text[self.offset : end]
-        if end == len(text):
-            return part
-        return {"text": part, "next_offset": end, "characters": len(text)}
-
-    def _end(self, text: str) -> int:
-        """The end of the part: that of a line, unless a single line is too long."""
-        room = max(self.max_tokens - _TOKENS_BESIDE_TEXT, _LEAST_TOKENS)
-        length = room * _CHARACTERS_PER_TOKEN
-        while True:
-            end = min(self.offset + length, len(text))
-            if end < len(text):
-                end = text.rfind("\n", self.offset + length // 2, end) + 1 or end
-            if length == 1 or not self.counter.exceeds(json.dumps(text[self.offset : end]), room):
-                return end
-            length = max(1, length * 3 // 4)
+def _end_of_page(text: str, offset: int, max_tokens: int, counter: TokenCounter) -> int:
+    """The end of a part: that of a line, unless a single line is too long."""
+    length = max_tokens * _CHARACTERS_PER_TOKEN
+    while True:
+        end = min(offset + length, len(text))
+        if end < len(text):
+            end = text.rfind("\n", offset + length // 2, end) + 1 or end
+        if length == 1 or not counter.exceeds(json.dumps(text[offset:end], ensure_ascii=False), max_tokens):
+            return end
+        length = max(1, length * 3 // 4)

@@ -46,7 +46,7 @@ UNDERSTOOD = (
     f"{', '.join(COUNTERPARTS)}, and Bash(command) and Bash(prefix:*)"
 )
 
-_TOKEN = re.compile(r"[^\s(]+(?:\([^()]*\))?|\S+")
+_TOKEN = re.compile(r"[^\s()]+(?:\([^()]*\))?(?!\S)|\S+")
 _NAME = re.compile(r"[A-Za-z_*?][\w*?]*(?:\.[A-Za-z_*?][\w*?]*)*", re.ASCII)
 _COMMAND = re.compile(r"Bash\((?P<command>[^()]*)\)")
 _ONE_COMMAND = re.compile(r"[^;&|<>$`\\\n\r(){}]*")

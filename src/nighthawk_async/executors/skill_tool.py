@@ -193,6 +193,7 @@ def page_of(text: str, *, offset: int, max_tokens: int, counter: TokenCounter) -
         raise ToolBoundaryError(
             kind="invalid_input",
             message=f"the offset {offset:,} is beyond the end of the {len(text):,} characters",
+            guidance="Take the next_offset of the part before, or none for the beginning.",
         )
     end = _end_of_page(text, offset, max(max_tokens - _TOKENS_BESIDE_TEXT, _LEAST_TOKENS), counter)
     if end == len(text):

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from ..errors import ConfigurationError, NaturalParseError
 from ..natural.blocks import NaturalBlock
@@ -129,15 +130,19 @@ def take_named_skills(block: NaturalBlock, context: StepContext) -> dict[str, Sc
 
 
 def _check_bindings(skill: ScopedSkill, block: NaturalBlock) -> None:
-    for token in find_tokens(skill.text):
-        if not token.is_write or not token.is_reference or token.path in block.write_names:
-            continue
-        raise NaturalParseError(
-            f"the skill {skill.name!r} sets <:{token.path}>, and the block that names it does not; mention "
-            f"<:{token.path}> in the block, or escape it in the skill as \\<:{token.path}>",
-            filename=block.filename,
-            line=block.line,
-        )
+    for name in _write_names(skill.text):
+        if name not in block.write_names:
+            raise NaturalParseError(
+                f"the skill {skill.name!r} sets <:{name}>, and the block that names it does not; mention "
+                f"<:{name}> in the block, or escape it in the skill as \\<:{name}>",
+                filename=block.filename,
+                line=block.line,
+            )
+
+
+@lru_cache(maxsize=256)
+def _write_names(text: str) -> tuple[str, ...]:
+    return tuple(token.path for token in find_tokens(text) if token.is_write and token.is_reference)
 
 
 def _hide(found: Mapping[str, ScopedSkill], context: StepContext) -> None:

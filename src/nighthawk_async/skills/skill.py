@@ -165,6 +165,9 @@ class Skills(Mapping[str, Skill]):
             raise KeyError(f"There is no skill {name!r}.{did_you_mean(name, tuple(self._by_name))}")
         return found
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name or name in self._by_variable
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_name)
 

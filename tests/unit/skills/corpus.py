@@ -1,5 +1,7 @@
 """Texts of `SKILL.md` about which the specification of the format is clear."""
 
+import random
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -84,3 +86,45 @@ def samples() -> Iterator[Sample]:
     yield Sample("no frontmatter", "tidy", "Do it.\n", False)
     yield Sample("frontmatter without an end", "tidy", "---\nname: tidy\ndescription: d\n", False)
     yield Sample("no body", "tidy", "---\nname: tidy\ndescription: d\n---\n", True)
+
+
+class Generated(NamedTuple):
+    """A generated sample, whose validity the reference library knows."""
+
+    folder: str
+    text: str
+
+
+def generated(count: int, seed: int = 1) -> list[Generated]:
+    """Generate samples near the limits of the format, from ASCII, of which the specification is clear."""
+    chance = random.Random(seed)
+    return [_generate(chance) for _ in range(count)]
+
+
+def _generate(chance: random.Random) -> Generated:
+    name = _name(chance)
+    fields = [f"name: {name}", f"description: {'d' * chance.choice((1, 20, 1023, 1024, 1025))}"]
+    if chance.random() < 0.4:
+        fields.append(f"compatibility: {'c' * chance.choice((1, 499, 500, 501))}")
+    if chance.random() < 0.4:
+        fields.append("metadata:\n" + "\n".join(f"  key-{n}: value {n}" for n in range(chance.randint(1, 3))))
+    if chance.random() < 0.3:
+        fields.append(
+            chance.choice(("license: MIT", "allowed-tools: look_up Read", "version: 1", "hooks: none"))
+        )
+    if chance.random() < 0.15:
+        fields.pop(chance.randrange(2))
+    if chance.random() < 0.1:
+        fields.append(chance.choice(fields))
+    chance.shuffle(fields)
+    folder = name if chance.random() < 0.85 else f"{name}x"
+    return Generated(folder, "---\n" + "\n".join(fields) + "\n---\n\nDo it.\n")
+
+
+def _name(chance: random.Random) -> str:
+    letters = "".join(chance.choices("abz09-", k=chance.choice((1, 2, 5, 12, 63, 64, 65))))
+    if chance.random() < 0.6:
+        letters = re.sub("-+", "-", letters).strip("-")
+    if chance.random() < 0.15:
+        letters += chance.choice("AZ_.")
+    return letters if re.search("[a-zA-Z]", letters) else f"a{letters}"

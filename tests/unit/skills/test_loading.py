@@ -12,7 +12,7 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.skills import SkillFileError, SkillsError
 
-from .corpus import Sample, samples
+from .corpus import Sample, generated, samples
 from .folders import made_skill, skill_text, write_skill
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
@@ -45,6 +45,22 @@ def test_the_reference_library_decides_alike(tmp_path: Path, sample: Sample) -> 
 
     folder = write_skill(tmp_path, sample.folder, sample.text)
     assert (validate(folder) == []) is sample.is_valid
+
+
+@pytest.mark.skipif(find_spec("skills_ref") is None, reason="needs skills-ref")
+def test_the_reference_library_decides_alike_about_generated_skills(tmp_path: Path) -> None:
+    from skills_ref.validator import validate  # type: ignore[import-not-found]
+
+    count = {True: 0, False: 0}
+    for number, sample in enumerate(generated(1_000)):
+        folder = write_skill(tmp_path / str(number), sample.folder, sample.text)
+        is_valid = validate(folder) == []
+        count[is_valid] += 1
+        if is_valid:
+            assert list(nh.skills.load(folder)) == [sample.folder]
+        else:
+            assert faults_of(folder), sample
+    assert min(count.values()) > 100
 
 
 def test_all_fields_are_read(tmp_path: Path) -> None:

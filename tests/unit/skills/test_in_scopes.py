@@ -112,7 +112,8 @@ async def test_the_bytes_of_prompts_are_the_same_in_every_run(tmp_path: Path) ->
 
 async def test_without_skills_nothing_is_added(skills: nh.skills.Skills) -> None:
     prompts: list[object] = []
-    for arguments in ({}, {"skills": []}, {"skills": skills.only()}):
+    given: list[Any] = [{}, {"skills": []}, {"skills": skills.only()}]
+    for arguments in given:
         steps = ScriptedSteps(PASS)
         async with nh.run(steps.executor, **arguments):
             await work()
@@ -192,12 +193,12 @@ async def test_two_skills_of_one_name_cannot_be_offered_together(tmp_path: Path)
 
 @pytest.mark.parametrize(
     "value",
-    ["skills/", 3, [3], {"a": "b"}, None],
+    ["skills/", 3, [3], {"a": "b"}, [None]],
     ids=["a path", "a number", "numbers", "texts", "a list of None"],
 )
 def test_what_is_no_skill_is_refused(value: Any) -> None:
     with pytest.raises(nh.NighthawkError, match=r"must be what nighthawk_async\.skills\.load returns"):
-        nh.run(ScriptedSteps().executor, skills=[None] if value is None else value)
+        nh.run(ScriptedSteps().executor, skills=value)
 
 
 async def test_too_long_a_list_is_an_error_with_sizes_and_nothing_is_sent(tmp_path: Path) -> None:
@@ -304,7 +305,8 @@ async def test_long_texts_come_in_parts_that_are_shown_whole(tmp_path: Path) -> 
     skill = made_skill(tmp_path, "long", body="\n".join(lines), files={"one-line.txt": "abc\\" * 3_000})
     limits = nh.StepContextLimits(tool_result_max_tokens=1_000)
     for file, whole in ((None, skill.text), ("one-line.txt", skill.read("one-line.txt"))):
-        text, offset = "", 0
+        text = ""
+        offset: int | None = 0
         while offset is not None:
             steps = ScriptedSteps(reading("long", file=file, offset=offset), PASS, context_limits=limits)
             async with nh.run(steps.executor, skills=skill):

@@ -41,7 +41,7 @@ def test_the_format_decides(tmp_path: Path, sample: Sample) -> None:
 @pytest.mark.skipif(find_spec("skills_ref") is None, reason="needs skills-ref")
 @pytest.mark.parametrize("sample", list(samples()), ids=lambda sample: sample.title)
 def test_the_reference_library_decides_alike(tmp_path: Path, sample: Sample) -> None:
-    from skills_ref.validator import validate  # type: ignore[import-not-found]
+    from skills_ref.validator import validate
 
     folder = write_skill(tmp_path, sample.folder, sample.text)
     assert (validate(folder) == []) is sample.is_valid
@@ -49,7 +49,7 @@ def test_the_reference_library_decides_alike(tmp_path: Path, sample: Sample) -> 
 
 @pytest.mark.skipif(find_spec("skills_ref") is None, reason="needs skills-ref")
 def test_the_reference_library_decides_alike_about_generated_skills(tmp_path: Path) -> None:
-    from skills_ref.validator import validate  # type: ignore[import-not-found]
+    from skills_ref.validator import validate
 
     count = {True: 0, False: 0}
     for number, sample in enumerate(generated(1_000)):
@@ -132,6 +132,7 @@ def test_the_error_is_a_configuration_error_that_can_be_sent_to_other_processes(
     folder = write_skill(tmp_path, "bad", "Do it.")
     with pytest.raises(nh.ConfigurationError, match=r"1 fault:\n.*SKILL.md:1: it must begin") as raised:
         nh.skills.load(folder)
+    assert isinstance(raised.value, SkillsError)
     for other in (pickle.loads(pickle.dumps(raised.value)), copy.copy(raised.value)):
         assert isinstance(other, SkillsError)
         assert (str(other), other.faults) == (str(raised.value), raised.value.faults)

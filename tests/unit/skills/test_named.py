@@ -83,7 +83,7 @@ async def test_a_skill_is_named_through_implicit_references_and_in_steps(tmp_pat
             await nh.step("Follow <guide>.")
         await nh.step("Follow <guide>.", guide=guide)
         await nh.blocking(lambda: nh.step_sync("Follow <guide>.", guide=guide))()
-    contents = [request.messages[0].content for request in steps.model.requests]  # type: ignore[union-attr]
+    contents = [request.messages[0].content for request in steps.model.requests]
     assert contents[0] == contents[1] == contents[2]
     assert program_of(steps) == f"Follow <guide>.\n\n{section('guide', 'Carefully.')}"
 

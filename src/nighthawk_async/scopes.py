@@ -159,6 +159,7 @@ def scope(
         raise NighthawkError(f"mode must be 'inherit' or 'replace', not {mode!r}")
     is_added = mode == "inherit"
     sets = None if tools is None else sets_of(tools)
+    offered = None if skills is None else skill_types.skills_of(skills)
 
     def resolve(parent: Environment) -> Environment:
         executor = _inner_executor(parent.step_executor, step_executor, step_executor_configuration)
@@ -174,7 +175,7 @@ def scope(
             tools=sets,
             is_added=is_added,
         )
-        return environment if skills is None else _with_skills(environment, skills, is_added=is_added)
+        return environment if offered is None else _with_skills(environment, offered, is_added=is_added)
 
     return Scope(resolve)
 
@@ -227,10 +228,8 @@ def _inner_environment(
     )
 
 
-def _with_skills(
-    environment: Environment, source: "skill_types.SkillSource", *, is_added: bool
-) -> Environment:
-    skills = skill_types.with_skills(environment.skills if is_added else None, source)
+def _with_skills(environment: Environment, offered: "skill_types.Skills", *, is_added: bool) -> Environment:
+    skills = skill_types.with_skills(environment.skills if is_added else None, offered)
     return replace(
         environment, skills=skills, policies=skill_types.with_skill_policies(environment.policies, skills)
     )

@@ -28,7 +28,8 @@ class SkillFault(Struct, frozen=True, kw_only=True):
     line: int | None = None
 
     def __str__(self) -> str:
-        place = self.path if self.line is None else f"{self.path}:{self.line}"
+        path = self.path if self.path.isprintable() else ascii(self.path)
+        place = path if self.line is None else f"{path}:{self.line}"
         return f"{place}: {self.message}"
 
 

@@ -15,6 +15,7 @@ from .frontmatter import Document, Field, parse_document
 from .skill import INSTRUCTIONS, Skill, Skills, decoded
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 _MOST_NAME = 64
 _MOST_DESCRIPTION = 1024
@@ -203,6 +204,8 @@ class _Loading:
         if not isinstance(field.value, str):
             self._report(f"{name!r} must be one text", field.line)
             return None
+        if _CONTROL.search(field.value):
+            self._report(f"{name!r} has control characters", field.line)
         return field.value.strip()
 
     def _compatibility(self, fields: Mapping[str, Field]) -> str | None:
@@ -257,7 +260,7 @@ class _Loading:
     def _list(self, files: ConfinedFiles, path: str, listed: dict[str, int]) -> None:
         where = str(self._folder / path)
         if not path.isprintable():
-            self._report("a name must be printable text", None, path=ascii(where))
+            self._report("a name must be printable text", None, path=where)
             return
         try:
             real = files.real_path(path)

@@ -197,6 +197,8 @@ def skills_of(source: SkillSource) -> Skills:
         NighthawkError: It is something else.
         ConfigurationError: Two different skills have the same name.
     """
+    if isinstance(source, Skills):
+        return source
     return Skills(_each_of(source))
 
 
@@ -214,16 +216,19 @@ def _each_of(source: object) -> Iterator[Skill]:
         )
 
 
-def with_skills(inherited: Mapping[str, ScopedSkill] | None, source: SkillSource | None) -> Skills | None:
+def with_skills(inherited: Mapping[str, ScopedSkill] | None, added: Skills) -> Skills | None:
     """Return the skills of a scope; None for none.
 
     Args:
-        inherited: The skills of its parent.
-        source: The argument `skills=`; None for no change.
+        inherited: The skills of its parent; None for none.
+        added: Its own.
+
+    Raises:
+        ConfigurationError: Two different skills have the same name.
     """
-    own = () if source is None else skills_of(source).values()
-    merged = Skills([*cast("Mapping[str, Skill]", inherited or {}).values(), *own])
-    return merged or None
+    if not inherited:
+        return added or None
+    return Skills([*cast("Mapping[str, Skill]", inherited).values(), *added.values()])
 
 
 def with_skill_policies(policies: Policies, skills: Mapping[str, ScopedSkill] | None) -> Policies:

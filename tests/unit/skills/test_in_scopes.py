@@ -344,3 +344,20 @@ async def test_skills_can_be_read_where_permissions_deny_everything(skills: nh.s
     async with nh.run(steps.executor, skills=skills, permissions=nh.permissions(default="deny")):
         await work()
     assert steps.envelopes[0]["error"] is None
+
+
+async def test_a_later_life_of_a_durable_run_reads_skills_again_and_asks_no_model(
+    skills: nh.skills.Skills, tmp_path: Path
+) -> None:
+    prompts: list[str] = []
+    for turns in (((reading("tidy-up", file="a.md"), reading("ask")), PASS), ()):
+        steps = ScriptedSteps(*turns)
+        async with nh.run(
+            steps.executor,
+            journal=nh.journal.open(f"sqlite:///{tmp_path / 'runs.db'}"),
+            run_id="one",
+            skills=skills,
+        ):
+            await nh.step("Follow <tidy_up>.")
+        prompts += [str(request.messages) for request in steps.model.requests]
+    assert len(prompts) == 2

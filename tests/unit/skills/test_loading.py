@@ -171,6 +171,9 @@ def test_the_same_folder_twice_is_one_skill(tmp_path: Path) -> None:
         pytest.param(
             b"---\nname: tidy\ndescription: \x07\n---\n", "not valid YAML", id="a control character"
         ),
+        pytest.param(
+            b'---\nname: tidy\ndescription: "\\e[31m"\n---\n', "control characters", id="an escape sequence"
+        ),
         pytest.param(b"---\nname: tidy\ndescription: d\n...\n---x\n---\n", "YAML", id="two documents"),
     ],
 )

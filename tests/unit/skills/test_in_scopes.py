@@ -352,12 +352,8 @@ async def test_a_later_life_of_a_durable_run_reads_skills_again_and_asks_no_mode
     prompts: list[str] = []
     for turns in (((reading("tidy-up", file="a.md"), reading("ask")), PASS), ()):
         steps = ScriptedSteps(*turns)
-        async with nh.run(
-            steps.executor,
-            journal=nh.journal.open(f"sqlite:///{tmp_path / 'runs.db'}"),
-            run_id="one",
-            skills=skills,
-        ):
-            await nh.step("Follow <tidy_up>.")
+        with nh.journal.open(f"sqlite:///{tmp_path / 'runs.db'}") as store:
+            async with nh.run(steps.executor, journal=store, run_id="one", skills=skills):
+                await nh.step("Follow <tidy_up>.")
         prompts += [str(request.messages) for request in steps.model.requests]
     assert len(prompts) == 2

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Annotated
 
 import anyio.to_thread
@@ -31,7 +31,6 @@ _DESCRIPTION = (
 _MOST_NAMED = 20
 _MOST_LARGEST = 5
 _TOKENS_BESIDE_TEXT = 60
-_LEAST_TOKENS = 50
 _CHARACTERS_PER_TOKEN = 4
 
 
@@ -49,9 +48,14 @@ async def listed_skills(skills: Mapping[str, ScopedSkill], limit: int, counter: 
     text = skill_list(skills)
     if len(text.encode(errors="replace")) > limit and not counter.is_loaded:
         await anyio.to_thread.run_sync(counter.load, limiter=thread_limiter())
-    if counter.exceeds(text, limit):
+    if _exceeds(counter, text, limit):
         raise _too_long(skills, counter.count(text), limit, counter)
     return text
+
+
+@lru_cache(maxsize=64)
+def _exceeds(counter: TokenCounter, text: str, limit: int) -> bool:
+    return counter.exceeds(text, limit)
 
 
 def skill_list(skills: Mapping[str, ScopedSkill]) -> str:
@@ -195,7 +199,7 @@ def page_of(text: str, *, offset: int, max_tokens: int, counter: TokenCounter) -
             message=f"the offset {offset:,} is beyond the end of the {len(text):,} characters",
             guidance="Take the next_offset of the part before, or none for the beginning.",
         )
-    end = _end_of_page(text, offset, max(max_tokens - _TOKENS_BESIDE_TEXT, _LEAST_TOKENS), counter)
+    end = _end_of_page(text, offset, max(max_tokens - _TOKENS_BESIDE_TEXT, max_tokens // 3, 1), counter)
     if end == len(text):
         return text[offset:]
     return {"text": text[offset:end], "next_offset": end, "characters": len(text)}

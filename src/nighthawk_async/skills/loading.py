@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from ..errors import ConfigurationError
@@ -141,7 +142,9 @@ class _Loading:
             self._report("leads out of the folder of the skill", None)
             return None
         except WorkspaceError as error:
-            other = _misspelled(os.listdir(self._folder))
+            other = None
+            with suppress(OSError):
+                other = _misspelled(os.listdir(self._folder))
             hint = f"; the name of {other} must be {INSTRUCTIONS}" if other else ""
             self._report(f"{str(error).removeprefix(f'{INSTRUCTIONS}: ')}{hint}", None)
             return None

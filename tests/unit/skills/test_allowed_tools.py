@@ -1,7 +1,8 @@
 """`allowed-tools`: the calls that may be made while a skill is active."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async import library
 from nighthawk_async.skills.allowed_tools import fits_command, parse_allowed_tools
-from nighthawk_async.testing import tool_call
-from tests.specification.scripted_steps import PASS, ScriptedSteps, evaluating
+from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response, tool_call
+from tests.specification.scripted_steps import PASS, ScriptedSteps, evaluating, executing
 
 from .folders import made_skill, write_skill
 
@@ -281,3 +282,59 @@ async def test_tools_of_other_hosts_are_those_of_a_workspace(tmp_path: Path) -> 
     assert created == refused("Workspace.create", "ask")
     assert others == [refused("Workspace.shell", "ask")] * 2
     assert sorted(each.name for each in (tmp_path / "files").iterdir()) == ["a.txt"]
+
+
+# ---- steps of all kinds
+
+
+async def test_steps_at_the_same_time_do_not_narrow_each_other(tmp_path: Path) -> None:
+    skill = made_skill(tmp_path, "ask", allowed_tools="look_up")
+    seen: list[tuple[bool, object]] = []
+
+    def answer(request: nh.models.ModelRequest) -> ModelResponse:
+        last = request.messages[-1]
+        reads = "The first step" in str(request.messages[0])
+        if not isinstance(last, nh.models.ToolResultsMessage):
+            return model_response(*((reading("ask"),) if reads else ()), SEND)
+        seen.append((reads, _outcome(json.loads(str(last.results[-1].content[0])))))
+        return model_response(PASS)
+
+    async with nh.run(ScriptedModel(answer), tools=[send], skills=skill) as run:
+        for name in ("first", "second") * 3:
+            run.task_group.start_soon(partial(nh.step, f"The {name} step."))
+    assert sorted(seen, key=str) == [(False, "sent x")] * 3 + [(True, refused("send", "ask"))] * 3
+
+
+async def test_synchronous_functions_and_generators_are_narrowed(tmp_path: Path) -> None:
+    skill = made_skill(tmp_path, "ask", allowed_tools="look_up")
+
+    @nh.natural_function
+    def function() -> None:
+        """natural
+        Follow <ask>.
+        """
+
+    @nh.natural_function
+    async def generator() -> AsyncIterator[int]:
+        yield 1
+        """natural
+        Follow <ask>.
+        """
+        yield 2
+
+    steps = ScriptedSteps((SEND, LOOK_UP), PASS, (SEND, LOOK_UP), PASS)
+    async with nh.run(steps.executor, tools=[look_up, send], skills=skill):
+        await nh.blocking(function)()
+        assert [each async for each in generator()] == [1, 2]
+    assert outcomes_of("send", steps) == [refused("send", "ask")] * 2
+    assert outcomes_of("look_up", steps) == ["about x"] * 2
+
+
+async def test_code_that_was_made_before_is_narrowed_when_it_runs(tmp_path: Path) -> None:
+    skill = made_skill(tmp_path, "ask", allowed_tools="later")
+    steps = ScriptedSteps(
+        (executing("def later():\n    return send('x')"), reading("ask"), evaluating("later()")), PASS
+    )
+    async with nh.run(steps.executor, skills=skill):
+        await nh.step("Use <send>.", send=send)
+    assert refused("send", "ask") in str(made(steps)[2])

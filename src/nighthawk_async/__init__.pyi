@@ -31,6 +31,7 @@ from .errors import (
     ToolValidationError,
 )
 from .executors.agent import AgentStepExecutor
+from .executors.transcripts import Transcript, transcript
 from .functions import natural_function
 from .hooks import Hooks
 from .human import ask_user, request_approval
@@ -88,6 +89,7 @@ __all__ = [
     "ToolEvaluationError",
     "ToolRegistrationError",
     "ToolValidationError",
+    "Transcript",
     "Usage",
     "actors",
     "asgi",
@@ -130,6 +132,7 @@ __all__ = [
     "telemetry",
     "tool",
     "tool_set",
+    "transcript",
     "unset",
 ]
 

@@ -25,13 +25,14 @@ from ..runtime.tool_function import OUTCOME_TOOL_NAME
 from ..runtime.tool_scope import OfferedTools
 from ..threads import thread_limiter
 from ..tracing import Span, find_tracing, traced
-from ..types.messages import ToolCall, ToolDefinition, ToolResult
+from ..types.messages import Message, ToolCall, ToolDefinition, ToolResult
 from ..types.model import OutcomeTransport, UsageReported
 from ..types.usage import Usage
 from .agent_protocol import AgentTask, StepExecutionAgent, foreign_task, objection_to_agent
 from .answer_bindings import AnswerBindings
 from .loop_guard import GuardedCalls, RepeatedCalls
 from .model_agent import ModelAgent
+from .past import keep_conversation, past_messages
 from .refusals import Refusals
 from .sent_schemas import Endpoint, check_tools
 from .step_prompt import StepPrompt, check_mentioned_tools
@@ -334,7 +335,8 @@ class AgentStepExecutor:
             outcome=prompt.answer_instructions(transport, form, has_tools=has_tools),
         )
         user_prompt = prompt.user()
-        room.hold((system_prompt, *user_prompt))
+        past = past_messages(step.past, model, has_tools=bool(tools) or transport == "tool")
+        room.hold((system_prompt, *user_prompt, *(item for message in past for item in message.content)))
         return AgentTask(
             step_id=context.step_id,
             system_prompt=system_prompt,
@@ -357,6 +359,8 @@ class AgentStepExecutor:
             set_bindings=AnswerBindings(step.actor, environment, policy, refusals).set,
             word_refusal=refusals.text,
             found_tools=toolbox.offer_found,
+            past=past,
+            keep_messages=partial(_keep_conversation, step, model_name, system_prompt, toolbox),
         )
 
     def _toolbox(
@@ -423,6 +427,12 @@ async def _finish_counted(
 
 async def _conclude(step: Step, outcome: StepOutcome) -> None:
     await step.conclude(outcome, step.context.changed_bindings())
+
+
+def _keep_conversation(
+    step: Step, model_name: str, system_prompt: str, toolbox: Toolbox, messages: Sequence[Message]
+) -> None:
+    keep_conversation(step, model_name, system_prompt, toolbox.names, messages)
 
 
 def _check_mentioned_tools(step: Step, tools: Sequence[ToolDefinition], transport: OutcomeTransport) -> None:

@@ -32,6 +32,7 @@ from .answer_form import (
     wrapped_schema,
 )
 from .outcome_codec import answer_from_mapping
+from .past import keep_conversation, past_messages
 from .question import Asker, Question
 from .step_prompt import StepPrompt
 
@@ -69,23 +70,40 @@ async def answer_directly(
         may_end=step.actor.may_end,
         report_usage=report,
         refusals=bindings.refusals,
+        past=past_messages(step.past, model, has_tools=False),
     )
-    if model.capabilities.is_small:
-        return await _answer_piecemeal(asker, step, prompt)
-    return await _answer_at_once(asker, step, prompt, bindings)
+    is_small = model.capabilities.is_small
+    form = prompt.answer_form("direct", model.name)
+    system_prompt = _short_system_prompt(prompt) if is_small else _system_prompt(prompt, form)
+    try:
+        if is_small:
+            return await _answer_piecemeal(asker, step, prompt)
+        return await _answer_at_once(asker, step, prompt, bindings, form, system_prompt)
+    finally:
+        keep_conversation(step, model.name, system_prompt, (), (*asker.past, *asker.asked))
+
+
+def _system_prompt(prompt: StepPrompt, form: AnswerForm) -> str:
+    return prompt.system(tools="", outcome=prompt.answer_instructions("direct", form, has_tools=False))
+
+
+def _short_system_prompt(prompt: StepPrompt) -> str:
+    return prompt.with_system_fragments(prompt.program.strip())
 
 
 async def _answer_at_once(
-    asker: Asker, step: Step, prompt: StepPrompt, bindings: AnswerBindings
+    asker: Asker,
+    step: Step,
+    prompt: StepPrompt,
+    bindings: AnswerBindings,
+    form: AnswerForm,
+    system_prompt: str,
 ) -> tuple[StepOutcome, dict[str, object]]:
     context = step.context
-    form = prompt.answer_form("direct", asker.model.name)
     question = Question(
         name="step",
         schema=wrapped_schema(form),
-        system_prompt=prompt.system(
-            tools="", outcome=prompt.answer_instructions("direct", form, has_tools=False)
-        ),
+        system_prompt=system_prompt,
         user_prompt=prompt.user(),
     )
 
@@ -237,7 +255,7 @@ def _short_question(
     return Question(
         name="_".join(asked)[:_LONGEST_NAME],
         schema=object_schema(asked) | definitions,
-        system_prompt=prompt.with_system_fragments(prompt.program.strip()),
+        system_prompt=_short_system_prompt(prompt),
         user_prompt=prompt.with_user_fragments(shown),
     )
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from ..errors import NighthawkError
 from ..journal_ports import RunJournal
 from ..types.execution import ExecutionRef, PartialSink
+from .conversations import Past
 from .nesting import DEFAULT_MAX_DEPTH
 from .policies import NO_POLICIES, Policies
 from .run_state import RunState
@@ -38,6 +39,7 @@ class Environment:
         step_path: The addresses of the blocks in progress in this run, outermost first.
         max_depth: The greatest depth of nested steps, including enclosing ones.
         journal: The journal of the run; None for none.
+        past: The past that steps begin with; None for none. Steps within steps have none of it.
     """
 
     execution_ref: ExecutionRef
@@ -54,6 +56,7 @@ class Environment:
     step_path: tuple[str, ...] = ()
     max_depth: int = DEFAULT_MAX_DEPTH
     journal: RunJournal | None = None
+    past: Past | None = None
 
 
 _environment: ContextVar[Environment | None] = ContextVar("nighthawk_async_environment", default=None)

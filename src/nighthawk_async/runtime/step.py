@@ -12,6 +12,7 @@ from ..executions import Execution
 from ..types.outcomes import RaiseStepOutcome, ReturnStepOutcome, StepOutcome
 from ..types.unset import UNSET
 from .conclude import OutcomeRefusedError, StepResult, done_note, evaluated_value, exception_of, propose
+from .conversations import LastStep, Past
 from .step_actor import StepActor
 from .step_context import StepContext
 
@@ -116,6 +117,8 @@ class Step:
             that can send a rejection back to its model sets it.
         partial_listeners: The listeners to its values while the model's answer streams; None for none.
         place: Its place in a run with a journal; None without one.
+        past: The past that its conversation begins with; None for none.
+        kept: Its facts that are kept for its task; None for none.
     """
 
     __slots__ = (
@@ -127,7 +130,9 @@ class Step:
         "execution",
         "inspect",
         "is_interpolated",
+        "kept",
         "partial_listeners",
+        "past",
         "place",
         "program",
         "rejections_left",
@@ -154,6 +159,8 @@ class Step:
         self.rejections_left = 0
         self.partial_listeners: PartialListeners | None = None
         self.place: str | None = None
+        self.past: Past | None = None
+        self.kept: LastStep | None = None
 
     async def conclude(
         self, outcome: StepOutcome, bindings: Mapping[str, object], *, is_last: bool = False

@@ -124,8 +124,17 @@ def transcript_json(fields: TranscriptFields, *, show_secrets: bool) -> str:
         fields: Its fields.
         show_secrets: Whether credentials, and texts that look like a key, are kept.
     """
-    messages = tuple(map(_form, fields["messages"]))
-    file = _File(transcript_version=_VERSION, **{**fields, "messages": messages})
+    file = _File(
+        transcript_version=_VERSION,
+        step_id=fields["step_id"],
+        model=fields["model"],
+        system_prompt=fields["system_prompt"],
+        messages=tuple(map(_form, fields["messages"])),
+        tools=fields["tools"],
+        usage=fields["usage"],
+        outcome=fields["outcome"],
+        error=fields["error"],
+    )
     content: Any = msgspec.to_builtins(file, builtin_types=(bytes,), enc_hook=_plain)
     if not show_secrets:
         content = Redactor().redact_secrets(content)

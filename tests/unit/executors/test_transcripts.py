@@ -1,0 +1,689 @@
+"""Transcripts: the conversation of the last step of a task, and steps that begin with it."""
+
+import gc
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+import nighthawk_async as nh
+from nighthawk_async.errors import TranscriptError
+from nighthawk_async.models import (
+    AssistantMessage,
+    Message,
+    ModelCapabilities,
+    ModelRequest,
+    ProviderContent,
+    ToolCall,
+    ToolResult,
+    ToolResultsMessage,
+    UploadedFile,
+    UserMessage,
+)
+from nighthawk_async.runtime.tool_scope import GLOBAL_TOOLS
+from nighthawk_async.testing import (
+    CallbackExecutor,
+    ModelResponse,
+    ScriptedModel,
+    model_response,
+    pass_response,
+    tool_call,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+def _no_tools_of_other_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GLOBAL_TOOLS, "_tools", {})
+
+
+def setting(label: str) -> ModelResponse:
+    return model_response(tool_call("nh_outcome", kind="pass", bindings={"label": label}))
+
+
+def looking(expression: str, text: str = "") -> ModelResponse:
+    return model_response(tool_call("nh_eval", expression=expression), text=text)
+
+
+@nh.natural_function
+async def triage(mail: str) -> str:
+    label = ""
+    """natural
+    Set <:label> to the kind of <mail>.
+    """
+    return label
+
+
+@nh.natural_function
+def triage_synchronously(mail: str) -> str:
+    label = ""
+    """natural
+    Set <:label> to the kind of <mail>.
+    """
+    return label
+
+
+def prompt_of(message: Message) -> str:
+    assert isinstance(message, UserMessage)
+    return "\n".join(item for item in message.content if isinstance(item, str))
+
+
+def roles_of(messages: tuple[Message, ...]) -> list[str]:
+    letters = {UserMessage: "user", AssistantMessage: "model", ToolResultsMessage: "results"}
+    return [letters[type(message)] for message in messages]
+
+
+async def transcript_of(*answers: ModelResponse, name: str = "scripted:model") -> nh.Transcript:
+    async with nh.run(ScriptedModel([*answers], name=name)):
+        await triage("a broken lamp")
+        return nh.transcript()
+
+
+# ---- the last step
+
+
+async def test_a_finished_step_has_its_whole_conversation() -> None:
+    async with nh.run(ScriptedModel([looking("mail.upper()", text="I look."), setting("complaint")])):
+        assert await triage("a broken lamp") == "complaint"
+        transcript = nh.transcript()
+    assert roles_of(transcript.messages) == ["user", "model", "results", "model", "results"]
+    assert "a broken lamp" in prompt_of(transcript.messages[0])
+    assert "A BROKEN LAMP" in str(transcript)
+    assert transcript.messages[-1] == ToolResultsMessage(
+        results=(ToolResult(call_id="call_0", name="nh_outcome", content=("accepted",)),)
+    )
+    assert (transcript.outcome, transcript.error, len(transcript)) == ("pass", None, 2)
+    assert transcript.usage.requests == 2
+    assert transcript.model == "scripted:model"
+    assert transcript.step_id.startswith(f"{__name__}:")
+    assert "nh_outcome" in transcript.system_prompt
+    assert transcript.tools == ("nh_eval", "nh_assign", "nh_exec")
+
+
+async def test_it_is_that_of_the_last_block_that_was_executed() -> None:
+    @nh.natural_function
+    async def twice() -> str:
+        first = second = ""
+        """natural
+        Set <:first>.
+        """
+        """natural
+        Set <:second>.
+        """
+        return first + second
+
+    answers = [
+        model_response(tool_call("nh_outcome", kind="pass", bindings={name: name}))
+        for name in ("first", "second")
+    ]
+    async with nh.run(ScriptedModel(answers)):
+        await twice()
+        assert "Set <:second>" in prompt_of(nh.transcript().messages[0])
+    assert len(nh.transcript()) == 1  # also after the run
+
+
+async def test_a_failed_step_has_a_transcript() -> None:
+    wrong = model_response(tool_call("nh_outcome", kind="pass", bindings={"label": 7}))
+    configuration = nh.StepExecutorConfiguration(max_corrective_turns=1)
+    executor = nh.AgentStepExecutor.from_model(ScriptedModel([wrong, wrong]), configuration=configuration)
+    async with nh.run(executor):
+        with pytest.raises(nh.ExecutionError):
+            await triage("a lamp")
+        transcript = nh.transcript()
+    assert roles_of(transcript.messages) == ["user", "model", "results", "model", "results"]
+    assert transcript.outcome is None
+    assert transcript.error is not None
+    assert transcript.error.startswith("ExecutionError: ")
+    assert "no acceptable outcome" in str(transcript)
+
+
+async def test_calls_without_results_get_one_that_says_why() -> None:
+    called: list[str] = []
+
+    async def fetch(page: str) -> str:
+        """Fetch a page."""
+        called.append(page)
+        if page == "first":
+            return "text"
+        await anyio.sleep_forever()
+        return ""
+
+    calls = (tool_call("fetch", page="first"), tool_call("fetch", page="second"))
+    async with nh.run(ScriptedModel([model_response(*calls, text="I fetch.")])):
+        with anyio.CancelScope() as scope, nh.scope(tools=[fetch]):
+            async with anyio.create_task_group() as task_group:
+                task_group.start_soon(_cancel_when, scope, lambda: called == ["first", "second"])
+                await triage("a lamp")
+        transcript = nh.transcript()
+    assert transcript.error == "cancelled"
+    assert roles_of(transcript.messages) == ["user", "model", "results"]
+    (results,) = [each for each in transcript.messages if isinstance(each, ToolResultsMessage)]
+    assert [result.is_error for result in results.results] == [False, True]
+    assert results.results[1].content == ("no result; the step ended before: cancelled",)
+
+
+async def _cancel_when(scope: anyio.CancelScope, condition: Callable[[], bool]) -> None:
+    while not condition():
+        await anyio.lowlevel.checkpoint()
+    await anyio.wait_all_tasks_blocked()
+    scope.cancel()
+
+
+async def test_a_response_that_breaks_off_is_part_of_it() -> None:
+    broken = ModelResponse(events=(*model_response(text="Let me").events[:1],))
+    async with nh.run(ScriptedModel([broken])):
+        with pytest.raises(nh.ModelError):
+            await triage("a lamp")
+        transcript = nh.transcript()
+    assert transcript.messages[1] == AssistantMessage(text="Let me")
+
+
+async def test_a_step_that_raises_has_a_transcript() -> None:
+    raising = model_response(tool_call("nh_outcome", kind="raise", raise_message="no kind fits"))
+    async with nh.run(ScriptedModel([raising])):
+        with pytest.raises(nh.ExecutionError, match="no kind fits"):
+            await triage("a lamp")
+        assert (nh.transcript().outcome, nh.transcript().error) == ("raise", None)
+
+
+async def test_the_last_attempt_counts_when_a_step_is_retried() -> None:
+    answers = [nh.ModelError("try again", is_transient=True), setting("order")]
+    baseline = nh.resilience.Baseline(
+        retries=nh.resilience.retrying(attempts=2, wait=lambda attempt, error: 0)
+    )
+    async with nh.run(ScriptedModel(answers), resilience=baseline):
+        await triage("a lamp")
+        assert (len(nh.transcript()), nh.transcript().outcome) == (1, "pass")
+
+
+async def test_synchronous_functions_have_transcripts() -> None:
+    def work() -> nh.Transcript:
+        triage_synchronously("a lamp")
+        return nh.transcript()
+
+    async with nh.run(ScriptedModel([setting("order")])):
+        transcript = await anyio.to_thread.run_sync(work)
+    assert (len(transcript), transcript.outcome) == (1, "pass")
+
+
+@pytest.mark.one_backend
+def test_scripts_without_a_loop_have_transcripts() -> None:
+    with nh.run(ScriptedModel([setting("order")])):
+        triage_synchronously("a lamp")
+        assert len(nh.transcript()) == 1
+
+
+async def test_a_hundred_parallel_steps_each_see_their_own() -> None:
+    def answer(request: ModelRequest) -> ModelResponse:
+        prompt = prompt_of(request.messages[0])
+        return setting(next(word for word in prompt.split('"') if word.startswith("mail ")))
+
+    async def triage_one(number: int) -> nh.Transcript:
+        label = await triage(f"mail {number}")
+        await anyio.lowlevel.checkpoint()
+        transcript = nh.transcript()
+        assert label == f"mail {number}"
+        assert f'"mail {number}"' in prompt_of(transcript.messages[0])
+        return transcript
+
+    async with nh.run(ScriptedModel(answer)):
+        results = await nh.parallel.gather(*[triage_one(number) for number in range(50)])
+        async with anyio.create_task_group() as task_group:
+            for number in range(50, 100):
+                task_group.start_soon(triage_one, number)
+        with pytest.raises(TranscriptError, match="No step has ended in this task"):
+            nh.transcript()
+    assert len({str(each) for each in results}) == 50
+
+
+async def test_steps_of_tool_calls_are_not_those_of_the_task() -> None:
+    inner: list[nh.Transcript] = []
+
+    async def classify(mail: str) -> str:
+        label = await triage(mail)
+        inner.append(nh.transcript())
+        return label
+
+    @nh.natural_function
+    async def handle(mail: str) -> str:
+        label = ""
+        """natural
+        Set <:label> with <classify>.
+        """
+        return label
+
+    def answer(request: ModelRequest) -> ModelResponse:
+        if "with <classify>" not in prompt_of(request.messages[0]):
+            return setting("inner")
+        return looking("await classify(mail)") if len(request.messages) == 1 else setting("outer")
+
+    async with nh.run(ScriptedModel(answer)):
+        assert await handle("a lamp") == "outer"
+        assert "with <classify>" in prompt_of(nh.transcript().messages[0])
+    assert [len(each) for each in inner] == [1]
+
+
+async def test_a_step_in_progress_has_none_yet() -> None:
+    def look() -> str:
+        with pytest.raises(TranscriptError, match="in progress"):
+            nh.transcript()
+        return "looked"
+
+    @nh.natural_function
+    async def work() -> str:
+        """natural
+        Return what <look> gives.
+        """
+        return ""
+
+    answer = model_response(tool_call("nh_outcome", kind="return", return_expression="look()"))
+    async with nh.run(ScriptedModel([answer])):
+        assert await work() == "looked"
+
+
+async def test_without_a_step_there_is_none() -> None:
+    with pytest.raises(TranscriptError, match="No step has ended in this task"):
+        nh.transcript()
+
+
+async def test_an_executor_without_a_model_leaves_none() -> None:
+    async with nh.run(CallbackExecutor(lambda call: pass_response(label="order"))):
+        await triage("a lamp")
+        with pytest.raises(TranscriptError, match="no conversation with a model; its executor asks no model"):
+            nh.transcript()
+
+
+async def test_a_step_that_could_not_begin_hides_the_one_before() -> None:
+    @nh.natural_function
+    async def broken() -> None:
+        """natural
+        Look at <missing>.
+        """
+
+    async with nh.run(ScriptedModel([setting("order")])):
+        await triage("a lamp")
+        with pytest.raises(NameError):
+            await broken()
+        with pytest.raises(TranscriptError, match="it failed before: NameError"):
+            nh.transcript()
+
+
+# ---- lifetime
+
+
+def responses_alive() -> int:
+    gc.collect()
+    return sum(type(each) is AssistantMessage for each in gc.get_objects())
+
+
+def forgetful(answer: ModelResponse) -> ScriptedModel:
+    """A model that does not keep the requests itself."""
+
+    def forget(request: ModelRequest) -> ModelResponse:
+        model.requests.clear()
+        return answer
+
+    model = ScriptedModel(forget)
+    return model
+
+
+async def test_a_burst_keeps_no_conversation_alive() -> None:
+    before = responses_alive()
+    async with nh.run(forgetful(setting("order"))):
+        await nh.parallel.map(triage, [f"mail {number}" for number in range(100)])
+        assert responses_alive() == before
+
+
+async def test_a_task_keeps_the_conversation_of_its_last_step_alone() -> None:
+    before = responses_alive()
+    async with nh.run(forgetful(setting("order"))):
+        for number in range(5):
+            await triage(f"mail {number}")
+            assert responses_alive() == before + 1
+        assert '"mail 4"' in prompt_of(nh.transcript().messages[0])
+
+
+# ---- trimming
+
+
+def turn(number: int, *, user: str = "") -> list[Message]:
+    call = ToolCall(id=f"call {number}", name="look", arguments="{}")
+    result = ToolResult(call_id=call.id, name="look", content=(f"result {number}",))
+    messages: list[Message] = [UserMessage(content=(user,))] if user else []
+    return [*messages, AssistantMessage(tool_calls=(call,)), ToolResultsMessage(results=(result,))]
+
+
+def made_of(*messages: Message) -> nh.Transcript:
+    return nh.Transcript(
+        step_id="shop:1", model="scripted:model", system_prompt="Work.", messages=messages, outcome="pass"
+    )
+
+
+OPENING = UserMessage(content=("the program",))
+FOUR = made_of(OPENING, *turn(1), *turn(2), *turn(3, user="heed this"), *turn(4))
+
+
+async def test_slices_keep_calls_and_results_together_and_the_program() -> None:
+    assert FOUR[:-1].messages == (OPENING, *turn(1), *turn(2), *turn(3, user="heed this"))
+    assert FOUR[-2:].messages == (OPENING, *turn(3, user="heed this"), *turn(4))
+    assert FOUR[:2].messages == (OPENING, *turn(1), *turn(2))
+    assert FOUR[:0].messages == (OPENING,)
+    assert FOUR[:] == FOUR
+    assert len(FOUR) == 4
+
+
+async def test_the_last_turns_are_kept_by_number() -> None:
+    assert FOUR.trimmed(turns=1).messages == (OPENING, *turn(4))
+    assert FOUR.trimmed(turns=0).messages == (OPENING,)
+    assert FOUR.trimmed(turns=9) == FOUR
+    with pytest.raises(ValueError, match="turns must be at least 0, not -1"):
+        FOUR.trimmed(turns=-1)
+
+
+async def test_the_end_of_a_trimmed_transcript_is_no_outcome() -> None:
+    assert FOUR[:-1].outcome is None
+    assert FOUR[1:].outcome == "pass"
+    assert FOUR.trimmed(turns=0).outcome is None
+    assert made_of(OPENING)[:].outcome == "pass"
+
+
+@pytest.mark.parametrize("index", [0, slice(0, 4, 2), slice(None, None, -1), "turn"], ids=str)
+async def test_only_neighbouring_turns_can_be_kept(index: object) -> None:
+    with pytest.raises(TypeError, match="takes a slice of turns"):
+        FOUR[index]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("messages", "problem"),
+    [
+        pytest.param([OPENING, turn(1)[0]], "the last message has calls without results", id="no result"),
+        pytest.param([OPENING, turn(1)[1]], r"messages\[1\] must hold the results", id="no call"),
+        pytest.param([turn(1)[0], turn(2)[1]], r"messages\[1\] must hold the results", id="another call"),
+        pytest.param([turn(1)[0], OPENING], r"messages\[1\] must hold the results", id="something between"),
+        pytest.param(["text"], r"messages\[0\] is no message", id="a text"),
+    ],
+)
+async def test_a_transcript_with_torn_pairs_is_refused(messages: list[Message], problem: str) -> None:
+    with pytest.raises(TranscriptError, match=problem):
+        made_of(*messages)
+
+
+# ---- text
+
+
+async def test_the_text_shows_who_said_what() -> None:
+    image = nh.BinaryContent(data=b"123", media_type="image/png")
+    failed = ToolResult(call_id="call 1", name="look", content=("no such file",), is_error=True)
+    shown = made_of(
+        UserMessage(content=("the program", image)),
+        AssistantMessage(text="I look.", reasoning="Where?", tool_calls=turn(1)[0].tool_calls),  # type: ignore[union-attr]
+        ToolResultsMessage(results=(failed,)),
+    )
+    assert str(shown).split("\n\n") == [
+        "step shop:1 · scripted:model · 1 turn · 0 tokens · pass",
+        "── system\nWork.",
+        "── user\nthe program\n[image image/png, 3 bytes]",
+        "── model, turn 1\n(reasoning) Where?\nI look.\n→ look {}",
+        "── results\n✗ look no such file",
+    ]
+    assert repr(shown) == "<Transcript of 'shop:1', model='scripted:model', turns=1, outcome='pass'>"
+
+
+async def test_long_texts_are_shown_in_part() -> None:
+    shown = made_of(UserMessage(content=("a" * 50 + "b" * 50,)))
+    assert "aaaaa … 90 characters … bbbbb" in shown.show(max_characters=10)
+    assert "a" * 50 + "b" * 50 in shown.show(max_characters=None)
+
+
+# ---- the past of other steps
+
+
+async def test_a_step_carries_on() -> None:
+    past = await transcript_of(looking("mail.upper()"), setting("complaint"))
+    model = ScriptedModel([setting("order")])
+    async with nh.run(model):
+        with nh.scope(past=past):
+            assert await triage("another lamp") == "order"
+        transcript = nh.transcript()
+    (request,) = model.requests
+    assert request.messages[:-1] == past.messages
+    assert "another lamp" in prompt_of(request.messages[-1])
+    assert transcript.messages[: len(past.messages)] == past.messages
+    assert len(transcript) == 3
+    assert transcript[:-1].messages == past.messages
+
+
+async def test_two_steps_fork_from_one_transcript() -> None:
+    past = await transcript_of(setting("complaint"))
+    model = ScriptedModel([setting("order"), setting("other")])
+    async with nh.run(model), nh.scope(past=past):
+        forks = []
+        for mail in ("one", "two"):
+            await triage(mail)
+            forks.append(nh.transcript())
+    assert [request.messages[:-1] for request in model.requests] == [past.messages] * 2
+    assert [len(each) for each in forks] == [2, 2]
+    assert '"one"' not in str(forks[1])
+
+
+async def test_a_failed_step_is_continued_where_it_failed() -> None:
+    async with nh.run(ScriptedModel([looking("mail.upper()"), nh.ModelError("gone")])):
+        with pytest.raises(nh.ModelError):
+            await triage("a lamp")
+        failed = nh.transcript()
+    model = ScriptedModel([setting("order")])
+    async with nh.run(model):
+        with nh.scope(past=failed):
+            assert await triage("a lamp") == "order"
+    assert roles_of(model.requests[0].messages) == ["user", "model", "results", "user"]
+
+
+async def test_steps_within_steps_have_no_past() -> None:
+    past = await transcript_of(setting("complaint"))
+
+    async def classify(mail: str) -> str:
+        return await triage(mail)
+
+    @nh.natural_function
+    async def handle(mail: str) -> str:
+        label = ""
+        """natural
+        Set <:label> with <classify>.
+        """
+        return label
+
+    answers = [looking("await classify(mail)"), setting("inner"), setting("outer")]
+    model = ScriptedModel(answers)
+    async with nh.run(model):
+        with nh.scope(past=past):
+            assert await handle("a lamp") == "outer"
+    assert [len(request.messages) for request in model.requests] == [4, 1, 6]
+
+
+async def test_inner_scopes_replace_the_past_and_none_clears_it() -> None:
+    first = await transcript_of(setting("first"))
+    second = await transcript_of(setting("second"), name="scripted:model")
+    model = ScriptedModel(lambda request: setting("order"))
+    async with nh.run(model):
+        with nh.scope(past=first):
+            with nh.scope(past=second):
+                await triage("in second")
+            with nh.scope(max_depth=3):
+                await triage("in first")
+            with nh.scope(mode="replace", past=None):
+                await triage("in none")
+            with nh.scope(mode="replace", system_prompt_suffix_fragments=[]):
+                await triage("in first again")
+        await triage("outside")
+    begins = [request.messages[:-1] for request in model.requests]
+    assert begins == [second.messages, first.messages, (), first.messages, ()]
+
+
+async def test_a_scope_with_a_past_decorates_functions() -> None:
+    past = await transcript_of(setting("complaint"))
+    model = ScriptedModel([setting("order")])
+    async with nh.run(model):
+        await nh.scope(past=past)(triage)("a lamp")
+    assert model.requests[0].messages[:-1] == past.messages
+
+
+@pytest.mark.parametrize("past", ["past.json", [], OPENING], ids=["a path", "a list", "a message"])
+async def test_only_a_transcript_can_be_a_past(past: object) -> None:
+    async with nh.run(ScriptedModel([])):
+        with pytest.raises(TranscriptError, match=r"past must be a nighthawk_async\.Transcript or None, not"):
+            nh.scope(past=past)  # type: ignore[arg-type]
+
+
+def with_content_of(provider: str) -> nh.Transcript:
+    """A conversation with content that only its own model reads, media, and ids that occur twice."""
+    call = ToolCall(id="call", name="look", arguments='{"at": 1}')
+    content = ProviderContent(protocol=provider, items=({"type": "reasoning", "encrypted_content": "…"},))
+    response = AssistantMessage(text="I look.", tool_calls=(call,), provider_content=content)
+    results = ToolResultsMessage(results=(ToolResult(call_id="call", name="look", content=("seen",)),))
+    image = nh.BinaryContent(data=b"123", media_type="image/png")
+    uploaded = UploadedFile(file_id="file-1", provider_name=provider, media_type="image/png")
+    return nh.Transcript(
+        step_id="shop:1",
+        model=f"{provider}:first",
+        system_prompt="Work.",
+        messages=(
+            UserMessage(content=("the program", image, uploaded)),
+            response,
+            results,
+            response,
+            results,
+        ),
+    )
+
+
+async def past_seen_by(
+    model: ScriptedModel, past: nh.Transcript, **configuration: object
+) -> tuple[Message, ...]:
+    settings = nh.StepExecutorConfiguration(**configuration)  # type: ignore[arg-type]
+    async with nh.run(nh.AgentStepExecutor.from_model(model, configuration=settings)):
+        with nh.scope(past=past):
+            await triage("a lamp")
+    return model.requests[0].messages[:-1]
+
+
+async def test_the_same_model_gets_its_own_content_back() -> None:
+    past = with_content_of("scripted")
+    model = ScriptedModel([setting("order")], name="scripted:first")
+    assert await past_seen_by(model, past) == past.messages
+
+
+async def test_another_model_gets_what_it_can_read() -> None:
+    model = ScriptedModel([setting("order")], capabilities=ModelCapabilities(images=False))
+    seen = await past_seen_by(model, with_content_of("elsewhere"))
+    assert seen[0] == UserMessage(
+        content=(
+            "the program",
+            "[image image/png, 3 bytes; it cannot be shown to this model]",
+            "[image image/png uploaded to elsewhere as file-1; it cannot be shown to this model]",
+        )
+    )
+    calls = [message.tool_calls for message in seen if isinstance(message, AssistantMessage)]
+    results = [message.results for message in seen if isinstance(message, ToolResultsMessage)]
+    assert [call.id for (call,) in calls] == [result.call_id for (result,) in results] == ["call", "call_2"]
+    assert all(each.provider_content is None for each in seen if isinstance(each, AssistantMessage))
+
+
+@pytest.mark.parametrize("transport", ["native", "direct"])
+async def test_a_step_without_tools_reads_calls_as_text(transport: str) -> None:
+    capabilities = ModelCapabilities(structured_output=True, tools=False)
+    answer = model_response(text='{"result": {"kind": "pass", "bindings": {"label": "order"}}}')
+    model = ScriptedModel([answer], capabilities=capabilities)
+    past = with_content_of("elsewhere")[:1]
+    seen = await past_seen_by(model, past, outcome_transport=transport, provided_tools=())
+    assert seen[1:] == (
+        AssistantMessage(text='I look.\n[called look with {"at": 1}]'),
+        UserMessage(content=("[result of look]", "seen")),
+    )
+
+
+# ---- other transports and agents
+
+
+async def test_a_direct_answer_has_a_transcript() -> None:
+    answers = [
+        model_response(text='{"result": {"kind": "pass", "bindings": {"label": 7}}}'),
+        model_response(text='{"result": {"kind": "pass", "bindings": {"label": "order"}}}'),
+    ]
+    configuration = nh.StepExecutorConfiguration(outcome_transport="direct")
+    model = ScriptedModel(answers, capabilities=ModelCapabilities(structured_output=True))
+    async with nh.run(nh.AgentStepExecutor.from_model(model, configuration=configuration)):
+        await triage("a lamp")
+        transcript = nh.transcript()
+    assert roles_of(transcript.messages) == ["user", "model", "user", "model"]
+    assert transcript.system_prompt == model.requests[0].system_prompt
+    assert transcript.messages[:-1] == model.requests[-1].messages
+
+
+async def test_the_short_questions_to_a_small_model_are_one_transcript() -> None:
+    @nh.natural_function
+    async def sort_out(mail: str) -> tuple[bool, list[str]]:
+        is_order = False
+        words: list[str] = []
+        """natural
+        Set <:is_order>, and <:words> to the words of <mail>.
+        """
+        return is_order, words
+
+    answers = [model_response(text='{"is_order": true}'), model_response(text='{"words": ["a"]}')]
+    capabilities = ModelCapabilities(structured_output=True, is_small=True)
+    configuration = nh.StepExecutorConfiguration(outcome_transport="direct")
+    model = ScriptedModel(answers, capabilities=capabilities)
+    past = made_of(OPENING, *turn(1))
+    async with nh.run(nh.AgentStepExecutor.from_model(model, configuration=configuration)):
+        with nh.scope(past=past):
+            assert await sort_out("a") == (True, ["a"])
+        transcript = nh.transcript()
+    assert [len(request.messages) for request in model.requests] == [4, 4]
+    assert roles_of(transcript.messages) == ["user", "model", "user", "user", "model", "user", "model"]
+
+
+async def test_an_agent_of_ones_own_can_have_a_past_and_a_transcript() -> None:
+    class Agent:
+        async def run(self, task: nh.executors.AgentTask) -> nh.executors.StepOutcome:
+            messages = [*task.past, UserMessage(content=task.user_prompt), AssistantMessage(text="Done.")]
+            task.keep_messages(messages)
+            return nh.executors.PassStepOutcome()
+
+    past = made_of(OPENING, *turn(1))
+    async with nh.run(nh.AgentStepExecutor.from_agent(Agent())):
+        with nh.scope(past=past):
+            await triage("a lamp")
+        transcript = nh.transcript()
+    assert transcript.messages[:3] == past.messages
+    assert (transcript.model, len(transcript)) == ("", 2)
+
+
+# ---- durable runs
+
+
+async def test_every_life_of_a_run_has_the_same_transcripts(tmp_path: Path) -> None:
+    class PowerFailure(BaseException):
+        pass
+
+    async def program(*, fails: bool) -> nh.Transcript:
+        await triage("first")
+        past = nh.transcript()
+        if fails:
+            raise PowerFailure
+        with nh.scope(past=past):
+            await triage("second")
+        return nh.transcript()
+
+    model = ScriptedModel([looking("mail.upper()"), setting("order"), setting("other")])
+    with nh.journal.open(f"sqlite:///{tmp_path}/runs.db") as store:
+        with pytest.raises(PowerFailure):
+            async with nh.run(model, journal=store, run_id="run"):
+                await program(fails=True)
+        for _ in range(2):
+            async with nh.run(model, journal=store, run_id="run"):
+                transcript = await program(fails=False)
+            assert len(model.requests) == 3
+            assert [len(each.messages) for each in model.requests] == [1, 3, 6]
+            assert transcript.messages[:6] == model.requests[-1].messages

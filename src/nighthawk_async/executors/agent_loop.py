@@ -42,6 +42,7 @@ from .agent_protocol import AgentTask
 from .answer_form import outcome_tool, wrapped_schema
 from .model_stream import unreported_usage
 from .outcome_codec import Answer, parse_answer
+from .past import calls_as_text
 from .refusals import ANSWER_AGAIN, CUT_OFF, cause_of, quote, refusal_text
 
 _END_AGAIN = "End the block again."
@@ -122,14 +123,16 @@ class AgentLoop:
 
     @property
     def conversation(self) -> tuple[Message, ...]:
-        """All messages so far, with a response that was not read to its end; last calls may lack results."""
-        turn, messages = self._turn, self._messages
+        """All messages so far. The last calls may lack results; a response that broke off is text alone."""
+        turn, end = self._turn, list[Message]()
         if not turn.has_ended and (turn.text or turn.calls):
-            messages = [*messages, turn.message]
-        if turn.results and isinstance(messages[-1], AssistantMessage):
+            end.append(turn.message)
+        if turn.results and isinstance([*self._messages, *end][-1], AssistantMessage):
             results = tuple(result for _, result in sorted(turn.results.items()))
-            messages = [*messages, ToolResultsMessage(results=results)]
-        return tuple(messages)
+            end.append(ToolResultsMessage(results=results))
+        if turn.finish_reason is None:  # what providers want back with the calls had not arrived
+            end = [calls_as_text(message) for message in end]
+        return (*self._messages, *end)
 
     def next_request(self, steered: tuple[UserContent, ...] = ()) -> ModelRequest:
         """Begin a turn.

@@ -38,7 +38,7 @@ def past_messages(past: Past | None, model: Model | None, *, has_tools: bool) ->
     messages = past.messages
     if model is None or model.name != past.model:
         messages = tuple(_for_another(messages, model))
-    return messages if has_tools else tuple(map(_without_calls, messages))
+    return messages if has_tools else tuple(map(calls_as_text, messages))
 
 
 def keep_conversation(
@@ -125,8 +125,12 @@ def _provider(model_name: str) -> str:
         return model_name
 
 
-def _without_calls(message: Message) -> Message:
-    """The message with its calls, or their results, as text."""
+def calls_as_text(message: Message) -> Message:
+    """Return a message with its calls, or the results of calls, as text.
+
+    Args:
+        message: The message.
+    """
     if isinstance(message, AssistantMessage) and message.tool_calls:
         calls = [f"[called {call.name} with {call.arguments or '{}'}]" for call in message.tool_calls]
         text = "\n".join(filter(None, (message.text, *calls)))

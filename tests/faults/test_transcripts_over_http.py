@@ -50,7 +50,8 @@ def executor_at(server: ModelServer, provider: str, **fields: Any) -> nh.AgentSt
 def conversation_of(request: RecordedRequest) -> list[Any]:
     """The conversation in a body, without the marks of the prompt cache."""
     body = json.loads(request.content)
-    return without_marks(next(body[key] for key in ("messages", "input", "contents") if key in body))
+    conversation: list[Any] = next(body[key] for key in ("messages", "input", "contents") if key in body)
+    return [without_marks(each) for each in conversation]
 
 
 def without_marks(value: Any) -> Any:

@@ -16,6 +16,7 @@ from ..ports import Model
 from ..prompt.tokens import TokenCounter
 from ..runtime.activities import AgentActivity
 from ..runtime.bridge import run_on_own_loop
+from ..runtime.conversations import Past
 from ..runtime.environment import Environment, get_current_step, get_environment
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext
@@ -32,7 +33,6 @@ from .agent_protocol import AgentTask, StepExecutionAgent, foreign_task, objecti
 from .answer_bindings import AnswerBindings
 from .loop_guard import GuardedCalls, RepeatedCalls
 from .model_agent import ModelAgent
-from .past import keep_conversation, past_messages
 from .refusals import Refusals
 from .sent_schemas import Endpoint, check_tools
 from .step_prompt import StepPrompt, check_mentioned_tools
@@ -335,7 +335,8 @@ class AgentStepExecutor:
             outcome=prompt.answer_instructions(transport, form, has_tools=has_tools),
         )
         user_prompt = prompt.user()
-        past = past_messages(step.past, model, has_tools=bool(tools) or transport == "tool")
+        has_calls = bool(tools) or transport == "tool"
+        past = () if step.past is None else _past_messages(step.past, model, has_tools=has_calls)
         room.hold((system_prompt, *user_prompt, *(item for message in past for item in message.content)))
         return AgentTask(
             step_id=context.step_id,
@@ -429,10 +430,16 @@ async def _conclude(step: Step, outcome: StepOutcome) -> None:
     await step.conclude(outcome, step.context.changed_bindings())
 
 
+def _past_messages(past: Past, model: Model | None, *, has_tools: bool) -> tuple[Message, ...]:
+    from .past import past_messages  # here, because few steps have a past
+
+    return past_messages(past, model, has_tools=has_tools)
+
+
 def _keep_conversation(
     step: Step, model_name: str, system_prompt: str, toolbox: Toolbox, messages: Sequence[Message]
 ) -> None:
-    keep_conversation(step, model_name, system_prompt, toolbox.names, messages)
+    step.keep_conversation(model_name, system_prompt, toolbox.names, messages)
 
 
 def _check_mentioned_tools(step: Step, tools: Sequence[ToolDefinition], transport: OutcomeTransport) -> None:

@@ -42,7 +42,6 @@ from .agent_protocol import AgentTask
 from .answer_form import outcome_tool, wrapped_schema
 from .model_stream import unreported_usage
 from .outcome_codec import Answer, parse_answer
-from .past import calls_as_text
 from .refusals import ANSWER_AGAIN, CUT_OFF, cause_of, quote, refusal_text
 
 _END_AGAIN = "End the block again."
@@ -130,7 +129,9 @@ class AgentLoop:
         if turn.results and isinstance([*self._messages, *end][-1], AssistantMessage):
             results = tuple(result for _, result in sorted(turn.results.items()))
             end.append(ToolResultsMessage(results=results))
-        if turn.finish_reason is None:  # what providers want back with the calls had not arrived
+        if end and turn.finish_reason is None:  # what providers want back with the calls had not arrived
+            from .past import calls_as_text  # here, because few responses break off
+
             end = [calls_as_text(message) for message in end]
         return (*self._messages, *end)
 

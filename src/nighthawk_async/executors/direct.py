@@ -15,10 +15,12 @@ from ..errors import AnnotationError, ExecutionError, ToolValidationError
 from ..ports import Model
 from ..runtime.annotations import return_type
 from ..runtime.conclude import OutcomeRefusedError
+from ..runtime.conversations import Past
 from ..runtime.plain_data import data_schemas, validate_data
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext
 from ..runtime.validation import type_name
+from ..types.messages import Message
 from ..types.outcomes import PassStepOutcome, StepOutcome
 from ..types.usage import Usage
 from .answer_bindings import AnswerBindings
@@ -32,7 +34,6 @@ from .answer_form import (
     wrapped_schema,
 )
 from .outcome_codec import answer_from_mapping
-from .past import keep_conversation, past_messages
 from .question import Asker, Question
 from .step_prompt import StepPrompt
 
@@ -70,7 +71,7 @@ async def answer_directly(
         may_end=step.actor.may_end,
         report_usage=report,
         refusals=bindings.refusals,
-        past=past_messages(step.past, model, has_tools=False),
+        past=() if step.past is None else _past_messages(step.past, model),
     )
     is_small = model.capabilities.is_small
     form = prompt.answer_form("direct", model.name)
@@ -80,7 +81,13 @@ async def answer_directly(
             return await _answer_piecemeal(asker, step, prompt)
         return await _answer_at_once(asker, step, prompt, bindings, form, system_prompt)
     finally:
-        keep_conversation(step, model.name, system_prompt, (), (*asker.past, *asker.asked))
+        step.keep_conversation(model.name, system_prompt, (), (*asker.past, *asker.asked))
+
+
+def _past_messages(past: Past, model: Model) -> tuple[Message, ...]:
+    from .past import past_messages  # here, because few steps have a past
+
+    return past_messages(past, model, has_tools=False)
 
 
 def _system_prompt(prompt: StepPrompt, form: AnswerForm) -> str:

@@ -4,14 +4,13 @@ Reasoning and signatures in the form of one model are dropped for another. A ste
 the calls of its past as text, since providers refuse calls in a request without tools.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ..configuration import parse_model_id
 from ..errors import ConfigurationError
 from ..ports import Model
-from ..runtime.conversations import Conversation, Past
-from ..runtime.step import Step
+from ..runtime.conversations import Past
 from ..types.messages import (
     AssistantMessage,
     Message,
@@ -25,45 +24,18 @@ from ..types.model import ModelCapabilities
 from ..wire.media import describe_media, media_kind
 
 
-def past_messages(past: Past | None, model: Model | None, *, has_tools: bool) -> tuple[Message, ...]:
+def past_messages(past: Past, model: Model | None, *, has_tools: bool) -> tuple[Message, ...]:
     """Return the messages that a conversation begins with.
 
     Args:
-        past: The past of the step; None for none.
+        past: The past of the step.
         model: The model that is asked; None for an agent of the program's own.
         has_tools: Whether the requests of the step offer tools.
     """
-    if past is None:
-        return ()
     messages = past.messages
     if model is None or model.name != past.model:
         messages = tuple(_for_another(messages, model))
     return messages if has_tools else tuple(map(calls_as_text, messages))
-
-
-def keep_conversation(
-    step: Step,
-    model_name: str,
-    system_prompt: str,
-    tools: tuple[str, ...],
-    messages: Sequence[Message],
-) -> None:
-    """Keep a conversation for the task of its step; see `runtime.conversations.LastStep`.
-
-    Args:
-        step: The step.
-        model_name: The id of the model; empty for an agent of the program's own.
-        system_prompt: The system prompt.
-        tools: The names of the tools that were offered.
-        messages: All messages.
-    """
-    if step.kept is not None:
-        step.kept.conversation = Conversation(
-            model=model_name,
-            system_prompt=system_prompt,
-            messages=tuple(messages),
-            tools=tools,
-        )
 
 
 def _for_another(messages: tuple[Message, ...], model: Model | None) -> Iterator[Message]:

@@ -1,6 +1,6 @@
 """One step in progress: its actor, its program, and how it ended."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol, TypeAlias, cast
 
@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from ..errors import ExecutionError
 from ..executions import Execution
+from ..types.messages import Message
 from ..types.outcomes import RaiseStepOutcome, ReturnStepOutcome, StepOutcome
 from ..types.unset import UNSET
 from .conclude import OutcomeRefusedError, StepResult, done_note, evaluated_value, exception_of, propose
-from .conversations import LastStep, Past
+from .conversations import Conversation, LastStep, Past
 from .step_actor import StepActor
 from .step_context import StepContext
 
@@ -161,6 +162,22 @@ class Step:
         self.place: str | None = None
         self.past: Past | None = None
         self.kept: LastStep | None = None
+
+    def keep_conversation(
+        self, model: str, system_prompt: str, tools: tuple[str, ...], messages: Sequence[Message]
+    ) -> None:
+        """Keep the conversation of the step for its task.
+
+        Args:
+            model: The id of the model; empty for an agent of the program's own.
+            system_prompt: The system prompt.
+            tools: The names of the tools that were offered, without the one that delivers the outcome.
+            messages: All messages, oldest first. The last calls may lack results.
+        """
+        if self.kept is not None:
+            self.kept.conversation = Conversation(
+                model=model, system_prompt=system_prompt, messages=tuple(messages), tools=tools
+            )
 
     async def conclude(
         self, outcome: StepOutcome, bindings: Mapping[str, object], *, is_last: bool = False

@@ -1,6 +1,8 @@
 """Transcripts: the conversation of the last step of a task, and steps that begin with it."""
 
+import copy
 import gc
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 
@@ -189,7 +191,10 @@ async def test_a_step_that_raises_has_a_transcript() -> None:
 
 
 async def test_the_last_attempt_counts_when_a_step_is_retried() -> None:
-    answers = [nh.ModelError("try again", is_transient=True), setting("order")]
+    answers: list[ModelResponse | nh.ModelError] = [
+        nh.ModelError("try again", is_transient=True),
+        setting("order"),
+    ]
     baseline = nh.resilience.Baseline(
         retries=nh.resilience.retrying(attempts=2, wait=lambda attempt, error: 0)
     )
@@ -241,7 +246,7 @@ async def test_a_hundred_parallel_steps_each_see_their_own() -> None:
 async def test_steps_of_tool_calls_are_not_those_of_the_task() -> None:
     inner: list[nh.Transcript] = []
 
-    async def classify(mail: str) -> str:
+    async def classify(mail: str) -> str:  # pyright: ignore[reportUnusedFunction]
         label = await triage(mail)
         inner.append(nh.transcript())
         return label
@@ -266,7 +271,7 @@ async def test_steps_of_tool_calls_are_not_those_of_the_task() -> None:
 
 
 async def test_a_step_in_progress_has_none_yet() -> None:
-    def look() -> str:
+    def look() -> str:  # pyright: ignore[reportUnusedFunction]
         with pytest.raises(TranscriptError, match="in progress"):
             nh.transcript()
         return "looked"
@@ -410,6 +415,10 @@ async def test_a_transcript_with_torn_pairs_is_refused(messages: list[Message], 
         made_of(*messages)
 
 
+def test_transcripts_are_pickled_and_copied() -> None:
+    assert pickle.loads(pickle.dumps(FOUR)) == copy.deepcopy(FOUR) == FOUR
+
+
 # ---- text
 
 
@@ -459,7 +468,7 @@ async def test_two_steps_fork_from_one_transcript() -> None:
     past = await transcript_of(setting("complaint"))
     model = ScriptedModel([setting("order"), setting("other")])
     async with nh.run(model), nh.scope(past=past):
-        forks = []
+        forks: list[nh.Transcript] = []
         for mail in ("one", "two"):
             await triage(mail)
             forks.append(nh.transcript())
@@ -483,7 +492,7 @@ async def test_a_failed_step_is_continued_where_it_failed() -> None:
 async def test_steps_within_steps_have_no_past() -> None:
     past = await transcript_of(setting("complaint"))
 
-    async def classify(mail: str) -> str:
+    async def classify(mail: str) -> str:  # pyright: ignore[reportUnusedFunction]
         return await triage(mail)
 
     @nh.natural_function

@@ -218,19 +218,17 @@ def transcript() -> Transcript:
     The last step is the last one that the code of this task awaited, or called in synchronous code: after
     `await triage(mail)` that of the last block that `triage` executed, also in an `except` clause and after a
     cancellation. Steps of other tasks, those of combinators and tool calls included, are the last ones there;
-    let these tasks return their transcripts. A task keeps the conversation of its last step, and none before.
+    let these tasks return their transcripts. A task keeps the conversation of its last step until it begins
+    another one.
 
     Raises:
-        TranscriptError: The task has executed no step, its last step is in progress, or that step had no
-            conversation with a model.
+        TranscriptError: No step has ended in the task, or the last one had no conversation with a model.
     """
     last = find_last_step()
     if last is None:
         raise TranscriptError(
             "No step has ended in this task. Call nighthawk_async.transcript in the task that awaits it."
         )
-    if not last.has_ended:
-        raise TranscriptError(f"step {last.step_id}: in progress, so it has no transcript yet")
     if last.conversation is None or last.usage_meter is None:
         reason = "its executor asks no model" if last.error is None else f"it failed before: {last.error}"
         what = f"step {last.step_id}: no conversation with a model"

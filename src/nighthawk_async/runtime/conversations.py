@@ -1,13 +1,16 @@
 """The conversation of the last step of a task, and the past that the steps of a scope begin with.
 
-A context variable holds the last step: nothing else follows the code of the caller alone, so that tasks that
-run at the same time never see each other's. A task keeps one conversation at most: the next step replaces it.
+A task keeps the conversation of its last step alone. Tasks inherit copies of the context variables, so a step
+also knows the task that ran it: other tasks do not see it, and do not keep its conversation alive.
 """
 
+import weakref
 from contextvars import ContextVar
+from functools import partial
 
 from msgspec import Struct
 
+from ..parallel.event_loop import find_task
 from ..types.messages import Message
 from ..types.outcomes import OutcomeKind
 from .error_text import describe_error
@@ -43,30 +46,37 @@ class Conversation(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class LastStep:
-    """The facts of one step that are kept for its task, until the task begins another one.
+    """The facts of one step that its task keeps until it begins another one.
 
-    The `with` statement holds the step. It refers neither to the values of the step nor to its error.
+    The `with` statement holds the step. Nothing here refers to the values of the step or to its error.
 
     Args:
         step_id: The block.
 
     Attributes:
-        has_ended: Whether the step has ended.
         conversation: The conversation of its last attempt; None if its executor reported none.
         usage_meter: The usage of its last attempt; None if it could not be prepared.
         outcome: The kind of its outcome; None if it has none.
         error: Its error, in words; None if it did not fail.
     """
 
-    __slots__ = ("conversation", "error", "has_ended", "outcome", "step_id", "usage_meter")
+    __slots__ = ("__weakref__", "_task", "conversation", "error", "outcome", "step_id", "usage_meter")
 
     def __init__(self, step_id: str) -> None:
+        before = find_last_step()
+        if before is not None:
+            before.conversation = None  # other contexts may still have it
         self.step_id = step_id
-        self.has_ended = False
         self.conversation: Conversation | None = None
         self.usage_meter: UsageMeter | None = None
         self.outcome: OutcomeKind | None = None
         self.error: str | None = None
+        self._task = weakref.ref(find_task(), partial(_forget_conversation, weakref.ref(self)))
+
+    @property
+    def is_of_caller(self) -> bool:
+        """Whether the task of the caller ran it."""
+        return self._task() is find_task()
 
     def begin_attempt(self, usage_meter: UsageMeter) -> None:
         """Forget the attempt before; an attempt begins.
@@ -78,20 +88,27 @@ class LastStep:
         self.usage_meter = usage_meter
 
     def __enter__(self) -> "LastStep":
-        _last_step.set(self)
+        _last_step.set(None)  # so that nothing that begins within the step inherits it
         return self
 
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
-        self.has_ended = True
         if exc is not None:
             self.outcome = None
             self.error = "cancelled" if "Cancelled" in type(exc).__name__ else describe_error(exc)
-        _last_step.set(self)  # an executor may have run other steps in the same context
+        _last_step.set(self)
 
 
 _last_step: ContextVar[LastStep | None] = ContextVar("nighthawk_async_last_step", default=None)
 
 
 def find_last_step() -> LastStep | None:
-    """Return the step that the task of the caller ran last, in progress or not; None for none."""
-    return _last_step.get()
+    """Return the last step that the task of the caller has ended; None for none."""
+    last = _last_step.get()
+    return last if last is not None and last.is_of_caller else None
+
+
+def _forget_conversation(last: "weakref.ref[LastStep]", task: object) -> None:
+    """Forget the conversation of a step whose task has ended."""
+    step = last()
+    if step is not None:
+        step.conversation = None

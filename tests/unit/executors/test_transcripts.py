@@ -272,7 +272,7 @@ async def test_steps_of_tool_calls_are_not_those_of_the_task() -> None:
 
 async def test_a_step_in_progress_has_none_yet() -> None:
     def look() -> str:  # pyright: ignore[reportUnusedFunction]
-        with pytest.raises(TranscriptError, match="in progress"):
+        with pytest.raises(TranscriptError, match="No step has ended in this task"):
             nh.transcript()
         return "looked"
 
@@ -348,6 +348,59 @@ async def test_a_task_keeps_the_conversation_of_its_last_step_alone() -> None:
             await triage(f"mail {number}")
             assert responses_alive() == before + 1
         assert '"mail 4"' in prompt_of(nh.transcript().messages[0])
+
+
+async def test_tasks_that_are_started_later_keep_no_conversation_alive() -> None:
+    before = responses_alive()
+    async with nh.run(forgetful(setting("order"))), anyio.create_task_group() as task_group:
+
+        async def dispatch(number: int) -> None:
+            await triage(f"mail {number}")
+            task_group.start_soon(anyio.sleep_forever)
+
+        for number in range(5):
+            await dispatch(number)
+        assert responses_alive() == before + 1
+        await nh.parallel.map(dispatch, range(5))
+        assert responses_alive() == before + 1
+        task_group.cancel_scope.cancel()
+
+
+async def test_what_begins_within_a_step_keeps_no_conversation_alive() -> None:
+    before = responses_alive()
+    async with anyio.create_task_group() as task_group:
+
+        async def begin() -> str:
+            task_group.start_soon(anyio.sleep_forever)
+            return "begun"
+
+        @nh.natural_function
+        async def work() -> str:
+            """natural
+            Return what <begin> gives.
+            """
+            return ""
+
+        answer = model_response(tool_call("nh_outcome", kind="return", return_expression="await begin()"))
+        async with nh.run(forgetful(answer)):
+            await nh.parallel.map(lambda number: work(), range(5))
+            assert responses_alive() == before
+        task_group.cancel_scope.cancel()
+
+
+async def test_a_task_does_not_see_the_last_step_of_the_one_that_started_it() -> None:
+    async def child() -> None:
+        with pytest.raises(TranscriptError, match="No step has ended in this task"):
+            nh.transcript()
+        await triage("of the child")
+        assert "of the child" in str(nh.transcript())
+
+    async with nh.run(forgetful(setting("order"))):
+        await triage("of the parent")
+        async with anyio.create_task_group() as task_group:
+            task_group.start_soon(child)
+            task_group.start_soon(child)
+        assert "of the parent" in str(nh.transcript())
 
 
 # ---- trimming

@@ -63,20 +63,23 @@ class LastStep:
     __slots__ = ("__weakref__", "_task", "conversation", "error", "outcome", "step_id", "usage_meter")
 
     def __init__(self, step_id: str) -> None:
-        before = find_last_step()
-        if before is not None:
+        task, before = find_task(), _last_step.get()
+        if before is not None and before.is_of(task):
             before.conversation = None  # other contexts may still have it
         self.step_id = step_id
         self.conversation: Conversation | None = None
         self.usage_meter: UsageMeter | None = None
         self.outcome: OutcomeKind | None = None
         self.error: str | None = None
-        self._task = weakref.ref(find_task(), partial(_forget_conversation, weakref.ref(self)))
+        self._task = weakref.ref(task, partial(_forget_conversation, weakref.ref(self)))
 
-    @property
-    def is_of_caller(self) -> bool:
-        """Whether the task of the caller ran it."""
-        return self._task() is find_task()
+    def is_of(self, task: object) -> bool:
+        """Whether a task ran it.
+
+        Args:
+            task: The task, as `parallel.event_loop.find_task` returns it.
+        """
+        return self._task() is task
 
     def begin_attempt(self, usage_meter: UsageMeter) -> None:
         """Forget the attempt before; an attempt begins.
@@ -104,7 +107,7 @@ _last_step: ContextVar[LastStep | None] = ContextVar("nighthawk_async_last_step"
 def find_last_step() -> LastStep | None:
     """Return the last step that the task of the caller has ended; None for none."""
     last = _last_step.get()
-    return last if last is not None and last.is_of_caller else None
+    return last if last is not None and last.is_of(find_task()) else None
 
 
 def _forget_conversation(last: "weakref.ref[LastStep]", task: object) -> None:

@@ -186,6 +186,22 @@ async def test_a_model_that_always_thinks_first_takes_calls_without_thinking() -
         assert {block["type"] for block in messages[6]["content"]} == {"text"}
 
 
+@pytest.mark.parametrize("second", PROVIDERS)
+async def test_a_fallback_model_begins_with_the_same_past(second: str) -> None:
+    async with ModelServer([LOOKING, setting("complaint")]) as server:
+        past = await transcript_at(server, "openai-chat")
+    failure = ModelReply(status=500)
+    async with ModelServer([failure, setting("order")]) as server:
+        settings = {"base_url": server.base_url, "capabilities": {"reasoning": True}}
+        fallback = nh.StepExecutorConfiguration(model=f"{second}:other", model_settings=settings)
+        baseline = nh.resilience.Baseline(fallback_models=[fallback])
+        async with nh.run(executor_at(server, "openai-chat"), resilience=baseline):
+            with nh.scope(past=past):
+                assert await triage("a lamp") == "order"
+            assert nh.transcript().model == f"{second}:other"
+    assert all("mail[-1]" in json.dumps(conversation_of(each)) for each in server.requests)
+
+
 async def test_a_cassette_replays_a_step_with_a_past(tmp_path: Path) -> None:
     file = tmp_path / "cassette.yaml"
     transcripts: list[nh.Transcript] = []

@@ -73,14 +73,12 @@ async def answer_directly(
         refusals=bindings.refusals,
         past=() if step.past is None else _past_messages(step.past, model),
     )
-    is_small = model.capabilities.is_small
-    form = prompt.answer_form("direct", model.name)
-    system_prompt = _short_system_prompt(prompt) if is_small else _system_prompt(prompt, form)
     try:
-        if is_small:
+        if model.capabilities.is_small:
             return await _answer_piecemeal(asker, step, prompt)
-        return await _answer_at_once(asker, step, prompt, bindings, form, system_prompt)
+        return await _answer_at_once(asker, step, prompt, bindings)
     finally:
+        system_prompt = asker.system_prompts[-1] if asker.system_prompts else ""
         step.keep_conversation(model.name, system_prompt, (), (*asker.past, *asker.asked))
 
 
@@ -90,27 +88,17 @@ def _past_messages(past: Past, model: Model) -> tuple[Message, ...]:
     return past_messages(past, model, has_tools=False)
 
 
-def _system_prompt(prompt: StepPrompt, form: AnswerForm) -> str:
-    return prompt.system(tools="", outcome=prompt.answer_instructions("direct", form, has_tools=False))
-
-
-def _short_system_prompt(prompt: StepPrompt) -> str:
-    return prompt.with_system_fragments(prompt.program.strip())
-
-
 async def _answer_at_once(
-    asker: Asker,
-    step: Step,
-    prompt: StepPrompt,
-    bindings: AnswerBindings,
-    form: AnswerForm,
-    system_prompt: str,
+    asker: Asker, step: Step, prompt: StepPrompt, bindings: AnswerBindings
 ) -> tuple[StepOutcome, dict[str, object]]:
     context = step.context
+    form = prompt.answer_form("direct", asker.model.name)
     question = Question(
         name="step",
         schema=wrapped_schema(form),
-        system_prompt=system_prompt,
+        system_prompt=prompt.system(
+            tools="", outcome=prompt.answer_instructions("direct", form, has_tools=False)
+        ),
         user_prompt=prompt.user(),
     )
 
@@ -262,7 +250,7 @@ def _short_question(
     return Question(
         name="_".join(asked)[:_LONGEST_NAME],
         schema=object_schema(asked) | definitions,
-        system_prompt=_short_system_prompt(prompt),
+        system_prompt=prompt.with_system_fragments(prompt.program.strip()),
         user_prompt=prompt.with_user_fragments(shown),
     )
 

@@ -80,6 +80,7 @@ class Asker:
         refusals: Phrases the refusals of answers for the model.
         past: The messages that each conversation begins with.
         asked: The messages of all questions so far, without those of the past.
+        system_prompts: The system prompts of the questions so far.
     """
 
     model: Model
@@ -92,6 +93,7 @@ class Asker:
     refusals: Refusals
     past: tuple[Message, ...] = ()
     asked: list[Message] = field(default_factory=list[Message])
+    system_prompts: list[str] = field(default_factory=list[str])
 
     async def ask(
         self, question: Question, check: Callable[[Mapping[str, Any]], Awaitable[Answer]]
@@ -113,6 +115,7 @@ class Asker:
         """
         begin, messages, corrections = len(self.asked), self.asked, 0
         messages.append(UserMessage(content=question.user_prompt))
+        self.system_prompts.append(question.system_prompt)
         while True:
             steered = await self.turn_boundary()
             if steered:

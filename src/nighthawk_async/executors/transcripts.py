@@ -122,7 +122,12 @@ class Transcript:
         Args:
             max_characters: The number of characters of one text that are shown; None for all.
             show_secrets: Whether credentials of providers, and texts that look like a key, are shown.
+
+        Raises:
+            ValueError: The number is negative.
         """
+        if max_characters is not None and max_characters < 0:
+            raise ValueError(f"max_characters must be at least 0 or None, not {max_characters}")
         from .transcript_text import shown_conversation  # here, as in `to_json`: few programs need it
 
         return shown_conversation(

@@ -497,6 +497,8 @@ async def test_long_texts_are_shown_in_part() -> None:
     shown = made_of(UserMessage(content=("a" * 50 + "b" * 50,)))
     assert "aaaaa … 90 characters … bbbbb" in shown.show(max_characters=10)
     assert "a" * 50 + "b" * 50 in shown.show(max_characters=None)
+    with pytest.raises(ValueError, match="max_characters must be at least 0 or None, not -1"):
+        shown.show(max_characters=-1)
 
 
 # ---- the past of other steps

@@ -286,6 +286,7 @@ async def _run_in_task_group(
                         return await _execute_governed(environment.policies, serve, execute)
                     finally:
                         actor.close()
+                        step.kept = None  # whatever began within the step still refers to the step
                         if step.partial_listeners is not None:
                             step.partial_listeners.close()
 

@@ -16,6 +16,7 @@ from ..ports import Model
 from ..prompt.tokens import TokenCounter
 from ..runtime.activities import AgentActivity
 from ..runtime.bridge import run_on_own_loop
+from ..runtime.conversations import Past
 from ..runtime.environment import Environment, get_current_step, get_environment
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext
@@ -25,7 +26,7 @@ from ..runtime.tool_function import OUTCOME_TOOL_NAME
 from ..runtime.tool_scope import OfferedTools
 from ..threads import thread_limiter
 from ..tracing import Span, find_tracing, traced
-from ..types.messages import ToolCall, ToolDefinition, ToolResult
+from ..types.messages import Message, ToolCall, ToolDefinition, ToolResult
 from ..types.model import OutcomeTransport, UsageReported
 from ..types.usage import Usage
 from .agent_protocol import AgentTask, StepExecutionAgent, foreign_task, objection_to_agent
@@ -343,7 +344,9 @@ class AgentStepExecutor:
             outcome=prompt.answer_instructions(transport, form, has_tools=has_tools),
         )
         user_prompt = prompt.user()
-        room.hold((system_prompt, *user_prompt))
+        has_calls = bool(tools) or transport == "tool"
+        past = () if step.past is None else _past_messages(step.past, model, has_tools=has_calls)
+        room.hold((system_prompt, *user_prompt, *(item for message in past for item in message.content)))
         return AgentTask(
             step_id=context.step_id,
             system_prompt=system_prompt,
@@ -366,6 +369,8 @@ class AgentStepExecutor:
             set_bindings=AnswerBindings(step.actor, environment, policy, refusals).set,
             word_refusal=refusals.text,
             found_tools=toolbox.offer_found,
+            past=past,
+            keep_messages=partial(_keep_conversation, step, model_name, system_prompt, toolbox),
         )
 
     def _toolbox(
@@ -439,6 +444,18 @@ async def _finish_counted(
 
 async def _conclude(step: Step, outcome: StepOutcome) -> None:
     await step.conclude(outcome, step.context.changed_bindings())
+
+
+def _past_messages(past: Past, model: Model | None, *, has_tools: bool) -> tuple[Message, ...]:
+    from .past import past_messages  # here, because few steps have a past
+
+    return past_messages(past, model, has_tools=has_tools)
+
+
+def _keep_conversation(
+    step: Step, model_name: str, system_prompt: str, toolbox: Toolbox, messages: Sequence[Message]
+) -> None:
+    step.keep_conversation(model_name, system_prompt, toolbox.names, messages)
 
 
 def _check_mentioned_tools(step: Step, tools: Sequence[ToolDefinition], transport: OutcomeTransport) -> None:

@@ -51,6 +51,7 @@ from .runtime.environment import (
 )
 from .runtime.partial_delivery import partial_values
 from .runtime.policy import Policy
+from .runtime.resources import resource
 from .runtime.snapshot import shared
 from .runtime.step_context import StepContext
 from .runtime.tool_decorator import tool
@@ -120,6 +121,7 @@ __all__ = [
     "repeatable",
     "request_approval",
     "resilience",
+    "resource",
     "rule",
     "run",
     "runtime",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import anyio
 
+from ..parallel.resources import use_resource
 from ..runtime.resources import find_task_keeper
 from .errors import ShellError
 from .shell_sandbox import Sandbox, confined_command, find_bubblewrap
@@ -50,7 +51,7 @@ class Shell:
         if keeper is None:
             async with _Sessions(self) as sessions:
                 return await sessions.run(command, seconds, most_characters)
-        sessions: _Sessions = await keeper.resources.use(self, "shell", partial(_Sessions, self))
+        sessions: _Sessions = await use_resource(keeper, self, "shell", partial(_Sessions, self))
         return await sessions.run(command, seconds, most_characters)
 
     async def open(self) -> ShellSession:

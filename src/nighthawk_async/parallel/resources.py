@@ -210,6 +210,13 @@ class OpenResource:
         self.ended.set()
 
 
+async def use_resource(keeper: ResourceKeeper, key: Hashable, name: str, opener: Opener[Any]) -> Any:
+    """Return a resource of the owner that the keeper belongs to; see `OwnedResources.use`."""
+    if keeper.resources is None:
+        keeper.resources = OwnedResources(keeper)
+    return await keeper.resources.use(key, name, opener)
+
+
 class OwnedResources:
     """The resources of one owner.
 
@@ -250,9 +257,7 @@ class OwnedResources:
                 )
             return await found.wait()
         if self._keeper.is_ending:
-            raise ResourceOwnerError(
-                f"{self._keeper.title} has ended, so the resource {name!r} is not opened"
-            )
+            raise ResourceOwnerError(f"{self._keeper.title} has ended: it opens no resource {name!r}")
         resource = self._current[key] = OpenResource(name, opener, self._keeper.title)
         self._opening.append(resource)
         before = None if found is None else found.ended
@@ -326,7 +331,7 @@ class OwnedResources:
     async def _hold_open(
         self, resource: OpenResource, scope: anyio.CancelScope, node: NodeWriter | None
     ) -> None:
-        """Hold a resource open, inside the scope that cancels its opening, and its closing when it is late."""
+        """Hold a resource open, inside the scope that cancels its opening, and closing that takes too long."""
         try:
             async with AsyncExitStack() as stack:
                 value = await _enter(stack, resource.opener)

@@ -1,4 +1,4 @@
-"""Resources that live with a step, a task or a run: opened once, closed when the work of their owner has ended."""
+"""Resources that live with a step, a task or a run: opened once, and closed when their owner has ended."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 from ..parallel.errors import ResourceOwnerError
 from ..parallel.resource_keeper import ResourceKeeper
-from ..parallel.resources import AsyncClosable, Closable
+from ..parallel.resources import AsyncClosable, Closable, use_resource
 from ..parallel.task_current import find_node
 from ..parallel.task_node import TaskNode
 from .environment import Environment, find_environment, get_current_step, get_environment
@@ -36,8 +36,8 @@ async def resource(name: str, opener: Callable[[], Any], *, owner: ResourceOwner
 
     The first call opens it; all others, also those that arrive meanwhile, get the same object. It is closed
     when the work of the owner has ended, and that of everything that the owner has started, after a success,
-    an error or a cancellation, and before anybody sees the end: those that were opened last first, each within 10
-    seconds, shielded from cancellation.
+    an error or a cancellation, and before anybody sees the end: those that were opened last first, each
+    within 10 seconds, shielded from cancellation.
 
     It is opened and closed in one task of its own, with the context variables that the owner began with. So
     it may hold task groups and cancel scopes open. If opening fails, all who wait get the error, and the next
@@ -71,11 +71,9 @@ async def resource(name: str, opener: Callable[[], Any], *, owner: ResourceOwner
     if not name or any(character in name for character in "/[]"):
         raise ValueError(f"the name of a resource is not empty and contains no '/', '[' or ']': {name!r}")
     if not callable(opener):
-        raise TypeError(
-            f"the opener of the resource {name!r} is a function without arguments, not {opener!r}"
-        )
+        raise TypeError(f"the resource {name!r} needs a function without arguments, not {opener!r}")
     keeper = _checked(_find_keeper(get_environment(), owner), name, owner)
-    return await keeper.resources.use(name, name, opener)
+    return await use_resource(keeper, name, name, opener)
 
 
 def find_task_keeper() -> ResourceKeeper | None:

@@ -115,13 +115,14 @@ class RunState:
         assert self._context is not None, "a portal is started by a call in the run"
         context = self._context.copy()
         context.run(enter_foreign_loop)
-        async with self.using_resources(), BareTaskGroup() as task_group:
-            async with ResourceKeeper("task", "run", task_group, context=context) as keeper:
-                self._portal_keepers[get_ident()] = keeper
-                try:
-                    yield
-                finally:
-                    del self._portal_keepers[get_ident()]
+        async with (
+            self.using_resources(),
+            BareTaskGroup() as task_group,
+            ResourceKeeper("task", "run", task_group, context=context) as keeper,
+        ):
+            self._portal_keepers[get_ident()] = keeper
+            yield
+        del self._portal_keepers[get_ident()]
 
     def end(self) -> None:
         """Refuse every step from now on."""

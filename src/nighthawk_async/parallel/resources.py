@@ -331,7 +331,7 @@ class OwnedResources:
     async def _hold_open(
         self, resource: OpenResource, scope: anyio.CancelScope, node: NodeWriter | None
     ) -> None:
-        """Hold a resource open, inside the scope that cancels its opening, and closing that takes too long."""
+        """Hold a resource open, inside the scope that cancels its opening, and too slow a closing."""
         try:
             async with AsyncExitStack() as stack:
                 value = await _enter(stack, resource.opener)

@@ -22,7 +22,6 @@ from .errors import (
     CallCancelledError,
     ResourceConflictError,
     ResourceDeadlockError,
-    ResourceError,
     ResourceOwnerError,
     ResourceTimeoutError,
 )
@@ -230,7 +229,7 @@ class OwnedResources:
         self._opening: list[OpenResource] = []
         self._open: list[OpenResource] = []
         self._begun: dict[str, int] = {}
-        self._failures: list[tuple[OpenResource, Exception]] = []
+        self._failures: list[tuple[OpenResource, BaseException]] = []
 
     async def use(self, key: Hashable, name: str, opener: Opener[Any]) -> Any:
         """Return the resource of a key; the first caller has it opened.
@@ -295,13 +294,13 @@ class OwnedResources:
         """Open a resource, and close it in the same task when its owner has ended."""
         try:
             await self._open_and_close(resource, before)
-        except Exception as error:
-            if resource.state == "open" or resource.is_abandoned:  # else those who wait for it raise it
-                self._failures.append((resource, error))
-            self._end(resource, error)
         except BaseException as error:
-            self._end(resource, ResourceError(f"{resource.title}: {type(error).__name__} ended its opening"))
-            raise
+            was_open = resource.state == "open"
+            self._end(resource, error)
+            if was_open and not isinstance(error, Exception) and not resource.closing.is_set():
+                raise  # it ends the program
+            if was_open or resource.is_abandoned:  # else those who wait for it raise it
+                self._failures.append((resource, error))
         else:
             self._end(resource, None)
 
@@ -351,20 +350,21 @@ class OwnedResources:
 
 
 def _report(
-    failures: list[tuple[OpenResource, Exception]], leaving: BaseException | None, owner: str
+    failures: list[tuple[OpenResource, BaseException]], leaving: BaseException | None, owner: str
 ) -> None:
     """Raise the failures of resources, or attach them to the error that has ended their owner."""
-    if leaving is not None and without_cancellations(leaving) is not None:
-        for resource, error in failures:
-            leaving.add_note(f"{resource.title} failed as well: {error!r}")
-        return
-    for resource, error in failures:
-        error.add_note(f"raised by {resource.title}")
     errors = [error for _, error in failures]
-    failures.clear()
+    urgent = [error for error in errors if not isinstance(error, Exception)]
     try:
-        if len(errors) == 1:
-            raise errors[0]
-        raise ExceptionGroup(f"{len(errors)} resources of {owner} failed", errors)
+        if leaving is not None and without_cancellations(leaving) is not None and not urgent:
+            for resource, error in failures:
+                leaving.add_note(f"{resource.title} failed as well: {error!r}")
+            return
+        for resource, error in failures:
+            error.add_note(f"raised by {resource.title}")
+        if urgent or len(errors) == 1:
+            raise (urgent or errors)[0]
+        raise BaseExceptionGroup(f"{len(errors)} resources of {owner} failed", errors)
     finally:
-        del errors, leaving  # their tracebacks refer to this frame
+        failures.clear()  # the tracebacks of the errors refer to this frame
+        del errors, urgent, leaving

@@ -277,8 +277,9 @@ class OwnedResources:
                 nothing is raised, and that error gets a note for each.
         """
         with anyio.CancelScope(shield=True):
-            for resource in tuple(self._opening):
+            for resource in (opening := tuple(self._opening)):
                 resource.abandon()
+            for resource in opening:
                 if resource.scope is not None:  # its task has begun
                     await resource.ended.wait()
             while self._open:

@@ -184,22 +184,25 @@ def _call(function: Callable[..., object], /, *args: object, **kwargs: object) -
     return checked(*args, **kwargs)
 
 
-@lru_cache(maxsize=1024)
 def with_checked_calls(text: str, code: CodeType, mode: Literal["eval", "exec"]) -> CodeType:
-    """Compile code so that the natural functions that it calls validate their arguments.
+    """Return code in which the natural functions that it calls validate their arguments.
 
     Args:
         text: Its text.
         code: The code as it is compiled without the checks.
         mode: Whether it is an expression or statements.
     """
-    if "(" not in text:
-        return code
+    return (_compile_checked(text, code.co_filename, mode) or code) if "(" in text else code
+
+
+@lru_cache(maxsize=1024)
+def _compile_checked(text: str, filename: str, mode: str) -> CodeType | None:
+    """Compile code with the checks; return None if it is nested too deeply for them."""
     try:
-        tree = _Checking().visit(parse_code(text, filename=code.co_filename, mode=mode))
-        checked = compile_tree(tree, filename=code.co_filename, mode=mode)
-    except (SyntaxError, MemoryError, RecursionError):  # nested too deeply for one more level
-        return code
+        tree = _Checking().visit(parse_code(text, filename=filename, mode=mode))
+        checked = compile_tree(tree, filename=filename, mode=mode)
+    except (SyntaxError, MemoryError, RecursionError):
+        return None
     return with_constant(checked, _PLACEHOLDER, _CallChecks())
 
 

@@ -49,8 +49,8 @@ class Shell:
             raise ShellError(f"the time limit of a command is a positive number of seconds, not {seconds!r}")
         keeper = find_task_keeper()
         if keeper is None:
-            async with _Sessions(self) as sessions:
-                return await sessions.run(command, seconds, most_characters)
+            async with _Sessions(self) as own:
+                return await own.run(command, seconds, most_characters)
         sessions: _Sessions = await use_resource(keeper, self, "shell", partial(_Sessions, self))
         return await sessions.run(command, seconds, most_characters)
 

@@ -231,6 +231,26 @@ async def test_data_is_converted_as_that_of_assignments_is(options: dict[str, An
     assert [(Issue(title="a"), 7, (), False, None, {})] == RECEIVED
 
 
+async def test_data_that_a_partial_holds_is_converted_too(options: dict[str, Any]) -> None:
+    data = "{'title': 'a'}"
+    await call(f"__import__('functools').partial(triage, {data}, count='3')(owner='ada')", **options)
+    await call(f"__import__('functools').partial(triage, issue={data})(count='4')", **options)
+    await call("held('5', '6')", **options)
+    issue = Issue(title="a")
+    assert [
+        (issue, 3, (), False, None, {"owner": "ada"}),
+        (issue, 4, (), False, None, {}),
+        (ISSUE, 5, (6,), False, None, {}),
+    ] == RECEIVED
+
+
+async def test_permissions_see_the_call_of_a_method_as_before() -> None:
+    options = {"permissions": nh.permissions(deny=["Desk.handle"], default="allow")}
+    assert '"kind": "oversight"' in await call("DESK.handle(ISSUE)", **options)
+    await call("DESK.count(2)", **options)
+    assert [(Desk, 2)] == RECEIVED
+
+
 async def test_defaults_are_not_checked(options: dict[str, Any]) -> None:
     await call("held()", **options)
     assert RECEIVED == [(ISSUE, 1, (), False, None, {})]

@@ -8,6 +8,7 @@ program's own code stay as they are.
 import ast
 import functools
 import inspect
+import operator
 import secrets
 from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache, partial
@@ -52,8 +53,8 @@ class ArgumentCheck:
 
     def validated(
         self, args: tuple[object, ...], kwargs: Mapping[str, object]
-    ) -> tuple[tuple[object, ...], Mapping[str, object]]:
-        """Return the arguments of a call, validated.
+    ) -> tuple[tuple[object, ...], dict[str, object]]:
+        """Return the arguments of a call, validated, and positional or by keyword as they were given.
 
         A value that matches its annotation is returned as the same object; data is converted as that of
         assignments is. Defaults, and parameters whose types cannot be validated, are not checked.
@@ -75,7 +76,25 @@ class ArgumentCheck:
                 raise ToolBoundaryError(
                     kind="invalid_input", message=str(error), guidance=_GUIDANCE
                 ) from error
-        return bound.args, bound.kwargs
+        return self._as_given(bound.arguments, len(args), kwargs)
+
+    def _as_given(
+        self, values: Mapping[str, Any], positional: int, kwargs: Mapping[str, object]
+    ) -> tuple[tuple[object, ...], dict[str, object]]:
+        args: list[object] = []
+        keywords: dict[str, object] = {}
+        for name, parameter in self._signature.parameters.items():
+            if name not in values:
+                continue
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                args += values[name]
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                keywords |= values[name]
+            elif len(args) < positional and parameter.kind is not parameter.KEYWORD_ONLY:
+                args.append(values[name])
+            else:
+                keywords[name] = values[name]
+        return tuple(args), {name: keywords[name] for name in kwargs}
 
     @cached_property
     def _signature(self) -> inspect.Signature:
@@ -124,9 +143,14 @@ def with_checked_arguments(
     found = _find_natural(function)
     if found is None:
         return function, args, kwargs
-    outermost, check, first, keywords = found
-    validated = check.validated((*first, *args), {**keywords, **kwargs})
-    return outermost, *validated
+    innermost, check, first, held = found
+    checked_args, checked_kwargs = check.validated((*first, *args), {**held, **kwargs})
+    names = [name for name in held if name not in kwargs]
+    before, after = [*first, *(held[name] for name in names)], [*checked_args[: len(first)]]
+    after += [checked_kwargs[name] for name in names]
+    if all(map(operator.is_, before, after)):
+        return function, checked_args[len(first) :], {name: checked_kwargs[name] for name in kwargs}
+    return innermost, checked_args, checked_kwargs
 
 
 def _find_natural(

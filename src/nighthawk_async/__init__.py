@@ -75,6 +75,7 @@ _load, __dir__, __all__ = attach_exports(
         ),
         "runtime.partial_delivery": ("partial_values",),
         "runtime.policy": ("Policy",),
+        "runtime.resources": ("resource",),
         "runtime.snapshot": ("shared",),
         "runtime.step_context": ("StepContext",),
         "runtime.tool_decorator": ("tool",),

@@ -53,6 +53,7 @@ from .runtime.environment import (
 )
 from .runtime.partial_delivery import partial_values
 from .runtime.policy import Policy
+from .runtime.resources import resource
 from .runtime.snapshot import shared
 from .runtime.step_context import StepContext
 from .runtime.tool_decorator import tool
@@ -123,6 +124,7 @@ __all__ = [
     "repeatable",
     "request_approval",
     "resilience",
+    "resource",
     "rule",
     "run",
     "runtime",

@@ -8,7 +8,7 @@ Packages by floor, lowest first; each imports only from lower floors (`tests/arc
     2  ports, journal_ports, credentials
     3  runtime
     4  policies, models, telemetry, observe, recording
-    5  executors, journal, library
+    5  executors, journal, library, skills
     6  functions, runs, scopes, steps, hooks, human, oversight, resilience, asgi, testing, cli,
        and this module
 
@@ -38,6 +38,7 @@ _load, __dir__, __all__ = attach_exports(
         "policies",
         "resilience",
         "runtime",
+        "skills",
         "telemetry",
     ),
     names={
@@ -54,6 +55,7 @@ _load, __dir__, __all__ = attach_exports(
             "ToolValidationError",
         ),
         "executors.agent": ("AgentStepExecutor",),
+        "executors.transcripts": ("Transcript", "transcript"),
         "functions": ("natural_function",),
         "hooks": ("Hooks",),
         "human": ("ask_user", "request_approval"),
@@ -74,6 +76,7 @@ _load, __dir__, __all__ = attach_exports(
         ),
         "runtime.partial_delivery": ("partial_values",),
         "runtime.policy": ("Policy",),
+        "runtime.resources": ("resource",),
         "runtime.snapshot": ("shared",),
         "runtime.step_context": ("StepContext",),
         "runtime.tool_decorator": ("tool",),

@@ -17,6 +17,7 @@ from . import (
     policies,
     resilience,
     runtime,
+    skills,
     telemetry,
 )
 from .configuration import StepContextLimits, StepExecutorConfiguration, StepPromptTemplates
@@ -32,6 +33,7 @@ from .errors import (
     ToolValidationError,
 )
 from .executors.agent import AgentStepExecutor
+from .executors.transcripts import Transcript, transcript
 from .functions import natural_function
 from .hooks import Hooks
 from .human import ask_user, request_approval
@@ -52,6 +54,7 @@ from .runtime.environment import (
 )
 from .runtime.partial_delivery import partial_values
 from .runtime.policy import Policy
+from .runtime.resources import resource
 from .runtime.snapshot import shared
 from .runtime.step_context import StepContext
 from .runtime.tool_decorator import tool
@@ -89,6 +92,7 @@ __all__ = [
     "ToolEvaluationError",
     "ToolRegistrationError",
     "ToolValidationError",
+    "Transcript",
     "Usage",
     "actors",
     "asgi",
@@ -122,16 +126,19 @@ __all__ = [
     "repeatable",
     "request_approval",
     "resilience",
+    "resource",
     "rule",
     "run",
     "runtime",
     "scope",
     "shared",
+    "skills",
     "step",
     "step_sync",
     "telemetry",
     "tool",
     "tool_set",
+    "transcript",
     "unset",
 ]
 

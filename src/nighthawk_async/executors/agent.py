@@ -16,6 +16,7 @@ from ..ports import Model
 from ..prompt.tokens import TokenCounter
 from ..runtime.activities import AgentActivity
 from ..runtime.bridge import run_on_own_loop
+from ..runtime.conversations import Past
 from ..runtime.environment import Environment, get_current_step, get_environment
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext
@@ -25,7 +26,7 @@ from ..runtime.tool_function import OUTCOME_TOOL_NAME
 from ..runtime.tool_scope import OfferedTools
 from ..threads import thread_limiter
 from ..tracing import Span, find_tracing, traced
-from ..types.messages import ToolCall, ToolDefinition, ToolResult
+from ..types.messages import Message, ToolCall, ToolDefinition, ToolResult
 from ..types.model import OutcomeTransport, UsageReported
 from ..types.usage import Usage
 from .agent_protocol import AgentTask, StepExecutionAgent, foreign_task, objection_to_agent
@@ -35,7 +36,7 @@ from .model_agent import ModelAgent
 from .refusals import Refusals
 from .sent_schemas import Endpoint, check_tools
 from .step_prompt import StepPrompt, check_mentioned_tools
-from .toolbox import ResultRoom, Toolbox
+from .toolbox import ProvidedTool, ResultRoom, Toolbox
 
 if TYPE_CHECKING:
     from .tool_search import ToolFinder
@@ -261,6 +262,7 @@ class AgentStepExecutor:
         step = get_current_step()
         step.rejections_left = self.configuration.max_corrective_turns
         _check_visibility(self.configuration, step.context)
+        transport = self.outcome_transport
         prompt = StepPrompt(
             configuration=self.configuration,
             counter=self.token_encoding,
@@ -269,9 +271,9 @@ class AgentStepExecutor:
             tool_result_max_tokens=self.tool_result_rendering_policy.tool_result_max_tokens,
             system_fragments=environment.system_prompt_suffix_fragments,
             user_fragments=environment.user_prompt_suffix_fragments,
+            skills="" if transport == "direct" else await self._listed_skills(environment),
         )
         await self._load_tokenizer(prompt)
-        transport = self.outcome_transport
         if transport == "direct":
             _check_mentioned_tools(step, (), transport)
             return await self._answer_directly(environment, step, prompt, span)
@@ -281,6 +283,14 @@ class AgentStepExecutor:
             task = foreign_task(task, step.actor.node)
         outcome = await self.agent.run(task)
         return outcome, step.context.changed_bindings()
+
+    async def _listed_skills(self, environment: Environment) -> str:
+        if not environment.skills:
+            return ""
+        from .skill_tool import listed_skills  # here, because few steps have skills
+
+        limit = self.configuration.context_limits.skills_max_tokens
+        return await listed_skills(environment.skills, limit, self.token_encoding)
 
     async def _load_tokenizer(self, prompt: StepPrompt) -> None:
         """Load the tokenizer in a worker thread when the prompt may need it; it takes tenths of a second."""
@@ -334,7 +344,9 @@ class AgentStepExecutor:
             outcome=prompt.answer_instructions(transport, form, has_tools=has_tools),
         )
         user_prompt = prompt.user()
-        room.hold((system_prompt, *user_prompt))
+        has_calls = bool(tools) or transport == "tool"
+        past = () if step.past is None else _past_messages(step.past, model, has_tools=has_calls)
+        room.hold((system_prompt, *user_prompt, *(item for message in past for item in message.content)))
         return AgentTask(
             step_id=context.step_id,
             system_prompt=system_prompt,
@@ -357,6 +369,8 @@ class AgentStepExecutor:
             set_bindings=AnswerBindings(step.actor, environment, policy, refusals).set,
             word_refusal=refusals.text,
             found_tools=toolbox.offer_found,
+            past=past,
+            keep_messages=partial(_keep_conversation, step, model_name, system_prompt, toolbox),
         )
 
     def _toolbox(
@@ -372,6 +386,7 @@ class AgentStepExecutor:
             provided=configuration.provided_tools,
             functions=offered.listed,
             finder=_finder(offered, self.model) if offered.deferred else None,
+            skill_tool=_skill_tool(environment, room, self.model) if environment.active_skills else None,
             room=room,
             shows_secrets=configuration.show_secrets,
             max_argument_bytes=configuration.max_tool_argument_bytes,
@@ -385,6 +400,12 @@ def _finder(offered: OfferedTools, model: Model | None) -> ToolFinder:
     from .tool_search import make_finder  # here, because few steps have deferred tools
 
     return make_finder(offered, model)
+
+
+def _skill_tool(environment: Environment, room: ResultRoom, model: Model | None) -> ProvidedTool | None:
+    from .skill_tool import make_skill_tool  # here, because few steps have skills
+
+    return make_skill_tool(environment, room, model)
 
 
 def _usage_report(environment: Environment, step: Step, span: Span | None) -> Callable[[str, Usage], None]:
@@ -423,6 +444,18 @@ async def _finish_counted(
 
 async def _conclude(step: Step, outcome: StepOutcome) -> None:
     await step.conclude(outcome, step.context.changed_bindings())
+
+
+def _past_messages(past: Past, model: Model | None, *, has_tools: bool) -> tuple[Message, ...]:
+    from .past import past_messages  # here, because few steps have a past
+
+    return past_messages(past, model, has_tools=has_tools)
+
+
+def _keep_conversation(
+    step: Step, model_name: str, system_prompt: str, toolbox: Toolbox, messages: Sequence[Message]
+) -> None:
+    step.keep_conversation(model_name, system_prompt, toolbox.names, messages)
 
 
 def _check_mentioned_tools(step: Step, tools: Sequence[ToolDefinition], transport: OutcomeTransport) -> None:

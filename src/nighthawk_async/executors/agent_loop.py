@@ -78,6 +78,17 @@ class _Turn(Struct, kw_only=True):
     finish_reason: FinishReason | None = None
     provider_content: ProviderContent | None = None
     usage: Usage | None = None
+    has_ended: bool = False
+
+    @property
+    def message(self) -> AssistantMessage:
+        """The response so far."""
+        return AssistantMessage(
+            text="".join(self.text),
+            reasoning="".join(self.reasoning),
+            tool_calls=tuple(self.calls),
+            provider_content=self.provider_content,
+        )
 
 
 class AgentLoop:
@@ -89,7 +100,7 @@ class AgentLoop:
 
     def __init__(self, task: AgentTask) -> None:
         self._task = task
-        self._messages: list[Message] = [UserMessage(content=task.user_prompt)]
+        self._messages: list[Message] = [*task.past, UserMessage(content=task.user_prompt)]
         self._tools = task.tools
         self._response_format: ResponseFormat | None = None
         self._form = task.form
@@ -108,6 +119,21 @@ class AgentLoop:
     def has_turn_left(self) -> bool:
         """Whether the step may have another turn."""
         return self._turns < self._task.max_turns
+
+    @property
+    def conversation(self) -> tuple[Message, ...]:
+        """All messages so far. The last calls may lack results; a response that broke off is text alone."""
+        turn, end = self._turn, list[Message]()
+        if not turn.has_ended and (turn.text or turn.calls):
+            end.append(turn.message)
+        if turn.results and isinstance([*self._messages, *end][-1], AssistantMessage):
+            results = tuple(result for _, result in sorted(turn.results.items()))
+            end.append(ToolResultsMessage(results=results))
+        if end and turn.finish_reason is None:  # what providers want back with the calls had not arrived
+            from .past import calls_as_text  # here, because few responses break off
+
+            end = [calls_as_text(message) for message in end]
+        return (*self._messages, *end)
 
     def next_request(self, steered: tuple[UserContent, ...] = ()) -> ModelRequest:
         """Begin a turn.
@@ -185,14 +211,8 @@ class AgentLoop:
         if turn.finish_reason == "content_filter" and not turn.calls:
             what = f"step {self._task.step_id}: the provider's content filter withheld the answer"
             raise ExecutionError(f"{what}: {self._quoted()}").without_content(what)
-        self._messages.append(
-            AssistantMessage(
-                text="".join(turn.text),
-                reasoning="".join(turn.reasoning),
-                tool_calls=tuple(turn.calls),
-                provider_content=turn.provider_content,
-            )
-        )
+        self._messages.append(turn.message)
+        turn.has_ended = True
         if turn.outcome_position is not None:
             return self._end_with_outcome_call(turn.outcome_position)
         if turn.calls:

@@ -7,7 +7,7 @@ left, and reported usage is charged afterwards, so that one turn can exceed a bu
 import inspect
 import re
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import Parameter
@@ -20,13 +20,17 @@ from ..observation import NodeWriter
 from ..parallel import is_async_callable
 from ..runtime.environment import find_environment
 from ..runtime.policy import Position
-from ..types.messages import ToolCall, ToolDefinition, ToolResult, UserContent
+from ..types.messages import Message, ToolCall, ToolDefinition, ToolResult, UserContent
 from ..types.outcomes import OutcomeKind, StepOutcome
 from ..types.usage import Usage
 from .answer_form import AnswerForm, flat_schema
 from .outcome_codec import answer_from_mapping
 
 _OTHERS = re.compile(r"\b(?:str|bytes|int|float|bool|list|dict|tuple|None)\b")
+
+
+def _keep_nothing(messages: Sequence[Message]) -> None:
+    """Do nothing: the task is not that of a step."""
 
 
 async def _refuse_bindings(bindings: Mapping[str, object]) -> None:
@@ -72,6 +76,10 @@ class AgentTask:
         found_tools: Returns the deferred tools that the model has found so far, in the order in which they
             were found. Call it before each model request, and append them to the tools of the request: only
             then can they be called. Empty where no tools are deferred.
+        past: The messages that the conversation begins with, before the user prompt; see
+            `nighthawk_async.scope`.
+        keep_messages: Keeps all messages of the conversation, those of the past included, for
+            `nighthawk_async.transcript`. Call it when the work ends, in whatever way.
     """
 
     step_id: str
@@ -95,6 +103,8 @@ class AgentTask:
     set_bindings: Callable[[Mapping[str, object]], Awaitable[None]] = _refuse_bindings
     word_refusal: Callable[[NighthawkError], str] = str
     found_tools: Callable[[], tuple[ToolDefinition, ...]] = tuple
+    past: tuple[Message, ...] = ()
+    keep_messages: Callable[[Sequence[Message]], None] = _keep_nothing
 
     @property
     def form(self) -> AnswerForm:

@@ -34,6 +34,12 @@ class ModelAgent:
         """Run a step; see `StepExecutionAgent.run`."""
         task = plain_task(task)
         loop = AgentLoop(task)
+        try:
+            return await self._run_turns(task, loop)
+        finally:
+            task.keep_messages(loop.conversation)
+
+    async def _run_turns(self, task: AgentTask, loop: AgentLoop) -> StepOutcome:
         while True:
             await self._run_turn(task, loop, loop.next_request(await task.turn_boundary()))
             end = loop.end_turn()

@@ -8,9 +8,11 @@ from types import MappingProxyType
 from ..errors import NighthawkError
 from ..journal_ports import RunJournal
 from ..types.execution import ExecutionRef, PartialSink
+from .conversations import Past
 from .nesting import DEFAULT_MAX_DEPTH
 from .policies import NO_POLICIES, Policies
 from .run_state import RunState
+from .skill_scope import ActiveSkills, ScopedSkill
 from .step import Step
 from .step_actor import StepActor
 from .step_context import StepContext
@@ -38,6 +40,9 @@ class Environment:
         step_path: The addresses of the blocks in progress in this run, outermost first.
         max_depth: The greatest depth of nested steps, including enclosing ones.
         journal: The journal of the run; None for none.
+        skills: The skills of the scope by name; None for none.
+        active_skills: The skills that are active in the step; None for none.
+        past: The past that steps begin with; None for none. Steps within steps have none of it.
     """
 
     execution_ref: ExecutionRef
@@ -54,6 +59,9 @@ class Environment:
     step_path: tuple[str, ...] = ()
     max_depth: int = DEFAULT_MAX_DEPTH
     journal: RunJournal | None = None
+    skills: Mapping[str, ScopedSkill] | None = None
+    active_skills: ActiveSkills | None = None
+    past: Past | None = None
 
 
 _environment: ContextVar[Environment | None] = ContextVar("nighthawk_async_environment", default=None)

@@ -1,7 +1,7 @@
 """A run: the scope in which an executor executes steps (specification 10)."""
 
 import uuid
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -34,7 +34,8 @@ from .nesting import inner_max_depth
 from .parking import ParkableTasks
 from .policies import Policies, active_policies, scope_events
 from .run_state import RunState, SyncBackend
-from .run_tasks import open_run_scope
+from .run_tasks import keeping_resources, open_run_scope
+from .skill_scope import ScopedSkill
 from .step_executor import StepExecutor, check_executor
 from .tool_scope import ToolScope, ToolSet
 from .tracebacks import fold_frames, folding_frames
@@ -96,6 +97,7 @@ class Run:
         journal: RunOpener | None = None,
         park_after: float | None = None,
         tools: Sequence[ToolSet] = (),
+        skills: Mapping[str, ScopedSkill] | None = None,
     ) -> None:
         check_executor(step_executor)
         self._resolve_policies = resolve_policies
@@ -119,6 +121,8 @@ class Run:
             max_depth=inner_max_depth(None if outer is None else outer.max_depth, max_depth),
             policies=resolve_policies(),  # resolved at once, so that bad arguments are refused here
             journal=None if outer is None else outer.journal,
+            skills=skills,
+            active_skills=None if outer is None else outer.active_skills,
         )
         self._journal = journal
         self._park_after = park_after
@@ -167,7 +171,7 @@ class Run:
                 "Only an active run has an extent; enter the run before, and leave it afterwards."
             )
         with self._changed_context.active(), open_task_root(name):
-            async with self._state.using_resources():
+            async with self._state.using_resources(), keeping_resources():
                 yield
 
     def __enter__(self) -> "Run":
@@ -202,6 +206,7 @@ class Run:
                 stack.enter_context(self._active())
                 for events in scope_events(self._environment.policies, "run"):
                     await stack.enter_async_context(events)
+                await stack.enter_async_context(keeping_resources())
                 self._task_group = await stack.enter_async_context(self._make_task_group())
                 self._async_stack = stack.pop_all()
         return self
@@ -234,6 +239,7 @@ class Run:
                 max_depth=inner_max_depth(None if outer is None else outer.max_depth, self._max_depth),
                 policies=self._resolve_policies(),
                 journal=None if outer is None else outer.journal,
+                active_skills=None if outer is None else outer.active_skills,
             )
 
     @property
@@ -254,6 +260,7 @@ class Run:
                     self._environment.journal.begin(find_positions().path)
                 with active_policies(self._environment.policies):
                     self._changed_context = ChangedContext(before)
+                    self._state.begin()
                     try:
                         yield
                     finally:

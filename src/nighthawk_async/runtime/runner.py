@@ -7,6 +7,7 @@ The generated code of the natural function commits the result. Until then no Pyt
 variable has changed. If a policy retries, all of this is one attempt of several.
 """
 
+import builtins
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -29,6 +30,7 @@ from .activities import KernelActivity
 from .awaitable import is_awaitable
 from .bridge import run_from_sync
 from .conclude import StepResult
+from .conversations import LastStep
 from .environment import Environment, find_journal, get_environment, using_environment
 from .execution_marks import mark_with_execution
 from .inspection import make_inspector
@@ -38,6 +40,7 @@ from .places import below_place, current_place, skips_waits, take_step_place
 from .policies import Policies
 from .policy import Policy, Position
 from .prepare import NaturalSite, prepare_step, step_id_of
+from .skill_scope import ActiveSkills, program_with_skills, references_to_skills, take_named_skills
 from .step import Step, Verify
 from .step_actor import StepActor
 from .step_control import ExecuteAttempt, SteerableStep, StepAttempt, admitted
@@ -55,7 +58,8 @@ def run_step_from_sync(
     """Execute a block of a synchronous natural function; see `run_step`."""
     # Taken here: on the other side of the bridge, each step is in a task of its own.
     place = None if find_journal() is None else take_step_place(block, python_locals)
-    return run_from_sync(run_step, block, site, python_locals, literal, place)
+    with LastStep(step_id_of(block)) as last:  # in the context of the caller
+        return run_from_sync(run_step, block, site, python_locals, literal, place, last)
 
 
 async def run_step(
@@ -64,6 +68,7 @@ async def run_step(
     python_locals: Mapping[str, object],
     literal: str | None,
     place: str | None = None,
+    last: LastStep | None = None,
 ) -> StepResult:
     """Execute a block once.
 
@@ -73,6 +78,7 @@ async def run_step(
         python_locals: The `locals()` at the block.
         literal: The rendered literal of an f-string block; None for a plain literal.
         place: Its place in a run with a journal, if it was taken already.
+        last: The facts to keep for the task, if the caller keeps them.
 
     Returns:
         The result that the generated code commits and acts on.
@@ -90,11 +96,14 @@ async def run_step(
         NestedStepLimitError: It would be nested in too many steps.
     """
     depth = current_depth()
-    execute_once: ExecuteAttempt = partial(_execute_once, block, site, python_locals, literal, depth)
-    if find_journal() is not None:
-        execute_once = partial(_execute_at, place or take_step_place(block, python_locals), execute_once)
-    execute = partial(_execute_attempts, block, execute_once)
-    return await in_own_task(execute) if begins_stretch(depth) else await execute()
+    with last or LastStep(step_id_of(block)) as last:
+        execute_once: ExecuteAttempt = partial(
+            _execute_once, block, site, python_locals, literal, depth, last
+        )
+        if find_journal() is not None:
+            execute_once = partial(_execute_at, place or take_step_place(block, python_locals), execute_once)
+        execute = partial(_execute_attempts, block, execute_once)
+        return await in_own_task(execute) if begins_stretch(depth) else await execute()
 
 
 def _execute_attempts(block: NaturalBlock, execute: ExecuteAttempt) -> Awaitable[StepResult]:
@@ -115,6 +124,7 @@ async def _execute_once(
     python_locals: Mapping[str, object],
     literal: str | None,
     depth: int,
+    last: LastStep,
     attempt: StepAttempt | None = None,
 ) -> StepResult:
     """Execute a block at a nesting depth; an attempt is one of several."""
@@ -126,7 +136,9 @@ async def _execute_once(
         try:
             if depth >= outer.max_depth:
                 raise too_deep(depth, outer.max_depth, step_id=step_id_of(block))
-            step = _prepare(outer, execution_ref, block, site, python_locals, literal)
+            outer, step = _prepare(outer, execution_ref, block, site, python_locals, literal)
+            last.begin_attempt(step.actor.progress.usage_meter)
+            step.kept = last
             if outer.journal is not None:
                 _begin_in_journal(outer.journal, step)
             observed.begin(step)
@@ -140,6 +152,7 @@ async def _execute_once(
             raise
         mark_with_execution(result.exception, execution_ref)
         observed.end(outcome, result)
+        last.outcome = outcome.kind
         return result
 
 
@@ -173,7 +186,8 @@ def _prepare(
     site: NaturalSite,
     python_locals: Mapping[str, object],
     literal: str | None,
-) -> Step:
+) -> tuple[Environment, Step]:
+    """Return the environment that the step is to run in, and the step."""
     program = block.program
     if program is None:
         program = _parse_rendered(block, cast("str", literal))
@@ -183,12 +197,19 @@ def _prepare(
         site=site,
         python_locals=python_locals,
         parent=None if outer.step is None else outer.step.context,
-        implicit_references=outer.implicit_references,
+        implicit_references=_implicit_references(outer, block, site),
         execution_ref=execution_ref,
     )
-    policies = outer.policies
+    policies, text = outer.policies, program.text
     for policy in policies.overriding["prepare"]:
         policy.prepare(context, block)
+    if named := take_named_skills(block, context):
+        text = program_with_skills(text, named)
+        for skill in named.values():
+            policies = skill.narrowed(policies)
+    if named or outer.skills or outer.active_skills:
+        active = ActiveSkills(outer.active_skills, named)
+        outer = replace(outer, policies=policies, active_skills=active)
     guards = [
         guard
         for policy in policies.overriding["guard_commands"]
@@ -197,18 +218,26 @@ def _prepare(
     call_guards = [
         guard for policy in policies.overriding["guard_calls"] if (guard := policy.guard_calls(context))
     ]
-    return Step(
+    return outer, Step(
         actor=StepActor(
             context,
             guard=guards[0] if guards else None,
             call_guard=call_guards[0] if call_guards else None,
             parent=None if outer.step is None else outer.step.actor,
         ),
-        program=program.text,
-        is_interpolated=block.program is None,
-        verify=_verifier(policies, site, step_id=context.step_id, program=program.text),
+        program=text,
+        is_interpolated=block.program is None or bool(named),
+        verify=_verifier(policies, site, step_id=context.step_id, program=text),
         execution=Execution(cast("str", execution_ref.execution_id)),
     )
+
+
+def _implicit_references(outer: Environment, block: NaturalBlock, site: NaturalSite) -> Mapping[str, object]:
+    """The references of the scope, and those of its skills that the block names."""
+    if not outer.skills:
+        return outer.implicit_references
+    variables = (outer.implicit_references, site.module_globals, vars(builtins))
+    return {**outer.implicit_references, **references_to_skills(outer.skills, block.read_names, variables)}
 
 
 def _begin_in_journal(journal: RunJournal, step: Step) -> None:
@@ -254,7 +283,9 @@ async def _run_in_task_group(
         step=step,
         step_path=(*outer.step_path, block_address),
         policies=outer.policies.of_step(),
+        past=None,
     )
+    step.past = outer.past
     step.inspect = make_inspector(environment.policies, step)
     delivery = step.partial_listeners = delivery_of(environment, step, site.on_partial)
     async with BareTaskGroup() as task_group:
@@ -265,16 +296,31 @@ async def _run_in_task_group(
                 environment.usage_meter.count_step()
                 actor.note_admitted()
                 with using_environment(environment), step.execution, actor.in_flight():
-                    try:
-                        execute = partial(_execute, environment, step, steerable)
-                        if delivery is not None:
-                            execute = partial(delivery.notifying_during, execute)
-                        serve = partial(_begin_serving, begin, actor, task_group)
-                        return await _execute_governed(environment.policies, serve, execute)
-                    finally:
-                        actor.close()
-                        if step.partial_listeners is not None:
-                            step.partial_listeners.close()
+                    execute = partial(_execute, environment, step, steerable)
+                    if delivery is not None:
+                        execute = partial(delivery.notifying_during, execute)
+                    serve = partial(_begin_serving, begin, actor, task_group)
+                    return await _execute_and_close(environment.policies, step, serve, execute)
+
+
+async def _execute_and_close(
+    policies: Policies, step: Step, serve: Callable[[], None], execute: Callable[[], Awaitable[_StepEnd]]
+) -> _StepEnd:
+    """Execute an admitted step, and close what belongs to it; see `_execute_governed`."""
+    leaving: BaseException | None = None
+    try:
+        return await _execute_governed(policies, serve, execute)
+    except BaseException as error:
+        leaving = error
+        raise
+    finally:
+        step.actor.close()
+        step.kept = None  # whatever began within the step still refers to the step
+        if step.partial_listeners is not None:
+            step.partial_listeners.close()
+        if step.actor.keeper is not None:
+            await step.actor.keeper.close(leaving)
+        del leaving  # so that the error and this frame do not hold each other
 
 
 def _begin_serving(begin: Callable[[], None], actor: StepActor, task_group: TaskGroup) -> None:

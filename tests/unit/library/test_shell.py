@@ -214,11 +214,10 @@ async def test_cancellation_kills_everything(
 
 
 async def test_processes_end_with_their_task(workspace: Workspace, sleepers: Sleepers) -> None:
-    async with nh.run(MODEL):
-        async with nh.open_tasks(at_end="wait") as tasks:
-            tasks.start(workspace.shell, sleepers.script)
-        await until(lambda: sleepers.count() == 0)
-        await workspace.shell("true")  # waits for the processes of tasks that have ended
+    async with nh.run(MODEL), nh.open_tasks(at_end="wait") as tasks:
+        handle = tasks.start(workspace.shell, sleepers.script)
+        await handle
+        assert sleepers.count() == 0
 
 
 async def test_processes_end_with_the_run(workspace: Workspace, sleepers: Sleepers) -> None:
@@ -352,6 +351,51 @@ async def test_a_block_uses_the_shell(tmp_path: Path) -> None:
     shown = str(model.requests[-1].messages[-1])
     assert "status" in shown
     assert "1" in shown
+
+
+def session_model() -> ScriptedModel:
+    """A model that sets a variable in one turn and reads it in the next, for two steps."""
+    turns = [
+        model_response(tool_call("nh_eval", expression="await workspace.shell('x=${x}1')")),
+        model_response(
+            tool_call("nh_assign", target_path="text", expression="str(await workspace.shell('echo $x'))"),
+            tool_call("nh_outcome", kind="pass"),
+        ),
+    ]
+    return ScriptedModel([*turns, *turns])
+
+
+async def test_in_a_run_entered_with_with_a_session_belongs_to_the_step(
+    workspace: Workspace, sleepers: Sleepers
+) -> None:
+    @nh.natural_function
+    async def use(workspace: Workspace) -> str:
+        text: str = nh.unset
+        """natural
+        Set <:text> to what the shell of <workspace> says.
+        """
+        return text
+
+    with nh.run(session_model()):
+        outputs = [await use(workspace) for _ in range(2)]
+        await workspace.shell(sleepers.script)
+        assert sleepers.count() == 0
+    assert outputs == ["1\n[exit status 0]"] * 2
+
+
+def test_synchronous_functions_share_a_session_until_their_run_ends(tmp_path: Path) -> None:
+    @nh.natural_function
+    def use(workspace: Workspace) -> str:
+        text: str = nh.unset
+        """natural
+        Set <:text> to what the shell of <workspace> says.
+        """
+        return text
+
+    workspace = Workspace(tmp_path, writable=True, sandbox="off")
+    with nh.run(session_model()):
+        outputs = [use(workspace) for _ in range(2)]
+    assert outputs == ["1\n[exit status 0]", "11\n[exit status 0]"]
 
 
 def options(command: list[str], name: str) -> list[Any]:

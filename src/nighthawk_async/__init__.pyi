@@ -3,6 +3,7 @@
 from . import (
     actors,
     asgi,
+    credentials,
     errors,
     executors,
     hooks,
@@ -98,6 +99,7 @@ __all__ = [
     "ask_user",
     "blocking",
     "budget",
+    "credentials",
     "current_task",
     "deadline",
     "errors",

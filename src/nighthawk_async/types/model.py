@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from annotated_types import Ge, Le
 from typing_extensions import TypedDict
 
+from .credentials import Credentials
 from .messages import Message, ProviderContent, ToolCall, ToolDefinition
 from .usage import Usage
 
@@ -38,6 +39,7 @@ class ModelSettings(TypedDict, total=False):
         stream: False asks for the response in one piece, for endpoints that cannot stream.
         base_url: The URL below which the protocol's paths lie.
         api_key: The API key.
+        credentials: Authenticates requests with tokens that expire, or signs them, in place of a key.
         extra_headers: More headers.
         extra_body: More of the request's body; takes precedence, and objects are merged.
         capabilities: Fields of `ModelCapabilities` that the catalog lacks or has wrong.
@@ -66,6 +68,7 @@ class ModelSettings(TypedDict, total=False):
     stream: bool | None
     base_url: str
     api_key: str
+    credentials: Credentials | None
     extra_headers: Mapping[str, str]
     extra_body: Mapping[str, Any]
     capabilities: Mapping[str, Any]

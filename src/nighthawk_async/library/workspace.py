@@ -14,7 +14,7 @@ from .errors import LibraryError, WorkspaceError
 from .patch_forms import paths_of, read_patch
 from .patches import patched_files
 from .shell import Shell
-from .shell_sandbox import Sandbox
+from .shell_sandbox import Sandbox, check_sandbox
 from .shell_session import ShellResult
 from .texts import bounded, compiled_glob, lines_of, replaced
 
@@ -26,6 +26,7 @@ _MOST_MATCHES = 200
 _SEARCH_SECONDS = 10.0
 _MOST_LINE_CHARACTERS = 300
 _SKIPPED = frozenset({".git", ".hg", ".svn"})
+_FIXED = frozenset({"sandbox", "writable"})
 
 
 class SearchMatch(Struct, frozen=True):
@@ -71,18 +72,21 @@ class Workspace:
 
     Name it in a block, or call it in Python. Paths are relative to the folder. Links are followed as long as
     they stay below it, and the methods for files reach nothing outside. These are synchronous, and may be
-    called from any thread. The shell can do all that the program's user can, unless Bubblewrap confines it.
+    called from any thread. The shell is confined by Bubblewrap, which is for Linux, or refuses to run: see
+    `sandbox`.
 
     Args:
         root: The folder.
         writable: Whether files may be changed.
-        sandbox: Whether Bubblewrap confines the shell, so that it can write in the folder only: `auto` where
-            it works, `required` always (otherwise commands are refused), `off` never.
+        sandbox: Whether Bubblewrap confines the shell, so that it can write in the folder only: `required`
+            always (where it does not work, commands are refused), `auto` where it works, `off` never. A shell
+            that is not confined can do all that the user of the program can.
         network: Whether a confined shell has a network.
         environment: Environment variables of the shell, besides the search path and the language.
 
     Raises:
-        ConfigurationError: It is no folder, or the system cannot confine paths (it has no `openat`).
+        ConfigurationError: It is no folder, the system cannot confine paths (it has no `openat`), or `sandbox`
+            is another word.
     """
 
     def __init__(
@@ -90,10 +94,11 @@ class Workspace:
         root: str | os.PathLike[str],
         *,
         writable: bool = False,
-        sandbox: Sandbox = "auto",
+        sandbox: Sandbox = "required",
         network: bool = False,
         environment: Mapping[str, str] | None = None,
     ) -> None:
+        check_sandbox(sandbox)
         self._files = ConfinedFiles(root)
         self._shell = Shell(
             root=self._files.root,
@@ -103,9 +108,16 @@ class Workspace:
             environment=dict(environment or {}),
         )
         self.writable = writable
+        self.sandbox: Sandbox = sandbox
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in _FIXED and name in self.__dict__:  # code that a model writes may try it
+            raise AttributeError(f"{name} of a workspace cannot be changed; make another Workspace")
+        super().__setattr__(name, value)
 
     def __repr__(self) -> str:
-        return f"Workspace({str(self._files.root)!r}, writable={self.writable})"
+        root = str(self._files.root)
+        return f"Workspace({root!r}, writable={self.writable}, sandbox={self.sandbox!r})"
 
     def read(
         self, path: str, lines: tuple[int, int] | None = None, *, max_characters: int = _MOST_CHARACTERS
@@ -289,8 +301,8 @@ class Workspace:
                 returned, with a note on what is left out.
 
         Raises:
-            ShellError: The command is refused: the workspace is read-only, or has to be confined, and
-                Bubblewrap does not work here. Or the shell cannot be started.
+            ShellError: The command is refused, because the shell has to be confined, as that of a read-only
+                workspace, and Bubblewrap does not work here. Or the shell cannot be started.
         """
         return await self._shell.run(command, seconds=timeout, most_characters=max_characters)
 

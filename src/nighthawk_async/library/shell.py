@@ -60,8 +60,8 @@ class Shell:
         bubblewrap = await find_bubblewrap(self.sandbox)
         if bubblewrap is None and not self.writable:
             raise ShellError(
-                "the workspace is read-only, and its shell could change files, because nothing confines it: use "
-                "Workspace(…, sandbox='required') where Bubblewrap (bwrap) works, or Workspace(…, writable=True)"
+                "the workspace is read-only, and its shell could change files, because nothing confines it: "
+                "use Workspace(…, sandbox='required') where Bubblewrap (bwrap) works, or writable=True"
             )
         command = shell_program()
         scratch = make_scratch()

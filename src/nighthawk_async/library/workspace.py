@@ -85,8 +85,8 @@ class Workspace:
         environment: Environment variables of the shell, besides the search path and the language.
 
     Raises:
-        ConfigurationError: It is no folder, the system cannot confine paths (it has no `openat`), or `sandbox`
-            is another word.
+        ConfigurationError: It is no folder, the system cannot confine paths (it has no `openat`), or
+            `sandbox` is another word.
     """
 
     def __init__(

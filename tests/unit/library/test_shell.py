@@ -356,9 +356,7 @@ async def test_the_prompt_shows_whether_the_shell_is_confined(tmp_path: Path) ->
         """
 
     statements = "workspace.writable = True"
-    model = ScriptedModel(
-        [model_response(tool_call("nh_exec", statements=statements)), model_response(PASS)]
-    )
+    model = ScriptedModel([model_response(tool_call("nh_exec", statements=statements)), model_response(PASS)])
     workspace = Workspace(tmp_path)
     assert repr(workspace) == f"Workspace({str(tmp_path)!r}, writable=False, sandbox='required')"
     async with nh.run(model):

@@ -10,6 +10,7 @@ import anyio
 from ..parallel.task_current import find_node
 from ..parallel.task_node import TaskNode
 from ..runtime.shared_resources import shared_in_run
+from .confined_files import PROTECTED
 from .errors import ShellError
 from .shell_sandbox import Sandbox, confined_command, find_bubblewrap
 from .shell_session import ShellResult, ShellSession, make_scratch, shell_environment, shell_program
@@ -73,6 +74,7 @@ class Shell:
                 scratch=scratch,
                 writable=self.writable,
                 network=self.network,
+                protected=_protected_in(self.root),
             )
         return await ShellSession.open(
             command,
@@ -80,6 +82,11 @@ class Shell:
             scratch=scratch,
             environment=shell_environment(self.environment, scratch),
         )
+
+
+def _protected_in(root: Path) -> list[Path]:
+    path = root / PROTECTED
+    return [path] if path.exists() and not path.is_symlink() else []
 
 
 @dataclass(slots=True, eq=False)

@@ -21,7 +21,14 @@ _probed: dict[str, str] = {}
 
 
 def confined_command(
-    program: str, command: Sequence[str], *, root: Path, scratch: Path, writable: bool, network: bool
+    program: str,
+    command: Sequence[str],
+    *,
+    root: Path,
+    scratch: Path,
+    writable: bool,
+    network: bool,
+    protected: Sequence[Path] = (),
 ) -> list[str]:
     """The command line that runs a command in Bubblewrap. Pure.
 
@@ -35,6 +42,7 @@ def confined_command(
         scratch: The private folder of the shell; always writable.
         writable: Whether the workspace can be written.
         network: Whether there is a network.
+        protected: What in the workspace can never be written.
     """
     resolver = ("--ro-bind-try", "/run/systemd/resolve", "/run/systemd/resolve")  # the file that names it
     return [
@@ -44,6 +52,7 @@ def confined_command(
         *("--tmpfs", "/tmp", "--tmpfs", "/run"),
         *(resolver if network else ()),
         *("--bind" if writable else "--ro-bind", str(root), str(root)),
+        *(argument for path in protected for argument in ("--ro-bind", str(path), str(path))),
         *("--bind", str(scratch), str(scratch), "--chdir", str(root), "--"),
         *command,
     ]

@@ -2,21 +2,21 @@
 
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 import regex
 from msgspec import Struct
 
 from ..types.messages import BinaryContent, guess_media_type
-from .confined_files import ConfinedFiles
+from .confined_files import ConfinedFiles, FoundFile
 from .errors import LibraryError, WorkspaceError
 from .patch_forms import paths_of, read_patch
 from .patches import patched_files
 from .shell import Shell
 from .shell_sandbox import Sandbox, check_sandbox
 from .shell_session import ShellResult
-from .texts import bounded, compiled_glob, lines_of, replaced
+from .texts import bounded, check_most_characters, compiled_glob, lines_of, replaced
 
 _MOST_CHARACTERS = 40_000
 _MOST_FILE_BYTES = 10_000_000
@@ -26,7 +26,7 @@ _MOST_MATCHES = 200
 _SEARCH_SECONDS = 10.0
 _MOST_LINE_CHARACTERS = 300
 _SKIPPED = frozenset({".git", ".hg", ".svn"})
-_FIXED = frozenset({"sandbox", "writable"})
+_FIXED = frozenset({"_files", "_shell", "sandbox", "writable"})
 
 
 class SearchMatch(Struct, frozen=True):
@@ -134,9 +134,10 @@ class Workspace:
             WorkspaceError: There is no such file, it is no text, or has more than 10 MB.
             OutsideWorkspaceError: The path leads out of the workspace.
         """
+        check_most_characters(max_characters)
         text = self._text(path)
         if lines is not None:
-            first, last = lines
+            first, last = lines if len(lines) == 2 else (0, 0)
             if not 1 <= first <= last:
                 raise WorkspaceError(f"lines are given as (first, last), from 1, not {lines!r}")
             of_file = lines_of(text)
@@ -155,9 +156,10 @@ class Workspace:
 
         Raises:
             WorkspaceError: More files match.
+            LibraryError: The pattern is invalid, or takes longer than 10 seconds.
         """
-        pattern = compiled_glob(glob)
-        paths = [file.path for file in self._files.walk(_SKIPPED) if pattern.fullmatch(file.path)]
+        ends_at = time.monotonic() + _SEARCH_SECONDS
+        paths = [file.path for file in self._matching(glob, ends_at)]
         if len(paths) > max_files:
             raise WorkspaceError(f"{len(paths):,} files match {glob!r}; the most is {max_files:,}: narrow it")
         return sorted(paths)
@@ -182,14 +184,9 @@ class Workspace:
             raise LibraryError(f"the regular expression {pattern!r} is invalid: {error}") from None
         ends_at = time.monotonic() + _SEARCH_SECONDS
         matches: list[SearchMatch] = []
-        for path, number, line in self._lines(glob):
-            try:
+        for path, number, line in self._lines(glob, ends_at):
+            with _in_time(pattern):
                 is_found = compiled.search(line, timeout=max(0.001, ends_at - time.monotonic()))
-            except TimeoutError:
-                raise LibraryError(
-                    f"the search for {pattern!r} took longer than {_SEARCH_SECONDS:g} seconds; use a simpler "
-                    "expression, or fewer files"
-                ) from None
             if is_found:
                 if len(matches) == max_matches:
                     return SearchResult(tuple(matches), is_complete=False)
@@ -304,6 +301,7 @@ class Workspace:
             ShellError: The command is refused, because the shell has to be confined, as that of a read-only
                 workspace, and Bubblewrap does not work here. Or the shell cannot be started.
         """
+        check_most_characters(max_characters)
         return await self._shell.run(command, seconds=timeout, most_characters=max_characters)
 
     def _write_all(
@@ -334,10 +332,18 @@ class Workspace:
     def _text(self, path: str) -> str:
         return _decoded(self._files.read(path, _MOST_FILE_BYTES), path)
 
-    def _lines(self, glob: str) -> Iterator[tuple[str, int, str]]:
+    def _matching(self, glob: str, ends_at: float) -> Iterator[FoundFile]:
+        """The files that a pattern matches."""
         pattern = compiled_glob(glob)
         for file in self._files.walk(_SKIPPED):
-            if file.size > _MOST_FILE_BYTES or not pattern.fullmatch(file.path):
+            with _in_time(glob):
+                matches = pattern.fullmatch(file.path, timeout=max(0.001, ends_at - time.monotonic()))
+            if matches:
+                yield file
+
+    def _lines(self, glob: str, ends_at: float) -> Iterator[tuple[str, int, str]]:
+        for file in self._matching(glob, ends_at):
+            if file.size > _MOST_FILE_BYTES:
                 continue
             try:
                 text = self._text(file.path)
@@ -355,6 +361,18 @@ class Workspace:
             )
 
 
+@contextmanager
+def _in_time(pattern: str) -> Generator[None, None, None]:
+    """Say that a pattern takes too long."""
+    try:
+        yield
+    except TimeoutError:
+        raise LibraryError(
+            f"the search for {pattern!r} took longer than {_SEARCH_SECONDS:g} seconds; use a simpler "
+            "pattern, or fewer files"
+        ) from None
+
+
 def _decoded(content: bytes, path: str) -> str:
     if b"\0" in content:
         raise WorkspaceError(f"{path} is no text")
@@ -362,4 +380,9 @@ def _decoded(content: bytes, path: str) -> str:
 
 
 def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise WorkspaceError(
+            f"the text cannot be written as UTF-8: {error.reason} at {error.start}"
+        ) from None

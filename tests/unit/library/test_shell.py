@@ -444,6 +444,20 @@ async def test_a_confined_shell_reaches_nothing_else(tmp_path: Path) -> None:
     assert (root / "inside").read_text() == "a\n"
 
 
+async def test_a_confined_shell_cannot_change_what_git_runs(tmp_path: Path) -> None:
+    await needs_bubblewrap()
+    (tmp_path / ".git" / "hooks").mkdir(parents=True)
+    (tmp_path / ".git" / "config").write_text("[core]\n")
+    workspace = Workspace(tmp_path, writable=True)
+    result = await workspace.shell(
+        "echo x >.git/hooks/post-checkout; echo x >>.git/config; mv .git old; rm -rf .git; cat .git/config"
+    )
+    assert result.output.endswith("[core]\n")
+    assert (tmp_path / ".git" / "config").read_text() == "[core]\n"
+    assert list((tmp_path / ".git" / "hooks").iterdir()) == []
+    assert not (tmp_path / "old").exists()
+
+
 def test_the_keeper_removes_its_folder_when_nobody_needs_it(tmp_path: Path) -> None:
     from nighthawk_async.library.shell_session import KEEPER_PROGRAM
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -419,10 +420,8 @@ def test_no_pattern_for_paths_searches_long(
     folder.mkdir(parents=True)
     (folder / ("z" + "a" * 200)).touch()
     for search in (workspace.find, lambda glob: list(workspace.search("x", glob))):
-        try:
+        with suppress(LibraryError):  # it took too long
             assert search(glob) == []
-        except LibraryError as error:
-            assert "took longer than 0.5 seconds" in str(error)
 
 
 def test_folders_within_each_other_end_no_search(workspace: Workspace, root: Path) -> None:

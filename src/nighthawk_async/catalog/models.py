@@ -123,7 +123,8 @@ GOOGLE_MODELS: tuple[ModelFacts, ...] = (
 
 
 _SOURCE = (
-    "platform.claude.com/docs/en/models, /about-claude/pricing and /build-with-claude/effort, the model "
+    "platform.claude.com/docs/en/models, /about-claude/pricing, /build-with-claude/effort and "
+    "/agents-and-tools/tool-use/tool-search-tool, the model "
     "types of anthropic 2.12.0, and the tables of litellm 1.109.1 and genai-prices 0.2.3; read on 2026-11-21"
 )
 
@@ -135,6 +136,7 @@ _WITH_BUDGET = ModelCapabilities(
     prompt_caching=True,
     reasoning=True,
     reasoning_control="budget",
+    tool_search=True,
     context_window=200_000,
     max_output_tokens=64_000,
 )

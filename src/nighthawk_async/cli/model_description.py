@@ -326,6 +326,7 @@ class ModelDescription:
             "reasoning": reasoning_in_words(capabilities),
             "sampling": sampling_in_words(capabilities),
             "prompt caching": "requests mark what to cache" if capabilities.prompt_caching else "",
+            "tool search": "the provider searches deferred tools" if capabilities.tool_search else "",
             "outcome transport": capabilities.default_transport,
             "context": "unknown" if context is None else f"{context:,} tokens",
             "longest response": "unknown" if longest is None else f"{longest:,} tokens",

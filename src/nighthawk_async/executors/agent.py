@@ -377,15 +377,22 @@ class AgentStepExecutor:
         self, environment: Environment, step: Step, room: ResultRoom, refusals: Refusals, span: Span | None
     ) -> Toolbox:
         configuration, offered = self.configuration, environment.tool_scope.offered()
-        if offered.listed:
-            check_tools(tuple(offered.listed.values()), self.model)
+        finder, functions = None, offered.listed
+        if offered.deferred and offered.search == "native":
+            _check_native_search(self.model)
+            functions = {**offered.listed, **offered.deferred}
+        elif offered.deferred:
+            finder = _finder(offered, self.model)
+        if functions:
+            check_tools(tuple(functions.values()), self.model)
         guard = configuration.loop_guard
         return Toolbox(
             actor=step.actor,
             environment=environment,
             provided=configuration.provided_tools,
-            functions=offered.listed,
-            finder=_finder(offered, self.model) if offered.deferred else None,
+            functions=functions,
+            deferred=offered.deferred if finder is None else {},
+            finder=finder,
             skill_tool=_skill_tool(environment, room, self.model) if environment.active_skills else None,
             room=room,
             shows_secrets=configuration.show_secrets,
@@ -397,9 +404,15 @@ class AgentStepExecutor:
 
 
 def _finder(offered: OfferedTools, model: Model | None) -> ToolFinder:
-    from .tool_search import make_finder  # here, because few steps have deferred tools
+    from .tool_search import ToolFinder  # here, because few steps have deferred tools
 
-    return make_finder(offered, model)
+    return ToolFinder(offered.deferred, model)
+
+
+def _check_native_search(model: Model | None) -> None:
+    from .tool_search import check_native_search  # here, because few steps have deferred tools
+
+    check_native_search(model)
 
 
 def _skill_tool(environment: Environment, room: ResultRoom, model: Model | None) -> ProvidedTool | None:

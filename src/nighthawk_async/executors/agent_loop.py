@@ -218,6 +218,8 @@ class AgentLoop:
         if turn.calls:
             self._append_results()
             return NextTurn()
+        if turn.finish_reason == "pause" and turn.provider_content is not None:
+            return NextTurn()
         return self._end_with_text()
 
     def take_notes(self) -> list[str]:

@@ -9,6 +9,7 @@ import anyio
 
 from ..parallel.resources import use_resource
 from ..runtime.resources import find_task_keeper
+from .confined_files import PROTECTED
 from .errors import ShellError
 from .shell_sandbox import Sandbox, confined_command, find_bubblewrap
 from .shell_session import ShellResult, ShellSession, make_scratch, shell_environment, shell_program
@@ -63,8 +64,8 @@ class Shell:
         bubblewrap = await find_bubblewrap(self.sandbox)
         if bubblewrap is None and not self.writable:
             raise ShellError(
-                "the workspace is read-only, and without Bubblewrap (bwrap) its shell could change files: "
-                "install it, or make a Workspace(…, writable=True)"
+                "the workspace is read-only, and its shell could change files, because nothing confines it: "
+                "use Workspace(…, sandbox='required') where Bubblewrap (bwrap) works, or writable=True"
             )
         command = shell_program()
         scratch = make_scratch()
@@ -76,6 +77,7 @@ class Shell:
                 scratch=scratch,
                 writable=self.writable,
                 network=self.network,
+                protected=_protected_in(self.root),
             )
         return await ShellSession.open(
             command,
@@ -83,6 +85,11 @@ class Shell:
             scratch=scratch,
             environment=shell_environment(self.environment, scratch),
         )
+
+
+def _protected_in(root: Path) -> list[Path]:
+    path = root / PROTECTED
+    return [path] if path.exists() and not path.is_symlink() else []
 
 
 @dataclass(slots=True, eq=False)

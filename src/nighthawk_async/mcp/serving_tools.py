@@ -2,7 +2,7 @@
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, cast
@@ -104,7 +104,7 @@ class ServedTool(Struct, frozen=True, kw_only=True, eq=False):
         keywords = self.tool.validated(json.dumps(arguments))
         call = cast("Callable[[], object]", partial(self.tool.function, **keywords))
         result = call() if self.is_async else await call_in_thread(call)
-        return await await_value(cast("Awaitable[object]", result)) if is_awaitable(result) else result
+        return await await_value(result) if is_awaitable(result) else result
 
 
 def made_tools(functions: Sequence[Callable[..., Any] | Served]) -> dict[str, ServedTool]:

@@ -130,7 +130,7 @@ def unescape(text: str) -> str:
 
 
 def as_prose(text: str) -> str:
-    r"""Return a program for readers outside it: `<name>` and `<:name>` become `name`, `\<name>` becomes `<name>`.
+    r"""Return a program for other readers: `<name>` and `<:name>` become `name`, `\<name>` becomes `<name>`.
 
     Args:
         text: The text of a natural program, escapes included.

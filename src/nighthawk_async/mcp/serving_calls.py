@@ -30,7 +30,7 @@ from .serving_tools import ServedTool
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
-    from mcp_types import CallToolRequestParams
+    from mcp.types import CallToolRequestParams
 
     Context: TypeAlias = ServerRequestContext[Any, Any]
 else:
@@ -69,8 +69,8 @@ class ServedCalls:
             MCPError: There is no such tool.
         """
         from mcp.shared.exceptions import MCPError
-        from mcp_types import INVALID_PARAMS
-        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+        from mcp.types import INVALID_PARAMS
+        from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
         tool = self._tools.get(params.name)
         if tool is None:

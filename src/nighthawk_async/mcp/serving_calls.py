@@ -13,14 +13,13 @@ from ..asgi.admission import RefusedError
 from ..asgi.problems import CANCELLED, SHUTTING_DOWN, TIMED_OUT, Problem
 from ..asgi.service import Service
 from ..asgi.work import Work
-from ..errors import NoHumanError
+from ..errors import NoHumanError, ToolBoundaryError
 from ..observation import NodeWriter, observed
 from ..observe.tree import TaskTree, find_node_id, find_tree
 from ..parallel.task_current import find_node
 from ..policies.people.policy import find_human_handler
-from ..runtime.tool_calls import check_size
+from ..runtime.tool_calls import excess_of
 from ..scopes import Scope, scope
-from ..types.messages import ToolCall
 from .serving_progress import report_progress
 from .serving_questions import ClientPeople, Elicit
 from .serving_requests import HttpRequest, find_http_request
@@ -93,14 +92,21 @@ class ServedCalls:
         """The run, and the calls in progress."""
         return self._service
 
-    def check_size(self, tool: ServedTool, arguments: Mapping[str, Any]) -> None:
-        """Refuse arguments that are too large.
+    def text_of(self, tool: ServedTool, arguments: Mapping[str, Any]) -> str:
+        """Return arguments as JSON.
 
         Raises:
-            ToolBoundaryError: They are.
+            ToolBoundaryError: They are too large.
         """
         text = json.dumps(arguments, ensure_ascii=False)
-        check_size(ToolCall(id="", name=tool.tool.name, arguments=text), self._max_argument_bytes)
+        excess = excess_of(text, self._max_argument_bytes)
+        if excess is None:
+            return text
+        raise ToolBoundaryError(
+            kind="invalid_input",
+            message=f"the arguments of {tool.tool.name} {excess}",
+            guidance="Make the call smaller, or split it.",
+        )
 
 
 def _as_json(value: Any) -> Any:
@@ -189,14 +195,14 @@ class _Call:
 
     async def _serve(self, elicit: Elicit | None) -> object:
         """Call the function when the call is admitted, with the run, in its own scope."""
-        self._calls.check_size(self._tool, self._arguments)
+        arguments = self._calls.text_of(self._tool, self._arguments)
         with self._service.in_progress(self._work), self._with_client():
             turn = self._service.admission.ask(self._client)
             try:
                 await turn.wait()
                 async with self._service.extent(), self._scope(elicit):
                     self._work.task_node = find_node()
-                    return await self._tool.call(self._arguments)
+                    return await self._tool.call(arguments)
             finally:
                 self._service.admission.leave(turn)
 

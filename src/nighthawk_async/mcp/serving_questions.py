@@ -23,6 +23,7 @@ _FIELD_KEYS = frozenset(
         *("minLength", "maxLength", "minimum", "maximum"),
     }
 )
+_CHOICES_KEYS = frozenset({"type", "title", "description", "default", "minItems", "maxItems"})
 _FORMATS = frozenset({"email", "uri", "date", "date-time"})
 _AS_JSON = {"type": "string", "description": "The answer, in JSON."}
 
@@ -90,16 +91,26 @@ def _field_of(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     choices = cast("list[dict[str, Any]]", schema.get("anyOf") or [])
     if _is_optional(schema):
         (schema,) = [each for each in choices if each.get("type") != "null"]
-    kind = schema.get("type")
     if "const" in schema:
-        schema = {"type": "string", "enum": [schema["const"]]}
-        kind = "string" if isinstance(schema["enum"][0], str) else None
+        schema = {**schema, "enum": [schema["const"]]}
+    kind = schema.get("type")
+    if kind == "array":
+        return _choices_of(schema)
     if kind not in _PLAIN_TYPES or ("enum" in schema and kind != "string"):
         return None
     field = {name: value for name, value in schema.items() if name in _FIELD_KEYS and value is not None}
     if kind == "string" and schema.get("format") in _FORMATS:
         field["format"] = schema["format"]
     return field
+
+
+def _choices_of(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the field for a list of choices; None for another list."""
+    item = _field_of(schema.get("items") or {})
+    if item is None or "enum" not in item:
+        return None
+    field = {name: value for name, value in schema.items() if name in _CHOICES_KEYS}
+    return {**field, "items": {"type": "string", "enum": item["enum"]}}
 
 
 def _is_optional(schema: Mapping[str, Any]) -> bool:

@@ -94,8 +94,16 @@ def _binary_block(item: BinaryContent) -> dict[str, Any]:
     kind = item.media_type.partition("/")[0]
     if kind in ("image", "audio"):
         return {"type": kind, "data": data, "mimeType": item.media_type}
-    uri = f"nighthawk-async:{item.identifier}"
-    return {"type": "resource", "resource": {"uri": uri, "mimeType": item.media_type, "blob": data}}
+    resource = {"uri": f"nighthawk-async:{item.identifier or 'content'}", "mimeType": item.media_type}
+    text = _decoded(item) if kind == "text" or item.media_type == "application/json" else None
+    return {"type": "resource", "resource": resource | ({"blob": data} if text is None else {"text": text})}
+
+
+def _decoded(item: BinaryContent) -> str | None:
+    try:
+        return item.data.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def failure_of(error: Exception, *, call: str) -> dict[str, Any]:

@@ -28,7 +28,7 @@ class Wire(Struct, frozen=True):
     """Duplicates of the descriptors of standard input and output.
 
     Args:
-        source: The descriptor to read from.
+        source: The descriptor to read from. Its reader closes it.
         sink: The descriptor to write to.
     """
 
@@ -47,7 +47,8 @@ def claimed_stdio() -> Generator[Wire, None, None]:
         raise NighthawkError("Another MCP server of this process serves standard input and output.")
     try:
         sys.stdout.flush()
-        wire = Wire(os.dup(0), os.dup(1))
+        saved = os.dup(0), os.dup(1)
+        wire = Wire(os.dup(0), saved[1])
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         os.close(null)
@@ -57,9 +58,9 @@ def claimed_stdio() -> Generator[Wire, None, None]:
                 yield wire
         finally:
             sys.stdout.flush()  # what was written past the redirection
-            os.dup2(wire.source, 0)
-            os.dup2(wire.sink, 1)
-            os.close(wire.sink)  # not the source: a thread may be reading it
+            for number, descriptor in enumerate(saved):
+                os.dup2(descriptor, number)
+                os.close(descriptor)
     finally:
         _claimed.release()
 
@@ -105,6 +106,7 @@ def _read(source: int, send: MemoryObjectSendStream[str], loop: EventLoopToken) 
                 if line.strip():
                     from_thread.run(send.send, line.decode("utf-8", "replace"), token=loop)
         from_thread.run_sync(send.close, token=loop)
+    os.close(source)
 
 
 def _read_chunk(source: int) -> bytes:

@@ -1,8 +1,7 @@
 """Functions as tools of a server: their names, descriptions and JSON Schemas, and calling them."""
 
 import inspect
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, cast
@@ -17,6 +16,7 @@ from ..runtime.awaitable import await_value, is_awaitable
 from ..runtime.tool_function import MAX_TOOL_NAME_CHARACTERS, ToolFunction, make_tool_function
 from ..runtime.validation import type_adapter
 from ..threads import call_in_thread
+from ..types.messages import BinaryContent, FileUrl, UploadedFile
 
 _MAX_DESCRIPTION_CHARACTERS = 2_000
 """The length of a description that is made of a natural block."""
@@ -91,20 +91,23 @@ class ServedTool(Struct, frozen=True, kw_only=True, eq=False):
     object_form: ObjectForm | None
     is_async: bool
 
-    async def call(self, arguments: Mapping[str, Any]) -> object:
+    async def call(self, arguments: str) -> object:
         """Validate arguments, and call the function with them; `def` functions run in a worker thread.
 
         Args:
-            arguments: The arguments as JSON values.
+            arguments: The arguments, a JSON object.
 
         Raises:
             ToolBoundaryError: They do not match the signature. The function was not called.
             Exception: Any error of the function.
         """
-        keywords = self.tool.validated(json.dumps(arguments))
+        keywords = self.tool.validated(arguments)
         call = cast("Callable[[], object]", partial(self.tool.function, **keywords))
-        result = call() if self.is_async else await call_in_thread(call)
-        return await await_value(result) if is_awaitable(result) else result
+        try:
+            result = call() if self.is_async else await call_in_thread(call)
+            return await await_value(result) if is_awaitable(result) else result
+        except SystemExit as end:  # it must not end the server
+            raise RuntimeError(f"the function wanted to end the process, with {end.code!r}") from end
 
 
 def made_tools(functions: Sequence[Callable[..., Any] | Served]) -> dict[str, ServedTool]:
@@ -200,7 +203,7 @@ def _block_of(function: Callable[..., Any]) -> str | None:
 def _object_form(tool: ToolFunction) -> ObjectForm | None:
     """Return the form of the results when their type is one of JSON objects."""
     annotation = tool.return_type
-    if annotation is Any or annotation is None:
+    if annotation is Any or annotation is None or _is_media(annotation):
         return None
     try:
         adapter = type_adapter(annotation)
@@ -211,6 +214,11 @@ def _object_form(tool: ToolFunction) -> ObjectForm | None:
     if whole.get("type") != "object":
         return None
     return ObjectForm(adapter=adapter, json_schema=whole)
+
+
+def _is_media(annotation: object) -> bool:
+    """Whether results are images and the like, which are content of a kind of their own."""
+    return isinstance(annotation, type) and issubclass(annotation, BinaryContent | FileUrl | UploadedFile)
 
 
 def _with_root(schema: dict[str, Any]) -> dict[str, Any]:

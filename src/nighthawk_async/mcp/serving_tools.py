@@ -103,11 +103,23 @@ class ServedTool(Struct, frozen=True, kw_only=True, eq=False):
         """
         keywords = self.tool.validated(arguments)
         call = cast("Callable[[], object]", partial(self.tool.function, **keywords))
+        result = call() if self.is_async else await call_in_thread(_without_exit, call)
         try:
-            result = call() if self.is_async else await call_in_thread(call)
             return await await_value(result) if is_awaitable(result) else result
-        except SystemExit as end:  # it must not end the server
-            raise RuntimeError(f"the function wanted to end the process, with {end.code!r}") from end
+        except SystemExit as end:
+            raise _refused_exit(end) from end
+
+
+def _without_exit(call: Callable[[], object]) -> object:
+    try:
+        return call()
+    except SystemExit as end:
+        raise _refused_exit(end) from end
+
+
+def _refused_exit(end: SystemExit) -> RuntimeError:
+    """The error of a function that ends the process: it must not end the server."""
+    return RuntimeError(f"the function wanted to end the process, with {end.code!r}")
 
 
 def made_tools(functions: Sequence[Callable[..., Any] | Served]) -> dict[str, ServedTool]:

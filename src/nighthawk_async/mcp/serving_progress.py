@@ -75,22 +75,21 @@ class GrowingProgress:
 
 
 def describe_activity(view: NodeView) -> str | None:
-    """Return what goes on in a call: its innermost activities that run, newest first, and its newest note.
+    """Return what goes on in a call: the names of its newest activity and those around it; None for nothing.
+
+    Transcripts and values are left out: they quote models and errors, which are not for clients.
 
     Args:
         view: The view of the call.
     """
     path: list[str] = []
-    node: NodeView | None = _newest_running(view.children)
-    note: str | None = None
+    node = _newest_running(view.children)
     while node is not None:
         words = _describe(node)
         if words and (not path or path[-1] != words):
             path.append(words)
-        note = next((part.text for part in reversed(node.transcript) if part.kind == "note"), note)
         node = _newest_running(node.children)
-    text = ", ".join(path)
-    return (f"{text}: {note}" if note and text else text) or None
+    return ", ".join(path) or None
 
 
 def _newest_running(nodes: Iterable[NodeView]) -> NodeView | None:

@@ -87,7 +87,9 @@ SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
     | {("lazy_exports", "suggestions")}
     | {("functions", "scopes"), ("steps", "functions")}
     | {("observation", "types"), ("errors", "pickling"), ("threads", "executions")}
-    | {("__init__", room) for room in ("asgi", "hooks", "human", "mcp", "oversight", "resilience")}  # joins them
+    | {
+        ("__init__", room) for room in ("asgi", "hooks", "human", "mcp", "oversight", "resilience")
+    }  # joins them
     | {("mcp", "asgi")}  # a server of MCP is an ASGI application
     | {
         (room, shared)

@@ -18,6 +18,21 @@ from .run_command import output_of_its_own
 from .run_script import Backend
 from .worker_command import executor_of, load_function
 
+_Run = Annotated[
+    str | None,
+    typer.Option(
+        help="A function instead that makes the run: it returns nighthawk_async.run(…).",
+        metavar="MODULE:FUNCTION",
+    ),
+]
+_Token = Annotated[
+    str | None,
+    typer.Option(
+        envvar="NIGHTHAWK_MCP_TOKEN",
+        help="The token that clients must send. Needed for other addresses than those of this machine.",
+    ),
+]
+
 mcp = typer.Typer(help="Servers of the Model Context Protocol.", no_args_is_help=True)
 
 
@@ -35,26 +50,14 @@ def serve(
     model: Annotated[
         str | None, typer.Option(help=f"The model, provider:name. [default: {DEMO_MODEL}]")
     ] = None,
-    run: Annotated[
-        str | None,
-        typer.Option(
-            help="A function instead that makes the run: it returns nighthawk_async.run(…).",
-            metavar="MODULE:FUNCTION",
-        ),
-    ] = None,
+    run: _Run = None,
     stdio: Annotated[
         bool, typer.Option("--stdio", help="Serve standard input and output instead of HTTP.")
     ] = False,
     host: Annotated[str, typer.Option(help="The address to serve on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0 for any that is free.")] = 8000,
     path: Annotated[str, typer.Option(help="The path of the endpoint.")] = "/mcp",
-    token: Annotated[
-        str | None,
-        typer.Option(
-            envvar="NIGHTHAWK_MCP_TOKEN",
-            help="The token that clients must send. Needed for other addresses than those of this machine.",
-        ),
-    ] = None,
+    token: _Token = None,
     name: Annotated[str, typer.Option(help="The name of the server, for clients.")] = "nighthawk-async",
     most: Annotated[
         int | None, typer.Option("--max", min=1, help="The most calls in progress; others wait.")

@@ -1,7 +1,7 @@
 """The tools that the official conformance suite calls, as far as a server of tools has them."""
 
 import base64
-from typing import Literal
+from typing import Any, Literal
 
 import anyio
 from pydantic import BaseModel, Field
@@ -87,7 +87,7 @@ async def test_elicitation_sep1034_defaults() -> str:
     return f"Elicitation completed: {await nh.ask_user('Check these', schema=Defaults)}"
 
 
-def make_run() -> "nh.runtime.Run":  # type: ignore[name-defined]
+def make_run() -> Any:
     """Return a run whose model sets nothing."""
     return nh.run(CallbackExecutor(lambda call: pass_response()))
 

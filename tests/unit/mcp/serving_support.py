@@ -15,7 +15,18 @@ from mcp.types import CallToolResult, ElicitRequestFormParams, ElicitResult, Tex
 import nighthawk_async as nh
 from nighthawk_async.testing import CallbackExecutor, StepCall, StepResponse, pass_response
 
-__all__ = ["CLIENT_WARNINGS", "ERAS", "Era", "Steps", "answers", "connected", "count_run", "serving", "stars", "text_of"]
+__all__ = [
+    "CLIENT_WARNINGS",
+    "ERAS",
+    "Era",
+    "Steps",
+    "answers",
+    "connected",
+    "count_run",
+    "serving",
+    "stars",
+    "text_of",
+]
 
 Era = Literal["auto", "legacy"]
 CLIENT_WARNINGS = pytest.mark.filterwarnings("ignore:Async generator 'http(x|core)2:ResourceWarning")
@@ -39,7 +50,7 @@ def count_asterisks(call: StepCall) -> StepResponse:
     return pass_response(count=str(call.step_locals["review"]).count("*"))
 
 
-def count_run() -> "nh.runtime.Run":  # type: ignore[name-defined]
+def count_run() -> Any:
     """A run that counts asterisks in place of a model."""
     return nh.run(CallbackExecutor(count_asterisks))
 

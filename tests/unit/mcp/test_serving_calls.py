@@ -165,9 +165,7 @@ async def test_several_errors_are_named_one_after_the_other(era: Era) -> None:
 
 async def test_errors_of_the_library_do_not_quote_models(era: Era) -> None:
     def refuse(call: Any) -> Any:
-        raise nh.errors.ModelError(f"401: {SECRET}").without_content(
-            "the provider refused the credentials"
-        )
+        raise nh.errors.ModelError(f"401: {SECRET}").without_content("the provider refused the credentials")
 
     run = lambda: nh.run(CallbackExecutor(refuse))  # noqa: E731
     async with connected(nh.mcp.serve([stars], run=run), era) as client:

@@ -30,7 +30,11 @@ async def exchange(
 ) -> Connection:
     """A whole exchange."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    given = {"host": "localhost", **ACCEPT, **{name.replace("_", "-"): text for name, text in headers.items()}}
+    given = {
+        "host": "localhost",
+        **ACCEPT,
+        **{name.replace("_", "-"): text for name, text in headers.items()},
+    }
     message = {"type": "http.request", "body": content, "more_body": False}
     async with open_connection(app, http_scope(path, method=method, headers=given), message) as connection:
         pass

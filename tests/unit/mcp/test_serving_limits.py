@@ -1,10 +1,12 @@
-"""Limits of a server: calls that wait, are refused, take too long, or are cancelled by somebody who watches."""
+"""Limits of a server: calls that wait, are refused, take too long, or are cancelled by an observer."""
 
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
 
 import nighthawk_async as nh
@@ -30,8 +32,10 @@ async def test_calls_wait_for_a_slot_and_are_refused_beyond_the_queue(era: Era) 
                 tasks.start_soon(call)
             await steps.until(lambda: steps.begun == 2)
             tasks.start_soon(call)
-            while app.calls_waiting < 1:
-                await anyio.sleep(0.01)  # nothing reports that a call has begun to wait
+            while True:  # nothing reports that a call has begun to wait
+                if app.calls_waiting:
+                    break
+                await anyio.sleep(0.01)
             refused = await client.call_tool("wait", {})
             assert (app.calls_in_progress, app.calls_waiting) == (2, 1)
             steps.release.set()
@@ -46,17 +50,24 @@ async def test_a_client_has_no_more_calls_than_allowed(era: Era) -> None:
     steps = Steps()
 
     def client_of(asgi_scope: Any) -> str | None:
-        headers = dict(asgi_scope["headers"])
-        return headers.get(b"authorization", b"").decode() or None
+        return dict(asgi_scope["headers"]).get(b"x-client", b"").decode() or None
 
     app = nh.mcp.serve([steps.wait, stars], run=count_run, client_of=client_of, max_requests_per_client=1)
-    async with serving(app) as url:
-        async with Client(url, mode=era) as unknown, anyio.create_task_group() as tasks:
-            for _ in range(2):
-                tasks.start_soon(unknown.call_tool, "wait", {})
-            await steps.until(lambda: steps.begun == 2)
-            steps.release.set()
-    assert (steps.finished, app.calls_in_progress) == (2, 0)
+    async with (
+        serving(app) as url,
+        Client(url, mode=era) as unknown,
+        httpx2.AsyncClient(headers={"x-client": "ada"}) as http,
+        Client(streamable_http_client(url, http_client=http), mode=era) as known,
+        anyio.create_task_group() as tasks,
+    ):
+        for client in (unknown, unknown, known):
+            tasks.start_soon(client.call_tool, "wait", {})
+        await steps.until(lambda: steps.begun == 3)
+        refused = await known.call_tool("stars", {"review": "*"})
+        steps.release.set()
+    assert refused.is_error
+    assert text_of(refused).startswith("Too many requests. Too many requests of this client are in progress")
+    assert (steps.finished, app.calls_in_progress) == (3, 0)
 
 
 async def test_a_call_that_takes_too_long_is_cancelled(era: Era) -> None:
@@ -93,7 +104,7 @@ async def test_a_tree_records_calls_and_can_cancel_them(era: Era) -> None:
         assert (counted.name, counted.state, counted.inputs["review"]) == (
             "tools/call stars",
             "completed",
-            "'**'",
+            '"**"',
         )
         assert counted.attributes["gen_ai.tool.name"] == "stars"
         assert counted.children[0].name == "stars"

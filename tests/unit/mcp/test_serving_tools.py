@@ -90,10 +90,10 @@ def takes_any(*values: int) -> None: ...
 def takes_an_object(value: Clerk) -> None: ...
 
 
-def takes_nothing_known(value: "Unknown") -> None: ...  # type: ignore[name-defined]  # noqa: F821
+def takes_nothing_known(value: "Unknown") -> None: ...  # type: ignore[name-defined]
 
 
-def returns_nothing_known() -> "Unknown": ...  # type: ignore[name-defined]  # noqa: F821
+def returns_nothing_known() -> "Unknown": ...  # type: ignore[name-defined]
 
 
 @pytest.mark.parametrize(

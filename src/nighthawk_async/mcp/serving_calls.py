@@ -78,12 +78,13 @@ class ServedCalls:
         if params.request_state is not None and rounds is not None:
             answers = {key: _as_json(each) for key, each in (params.input_responses or {}).items()}
             return await rounds.continue_with(params.name, params.request_state, answers)
-        call = _Call(self, tool, params.arguments or {}, context)
+        is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
+        call = _Call(self, tool, params.arguments or {}, context, ends_with_request=not is_modern)
         if not _takes_forms(context):
             return await call.carry_out(None)
         if context.session.can_send_request:
             return await call.carry_out(partial(_elicit, context))
-        if context.protocol_version in MODERN_PROTOCOL_VERSIONS and rounds is not None:
+        if is_modern and rounds is not None:
             return await rounds.begin(params.name, call.carry_out)
         return await call.carry_out(None)
 
@@ -139,10 +140,18 @@ class _Call:
         tool: The tool.
         arguments: The arguments, as JSON values.
         context: The request.
+        ends_with_request: Whether the end of its HTTP request must be noticed here. Before version
+            2026-07-28, calls run in a task of the session; since then, in that of the request.
     """
 
     def __init__(
-        self, calls: ServedCalls, tool: ServedTool, arguments: Mapping[str, Any], context: Context
+        self,
+        calls: ServedCalls,
+        tool: ServedTool,
+        arguments: Mapping[str, Any],
+        context: Context,
+        *,
+        ends_with_request: bool,
     ) -> None:
         self._calls = calls
         self._service = calls.service
@@ -152,6 +161,7 @@ class _Call:
         self._title = f"tools/call {tool.tool.name}"
         self._work = Work({"type": "mcp.cancelled"})
         self._http: HttpRequest | None = find_http_request(context.request)
+        self._ends_with_request = ends_with_request
 
     async def carry_out(self, elicit: Elicit | None) -> dict[str, Any]:
         """Make the call when it is admitted; return its result or its failure.
@@ -218,7 +228,7 @@ class _Call:
     @contextmanager
     def _with_client(self) -> Generator[None, None, None]:
         """End the call when its client leaves."""
-        if self._http is None:
+        if self._http is None or not self._ends_with_request:
             yield
             return
         with self._http.making(self._work):

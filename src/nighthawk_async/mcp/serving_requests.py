@@ -51,6 +51,7 @@ class HttpRequest:
                     await self._send({"type": "http.response.body", "body": b"", "more_body": False})
             finally:
                 helpers.cancel_scope.cancel()
+                self._end_works()  # nobody gets their results any more
 
     @contextmanager
     def making(self, work: Work) -> Generator[None, None, None]:
@@ -72,9 +73,10 @@ class HttpRequest:
         self._inbox.end(_DISCONNECT)
 
     async def _end_calls(self) -> None:
-        if self._is_complete:  # servers report a disconnect then too, and a call may wait for answers
-            return
         self._has_left = True
+        self._end_works()
+
+    def _end_works(self) -> None:
         for work in tuple(self._works):
             work.ask_to_end("disconnected")
 

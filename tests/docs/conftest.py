@@ -9,7 +9,6 @@ import gc
 import json
 import os
 import socket
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
@@ -292,17 +291,6 @@ def page_at_example_org(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def port_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets the worker of a page serve its health on a free port of the loopback."""
     monkeypatch.setenv(PORT_VARIABLE, str(_free_port()))
-
-
-@pytest.fixture
-def folder_on_the_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Lets examples import the files of their page."""
-    known = {*sys.modules}
-    monkeypatch.syspath_prepend(Path.cwd())
-    yield
-    for name in {*sys.modules} - known:
-        if getattr(sys.modules[name], "__file__", "") == str(Path.cwd() / f"{name}.py"):
-            del sys.modules[name]
 
 
 @pytest.fixture

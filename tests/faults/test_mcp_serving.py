@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -119,41 +119,46 @@ async def test_a_hundred_calls_at_once_are_answered(server: str, era: Era) -> No
 
 
 async def test_calls_that_are_cancelled_at_random_leave_nothing(server: str, era: Era) -> None:
-    chance = random.Random(era)
     with serving(server) as service:
         async with service.client(era) as client:
-            before = (await state_of(client))["tasks"]
-            results: list[CallToolResult] = []
-
-            async def call(scope: anyio.CancelScope, name: str, **arguments: Any) -> None:
-                with scope:
-                    results.append(await client.call_tool(name, arguments))
-
-            scopes = [anyio.CancelScope() for _ in range(30)]
-            async with anyio.create_task_group() as tasks:
-                for number, scope in enumerate(scopes):
-                    if number % 3:
-                        tasks.start_soon(lambda scope: call(scope, "rate", review="***"), scope)
-                    else:
-                        tasks.start_soon(lambda scope: call(scope, "rate_many", number=3), scope)
-                await service.open_requests(20 + 10 * 3)
-                kept = {*chance.sample(range(30), 5)}
-                for number in chance.sample(range(30), 30):
-                    if number not in kept:
-                        scopes[number].cancel()
-                        await anyio.sleep(chance.choice([0, 0, 0.001, 0.01]))
-                expected = sum(3 if number % 3 == 0 else 1 for number in kept)
-                await service.open_requests(expected)
-                service.model.may_answer.set()
-            assert len(results) == 5
-            assert not any(result.is_error for result in results)
+            tasks = (await state_of(client))["tasks"]
+        async with service.client(era) as client:
+            results = await results_of_calls_that_are_kept(service, client, random.Random(era))
+        async with service.client(era) as client:
 
             async def is_quiet() -> bool:
                 state = await state_of(client)
-                return state["in_progress"] == 1 and state["tasks"] <= before
+                return state["in_progress"] == 1 and state["tasks"] <= tasks
 
             await service.until(is_quiet)
         await service.end()
+    assert [result.is_error for result in results] == [False] * 5
+
+
+async def results_of_calls_that_are_kept(
+    service: Service, client: Client, chance: random.Random
+) -> list[CallToolResult]:
+    """Make thirty calls, every third of three steps, and cancel all but five of them in any order."""
+    results: list[CallToolResult] = []
+    scopes = [anyio.CancelScope() for _ in range(30)]
+    kept = {*chance.sample(range(30), 5)}
+
+    async def call(number: int) -> None:
+        name, arguments = ("rate", {"review": "***"}) if number % 3 else ("rate_many", {"number": 3})
+        with scopes[number]:
+            results.append(await client.call_tool(name, arguments))
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(30):
+            tasks.start_soon(call, number)
+        await service.open_requests(20 + 10 * 3)
+        for number in chance.sample(range(30), 30):
+            if number not in kept:
+                scopes[number].cancel()
+                await anyio.sleep(chance.choice([0, 0, 0.001, 0.01]))
+        await service.open_requests(sum(1 if number % 3 else 3 for number in kept))
+        service.model.may_answer.set()
+    return results
 
 
 async def test_a_client_that_leaves_ends_the_requests_of_its_calls(server: str, era: Era) -> None:
@@ -179,21 +184,19 @@ async def test_a_client_that_leaves_ends_the_requests_of_its_calls(server: str, 
 
 
 async def test_the_end_of_the_server_cancels_calls_in_progress(server: str, era: Era) -> None:
-    with serving(server, grace_seconds=2) as service, anyio.CancelScope() as everything:
-        async with service.client(era) as client, anyio.create_task_group() as tasks:
+    async def call_until_the_end(service: Service) -> None:
+        with suppress(Exception):  # the connection goes, or the server says that it ends
+            async with service.client(era) as client, anyio.create_task_group() as tasks:
+                for _ in range(5):
+                    tasks.start_soon(client.call_tool, "rate", {"review": "***"})
 
-            async def call() -> None:
-                try:
-                    await client.call_tool("rate", {"review": "***"})
-                except Exception:  # the connection has gone, or the server has said that it ends
-                    return
-
-            for _ in range(5):
-                tasks.start_soon(call)
+    with serving(server, grace_seconds=2) as service:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call_until_the_end, service)
             await service.open_requests(5)
             await service.end()
-            assert service.model_server.connections.open == 0
-            everything.cancel()
+            await service.open_requests(0)
+            tasks.cancel_scope.cancel()
 
 
 async def test_wrong_tokens_and_bad_bodies_do_no_harm(server: str, era: Era) -> None:
@@ -207,10 +210,13 @@ async def test_wrong_tokens_and_bad_bodies_do_no_harm(server: str, era: Era) -> 
                 ("sesame", b"[1]", 400),
                 ("sesame", b"x" * 5_000_000, 413),
             ]:
-                answer = await http.post(
-                    service.url, content=body, headers={"authorization": f"Bearer {token}"}
-                )
-                assert answer.status_code == status
+                given = {"authorization": f"Bearer {token}"}
+                try:
+                    answer = await http.post(service.url, content=body, headers=given)
+                except httpx2.TransportError:
+                    assert len(body) > 1_000_000  # the server need not read the rest of what it refuses
+                else:
+                    assert answer.status_code == status
         async with service.client(era) as client:
             assert text_of(await client.call_tool("rate", {"review": "***"})) == "3"
         await service.end()

@@ -42,7 +42,6 @@ async def state() -> dict[str, int]:
         "in_progress": app.calls_in_progress,
         "waiting": app.calls_waiting,
         "steps": run.usage_meter.steps,
-        "tasks": living_trio_tasks() if server.endswith("trio") else asyncio_tasks(),
     }
 
 
@@ -51,12 +50,6 @@ def asyncio_tasks() -> int:
     import asyncio
 
     return len([task for task in asyncio.all_tasks() if "_shutdown_watcher" not in repr(task.get_coro())])
-
-
-def living_trio_tasks() -> int:
-    import trio
-
-    return trio.lowlevel.current_statistics().tasks_living
 
 
 def serve_with_uvicorn(listener: socket.socket) -> None:

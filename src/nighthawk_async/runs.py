@@ -1,6 +1,6 @@
 """`run`: the context manager in which steps run (specification 10)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar, Unpack, cast, get_args
 
 from .actors.errors import check_seconds
@@ -15,7 +15,7 @@ from .runtime.nesting import DEFAULT_MAX_DEPTH
 from .runtime.policies import NO_POLICIES, Policies
 from .runtime.policy import InnerScope
 from .runtime.run import Run
-from .runtime.run_state import SyncBackend
+from .runtime.run_state import Server, SyncBackend
 from .runtime.tool_scope import ToolSet, ToolSource
 
 Opener = TypeVar("Opener", bound=RunOpener)
@@ -31,6 +31,7 @@ def run(
     journal: RunOpener | None = None,
     park_after: float | None = None,
     tools: Sequence[ToolSource] | None = None,
+    servers: Mapping[str, Server] | None = None,
     **policies: Unpack[PolicyArguments],
 ) -> Run:
     """Run the steps inside with a model.
@@ -61,6 +62,9 @@ def run(
             later run with the same `run_id` goes on. None: the process waits itself.
         tools: The tools of the steps inside, beside those that are visible already: callables as
             `nighthawk_async.tool` takes them, tools, and tool sets (`nighthawk_async.tool_set`).
+        servers: Servers of the Model Context Protocol by the names that every block inside can use, made by
+            `nighthawk_async.mcp.stdio` and `nighthawk_async.mcp.http`. All are connected when the run is
+            entered, with `async with`. See the page "MCP servers".
         policies: `hooks`, `oversight`, `verify`, `human`, `permissions`, `budget`, `step_budget`,
             `resilience`, `concurrent_mutation` and `policies`; see `PolicyArguments`.
 
@@ -71,6 +75,7 @@ def run(
         NighthawkError: The value is no step executor and none can be made from it, or another argument has a
             bad value.
         ToolRegistrationError: A tool cannot be offered, or its name is taken.
+        nighthawk_async.mcp.ServerUnavailableError: A server cannot be started or reached (on entering).
         UnknownModelError: There is no such provider or model.
         MissingCredentialError: The provider's API key is not set.
         ConfigurationError: Another setting is wrong, or a fallback model is not available.
@@ -105,6 +110,7 @@ def run(
         journal=None if journal is None else checked_store(journal),
         park_after=park_after,
         tools=() if tools is None else _sets_of(tools),
+        servers=None if servers is None else _checked_servers(servers),
     )
 
 
@@ -121,6 +127,27 @@ def _sets_of(tools: Sequence[ToolSource]) -> tuple[ToolSet, ...]:
     from .runtime.tool_sets import sets_of  # here, because many programs offer no tools
 
     return sets_of(tools)
+
+
+def _checked_servers(servers: Mapping[str, Server]) -> Mapping[str, Server]:
+    """Return `servers=`.
+
+    Raises:
+        NighthawkError: It is no mapping of names to servers.
+    """
+    from .natural.program import is_usable_name  # here, because many programs have no servers
+
+    if not isinstance(cast("object", servers), Mapping):
+        raise NighthawkError(f"servers must be a mapping of names to servers, not {servers!r}")
+    for name, server in servers.items():
+        if not is_usable_name(name) or name.startswith("_"):
+            raise NighthawkError(f"servers: {name!r} is no name that a block can use.")
+        if not callable(getattr(cast("object", server), "bind", None)):
+            raise NighthawkError(
+                f"servers: {name!r} must be a server, as nighthawk_async.mcp.stdio and http make them, "
+                f"not {server!r}"
+            )
+    return dict(servers)
 
 
 def checked_store(store: Opener) -> Opener:

@@ -83,6 +83,13 @@ class Connection:
             self.failed_status = response.status_code
 
     @property
+    def has_ended(self) -> bool:
+        """Whether no further message will come; also where only the process knows of its end yet."""
+        if self._process is not None and self._process.has_ended:
+            self.is_lost.set()
+        return self.is_lost.is_set()
+
+    @property
     def failed_status_text(self) -> str:
         """The last status of HTTP that was an error, in words; empty for none."""
         if self.failed_status is None:

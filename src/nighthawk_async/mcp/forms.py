@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from datetime import date, datetime
-from typing import Annotated, Any, NotRequired, TypedDict, cast
+from typing import Annotated, Any, NotRequired, cast
 
 from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import AfterValidator, AnyUrl, Field, TypeAdapter
+from typing_extensions import TypedDict
 
 from .schema_types import Schema, SchemaTypes, required_of
 

@@ -51,6 +51,13 @@ class ServerProcess:
         self.last_lines: deque[str] = deque(maxlen=_KEPT_LINES)
         self.garbage: str | None = None
         self._logged = 0
+        self._process: Process | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended; known before its event loop has noticed."""
+        process = self._process
+        return process is not None and (process.returncode is not None or _is_zombie(process.pid))
 
     @asynccontextmanager
     async def transport(self) -> AsyncGenerator[Streams, None]:
@@ -60,7 +67,7 @@ class ServerProcess:
             OSError: It cannot be started.
         """
         server = self._server
-        process = await anyio.open_process(
+        process = self._process = await anyio.open_process(
             [server.command, *server.arguments],
             env=get_default_environment() | server.environment,
             cwd=server.folder,
@@ -226,6 +233,16 @@ async def _has_ended(process: Process, seconds: float) -> bool:
         await anyio.sleep(pause)
         pause = min(pause * 2, 0.02)
     return True
+
+
+def _is_zombie(pid: int) -> bool:
+    """Whether a child has ended. It is left for the event loop to reap."""
+    if not hasattr(os, "waitid"):
+        return False
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:  # it has been reaped
+        return True
 
 
 def _signal(process: Process, number: signal.Signals) -> None:

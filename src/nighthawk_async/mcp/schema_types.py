@@ -7,7 +7,9 @@ them but the answers of people: servers validate their arguments themselves.
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import or_
-from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, cast
+from typing import Any, Literal, NotRequired, TypeAlias, cast
+
+from typing_extensions import TypedDict  # which pydantic demands before Python 3.12
 
 Schema: TypeAlias = Mapping[str, Any]
 

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from ..backoff import backoff_seconds
+from ..causes import leaves_of
 from ..errors import ToolRegistrationError
 from ..runtime.error_text import describe_error
 from ..runtime.run_state import RunServices
@@ -55,6 +56,7 @@ class Session:
         self.calls = CallsInFlight(server.options.call_timeout)
         self._callbacks = Callbacks(server, self.calls, self._note_tools_changed)
         self._writers = anyio.Semaphore(server.options.max_concurrent)
+        self._services: RunServices | None = None
         self._connection: Connection | None = None
         self._failure: Exception | None = None
         self._changed = anyio.Event()
@@ -70,7 +72,7 @@ class Session:
         Raises:
             ServerUnavailableError: The first connection cannot be opened.
         """
-        name = self.server.name
+        name, self._services = self.server.name, services
         try:
             while not services.is_stopped:
                 error = await self._connect(services)
@@ -113,12 +115,11 @@ class Session:
                     services.started(self.server, self)
                     await self._wait_for_end(connection, services)
                     self._change(None, None)
-        except ToolRegistrationError:
-            if not services.has_started(self.server):
-                raise
-            _LOGGER.warning("%s has tools of the same name now", self.server.name)
         except Exception as error:
             if not is_open:
+                collision = next((e for e in leaves_of(error) if isinstance(e, ToolRegistrationError)), None)
+                if collision is not None and not services.has_started(self.server):
+                    raise collision from None
                 return connection.failure_to_open(error)
             _LOGGER.debug("%s: the connection broke", self.server.name, exc_info=error)
         finally:
@@ -152,11 +153,14 @@ class Session:
         Raises:
             NighthawkError: There will be none.
         """
+        if self._services is not None:
+            self._services.check_loop()
         while True:
             if self._failure is not None:
                 raise self._failure
-            if self._connection is not None and not self._connection.is_lost.is_set():
-                return self._connection
+            connection = self._connection
+            if connection is not None and not connection.has_ended:
+                return connection
             await self._changed.wait()
 
     def _take_tools(self, listed: list[ToolFacts]) -> None:

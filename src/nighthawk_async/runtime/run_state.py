@@ -97,12 +97,7 @@ class RunServices:
             NighthawkError: The caller is on another event loop than the run.
             Exception: The service could not start.
         """
-        if current_token() != self._loop:
-            raise NighthawkError(
-                "A service of a run, such as a session with a server, can be used on the run's event loop "
-                "only, and this call comes from another one. Call it in an async function, or from a thread "
-                "of anyio.to_thread."
-            )
+        self.check_loop()
         service = self._services.get(key)
         if service is None or service.failure is not None:
             service = self._services[key] = _Service()
@@ -111,6 +106,19 @@ class RunServices:
         if service.failure is not None:
             raise service.failure
         return service.value
+
+    def check_loop(self) -> None:
+        """Check that the caller is on the event loop of the run, on which all services live.
+
+        Raises:
+            NighthawkError: It is on another one.
+        """
+        if current_token() != self._loop:
+            raise NighthawkError(
+                "A service of a run, such as a session with a server, can be used on the run's event loop "
+                "only, and this call comes from another one. Call it in an async function, or from a thread "
+                "of anyio.to_thread."
+            )
 
     def find(self, key: Hashable) -> object | None:
         """Return the value of a service that has started; None for none."""

@@ -11,7 +11,7 @@ import nighthawk_async as nh
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 from tests.unit.mcp.support import PlainServer
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
 END = tool_call("nh_outcome", kind="pass", bindings={"result": "done"})
 
 

@@ -49,6 +49,7 @@ FLOORS: Mapping[str, int] = {
     "oversight": 6,
     "testing": 6,
     "asgi": 6,
+    "mcp": 6,
     "cli": 6,
     "__init__": 6,
     "__main__": 6,
@@ -86,7 +87,9 @@ SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
     | {("lazy_exports", "suggestions")}
     | {("functions", "scopes"), ("steps", "functions")}
     | {("observation", "types"), ("errors", "pickling"), ("threads", "executions")}
-    | {("__init__", room) for room in ("asgi", "hooks", "human", "oversight", "resilience")}  # joins them
+    | {
+        ("__init__", room) for room in ("asgi", "hooks", "human", "mcp", "oversight", "resilience")
+    }  # joins them
     | {
         (room, shared)
         for room, floor in FLOORS.items()

@@ -1,4 +1,4 @@
-"""Servers of others, from npm: `NIGHTHAWK_NPM` or `.cache/npm` is a folder with them, as `.ci/run` makes it."""
+"""Servers of others, from npm, in the folder `NIGHTHAWK_NPM`, or in `.cache/npm` as `.ci/run` makes it."""
 
 import os
 import random
@@ -34,7 +34,7 @@ async def copy(files: object) -> str:
     """natural
     Copy a.txt to b.txt with <files>. Set <:result> to its text.
     """
-    return result  # noqa: F821  # pyright: ignore
+    return result  # pyright: ignore
 
 
 async def test_a_block_works_with_files(tmp_path: Path) -> None:
@@ -51,11 +51,10 @@ async def test_a_block_works_with_files(tmp_path: Path) -> None:
         ]
     )
     files = server("filesystem", tmp_path)
-    async with nh.run(model, servers={"files": files}):
-        async with nh.mcp.connect(files) as found:
-            assert await copy(found) == "hello"
-            with pytest.raises(nh.mcp.ServerToolError, match="outside allowed directories"):
-                await found.read_text_file(path="/etc/passwd")
+    async with nh.run(model, servers={"files": files}), nh.mcp.connect(files) as found:
+        assert await copy(found) == "hello"
+        with pytest.raises(nh.mcp.ServerToolError, match="outside allowed directories"):
+            await found.read_text_file(path="/etc/passwd")
     assert (tmp_path / "b.txt").read_text() == "hello"
 
 

@@ -18,7 +18,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.testing import ScriptedModel
-from tests.unit.mcp.support import PlainServer
+from tests.unit.mcp.support import PlainServer, wait_until
 from tests.unit.mcp.test_sdk_servers import SDK_SERVER, free_port, wait_for_port
 
 pytestmark = [
@@ -53,20 +53,22 @@ async def test_a_thousand_calls(plain: PlainServer) -> None:
 async def test_calls_that_are_cancelled_at_random_leave_the_session_alive(
     plain: PlainServer, chance: random.Random
 ) -> None:
-    async with nh.run(ScriptedModel([]), servers={"tools": plain.describe()}):
-        async with nh.mcp.connect(plain.describe()) as tools:
+    async with (
+        nh.run(ScriptedModel([]), servers={"tools": plain.describe()}),
+        nh.mcp.connect(plain.describe()) as tools,
+    ):
 
-            async def call(number: int) -> None:
-                with anyio.move_on_after(chance.random() * 0.02):
-                    if number % 3:
-                        assert await tools.echo(text="a") == "a"
-                    else:
-                        await tools.append(line=str(number))
+        async def call(number: int) -> None:
+            with anyio.move_on_after(chance.random() * 0.02):
+                if number % 3:
+                    assert await tools.echo(text="a") == "a"
+                else:
+                    await tools.append(line=str(number))
 
-            async with anyio.create_task_group() as group:
-                for number in range(200):
-                    group.start_soon(call, number)
-            assert await tools.append(line="last") == "done"
+        async with anyio.create_task_group() as group:
+            for number in range(200):
+                group.start_soon(call, number)
+        assert await tools.append(line="last") == "done"
     assert plain.count("started") == 2
     assert psutil.Process().children(recursive=True) == []
 
@@ -134,9 +136,7 @@ async def test_a_server_behind_http_that_is_killed_is_connected_again(tmp_path: 
             assert await tools.add(a=1, b=2) == 3
             async with anyio.create_task_group() as group:
                 group.start_soon(read_until_it_succeeds, tools)
-                with anyio.fail_after(30):
-                    while not (tmp_path / "waiting").exists():
-                        await anyio.sleep(0.01)
+                await wait_until((tmp_path / "waiting").exists)
                 process.kill()
                 process.wait()
                 with sdk_process(tmp_path, port):
@@ -182,10 +182,12 @@ def answering(status: int) -> Iterator[str]:
 
 @pytest.mark.parametrize(("status", "text"), [(401, "401 Unauthorized"), (503, "503 Service Unavailable")])
 async def test_a_server_that_refuses_is_an_error_with_its_status(status: int, text: str) -> None:
-    with answering(status) as url:
-        with pytest.raises(nh.mcp.ServerUnavailableError, match=f"its last answer was HTTP {text}"):
-            async with nh.mcp.connect(nh.mcp.http(url)):
-                pytest.fail("there is no session")
+    with (
+        answering(status) as url,
+        pytest.raises(nh.mcp.ServerUnavailableError, match=f"its last answer was HTTP {text}"),
+    ):
+        async with nh.mcp.connect(nh.mcp.http(url)):
+            pytest.fail("there is no session")
 
 
 async def test_a_server_that_accepts_and_never_answers_is_given_up_in_time() -> None:

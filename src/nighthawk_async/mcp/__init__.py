@@ -3,8 +3,8 @@
     files = nh.mcp.stdio("mcp-server-filesystem", "/data")
     async with nh.run(executor, servers={"files": files}): ...  # a name for every block inside
 
-A server is an object that blocks name, and its tools are async methods. The package `mcp` does the protocol; it
-is loaded at the first connection. See the page "MCP servers".
+A server is an object that blocks name, and its tools are async methods. The package `mcp` does the protocol;
+it is loaded at the first connection. See the page "MCP servers".
 """
 
 from ..lazy_exports import attach_exports
@@ -20,6 +20,7 @@ __getattr__, __dir__, __all__ = attach_exports(
             "list_resources",
             "read_resource",
         ),
+        "description": ("ServerArguments",),
         "errors": (
             "McpError",
             "ServerCallError",
@@ -28,7 +29,7 @@ __getattr__, __dir__, __all__ = attach_exports(
             "ServerUnavailableError",
         ),
         "methods": ("ConnectedServer",),
-        "server": ("Server", "ServerArguments", "http", "stdio"),
+        "server": ("Server", "http", "stdio"),
         "values": (
             "LinkedResource",
             "PromptDescription",

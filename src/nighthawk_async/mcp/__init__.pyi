@@ -8,9 +8,10 @@ from .access import (
     list_resources,
     read_resource,
 )
+from .description import ServerArguments
 from .errors import McpError, ServerCallError, ServerLostError, ServerToolError, ServerUnavailableError
 from .methods import ConnectedServer
-from .server import Server, ServerArguments, http, stdio
+from .server import Server, http, stdio
 from .values import LinkedResource, PromptDescription, PromptText, ResourceContent, ResourceTemplate
 
 __all__ = [

@@ -11,6 +11,7 @@ from ..runtime.run_state import RunServices
 from .errors import McpError
 from .methods import ConnectedServer
 from .server import Server
+from .sessions import session_in
 from .values import LinkedResource, PromptDescription, PromptText, ResourceContent, ResourceTemplate
 
 if TYPE_CHECKING:
@@ -196,8 +197,10 @@ async def _session_of(server: ConnectedServer | Server) -> "Session":
     if isinstance(server, ConnectedServer):
         return cast("Session", getattr(type(server), "_session"))  # noqa: B009
     if not isinstance(cast("object", server), Server):
-        raise McpError(f"{server!r} is no server: give the object of `servers=`, or of nighthawk_async.mcp.connect")
+        raise McpError(
+            f"{server!r} is no server: give the object of `servers=`, or of nighthawk_async.mcp.connect"
+        )
     environment = find_environment()
     if environment is None:
         raise McpError(f"{server!r} has no session outside of a run; use nighthawk_async.mcp.connect.")
-    return await server.session_in(environment.run_state.get_services())
+    return await session_in(environment.run_state.get_services(), server.description)

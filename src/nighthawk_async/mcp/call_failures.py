@@ -49,7 +49,9 @@ def failure_of(error: MCPError, server: str, subject: str, connection: Connectio
     """
     text = f"{subject}{error.message}"
     if error.code == INVALID_PARAMS:
-        return ServerCallError(server, text, kind="invalid_input", guidance="Call it again with other arguments.")
+        return ServerCallError(
+            server, text, kind="invalid_input", guidance="Call it again with other arguments."
+        )
     status = connection.failed_status
     if error.code == INTERNAL_ERROR and error.message == _BAD_STATUS and status is not None:
         text = f"{subject}server {server!r} answered {connection.failed_status_text}"

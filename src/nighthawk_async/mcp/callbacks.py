@@ -11,10 +11,10 @@ from mcp_types import INTERNAL_ERROR, ErrorData
 from ..errors import HumanError, NighthawkError, NoHumanError
 from ..policies.people.questions import ask_user
 from ..runtime.error_text import describe_error
+from .description import ServerDescription
 from .forms import form_type
 from .in_flight import CallsInFlight
 from .sampling import sampled
-from .server import Server
 
 _LOGGER = logging.getLogger("nighthawk.mcp")
 _LEVELS: Mapping[str, int] = {
@@ -36,7 +36,7 @@ class Callbacks:
     """
 
     def __init__(
-        self, server: Server, calls: CallsInFlight, on_tools_changed: Callable[[], Awaitable[None]]
+        self, server: ServerDescription, calls: CallsInFlight, on_tools_changed: Callable[[], Awaitable[None]]
     ) -> None:
         self._server = server
         self._calls = calls

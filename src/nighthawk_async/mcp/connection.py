@@ -18,9 +18,9 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from ..causes import leaves_of
 from ..runtime.error_text import describe_error
 from .callbacks import Callbacks
+from .description import HttpDescription, ServerDescription, StdioDescription
 from .errors import ServerUnavailableError
 from .process import ServerProcess, Streams
-from .server import HttpServer, Server, StdioServer
 from .tool_facts import ToolFacts
 
 _READ_SECONDS = 300.0
@@ -41,9 +41,9 @@ class Connection:
         failed_status: The last status of HTTP that was an error; None for none.
     """
 
-    def __init__(self, server: Server, callbacks: Callbacks) -> None:
+    def __init__(self, server: ServerDescription, callbacks: Callbacks) -> None:
         self._server = server
-        self._process = ServerProcess(server) if isinstance(server, StdioServer) else None
+        self._process = ServerProcess(server) if isinstance(server, StdioDescription) else None
         self.is_lost = anyio.Event()
         self.failed_status: int | None = None
         self.client = Client(
@@ -66,7 +66,7 @@ class Connection:
 
     @asynccontextmanager
     async def _http_transport(self) -> AsyncGenerator[Streams, None]:
-        server = cast("HttpServer", self._server)
+        server = cast("HttpDescription", self._server)
         limit = server.options.call_timeout
         read = None if limit is None else max(_READ_SECONDS, limit)
         client = httpx2.AsyncClient(
@@ -148,11 +148,11 @@ class Connection:
         leaves = list(leaves_of(error))
         server = self._server
         for leaf in leaves:
-            if isinstance(leaf, OSError) and isinstance(server, StdioServer):
+            if isinstance(leaf, OSError) and isinstance(server, StdioDescription):
                 if isinstance(leaf, FileNotFoundError) and leaf.filename in (server.command, None):
                     return f"there is no command {server.command!r}"
                 return f"{server.command!r} cannot be started: {leaf}"
-        if isinstance(server, HttpServer):
+        if isinstance(server, HttpDescription):
             for leaf in leaves:
                 if isinstance(leaf, httpx2.HTTPError):
                     return f"{server.target} cannot be reached: {describe_error(leaf)}"

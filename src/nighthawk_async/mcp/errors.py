@@ -4,7 +4,7 @@ NighthawkError
 ├── McpError                    a server cannot be used as asked
 │   └── ServerUnavailableError      it cannot be started or reached
 └── ToolBoundaryError
-    └── ServerCallError         a call failed; `kind` is `invalid_input`, `execution` or `transient`; an McpError
+    └── ServerCallError         a call failed: `invalid_input`, `execution` or `transient`; an McpError too
         ├── ServerToolError         the tool reported the failure
         └── ServerLostError         the connection broke, or no answer came in time: `transient`
 """

@@ -29,7 +29,7 @@ def form_type(schema: Schema) -> object | None:
     for name, each in cast("Mapping[str, object]", properties).items():
         field = _field(each, types.type_of(each))
         fields[name] = field if name in required else NotRequired[field]
-    return TypedDict("Form", fields)  # pyright: ignore[reportArgumentType]
+    return cast("Any", TypedDict)("Form", fields)
 
 
 def _field(schema: object, annotation: object) -> Any:

@@ -80,7 +80,7 @@ class Parameter:
 
 def parameters_of(tool: ToolFacts) -> list[Parameter]:
     """Return the parameters of a tool, those that have to be given first."""
-    types, required, taken = SchemaTypes(tool.input_schema), tool.required, set(_NO_IDENTIFIERS)
+    types, required, taken = SchemaTypes(tool.input_schema), tool.required, set[str](_NO_IDENTIFIERS)
     parameters: list[Parameter] = []
     for own_name, schema in tool.properties.items():
         name = _python_name(own_name, taken)
@@ -122,13 +122,10 @@ def make_class(name: str, *, text: str, shown: str, session: object) -> type[Con
     """
     title = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
     attributes = {"__slots__": (), "__doc__": text, "__module__": __package__}
-    made = type(title or name, (ConnectedServer,), {**attributes, "_shown": shown, "_session": session})
-    return made
+    return type(title or name, (ConnectedServer,), {**attributes, "_shown": shown, "_session": session})
 
 
-def set_methods(
-    server_class: type, tools: Sequence[ToolFacts], invoke: Invoke, digest_of: DigestOf
-) -> None:
+def set_methods(server_class: type, tools: Sequence[ToolFacts], invoke: Invoke, digest_of: DigestOf) -> None:
     """Give a class the methods of its server; those of tools that are gone are removed."""
     names = {tool.python_name for tool in tools}
     for name, attribute in tuple(vars(server_class).items()):
@@ -147,7 +144,9 @@ def _method(server_class: type, tool: ToolFacts, invoke: Invoke) -> Any:
     by_name = {each.name: each for each in parameters}
 
     def given(values: Mapping[str, object]) -> dict[str, object]:
-        return {by_name[name].own_name: value for name, value in values.items() if by_name[name].is_given(value)}
+        return {
+            by_name[name].own_name: value for name, value in values.items() if by_name[name].is_given(value)
+        }
 
     shown = "".join(f", {each.name}" for each in parameters)
     packed = ", ".join(f"{each.name!r}: {each.name}" for each in parameters)
@@ -178,7 +177,9 @@ def _docstring(tool: ToolFacts, parameters: Sequence[Parameter]) -> str:
     described: list[str] = []
     for each in parameters:
         schema = tool.properties[each.own_name]
-        text: object = cast("Mapping[str, object]", schema).get("description") if isinstance(schema, Mapping) else ""
+        text: object = (
+            cast("Mapping[str, object]", schema).get("description") if isinstance(schema, Mapping) else ""
+        )
         if isinstance(text, str) and text:
             described.append(f"{each.name}: {' '.join(text.split())}")
     if not described:

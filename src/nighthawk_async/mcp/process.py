@@ -1,7 +1,7 @@
 """The process of a server: messages over its standard input and output, its standard error as a log.
 
-The package `mcp` has such a transport too. This one ends every process of the server's group, also those that
-it leaves behind; bounds the length of what it reads; and keeps the last lines of the standard error for errors.
+The package `mcp` has such a transport too. This one ends every process of the server's group, also those
+that it leaves behind; it bounds what it reads, and keeps the last lines of the standard error for errors.
 """
 
 import logging
@@ -20,7 +20,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from .server import StdioServer
+from .description import StdioDescription
 
 Streams: TypeAlias = tuple[Any, Any]
 
@@ -46,7 +46,7 @@ class ServerProcess:
         garbage: The beginning of the first line of its standard output that is no message; None for none.
     """
 
-    def __init__(self, server: StdioServer) -> None:
+    def __init__(self, server: StdioDescription) -> None:
         self._server = server
         self.last_lines: deque[str] = deque(maxlen=_KEPT_LINES)
         self.garbage: str | None = None
@@ -69,7 +69,7 @@ class ServerProcess:
         server = self._server
         process = self._process = await anyio.open_process(
             [server.command, *server.arguments],
-            env=get_default_environment() | server.environment,
+            env={**get_default_environment(), **server.environment},
             cwd=server.folder,
             start_new_session=True,
         )
@@ -99,12 +99,11 @@ class ServerProcess:
         self, stdout: ByteReceiveStream | None, to_client: MemoryObjectSendStream[SessionMessage | Exception]
     ) -> None:
         assert stdout is not None
-        with suppress(*_GONE, anyio.EndOfStream):
-            with to_client:
-                lines = _Lines(stdout, _MAX_MESSAGE_BYTES)
-                async for line in lines:
-                    if (message := self._message(line)) is not None:
-                        await to_client.send(message)
+        with suppress(*_GONE, anyio.EndOfStream), to_client:
+            lines = _Lines(stdout, _MAX_MESSAGE_BYTES)
+            async for line in lines:
+                if (message := self._message(line)) is not None:
+                    await to_client.send(message)
         with suppress(*_GONE, anyio.EndOfStream):  # so that it is never stuck writing, and reads its input
             while True:
                 await stdout.receive()

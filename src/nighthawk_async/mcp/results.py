@@ -32,7 +32,7 @@ def value_of(result: CallToolResult, tool: ToolFacts) -> object:
     A single item stands for itself: one text is a `str`, also if it is JSON. Several are a list, none is None.
     Images and other bytes count as content: structured content has them as text, if at all.
     """
-    has_structured = result.structured_content is not None or "structured_content" in result.model_fields_set
+    has_structured = "structured_content" in result.model_fields_set
     if has_structured and not any(map(_is_binary, result.content)):
         return tool.unwrapped(result.structured_content)
     return content_of(result)
@@ -104,7 +104,7 @@ def _register_for_journals() -> None:
             register(
                 kind,
                 dump=lambda value: {each.name: getattr(value, each.name) for each in fields(value)},
-                load=lambda stored, kind=kind: kind(**cast("Any", stored)),
+                load=lambda stored, kind=kind: kind(**stored),
             )
 
 

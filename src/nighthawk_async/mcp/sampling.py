@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import mcp_types as protocol
 
@@ -93,4 +93,4 @@ def _content(content: Any) -> UserContent:
         case protocol.ImageContent() | protocol.AudioContent():
             return BinaryContent(data=base64.b64decode(content.data), media_type=content.mime_type)
         case _:
-            raise ConfigurationError(f"A model cannot be sent {cast('Any', content).type!r} for a server.")
+            raise ConfigurationError(f"A model cannot be sent {content.type!r} for a server.")

@@ -1,4 +1,4 @@
-"""JSON Schemas of servers as Python types, for signatures that a model reads and for forms that people fill in.
+"""JSON Schemas of servers as Python types, for signatures that models read and forms that people fill in.
 
 A type is as exact as one line can say; whatever Python has no type for is `Any`. Nothing is validated with
 them but the answers of people: servers validate their arguments themselves.
@@ -6,7 +6,6 @@ them but the answers of people: servers validate their arguments themselves.
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from operator import or_
 from typing import Any, Literal, NotRequired, TypeAlias, cast
 
 from typing_extensions import TypedDict  # which pydantic demands before Python 3.12
@@ -70,7 +69,7 @@ class SchemaTypes:
         if not isinstance(properties, Mapping) or not properties:
             value: Any = self.type_of(schema.get("additionalProperties"), depth + 1)
             return dict[str, value]
-        fields = cast("Mapping[str, object]", properties)
+        fields = cast("Schema", properties)
         if len(fields) > _MAX_FIELDS or depth >= _MAX_DEPTH:
             return dict[str, Any]
         required = required_of(schema)
@@ -79,7 +78,7 @@ class SchemaTypes:
 
     def _referenced(self, reference: str) -> object:
         """The schema that a reference refers to, in the same document; None for any other."""
-        found: object = self._document
+        found: Any = self._document
         if not reference.startswith(_DEFINITIONS):
             return None
         for part in reference.removeprefix(_DEFINITIONS).split("/"):
@@ -98,7 +97,7 @@ def record_type(types: Mapping[str, object], required: Sequence[str]) -> object:
     fields: dict[str, Any] = {
         name: each if name in required else NotRequired[cast("Any", each)] for name, each in types.items()
     }
-    made: Any = TypedDict(f"{{{shown}}}", fields)  # pyright: ignore[reportArgumentType]
+    made: Any = cast("Any", TypedDict)(f"{{{shown}}}", fields)
     made.__module__ = "builtins"  # so that no module is written before the name
     return made
 
@@ -129,4 +128,4 @@ def _union(types: Sequence[object]) -> object:
     if distinct == [None]:
         return None
     ordered = sorted(distinct, key=lambda each: each is None)
-    return reduce(or_, cast("list[Any]", ordered))
+    return reduce(lambda union, each: union | each, cast("list[Any]", ordered))

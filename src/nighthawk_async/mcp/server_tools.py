@@ -8,7 +8,8 @@ from ..runtime.environment import get_environment
 from ..runtime.tool_function import TOOL_NAME, Tool
 from ..runtime.tool_scope import ToolSearch, ToolSet
 from ..runtime.tool_sets import ForeignTool
-from .server import Server
+from .description import ServerDescription
+from .sessions import find_session, session_in
 from .tool_facts import ToolFacts
 
 
@@ -37,7 +38,7 @@ class ServerTools(ToolSet):
         ToolRegistrationError: The prefix cannot begin a name, or the search is unknown.
     """
 
-    def __init__(self, server: Server, *, prefix: str, deferred: bool, search: ToolSearch) -> None:
+    def __init__(self, server: ServerDescription, *, prefix: str, deferred: bool, search: ToolSearch) -> None:
         if prefix and not TOOL_NAME.fullmatch(prefix):
             raise ToolRegistrationError(
                 f"prefix must be ASCII and match ^[A-Za-z_][A-Za-z0-9_]*$, not {prefix!r}."
@@ -53,7 +54,7 @@ class ServerTools(ToolSet):
 
     async def prepare(self) -> None:
         """Take the tools that the server has by now; connects to it if the run has not."""
-        session = await self._server.session_in(get_environment().run_state.get_services())
+        session = await session_in(get_environment().run_state.get_services(), self._server)
         await session.refresh()
         digests = [tool.digest for tool in session.tools.values()]
         if digests != self._digests:
@@ -64,7 +65,7 @@ class ServerTools(ToolSet):
         from .invocations import as_effect  # here, because journals are not loaded before the package mcp is
 
         async def call(arguments: dict[str, object]) -> object:
-            session = await self._server.session_in(get_environment().run_state.get_services())
+            session = await session_in(get_environment().run_state.get_services(), self._server)
             return await session.call_tool(facts, arguments)
 
         tool = ServerTool(
@@ -80,5 +81,5 @@ class ServerTools(ToolSet):
 
     def _digest_now(self, tool: str) -> str:
         """The digest of a tool's definition in the run of the caller; empty if it is gone."""
-        session = self._server.find_session(get_environment().run_state.get_services())
+        session = find_session(get_environment().run_state.get_services(), self._server)
         return "" if session is None else session.digest_of(tool)

@@ -1,6 +1,6 @@
 """A session with a server: a task of the run holds its connection, and opens another one when that is lost.
 
-Calls are made by their callers, in their own tasks; so whoever cancels a caller cancels its call at the server.
+Calls are made by their callers, in their own tasks: cancelling a caller cancels its call at the server.
 """
 
 import logging
@@ -23,12 +23,12 @@ from ..runtime.run_state import RunServices
 from .call_failures import ConnectionLostError, failure_of, is_lost_session, raise_if_error
 from .callbacks import Callbacks
 from .connection import Connection
+from .description import ServerDescription
 from .errors import McpError, ServerCallError, ServerLostError, ServerUnavailableError
 from .in_flight import CallInFlight, CallsInFlight
 from .invocations import Invocations
 from .methods import ConnectedServer, make_class, set_methods
 from .results import value_of
-from .server import Server
 from .tool_facts import ToolFacts, check_method_names
 
 Result = TypeVar("Result")
@@ -50,7 +50,7 @@ class Session:
         tools: Its tools by the names that it knows them by, as they were listed last.
     """
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ServerDescription) -> None:
         self.server = server
         self.tools: dict[str, ToolFacts] = {}
         self.calls = CallsInFlight(server.options.call_timeout)
@@ -85,7 +85,9 @@ class Session:
                     return
                 wait = backoff_seconds(self._restarts, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
                 self._restarts += 1
-                _LOGGER.warning("%s was lost, and is connected again%s", name, "" if error is None else f": {error}")
+                _LOGGER.warning(
+                    "%s was lost, and is connected again%s", name, "" if error is None else f": {error}"
+                )
                 with anyio.move_on_after(wait):
                     await services.wait_stopped()
         finally:
@@ -94,7 +96,9 @@ class Session:
     async def _give_up(self, services: RunServices, error: Exception | None) -> None:
         reason = "" if error is None else f": {error}"
         times = self.server.options.max_restarts + 1
-        text = f"server {self.server.name!r} was lost {times} times in a row and is not connected again{reason}"
+        text = (
+            f"server {self.server.name!r} was lost {times} times in a row and is not connected again{reason}"
+        )
         self._change(None, ServerCallError(self.server.name, text, kind="execution"))
         await services.wait_stopped()
 
@@ -117,7 +121,8 @@ class Session:
                     self._change(None, None)
         except Exception as error:
             if not is_open:
-                collision = next((e for e in leaves_of(error) if isinstance(e, ToolRegistrationError)), None)
+                leaves = leaves_of(error)
+                collision = next((each for each in leaves if isinstance(each, ToolRegistrationError)), None)
                 if collision is not None and not services.has_started(self.server):
                     raise collision from None
                 return connection.failure_to_open(error)
@@ -291,7 +296,9 @@ class Session:
             return await self.calls.run(partial(self._send_after_visits, connection, send))
         except TimeoutError as error:
             seconds = self.server.options.call_timeout
-            text = f"{_subject(tool)}server {name!r} gave no sign of life in {seconds:g} seconds (call_timeout)"
+            text = (
+                f"{_subject(tool)}server {name!r} gave no sign of life in {seconds:g} seconds (call_timeout)"
+            )
             raise ServerLostError(name, text) from error
         except MCPError as error:
             if is_lost_session(error, connection):

@@ -5,7 +5,7 @@ import json
 import keyword
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, cast
+from typing import cast
 
 from ..errors import ToolRegistrationError
 from ..runtime.tool_sets import valid_tool_name
@@ -71,9 +71,11 @@ class ToolFacts:
     @cached_property
     def wrapped_schema(self) -> object | None:
         """The schema of the value that servers put into `{"result": …}`; None if they do not."""
-        properties: Any = None if self.output_schema is None else self.output_schema.get("properties")
-        is_wrapped = isinstance(properties, Mapping) and list(cast("Schema", properties)) == [_WRAPPED]
-        return properties[_WRAPPED] if is_wrapped else None
+        properties: object = None if self.output_schema is None else self.output_schema.get("properties")
+        if not isinstance(properties, Mapping):
+            return None
+        fields = cast("Schema", properties)
+        return fields[_WRAPPED] if list(fields) == [_WRAPPED] else None
 
     def unwrapped(self, structured: object) -> object:
         """Return a structured result as the value that it is."""

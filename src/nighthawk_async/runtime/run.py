@@ -176,7 +176,9 @@ class Run:
 
     def __enter__(self) -> "Run":
         if self._servers:
-            raise NighthawkError("A run with servers= is entered with `async with`: servers need its event loop.")
+            raise NighthawkError(
+                "A run with servers= is entered with `async with`: servers need its event loop."
+            )
         self._claim()
         with folding_frames(), ExitStack() as stack:
             stack.callback(self._state.portals.close)

@@ -67,7 +67,7 @@ class Server:
             return
         try:
             result = handler(params)
-        except Refused as refused:
+        except RefusedError as refused:
             self.send(id=message["id"], error=refused.error)
         else:
             self.send(id=message["id"], result=result)
@@ -96,7 +96,7 @@ class Server:
         arguments = params.get("arguments") or {}
         known = {each["definition"]["name"]: each for each in [*TOOLS.values(), *self.extra]}
         if name not in known:
-            raise Refused(-32602, f"there is no tool {name}")
+            raise RefusedError(-32602, f"there is no tool {name}")
         content = known[name]["function"](self, arguments, token)
         if isinstance(content, dict):
             return content
@@ -112,7 +112,7 @@ class Server:
 
     def on_resources_read(self, params: dict[str, Any]) -> dict[str, Any]:
         if params["uri"] != "plain://1":
-            raise Refused(-32602, f"there is no resource {params['uri']}")
+            raise RefusedError(-32602, f"there is no resource {params['uri']}")
         return {
             "contents": [
                 {"uri": "plain://1", "mimeType": "text/plain", "text": "one"},
@@ -129,7 +129,7 @@ class Server:
         return {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     def __init__(self, code: int, message: str, data: object = None) -> None:
         super().__init__(message)
         self.error = {"code": code, "message": message, **({} if data is None else {"data": data})}
@@ -268,9 +268,9 @@ def work(server: Server, given: dict[str, Any], token: object) -> str:
 def fail(server: Server, given: dict[str, Any], token: object) -> dict[str, Any]:
     """Fail."""
     if given["kind"] == "protocol":
-        raise Refused(-32602, "no such thing")
+        raise RefusedError(-32602, "no such thing")
     if given["kind"] == "internal":
-        raise Refused(-32603, "out of order")
+        raise RefusedError(-32603, "out of order")
     return {"content": [{"type": "text", "text": given["kind"]}], "isError": True}
 
 
@@ -309,7 +309,7 @@ def sign_in_first(server: Server, given: dict[str, Any], token: object) -> str:
             "url": "https://login.example/",
             "elicitationId": "1",
         }
-        raise Refused(-32042, "sign in first", {"elicitations": [asked]})
+        raise RefusedError(-32042, "sign in first", {"elicitations": [asked]})
     return "welcome"
 
 
@@ -340,7 +340,9 @@ def change_tools(server: Server, given: dict[str, Any], token: object) -> str:
         "description": given["description"],
         "inputSchema": object_schema(text=TEXT),
     }
-    server.extra = [{"definition": definition, "function": lambda server, given, token: "late " + given["text"]}]
+    server.extra = [
+        {"definition": definition, "function": lambda server, given, token: "late " + given["text"]}
+    ]
     server.send(method="notifications/tools/list_changed")
     return "changed"
 

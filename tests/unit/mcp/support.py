@@ -2,12 +2,22 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import anyio
 
 import nighthawk_async as nh
 
 PLAIN_SERVER = Path(__file__).with_name("plain_server.py")
+
+
+async def wait_until(condition: Callable[[], object]) -> None:
+    """Wait for something that happens outside of the event loop."""
+    with anyio.fail_after(30):
+        while not condition():  # noqa: ASYNC110
+            await anyio.sleep(0.01)
 
 
 class PlainServer:

@@ -4,12 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
-from tests.unit.mcp.support import PlainServer
+from tests.unit.mcp.support import PlainServer, wait_until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
 END = tool_call("nh_outcome", kind="pass", bindings={"result": "done"})
@@ -20,7 +19,7 @@ async def work() -> str:
     """natural
     Work with <tools>. Set <:result>.
     """
-    return result  # noqa: F821  # pyright: ignore
+    return result  # pyright: ignore
 
 
 @nh.natural_function
@@ -28,7 +27,7 @@ async def work_with_offered_tools() -> str:
     """natural
     Call tools. Set <:result>.
     """
-    return result  # noqa: F821  # pyright: ignore
+    return result  # pyright: ignore
 
 
 def evaluate(expression: str) -> Any:
@@ -40,7 +39,9 @@ def results_in(request: Any) -> list[str]:
     return [str(item.content[0]) for item in request.messages[-1].results]
 
 
-async def test_two_calls_of_methods_cost_one_request_and_their_results_stay_values(plain: PlainServer) -> None:
+async def test_two_calls_of_methods_cost_one_request_and_their_results_stay_values(
+    plain: PlainServer,
+) -> None:
     model = ScriptedModel(
         [
             model_response(
@@ -63,7 +64,9 @@ async def test_permissions_match_the_class_and_the_method(plain: PlainServer) ->
 
     def answer(request: Any) -> Any:
         if len(request.messages) == 1:
-            return model_response(evaluate("await tools.echo(text='a')"), evaluate("await tools.append(line='b')"))
+            return model_response(
+                evaluate("await tools.echo(text='a')"), evaluate("await tools.append(line='b')")
+            )
         seen.extend(results_in(request))
         return model_response(END)
 
@@ -103,8 +106,6 @@ async def test_an_approval_is_bound_to_the_definition_of_the_tool(plain: PlainSe
         seen.extend(results_in(request))
         return model_response(END)
 
-    tools: Any = None
-
     async def change(number: int) -> None:
         if number == 2:
             await tools.change_tools(description="now it deletes everything")
@@ -113,11 +114,13 @@ async def test_an_approval_is_bound_to_the_definition_of_the_tool(plain: PlainSe
     people = People(change)
     rules = nh.permissions(ask=["Tools.late"], default="allow")
     server = plain.describe()
-    async with nh.run(ScriptedModel(answer), servers={"tools": server}, permissions=rules, human=people):
-        async with nh.mcp.connect(server, name="tools") as tools:
-            await tools.change_tools(description="harmless")
-            await wait_for_description(tools, "harmless")
-            assert await work() == "done"
+    async with (
+        nh.run(ScriptedModel(answer), servers={"tools": server}, permissions=rules, human=people),
+        nh.mcp.connect(server, name="tools") as tools,
+    ):
+        await tools.change_tools(description="harmless")
+        await wait_for_description(tools, "harmless")
+        assert await work() == "done"
     assert '"late x"' in seen[0]
     assert "not what was approved" in seen[1], "it changed while the person was asked"
     assert '"late x"' in seen[2], "asked again, and approved as it is now"
@@ -127,9 +130,7 @@ async def test_an_approval_is_bound_to_the_definition_of_the_tool(plain: PlainSe
 
 
 async def wait_for_description(tools: Any, description: str) -> None:
-    with anyio.fail_after(20):
-        while getattr(getattr(tools, "late", None), "__doc__", None) != description:
-            await anyio.sleep(0.01)
+    await wait_until(lambda: getattr(getattr(tools, "late", None), "__doc__", None) == description)
 
 
 async def test_the_tools_of_a_server_are_called_by_the_model_itself(plain: PlainServer) -> None:
@@ -138,7 +139,9 @@ async def test_the_tools_of_a_server_are_called_by_the_model_itself(plain: Plain
     def answer(request: Any) -> Any:
         requests.append(request)
         if len(requests) == 1:
-            return model_response(tool_call("plain_add", a=1, b=2), tool_call("plain_fail", kind="-32602: bad"))
+            return model_response(
+                tool_call("plain_add", a=1, b=2), tool_call("plain_fail", kind="-32602: bad")
+            )
         return model_response(END)
 
     server = plain.describe(only=["add", "fail"])
@@ -147,7 +150,10 @@ async def test_the_tools_of_a_server_are_called_by_the_model_itself(plain: Plain
         async with nh.mcp.connect(server) as tools:
             assert await tools.add(a=3, b=4) == 7
     offered = {tool.name: tool for tool in requests[0].tools}
-    assert offered["plain_add"].parameters["properties"] == {"a": {"type": "integer"}, "b": {"type": "integer"}}
+    assert offered["plain_add"].parameters["properties"] == {
+        "a": {"type": "integer"},
+        "b": {"type": "integer"},
+    }
     assert offered["plain_add"].description == "Add two numbers."
     first, second = results_in(requests[1])
     assert json.loads(first) == {"value": 3, "error": None}
@@ -187,11 +193,13 @@ async def test_the_list_of_tools_is_frozen_for_a_step(plain: PlainServer) -> Non
         return model_response(END)
 
     server = plain.describe()
-    async with nh.run(ScriptedModel(answer), tools=[server.tools()]):
-        async with nh.mcp.connect(server, name="tools") as tools:
-            await work_with_offered_tools()
-            await wait_for_description(tools, "new")
-            await work_with_offered_tools()
+    async with (
+        nh.run(ScriptedModel(answer), tools=[server.tools()]),
+        nh.mcp.connect(server, name="tools") as tools,
+    ):
+        await work_with_offered_tools()
+        await wait_for_description(tools, "new")
+        await work_with_offered_tools()
     assert ["late" in each for each in offered] == [False, False, True]
 
 
@@ -257,15 +265,15 @@ async def test_hooks_and_budgets_see_the_calls_of_tools(plain: PlainServer) -> N
 async def test_calls_are_made_once_in_all_lives_of_a_durable_run(plain: PlainServer, tmp_path: Path) -> None:
     with nh.journal.open(f"sqlite:///{tmp_path}/runs.db") as store:
         for life in (1, 2):
-            async with nh.run(
-                ScriptedModel([]), servers={"tools": plain.describe()}, journal=store, run_id="one"
+            async with (
+                nh.run(ScriptedModel([]), servers={"tools": plain.describe()}, journal=store, run_id="one"),
+                nh.mcp.connect(plain.describe(), name="tools") as tools,
             ):
-                async with nh.mcp.connect(plain.describe(), name="tools") as tools:
-                    assert await tools.append(line="a") == "done"
-                    assert (await tools.contents())[1].data == b"\0\1\2"
-                    with pytest.raises(nh.mcp.ServerToolError, match="fail: broken") as caught:
-                        await tools.fail(kind="broken")
-                    assert caught.value.kind == "execution", life
+                assert await tools.append(line="a") == "done"
+                assert (await tools.contents())[1].data == b"\0\1\2"
+                with pytest.raises(nh.mcp.ServerToolError, match="fail: broken") as caught:
+                    await tools.fail(kind="broken")
+                assert caught.value.kind == "execution", life
     assert plain.count("append") == plain.count("contents") == plain.count("fail") == 1
 
 

@@ -8,7 +8,6 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
-
 from tests.unit.mcp.support import PlainServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
@@ -24,7 +23,7 @@ async def test_each_tool_is_a_method_with_a_signature_a_type_for_each_parameter_
         assert method.__qualname__ == "MyTools.show_arguments"
         assert inspect.iscoroutinefunction(method)
         assert str(inspect.signature(method)) == (
-            "(class_: str, items: list[{'name': str}], count: int = 3, owner: str | None = ..., "
+            "(class_: str, items: list[{'name': str}], count: int = 3, "
             "kind: Optional[Literal['a', 'b']] = None)"
         )
         assert get_type_hints(tools.add)["return"] is int
@@ -42,9 +41,7 @@ async def test_arguments_have_their_own_names_again_and_defaults_are_left_to_the
     async with nh.mcp.connect(plain.describe()) as tools:
         shown = json.loads(await tools.show_arguments("x", [{"name": "y"}]))
         assert shown == {"class": "x", "items": [{"name": "y"}]}
-        shown = json.loads(
-            await tools.show_arguments(class_="x", items=[], count=4, owner=None, kind="b")
-        )
+        shown = json.loads(await tools.show_arguments(class_="x", items=[], count=4, owner=None, kind="b"))
         assert shown == {"class": "x", "items": [], "count": 4, "owner": None, "kind": "b"}
         with pytest.raises(TypeError, match="missing 1 required positional argument: 'items'"):
             await tools.show_arguments("x")
@@ -139,7 +136,7 @@ async def test_a_block_sees_one_line_for_each_method(plain: PlainServer) -> None
         """natural
         Work with <tools>. Set <:result>.
         """
-        return result  # noqa: F821
+        return result
 
     server = plain.describe(only=["echo", "add", "show-*"])
     async with nh.run(ScriptedModel(answer), servers={"tools": server}):
@@ -150,7 +147,8 @@ async def test_a_block_sees_one_line_for_each_method(plain: PlainServer) -> None
         "tools.add: (a: int, b: int) -> int  # Add two numbers. # async",
         "tools.echo: (text: str)  # Return the text. # async",
         "tools.show_arguments: (class_: str, items: list[{'name': str}], count: int = 3, "
-        'owner: str | None = ..., kind: Literal["a", "b"] | None = None)  # Return the arguments as JSON. # async',
+        'owner: str | None = ..., kind: Literal["a", "b"] | None = None)  '
+        "# Return the arguments as JSON. # async",
     ]
 
 

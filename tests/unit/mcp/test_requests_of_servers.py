@@ -40,9 +40,8 @@ async def answer_of(plain: PlainServer, person: Person | None, tool: str = "ask"
     """Call a tool that asks a person, and return what its server got."""
     if tool == "ask":
         arguments = {"message": "Who are you?", **arguments}
-    async with nh.run(ScriptedModel([]), human=person):
-        async with nh.mcp.connect(plain.describe()) as tools:
-            return json.loads(await getattr(tools, tool)(**arguments))
+    async with nh.run(ScriptedModel([]), human=person), nh.mcp.connect(plain.describe()) as tools:
+        return json.loads(await getattr(tools, tool)(**arguments))
 
 
 async def test_a_form_is_filled_in_by_a_person(plain: PlainServer) -> None:
@@ -70,11 +69,13 @@ async def test_a_question_is_declined_when_there_is_no_person(plain: PlainServer
 async def test_a_handler_that_fails_is_a_failure_for_the_server_and_the_session_lives_on(
     plain: PlainServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with nh.run(ScriptedModel([]), human=Person(ZeroDivisionError("private"))):
-        async with nh.mcp.connect(plain.describe()) as tools:
-            answer = json.loads(await tools.ask(message="x"))
-            assert answer == {"code": -32603, "message": "ZeroDivisionError"}
-            assert await tools.echo(text="a") == "a"
+    async with (
+        nh.run(ScriptedModel([]), human=Person(ZeroDivisionError("private"))),
+        nh.mcp.connect(plain.describe()) as tools,
+    ):
+        answer = json.loads(await tools.ask(message="x"))
+        assert answer == {"code": -32603, "message": "ZeroDivisionError"}
+        assert await tools.echo(text="a") == "a"
     assert "private" not in caplog.text
 
 
@@ -86,25 +87,25 @@ async def test_a_person_is_asked_to_open_an_address(plain: PlainServer) -> None:
 
 
 async def test_a_call_that_is_refused_until_an_address_was_opened_is_made_again(plain: PlainServer) -> None:
-    async with nh.run(ScriptedModel([]), human=Person(True)):
-        async with nh.mcp.connect(plain.describe()) as tools:
-            assert await tools.sign_in_first() == "welcome"
+    async with nh.run(ScriptedModel([]), human=Person(True)), nh.mcp.connect(plain.describe()) as tools:
+        assert await tools.sign_in_first() == "welcome"
     assert plain.count("sign-in-first") == 2
 
 
 async def test_a_call_stays_refused_when_the_address_is_not_opened(plain: PlainServer) -> None:
-    async with nh.run(ScriptedModel([]), human=Person(False)):
-        async with nh.mcp.connect(plain.describe()) as tools:
-            with pytest.raises(nh.mcp.ServerCallError, match="sign in first"):
-                await tools.sign_in_first()
+    async with nh.run(ScriptedModel([]), human=Person(False)), nh.mcp.connect(plain.describe()) as tools:
+        with pytest.raises(nh.mcp.ServerCallError, match="sign in first"):
+            await tools.sign_in_first()
 
 
 async def test_the_handler_of_the_caller_is_asked(plain: PlainServer) -> None:
     inner = Person({"name": "inner"})
-    async with nh.run(ScriptedModel([]), human=Person({"name": "outer"})):
-        async with nh.mcp.connect(plain.describe()) as tools:
-            with nh.scope(human=inner):
-                answer = json.loads(await tools.ask(message="x"))
+    async with (
+        nh.run(ScriptedModel([]), human=Person({"name": "outer"})),
+        nh.mcp.connect(plain.describe()) as tools,
+    ):
+        with nh.scope(human=inner):
+            answer = json.loads(await tools.ask(message="x"))
     assert answer["content"] == {"name": "inner"}
 
 
@@ -114,15 +115,16 @@ async def test_time_in_which_a_person_thinks_does_not_count(plain: PlainServer) 
             await anyio.sleep(0.6)
             return await super().ask(question)
 
-    async with nh.run(ScriptedModel([]), human=SlowPerson({"name": "Ann"})):
-        async with nh.mcp.connect(plain.describe(call_timeout=0.3)) as tools:
-            assert "Ann" in await tools.ask(message="x")
+    async with (
+        nh.run(ScriptedModel([]), human=SlowPerson({"name": "Ann"})),
+        nh.mcp.connect(plain.describe(call_timeout=0.3)) as tools,
+    ):
+        assert "Ann" in await tools.ask(message="x")
 
 
 async def test_a_server_may_not_ask_the_model_unless_it_is_allowed_to(plain: PlainServer) -> None:
-    async with nh.run(ScriptedModel([])):
-        async with nh.mcp.connect(plain.describe()) as tools:
-            answer = json.loads(await tools.sample(question="x"))
+    async with nh.run(ScriptedModel([])), nh.mcp.connect(plain.describe()) as tools:
+        answer = json.loads(await tools.sample(question="x"))
     assert "not supported" in answer["message"]
     assert "sampling" not in dict(plain.record)["initialized"]
 
@@ -148,13 +150,17 @@ async def test_a_server_asks_the_model_of_the_run_which_is_charged(plain: PlainS
 
 async def test_a_budget_refuses_what_a_server_asks_of_the_model(plain: PlainServer) -> None:
     budget = nh.budget(turns=0)
-    async with nh.run(ScriptedModel([model_response(text="42")]), budget=budget):
-        async with nh.mcp.connect(plain.describe(sampling=True)) as tools:
-            answer = json.loads(await tools.sample(question="x"))
+    async with (
+        nh.run(ScriptedModel([model_response(text="42")]), budget=budget),
+        nh.mcp.connect(plain.describe(sampling=True)) as tools,
+    ):
+        answer = json.loads(await tools.sample(question="x"))
     assert "budget" in answer["message"]
 
 
-async def test_a_server_is_told_the_folders_that_it_should_work_in(plain: PlainServer, tmp_path: Path) -> None:
+async def test_a_server_is_told_the_folders_that_it_should_work_in(
+    plain: PlainServer, tmp_path: Path
+) -> None:
     async with nh.mcp.connect(plain.describe(roots=[tmp_path])) as tools:
         assert json.loads(await tools.roots()) == {"roots": [{"uri": tmp_path.as_uri()}]}
     (plain.folder / "record.jsonl").unlink()

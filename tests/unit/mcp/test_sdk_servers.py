@@ -14,6 +14,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.testing import ScriptedModel
+from tests.unit.mcp.support import wait_until
 
 pytestmark = [
     pytest.mark.anyio,
@@ -37,9 +38,7 @@ class SdkServer:
         self.version = version
 
     async def wait_for(self, note: str) -> None:
-        with anyio.fail_after(30):
-            while not (self.folder / note).exists():
-                await anyio.sleep(0.01)
+        await wait_until((self.folder / note).exists)
 
 
 def free_port() -> int:
@@ -60,7 +59,9 @@ def wait_for_port(process: "subprocess.Popen[bytes]", port: int) -> None:
 
 @pytest.fixture(
     scope="module",
-    params=[(version, kind) for version in ("2", "1") for kind in KINDS if (version, kind) != ("1", "hypercorn")],
+    params=[
+        (version, kind) for version in ("2", "1") for kind in KINDS if (version, kind) != ("1", "hypercorn")
+    ],
     ids=lambda each: f"{each[1]}-{each[0]}",
 )
 def sdk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SdkServer]:
@@ -97,13 +98,15 @@ async def test_calls_results_progress_questions_errors_resources_and_changes(sdk
                 assert await tools.add(a=1, b=2) == 3, "a wrapped result is unwrapped"
                 assert await tools.work(steps=2) == "worked"
                 assert await tools.ask() == "Hello Ann"
-                with pytest.raises(nh.mcp.ServerToolError, match="fail: .*out of order") as failed:
+                with pytest.raises(nh.mcp.ServerToolError, match=r"fail: .*out of order") as failed:
                     await tools.fail(text="out of order")
                 assert failed.value.kind == "execution"
                 with pytest.raises(nh.mcp.ServerToolError, match="validation error") as refused:
                     await tools.add(a="one", b=2)
                 assert refused.value.kind == "invalid_input"
-                assert [each.content for each in await nh.mcp.read_resource(tools, "sdk://note")] == ["a note"]
+                assert [each.content for each in await nh.mcp.read_resource(tools, "sdk://note")] == [
+                    "a note"
+                ]
                 await check_changes(tools)
     nodes = [node for node in tree.snapshot().children if node.name == "Sdk.work"]
     assert "2/2 step 2" in nodes[0].transcript[-1].text
@@ -112,9 +115,7 @@ async def test_calls_results_progress_questions_errors_resources_and_changes(sdk
 async def check_changes(tools: Any) -> None:
     """The methods change when the server says that its tools did."""
     assert await tools.change_tools() == "changed"
-    with anyio.fail_after(30):
-        while not hasattr(tools, "late"):
-            await anyio.sleep(0.01)
+    await wait_until(lambda: hasattr(tools, "late"))
     assert await tools.late(a=1, b=2) == 3
 
 

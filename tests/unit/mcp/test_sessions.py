@@ -2,9 +2,6 @@
 
 import json
 import logging
-import os
-import signal
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -16,17 +13,10 @@ from anyio.lowlevel import checkpoint
 
 import nighthawk_async as nh
 from nighthawk_async.testing import ScriptedModel
-
-from tests.unit.mcp.support import PlainServer
+from tests.unit.mcp.support import PlainServer, wait_until
 
 pytestmark = pytest.mark.anyio
 MODEL = ScriptedModel([])
-
-
-async def wait_until(condition: Any) -> None:
-    with anyio.fail_after(20):
-        while not condition():
-            await anyio.sleep(0.01)
 
 
 def processes() -> list[psutil.Process]:
@@ -119,7 +109,9 @@ async def test_a_server_that_dies_between_calls_is_started_again(plain: PlainSer
 
 async def test_a_call_in_flight_is_a_transient_error_when_its_server_dies(plain: PlainServer) -> None:
     async with nh.mcp.connect(plain.describe()) as tools:
-        with pytest.raises(nh.mcp.ServerLostError, match="die: the connection to server 'plain' was lost") as lost:
+        with pytest.raises(
+            nh.mcp.ServerLostError, match="die: the connection to server 'plain' was lost"
+        ) as lost:
             await tools.die()
         assert lost.value.kind == "transient"
         assert lost.value.is_transient
@@ -144,10 +136,9 @@ async def test_a_server_that_keeps_dying_is_given_up(plain: PlainServer) -> None
 
 
 async def test_tools_that_may_change_something_run_one_at_a_time(plain: PlainServer) -> None:
-    async with nh.mcp.connect(plain.describe()) as tools:
-        async with anyio.create_task_group() as group:
-            for number in range(20):
-                group.start_soon(tools.append, str(number))
+    async with nh.mcp.connect(plain.describe()) as tools, anyio.create_task_group() as group:
+        for number in range(20):
+            group.start_soon(tools.append, str(number))
     lines = (plain.folder / "lines.txt").read_text().split()
     assert sorted(map(int, lines)) == list(range(20))
 
@@ -175,7 +166,9 @@ async def test_a_call_that_is_cancelled_is_cancelled_at_the_server_and_the_sessi
 
 async def test_a_call_without_a_sign_of_life_ends_and_progress_is_one(plain: PlainServer) -> None:
     async with nh.mcp.connect(plain.describe(call_timeout=0.3)) as tools:
-        with pytest.raises(nh.mcp.ServerLostError, match=r"hang: .* no sign of life in 0.3 seconds") as caught:
+        with pytest.raises(
+            nh.mcp.ServerLostError, match=r"hang: .* no sign of life in 0.3 seconds"
+        ) as caught:
             await tools.hang()
         assert caught.value.kind == "transient"
         assert await tools.work(steps=12) == "worked", "which took 0.6 seconds"
@@ -213,7 +206,9 @@ async def test_standard_error_and_messages_of_a_server_are_logged(
         await wait_until(lambda: "a message of the log" in caplog.text)
 
 
-async def test_no_process_is_left_after_a_run_not_even_what_a_server_leaves_behind(plain: PlainServer) -> None:
+async def test_no_process_is_left_after_a_run_not_even_what_a_server_leaves_behind(
+    plain: PlainServer,
+) -> None:
     async with nh.run(MODEL, servers={"tools": plain.describe()}):
         left = int(await server_object("tools").leave_behind())
         assert psutil.pid_exists(left)
@@ -250,9 +245,11 @@ async def test_a_session_ends_with_its_run(plain: PlainServer) -> None:
 
 
 def test_servers_need_an_asynchronous_run(plain: PlainServer) -> None:
-    with pytest.raises(nh.NighthawkError, match="`async with`"):
-        with nh.run(MODEL, servers={"tools": plain.describe()}):
-            pytest.fail("the run was entered")
+    with (
+        pytest.raises(nh.NighthawkError, match="`async with`"),
+        nh.run(MODEL, servers={"tools": plain.describe()}),
+    ):
+        pytest.fail("the run was entered")
 
 
 async def test_a_call_from_another_event_loop_is_refused(plain: PlainServer) -> None:

@@ -29,7 +29,7 @@ _UNKNOWN_MEDIA_TYPE = "application/octet-stream"
 def value_of(result: CallToolResult, tool: ToolFacts) -> object:
     """Return the result of a tool: structured content as it is, otherwise its content.
 
-    A single item stands for itself: one text is a `str`, also if it is JSON. Several are a list, none is None.
+    A single item stands for itself: one text is a `str`, also if it is JSON. Several are a list.
     Images and other bytes count as content: structured content has them as text, if at all.
     """
     has_structured = "structured_content" in result.model_fields_set

@@ -6,6 +6,7 @@ Calls are made by their callers, in their own tasks: cancelling a caller cancels
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
+from copy import copy
 from functools import partial
 from typing import TypeVar
 
@@ -103,7 +104,7 @@ class Session:
         await services.wait_stopped()
 
     async def _connect(self, services: RunServices) -> ServerUnavailableError | None:
-        """Hold one connection until it is lost or the run ends; return the error if it could not be opened."""
+        """Hold one connection until it is lost or the run ends; return the error if it was never open."""
         connection = Connection(self.server, self._callbacks)
         seconds = self.server.options.connect_timeout
         is_open = False
@@ -162,7 +163,7 @@ class Session:
             self._services.check_loop()
         while True:
             if self._failure is not None:
-                raise self._failure
+                raise copy(self._failure)  # each caller has a traceback of its own
             connection = self._connection
             if connection is not None and not connection.has_ended:
                 return connection

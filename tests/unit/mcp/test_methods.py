@@ -23,7 +23,7 @@ async def test_each_tool_is_a_method_with_a_signature_a_type_for_each_parameter_
         assert method.__qualname__ == "MyTools.show_arguments"
         assert inspect.iscoroutinefunction(method)
         assert str(inspect.signature(method)) == (
-            "(class_: str, items: list[{'name': str}], count: int = 3, "
+            "(class_: str, items: list[{'name': str}], count: int = 3, owner: str | None = ..., "
             "kind: Optional[Literal['a', 'b']] = None)"
         )
         assert get_type_hints(tools.add)["return"] is int

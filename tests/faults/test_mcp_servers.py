@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx2
 import psutil
 import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.testing import ScriptedModel
 from tests.unit.mcp.support import PlainServer, wait_until
-from tests.unit.mcp.test_sdk_servers import SDK_SERVER, free_port, wait_for_port
+from tests.unit.mcp.test_sdk_servers import SDK_SERVER, VERSION_1, free_port, wait_for_port
 
 pytestmark = [
     pytest.mark.anyio,
@@ -116,8 +117,8 @@ async def test_a_run_that_is_cancelled_while_its_servers_start_leaves_nothing_be
 
 
 @contextmanager
-def sdk_process(folder: Path, port: int) -> Iterator["subprocess.Popen[bytes]"]:
-    command = [sys.executable, "-I", str(SDK_SERVER), str(folder), "uvicorn", str(port)]
+def sdk_process(folder: Path, port: int, python: str) -> Iterator["subprocess.Popen[bytes]"]:
+    command = [python, "-I", str(SDK_SERVER), str(folder), "uvicorn", str(port)]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         try:
             wait_for_port(process, port)
@@ -128,9 +129,13 @@ def sdk_process(folder: Path, port: int) -> Iterator["subprocess.Popen[bytes]"]:
 
 @pytest.mark.one_backend
 @pytest.mark.may_block_event_loop("the server is started by the test itself")
-async def test_a_server_behind_http_that_is_killed_is_connected_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["2", "1"])
+async def test_a_server_behind_http_that_is_killed_is_connected_again(tmp_path: Path, version: str) -> None:
+    python = sys.executable if version == "2" else VERSION_1
+    if python is None:
+        pytest.skip("NIGHTHAWK_MCP1_PYTHON names no interpreter with version 1 of the package mcp")
     port = free_port()
-    with sdk_process(tmp_path, port) as process:
+    with sdk_process(tmp_path, port, python) as process:
         server = nh.mcp.http(f"http://127.0.0.1:{port}/mcp", max_restarts=20)
         async with nh.mcp.connect(server) as tools:
             assert await tools.add(a=1, b=2) == 3
@@ -139,7 +144,7 @@ async def test_a_server_behind_http_that_is_killed_is_connected_again(tmp_path: 
                 await wait_until((tmp_path / "waiting").exists)
                 process.kill()
                 process.wait()
-                with sdk_process(tmp_path, port):
+                with sdk_process(tmp_path, port, python):
                     await group.start(call_again, tools, group.cancel_scope)
                     group.cancel_scope.cancel()
 
@@ -156,12 +161,14 @@ async def call_again(tools: Any, scope: anyio.CancelScope, *, task_status: Any) 
 
 
 @contextmanager
-def answering(status: int) -> Iterator[str]:
-    """An HTTP server that answers everything with one status."""
+def answering(status: int, seen: list[dict[str, str]] | None = None) -> Iterator[str]:
+    """An HTTP server that answers everything with one status, and collects the headers."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers.get("content-length", 0)))
+            if seen is not None:
+                seen.append({name.lower(): value for name, value in self.headers.items()})
             self.send_response(status)
             self.send_header("content-length", "0")
             self.end_headers()
@@ -188,6 +195,21 @@ async def test_a_server_that_refuses_is_an_error_with_its_status(status: int, te
     ):
         async with nh.mcp.connect(nh.mcp.http(url)):
             pytest.fail("there is no session")
+
+
+async def test_requests_have_the_headers_and_the_authentication_that_are_given() -> None:
+    class Signed(httpx2.Auth):
+        def auth_flow(self, request: httpx2.Request) -> Iterator[httpx2.Request]:
+            request.headers["Authorization"] = "Bearer token"
+            yield request
+
+    seen: list[dict[str, str]] = []
+    with answering(403, seen) as url:
+        server = nh.mcp.http(url, headers={"X-Team": "blue"}, auth=Signed())
+        with pytest.raises(nh.mcp.ServerUnavailableError, match="403 Forbidden"):
+            async with nh.mcp.connect(server):
+                pytest.fail("there is no session")
+    assert (seen[0]["x-team"], seen[0]["authorization"]) == ("blue", "Bearer token")
 
 
 async def test_a_server_that_accepts_and_never_answers_is_given_up_in_time() -> None:

@@ -1,6 +1,7 @@
 """What the failures of calls mean: bad arguments, a tool that failed, a connection that is gone."""
 
 import re
+from http import HTTPStatus
 
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, CallToolResult
@@ -11,7 +12,6 @@ from .results import content_of, text_of
 from .tool_facts import ToolFacts
 
 _BAD_ARGUMENTS = re.compile(r"-32602|validation error|invalid arguments", re.IGNORECASE)
-_SESSION_TERMINATED = "Session terminated"
 _BAD_STATUS = "Server returned an error response"
 _SERVER_ERROR = 500
 _TRANSIENT_STATUSES = (408, 425, 429)
@@ -31,9 +31,14 @@ class ConnectionLostError(Exception):
         self.may_have_begun = may_have_begun
 
 
+def is_unknown_session(error: MCPError, connection: Connection) -> bool:
+    """Whether a server behind HTTP has refused a request because it does not know the session any more."""
+    return error.code == INVALID_REQUEST and connection.failed_status == HTTPStatus.NOT_FOUND
+
+
 def is_lost_session(error: MCPError, connection: Connection) -> bool:
     """Whether an error says that the connection is gone, rather than something about the request."""
-    if error.code == INVALID_REQUEST and error.message == _SESSION_TERMINATED:
+    if is_unknown_session(error, connection):
         return True
     return error.code == CONNECTION_CLOSED or connection.is_lost.is_set()
 

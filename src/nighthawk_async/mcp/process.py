@@ -67,13 +67,14 @@ class ServerProcess:
             OSError: It cannot be started.
         """
         server = self._server
-        process = self._process = await anyio.open_process(
-            [server.command, *server.arguments],
-            env={**get_default_environment(), **server.environment},
-            cwd=server.folder,
-            start_new_session=True,
-        )
-        # No await until the process is owned below: a cancellation in between would leave it behind.
+        # A cancellation while it starts, or before it is owned below, would leave it behind.
+        with anyio.CancelScope(shield=True):
+            process = self._process = await anyio.open_process(
+                [server.command, *server.arguments],
+                env={**get_default_environment(), **server.environment},
+                cwd=server.folder,
+                start_new_session=True,
+            )
         to_client, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         sent, from_client = anyio.create_memory_object_stream[SessionMessage](0)
         is_written = anyio.Event()

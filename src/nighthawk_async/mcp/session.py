@@ -21,7 +21,13 @@ from ..causes import leaves_of
 from ..errors import ToolRegistrationError
 from ..runtime.error_text import describe_error
 from ..runtime.run_state import RunServices
-from .call_failures import ConnectionLostError, failure_of, is_lost_session, raise_if_error
+from .call_failures import (
+    ConnectionLostError,
+    failure_of,
+    is_lost_session,
+    is_unknown_session,
+    raise_if_error,
+)
 from .callbacks import Callbacks
 from .connection import Connection
 from .description import ServerDescription
@@ -64,7 +70,7 @@ class Session:
         self._restarts = 0
         self._has_other_tools = False
         self._listing = anyio.Lock()
-        self._classes: list[type[ConnectedServer]] = []
+        self._bound: dict[str, ConnectedServer] = {}
         self._invocations = Invocations(self.server.name, self.call_tool)
 
     async def serve(self, services: RunServices) -> None:
@@ -116,6 +122,7 @@ class Session:
                     scope.deadline = float("inf")
                     self._take_tools(listed)
                     is_open = True
+                    connection.failed_status = None  # those so far were about the version of the protocol
                     self._change(connection, None)
                     services.started(self.server, self)
                     await self._wait_for_end(connection, services)
@@ -173,8 +180,8 @@ class Session:
         self._has_other_tools = False
         check_method_names(self.server.name, listed)
         self.tools = {tool.name: tool for tool in listed}
-        for each in self._classes:
-            self._set_methods(each)
+        for each in self._bound.values():
+            self._set_methods(type(each))
 
     def _set_methods(self, server_class: type[ConnectedServer]) -> None:
         invoke = partial(self._invocations.invoke, server_class.__qualname__)
@@ -215,12 +222,14 @@ class Session:
         Args:
             name: The name by which blocks know it.
         """
+        if name in self._bound:
+            return self._bound[name]
         instructions = self._connection.client.instructions if self._connection is not None else None
         text = instructions or f"The tools of server {self.server.name!r}."
         server_class = make_class(name, text=text, shown=repr(self.server), session=self)
         self._set_methods(server_class)
-        self._classes.append(server_class)
-        return server_class()
+        bound = self._bound[name] = server_class()
+        return bound
 
     async def call_tool(self, tool: ToolFacts, arguments: dict[str, object]) -> object:
         """Call a tool.
@@ -303,7 +312,8 @@ class Session:
             raise ServerLostError(name, text) from error
         except MCPError as error:
             if is_lost_session(error, connection):
-                raise ConnectionLostError(error.message, may_have_begun=error.code != -32600) from error
+                has_begun = not is_unknown_session(error, connection)
+                raise ConnectionLostError(error.message, may_have_begun=has_begun) from error
             raise failure_of(error, name, _subject(tool), connection) from error
         except (RuntimeError, ValidationError) as error:
             if connection.is_lost.is_set():

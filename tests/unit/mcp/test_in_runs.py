@@ -129,6 +129,21 @@ async def test_an_approval_is_bound_to_the_definition_of_the_tool(plain: PlainSe
     assert plain.count("late") == 2
 
 
+async def test_an_approval_of_a_tool_that_the_model_calls_is_bound_to_its_definition_too(
+    plain: PlainServer,
+) -> None:
+    people = People()
+    model = ScriptedModel([model_response(tool_call("echo", text="a")), model_response(END)])
+    rules = nh.permissions(ask=["echo"], default="deny")
+    server = plain.describe()
+    async with nh.run(model, tools=[server.tools()], permissions=rules, human=people):
+        assert await work_with_offered_tools() == "done"
+        async with nh.mcp.connect(server) as tools:
+            digest = type(tools).echo.definition_digest()
+    assert people.requests[0].arguments == {"text": "a", "definition": digest}
+    assert plain.count("echo") == 1
+
+
 async def wait_for_description(tools: Any, description: str) -> None:
     await wait_until(lambda: getattr(getattr(tools, "late", None), "__doc__", None) == description)
 

@@ -2,6 +2,8 @@
 
 import json
 import logging
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -291,3 +293,20 @@ def test_a_description_shows_no_secrets() -> None:
     server = nh.mcp.http("https://user:pass@host.example/mcp?key=1", headers={"Authorization": "secret"})
     assert repr(server) == "<server 'host.example' (https://host.example/mcp)>"
     assert repr(nh.mcp.stdio("/bin/server", "--key", "secret")) == "<server 'server' (server)>"
+
+
+def test_without_the_package_an_error_says_how_to_install_it() -> None:
+    program = (
+        "import sys, anyio\n"
+        "sys.modules['mcp'] = None\n"
+        "import nighthawk_async as nh\n"
+        "async def main():\n"
+        "    async with nh.mcp.connect(nh.mcp.stdio('server')):\n"
+        "        pass\n"
+        "try:\n"
+        "    anyio.run(main)\n"
+        "except nh.ConfigurationError as error:\n"
+        "    print(error)\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "pip install 'nighthawk-async[mcp]'" in result.stdout

@@ -66,15 +66,7 @@ class ServerProcess:
         Raises:
             OSError: It cannot be started.
         """
-        server = self._server
-        # A cancellation while it starts, or before it is owned below, would leave it behind.
-        with anyio.CancelScope(shield=True):
-            process = self._process = await anyio.open_process(
-                [server.command, *server.arguments],
-                env={**get_default_environment(), **server.environment},
-                cwd=server.folder,
-                start_new_session=True,
-            )
+        process = self._process = await self._start()
         to_client, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         sent, from_client = anyio.create_memory_object_stream[SessionMessage](0)
         is_written = anyio.Event()
@@ -95,6 +87,17 @@ class ServerProcess:
                         stream.close()
                 group.cancel_scope.cancel()
         await anyio.lowlevel.cancel_shielded_checkpoint()
+
+    async def _start(self) -> Process:
+        server = self._server
+        with anyio.CancelScope(shield=True):  # a cancellation while it starts would leave it behind
+            return await anyio.open_process(
+                [server.command, *server.arguments],
+                env={**get_default_environment(), **server.environment},
+                cwd=server.folder,
+                start_new_session=True,
+            )
+        raise AssertionError("unreachable")  # nothing cancels the scope
 
     async def _read(
         self, stdout: ByteReceiveStream | None, to_client: MemoryObjectSendStream[SessionMessage | Exception]

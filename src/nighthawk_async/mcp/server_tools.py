@@ -1,5 +1,6 @@
 """The tools of a server as a tool set: the model calls them itself."""
 
+from dataclasses import dataclass
 from functools import partial
 from typing import get_args
 
@@ -13,15 +14,27 @@ from .sessions import find_session, session_in
 from .tool_facts import ToolFacts
 
 
+@dataclass(kw_only=True, eq=False)
 class ServerTool(ForeignTool):
-    """A tool of a server. It calls the session of the run that it is called in."""
+    """A tool of a server. It calls the session of the run that it is called in.
+
+    Args:
+        name: See `ForeignTool`.
+        description: See `ForeignTool`.
+        function: See `ForeignTool`.
+        metadata: See `ForeignTool`.
+        parameters: See `ForeignTool`.
+        source: See `ForeignTool`.
+        definition_digest: See `ForeignTool`.
+        server: The server.
+    """
+
+    server: ServerDescription
 
     def is_same(self, other: Tool) -> bool:
         """Whether another one is the same tool of the same server."""
         return (
-            isinstance(other, ServerTool)
-            and other.metadata["server"] is self.metadata["server"]
-            and other.own_name == self.own_name
+            isinstance(other, ServerTool) and other.server is self.server and other.own_name == self.own_name
         )
 
 
@@ -72,10 +85,10 @@ class ServerTools(ToolSet):
             name=facts.name,
             description=facts.description,
             function=as_effect(self._server.name, facts, call),
-            metadata={"server": self._server},
             parameters={name: each for name, each in facts.input_schema.items() if name != "$schema"},
             source=f"server {self._server.name!r}",
             definition_digest=partial(self._digest_now, facts.name),
+            server=self._server,
         )
         return tool.with_prefix(self._prefix) if self._prefix else tool
 

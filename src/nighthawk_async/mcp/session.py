@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import anyio
 from mcp.shared.exceptions import MCPError
-from mcp_types import URL_ELICITATION_REQUIRED, ElicitRequestURLParams
+from mcp_types import URL_ELICITATION_REQUIRED, ElicitationRequiredErrorData
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
@@ -243,6 +243,7 @@ class Session:
             result = await connection.client.call_tool(
                 tool.name, data, progress_callback=call.note_progress, read_timeout_seconds=None
             )
+            self._restarts = 0  # it is alive, even if the tool failed
             raise_if_error(self.server.name, tool, result)
             return value_of(result, tool)
 
@@ -306,9 +307,8 @@ class Session:
             return await self.calls.run(partial(self._send_after_visits, connection, send))
         except TimeoutError as error:
             seconds = self.server.options.call_timeout
-            text = (
-                f"{_subject(tool)}server {name!r} gave no sign of life in {seconds:g} seconds (call_timeout)"
-            )
+            limit = "" if seconds is None else f" in {seconds:g} seconds (call_timeout)"
+            text = f"{_subject(tool)}server {name!r} gave no sign of life{limit}"
             raise ServerLostError(name, text) from error
         except MCPError as error:
             if is_lost_session(error, connection):
@@ -333,7 +333,7 @@ class Session:
         except MCPError as error:
             if error.code != URL_ELICITATION_REQUIRED:
                 raise
-            asked = [ElicitRequestURLParams.model_validate(each) for each in error.data["elicitations"]]
+            asked = ElicitationRequiredErrorData.model_validate(error.data).elicitations
             with self.calls.paused():
                 for params in asked:
                     if (await self._callbacks.ask_to_visit(params)).action != "accept":

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, CallToolResult
 
+from ..pickling import PicklableError
 from .connection import Connection
 from .errors import ServerCallError, ServerToolError
 from .results import content_of, text_of
@@ -18,7 +19,7 @@ _TRANSIENT_STATUSES = (408, 425, 429)
 _QUOTED_CHARACTERS = 4_000
 
 
-class ConnectionLostError(Exception):
+class ConnectionLostError(PicklableError):
     """The connection was lost while a request was in flight.
 
     Args:

@@ -58,6 +58,7 @@ class Server:
                 threading.Thread(target=self.handle, args=(message,), daemon=True).start()
             elif message["method"] == "notifications/cancelled":
                 note("cancelled")
+        note("end_of_input", time.monotonic())
 
     def handle(self, message: dict[str, Any]) -> None:
         method, params = message["method"], message.get("params") or {}

@@ -112,12 +112,12 @@ async def test_the_handler_of_the_caller_is_asked(plain: PlainServer) -> None:
 async def test_time_in_which_a_person_thinks_does_not_count(plain: PlainServer) -> None:
     class SlowPerson(Person):
         async def ask(self, question: nh.human.Question) -> object:
-            await anyio.sleep(0.6)
+            await anyio.sleep(1.0)
             return await super().ask(question)
 
     async with (
         nh.run(ScriptedModel([]), human=SlowPerson({"name": "Ann"})),
-        nh.mcp.connect(plain.describe(call_timeout=0.3)) as tools,
+        nh.mcp.connect(plain.describe(call_timeout=0.8)) as tools,
     ):
         assert "Ann" in await tools.ask(message="x")
 

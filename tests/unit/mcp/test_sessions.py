@@ -4,7 +4,6 @@ import json
 import logging
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +73,9 @@ async def test_a_server_that_ends_at_once_is_an_error_with_its_last_words(plain:
 
 
 async def test_a_server_that_does_not_speak_the_protocol_is_given_up_in_time(plain: PlainServer) -> None:
-    server = plain.describe("garbage", connect_timeout=0.5)
+    server = plain.describe("garbage", connect_timeout=1.5)
     with pytest.raises(
-        nh.mcp.ServerUnavailableError, match=r"not answer in 0.5 seconds.*'Welcome to the server!'"
+        nh.mcp.ServerUnavailableError, match=r"not answer in 1.5 seconds.*'Welcome to the server!'"
     ):
         async with nh.mcp.connect(server):
             pytest.fail("there is no session")
@@ -173,7 +172,7 @@ async def test_a_call_without_a_sign_of_life_ends_and_progress_is_one(plain: Pla
         ) as caught:
             await tools.hang()
         assert caught.value.kind == "transient"
-        assert await tools.work(steps=12) == "worked", "which took 0.6 seconds"
+        assert await tools.work(steps=24) == "worked", "which took 1.2 seconds"
     assert plain.count("hang") == 1, "it is not repeated"
 
 
@@ -233,9 +232,10 @@ async def test_a_run_that_is_cancelled_or_fails_ends_its_servers_too(plain: Plai
 async def test_all_servers_of_a_run_end_at_the_same_time(plain: PlainServer) -> None:
     servers = {f"tools{number}": plain.describe("ignores_end") for number in range(3)}
     async with nh.run(MODEL, servers=servers):
-        began = time.monotonic()
-    took = time.monotonic() - began
-    assert took < 5.5, "each takes two seconds by itself"
+        pass
+    told = [at for what, at in plain.record if what == "end_of_input"]
+    assert len(told) == 3
+    assert max(told) - min(told) < 2, "each takes two seconds to end"
     assert processes() == []
 
 

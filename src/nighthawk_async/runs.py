@@ -1,6 +1,6 @@
 """`run`: the context manager in which steps run (specification 10)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar, Unpack, cast, get_args
 
 from .actors.errors import check_seconds
@@ -16,7 +16,7 @@ from .runtime.nesting import DEFAULT_MAX_DEPTH
 from .runtime.policies import NO_POLICIES, Policies
 from .runtime.policy import InnerScope
 from .runtime.run import Run
-from .runtime.run_state import SyncBackend
+from .runtime.run_state import Server, SyncBackend
 from .runtime.tool_scope import ToolSet, ToolSource
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def run(
     park_after: float | None = None,
     tools: Sequence[ToolSource] | None = None,
     skills: "skill_types.SkillSource | None" = None,
+    servers: Mapping[str, Server] | None = None,
     **policies: Unpack[PolicyArguments],
 ) -> Run:
     """Run the steps inside with a model.
@@ -70,6 +71,9 @@ def run(
             `nighthawk_async.tool` takes them, tools, and tool sets (`nighthawk_async.tool_set`).
         skills: The skills of the steps inside, from `nighthawk_async.skills.load`; see
             `nighthawk_async.scope`. A run inside a run has only those that it is given.
+        servers: Servers of the Model Context Protocol by the names that every block inside can use, made by
+            `nighthawk_async.mcp.stdio` and `nighthawk_async.mcp.http`. All are connected when the run is
+            entered, with `async with`. See the page "MCP".
         policies: `hooks`, `oversight`, `verify`, `human`, `permissions`, `budget`, `step_budget`,
             `resilience`, `concurrent_mutation` and `policies`; see `PolicyArguments`.
 
@@ -80,6 +84,7 @@ def run(
         NighthawkError: The value is no step executor and none can be made from it, or another argument has a
             bad value.
         ToolRegistrationError: A tool cannot be offered, or its name is taken.
+        nighthawk_async.mcp.ServerUnavailableError: A server cannot be started or reached (on entering).
         UnknownModelError: There is no such provider or model.
         MissingCredentialError: The provider's API key is not set.
         ConfigurationError: Another setting is wrong, a fallback model is not available, or two skills have
@@ -118,6 +123,7 @@ def run(
         park_after=park_after,
         tools=() if tools is None else _sets_of(tools),
         skills=offered,
+        servers=None if servers is None else _checked_servers(servers),
     )
 
 
@@ -134,6 +140,27 @@ def _sets_of(tools: Sequence[ToolSource]) -> tuple[ToolSet, ...]:
     from .runtime.tool_sets import sets_of  # here, because many programs offer no tools
 
     return sets_of(tools)
+
+
+def _checked_servers(servers: Mapping[str, Server]) -> Mapping[str, Server]:
+    """Return `servers=`.
+
+    Raises:
+        NighthawkError: It is no mapping of names to servers.
+    """
+    from .natural.program import is_usable_name  # here, because many programs have no servers
+
+    if not isinstance(cast("object", servers), Mapping):
+        raise NighthawkError(f"servers must be a mapping of names to servers, not {servers!r}")
+    for name, server in servers.items():
+        if not is_usable_name(name) or name.startswith("_"):
+            raise NighthawkError(f"servers: {name!r} is no name that a block can use.")
+        if not callable(getattr(cast("object", server), "bind", None)):
+            raise NighthawkError(
+                f"servers: {name!r} must be a server, as nighthawk_async.mcp.stdio and http make them, "
+                f"not {server!r}"
+            )
+    return dict(servers)
 
 
 def checked_store(store: Opener) -> Opener:

@@ -31,6 +31,9 @@ COMMAND_LINE = re.compile(rf"{PACKAGE}\.cli\..*")
 TEXTUAL_MODULES = re.compile(rf"{PACKAGE}\.cli\.top_(app|tree)")
 """The classes of the terminal view, which are imported when it is opened."""
 
+MCP_MODULES = re.compile(rf"{PACKAGE}\.mcp\.\w+")
+"""The sessions with servers, which are imported at the first connection."""
+
 MODULES = parse_package(SOURCE, PACKAGE)
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -46,6 +49,7 @@ def is_below(target: str, names: set[str]) -> bool:
     return any(target == name or target.startswith(f"{name}.") for name in names)
 
 
+MCP_LIBRARIES = {"mcp", "mcp_types", "httpx2"}
 REQUIRED = import_names(PROJECT["dependencies"])
 OPTIONAL = import_names([each for extra in PROJECT["optional-dependencies"].values() for each in extra])
 
@@ -71,6 +75,7 @@ def test_optional_libraries_are_imported_on_first_use_only() -> None:
         and is_below(item.target, OPTIONAL)
         and not (TEXTUAL_MODULES.fullmatch(module.name) and is_below(item.target, {"textual"}))
         and not (COMMAND_LINE.fullmatch(module.name) and is_below(item.target, {"rich", "typer"}))
+        and not (MCP_MODULES.fullmatch(module.name) and is_below(item.target, MCP_LIBRARIES))
         and not (TRACING_MODULES.fullmatch(module.name) and is_below(item.target, {"opentelemetry"}))
     }
     assert eager == set()
@@ -84,6 +89,24 @@ def test_the_terminal_view_is_imported_on_first_use_only() -> None:
         if item.is_top_level and TEXTUAL_MODULES.match(item.target)
     }
     assert {name for name in eager if not TEXTUAL_MODULES.fullmatch(name)} == set()
+
+
+def test_the_modules_that_need_the_package_mcp_are_imported_by_each_other_only() -> None:
+    """The others load them by name, in a worker thread: see `mcp.sessions`."""
+    need = {
+        module.name
+        for module in MODULES.values()
+        for item in module_imports(module)
+        if item.is_top_level and is_below(item.target, MCP_LIBRARIES)
+    }
+    eager = {
+        f"{module.name} {item.target}"
+        for module in MODULES.values()
+        for item in module_imports(module)
+        if item.is_top_level and item.target in need and module.name not in need
+    }
+    assert need
+    assert eager == set()
 
 
 def test_the_pytest_plugin_is_imported_by_no_other_module() -> None:

@@ -66,13 +66,14 @@ UNUSED_LIBRARIES = (
     *("rich", "pygments", "click", "typer", "httpx._main"),  # for command lines
     *("filelock", "platformdirs", "tenacity", "yaml", "xllamacpp", "bpe_openai"),
     *("opentelemetry", "sqlite3", "multiprocessing"),
+    *("mcp", "mcp_types"),
 )
 """What a step does without that calls no tool and has a small prompt, also when its request is sent again."""
 
 UNUSED_MODULES = (
     *("nighthawk_async.hooks", "nighthawk_async.human", "nighthawk_async.oversight"),
     *("nighthawk_async.resilience", "nighthawk_async.testing", "nighthawk_async.cli"),
-    *("nighthawk_async.asgi", "nighthawk_async.observe"),
+    *("nighthawk_async.asgi", "nighthawk_async.mcp", "nighthawk_async.observe"),
     *("nighthawk_async.actors.actor", "nighthawk_async.actors.pool", "nighthawk_async.actors.selection"),
     *("nighthawk_async.actors.locks", "nighthawk_async.actors.shared_state"),
     "nighthawk_async.actors.supervisor",

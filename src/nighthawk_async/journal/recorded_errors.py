@@ -14,7 +14,7 @@ from .errors import JournalValueError
 from .open_errors import unmarked
 from .values import decode_value, encode_value, is_registered
 
-_ROOMS = frozenset({"nighthawk_async.human", "nighthawk_async.testing"})
+_ROOMS = frozenset({"nighthawk_async.human", "nighthawk_async.mcp", "nighthawk_async.testing"})
 """The rooms whose errors can be raised before the room is loaded."""
 
 

@@ -11,7 +11,7 @@ from contextlib import (
 )
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import replace
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any
 
 import anyio
@@ -33,7 +33,7 @@ from .execution_marks import mark_log_records
 from .nesting import inner_max_depth
 from .parking import ParkableTasks
 from .policies import Policies, active_policies, scope_events
-from .run_state import RunState, SyncBackend
+from .run_state import RunServices, RunState, Server, SyncBackend
 from .run_tasks import keeping_resources, open_run_scope
 from .skill_scope import ScopedSkill
 from .step_executor import StepExecutor, check_executor
@@ -98,11 +98,14 @@ class Run:
         park_after: float | None = None,
         tools: Sequence[ToolSet] = (),
         skills: Mapping[str, ScopedSkill] | None = None,
+        servers: Mapping[str, Server] | None = None,
     ) -> None:
         check_executor(step_executor)
         self._resolve_policies = resolve_policies
         self._max_depth = max_depth
         self._tools = tools
+        self._servers = servers or {}
+        self._server_objects: dict[str, object] = {}  # filled when the servers are connected
         self._outer = outer = find_environment()
         self._state = RunState(
             sync_backend=sync_backend,
@@ -119,6 +122,7 @@ class Run:
             tool_scope=ToolScope(current_tool_scope(), tools),
             usage_meter=UsageMeter(None if outer is None else outer.usage_meter),
             max_depth=inner_max_depth(None if outer is None else outer.max_depth, max_depth),
+            implicit_references=MappingProxyType(self._server_objects),
             policies=resolve_policies(),  # resolved at once, so that bad arguments are refused here
             journal=None if outer is None else outer.journal,
             skills=skills,
@@ -175,6 +179,10 @@ class Run:
                 yield
 
     def __enter__(self) -> "Run":
+        if self._servers:
+            raise NighthawkError(
+                "A run with servers= is entered with `async with`: servers need its event loop."
+            )
         self._claim()
         with folding_frames(), ExitStack() as stack:
             stack.callback(self._state.portals.close)
@@ -206,6 +214,9 @@ class Run:
                 stack.enter_context(self._active())
                 for events in scope_events(self._environment.policies, "run"):
                     await stack.enter_async_context(events)
+                services = await stack.enter_async_context(self._serving())
+                if self._servers:
+                    await self._connect_servers(services)
                 await stack.enter_async_context(keeping_resources())
                 self._task_group = await stack.enter_async_context(self._make_task_group())
                 self._async_stack = stack.pop_all()
@@ -218,6 +229,38 @@ class Run:
             is_handled = await self._async_stack.__aexit__(exc_type, exc, traceback)
         fold_frames(exc)
         return is_handled
+
+    @asynccontextmanager
+    async def _serving(self) -> AsyncGenerator[RunServices, None]:
+        """Own the tasks of the run's services, which end after all others."""
+        async with BareTaskGroup() as group:
+            services = self._state.services = RunServices(group)
+            try:
+                yield services
+            finally:
+                self._state.services = None
+                services.stop()
+
+    async def _connect_servers(self, services: RunServices) -> None:
+        """Connect all servers at the same time; the first failure ends the others."""
+        failures: list[Exception] = []
+        connected: dict[str, object] = {}
+
+        async def connect(name: str, server: Server) -> None:
+            try:
+                connected[name] = await server.bind(name, services)
+            except Exception as error:
+                failures.append(error)
+                group.cancel_scope.cancel()
+
+        async with BareTaskGroup() as group:
+            for name, server in self._servers.items():
+                group.start_soon(connect, name, server)
+        if failures:
+            for other in failures[1:]:
+                failures[0].add_note(str(other))
+            raise failures[0]
+        self._server_objects.update({name: connected[name] for name in self._servers})
 
     def _make_task_group(self) -> AbstractAsyncContextManager[TaskGroup]:
         journal = self._environment.journal

@@ -60,6 +60,8 @@ class PermissionCall:
             The model may have chosen them, so they count for `ask` and `deny` only.
         has_arguments: Whether the arguments are known; for a callable passed as an argument they are not.
         method: The name of the method when its object is unknown; otherwise None.
+        definition_digest: Returns the digest of the definition of a tool that comes from elsewhere, as it is
+            by now; None for other functions.
     """
 
     name: str
@@ -76,6 +78,7 @@ class PermissionCall:
     declared: tuple[object, ...] = field(default=(), repr=False)
     has_arguments: bool = True
     method: str | None = None
+    definition_digest: Callable[[], str] | None = None
 
     @property
     def action(self) -> str:
@@ -128,7 +131,17 @@ def describe_call(
         declared=(*declared_by(function), *comes_to),
         has_arguments=arguments is not NO_ARGUMENTS,
         method=called_method(function),
+        definition_digest=_definition_digest_of(function),
     )
+
+
+def _definition_digest_of(function: object) -> Callable[[], str] | None:
+    """Return what tells the digest of a function's definition, where that may change; see `ForeignTool`."""
+    for layer in layers_of(function):
+        inner = layer.__func__ if isinstance(layer, types.MethodType) else layer
+        if isinstance(inner, types.FunctionType) and "definition_digest" in vars(inner):
+            return cast("Callable[[], str]", vars(inner)["definition_digest"])
+    return None
 
 
 def arguments_of(

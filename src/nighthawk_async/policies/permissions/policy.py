@@ -18,6 +18,7 @@ from ...runtime.reporting import report_at_once
 from ...runtime.step_context import StepContext
 from ...runtime.tool_calls import parsed_arguments
 from ...runtime.tool_function import Tool, ToolFunction
+from ...runtime.tool_sets import ForeignTool
 from ...types.messages import ToolCall
 from ..people.approvals import request_approval
 from ..people.errors import UndigestibleArgumentError
@@ -76,6 +77,7 @@ def _call_of_foreign_tool(tool: Tool, arguments: CallArguments) -> PermissionCal
         callable=None,
         names=(tool.name,),
         given=arguments.given,
+        definition_digest=tool.definition_digest if isinstance(tool, ForeignTool) else None,
     )
 
 
@@ -126,6 +128,8 @@ def _shown_arguments(call: PermissionCall) -> dict[str, object]:
     given = {name: call.arguments[name] for name in call.arguments if name in call.given}
     if call.unclear_receiver is not None and (fields := fields_of(call.unclear_receiver)):
         given["**self" if "self" in given else "self"] = fields
+    if call.definition_digest is not None:
+        given["**definition" if "definition" in given else "definition"] = call.definition_digest()
     return given
 
 

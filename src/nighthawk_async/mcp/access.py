@@ -1,0 +1,206 @@
+"""Servers from Python: the object of a server, its resources and its prompts."""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+
+from ..actors import BareTaskGroup
+from ..natural.program import is_usable_name
+from ..runtime.environment import find_environment
+from ..runtime.run_state import RunServices
+from .errors import McpError
+from .methods import ConnectedServer
+from .server import Server
+from .sessions import session_in
+from .values import LinkedResource, PromptDescription, PromptText, ResourceContent, ResourceTemplate
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp_types import Prompt
+
+    from .session import Session
+
+_MAX_PAGES = 1_000
+
+
+class _Page(Protocol):
+    """One page of a list."""
+
+    @property
+    def next_cursor(self) -> str | None:
+        """The cursor of the next page; None for the last one."""
+        ...
+
+
+Page = TypeVar("Page", bound=_Page)
+
+
+@asynccontextmanager
+async def connect(server: Server, *, name: str = "server") -> AsyncGenerator[Any, None]:
+    """Use a server in Python: its tools are async methods of the object that this returns.
+
+        async with nh.mcp.connect(files) as f:
+            text = await f.read_text_file(path="/data/notes.txt")
+
+    Inside a run, this is the session of the run, which stays open until the run ends. Outside of every run,
+    the session ends with the `async with` statement.
+
+    Args:
+        server: The server.
+        name: The name by which permissions, the tree and errors know the object: its class has this name in
+            capitals.
+
+    Raises:
+        ServerUnavailableError: The server cannot be started or reached.
+        ConfigurationError: The package `mcp` is not installed.
+        McpError: An argument is invalid.
+    """
+    if not isinstance(cast("object", server), Server):
+        raise McpError(f"connect takes a server, as nighthawk_async.mcp.stdio makes it, not {server!r}")
+    if not is_usable_name(name):
+        raise McpError(f"The name of a connected server must be an identifier, not {name!r}")
+    environment = find_environment()
+    services = None if environment is None else environment.run_state.services
+    if services is not None:
+        yield await server.bind(name, services)
+        return
+    async with BareTaskGroup() as group:
+        services = RunServices(group)
+        try:
+            yield await server.bind(name, services)
+        finally:
+            services.stop()
+
+
+async def list_resources(server: ConnectedServer | Server) -> list[LinkedResource]:
+    """List the resources of a server.
+
+    Args:
+        server: An object that blocks know a server by, or in a run the server itself.
+
+    Raises:
+        ServerCallError: The request failed.
+    """
+    pages = await _pages(server, lambda client, cursor: client.list_resources(cursor=cursor))
+    return [
+        LinkedResource(
+            uri=each.uri,
+            name=each.title or each.name,
+            description=each.description or "",
+            media_type=each.mime_type,
+            size=each.size,
+        )
+        for page in pages
+        for each in page.resources
+    ]
+
+
+async def list_resource_templates(server: ConnectedServer | Server) -> list[ResourceTemplate]:
+    """List the patterns of resources of a server.
+
+    Args:
+        server: See `list_resources`.
+
+    Raises:
+        ServerCallError: The request failed.
+    """
+    pages = await _pages(server, lambda client, cursor: client.list_resource_templates(cursor=cursor))
+    return [
+        ResourceTemplate(
+            uri_template=each.uri_template,
+            name=each.title or each.name,
+            description=each.description or "",
+            media_type=each.mime_type,
+        )
+        for page in pages
+        for each in page.resource_templates
+    ]
+
+
+async def read_resource(server: ConnectedServer | Server, uri: str) -> list[ResourceContent]:
+    """Read a resource of a server.
+
+    Args:
+        server: See `list_resources`.
+        uri: The URI of the resource.
+
+    Returns:
+        Its contents: usually one, several for a folder.
+
+    Raises:
+        ServerCallError: The request failed.
+    """
+    from .results import resource_value
+
+    session = await _session_of(server)
+    result = await session.ask(lambda connection, _: connection.client.read_resource(uri))
+    return [resource_value(each) for each in result.contents]
+
+
+async def list_prompts(server: ConnectedServer | Server) -> list[PromptDescription]:
+    """List the prompts that a server offers.
+
+    Args:
+        server: See `list_resources`.
+
+    Raises:
+        ServerCallError: The request failed.
+    """
+    pages = await _pages(server, lambda client, cursor: client.list_prompts(cursor=cursor))
+    return [_described(each) for page in pages for each in page.prompts]
+
+
+def _described(prompt: "Prompt") -> PromptDescription:
+    arguments = prompt.arguments or []
+    return PromptDescription(
+        name=prompt.name,
+        description=prompt.description or prompt.title or "",
+        required=tuple(each.name for each in arguments if each.required),
+        optional=tuple(each.name for each in arguments if not each.required),
+    )
+
+
+async def get_prompt(server: ConnectedServer | Server, name: str, **arguments: str) -> list[PromptText]:
+    """Get a prompt of a server.
+
+    Args:
+        server: See `list_resources`.
+        name: The name of the prompt.
+        arguments: Its arguments.
+
+    Raises:
+        ServerCallError: The request failed.
+    """
+    from .results import prompt_texts
+
+    session = await _session_of(server)
+    result = await session.ask(lambda connection, _: connection.client.get_prompt(name, arguments))
+    return prompt_texts(result.messages)
+
+
+async def _pages(
+    server: ConnectedServer | Server, fetch: "Callable[[Client, str | None], Awaitable[Page]]"
+) -> "list[Page]":
+    """Fetch all pages of a list."""
+    session = await _session_of(server)
+    pages: list[Page] = []
+    cursor: str | None = None
+    while len(pages) < _MAX_PAGES:
+        page = await session.ask(lambda connection, _, at=cursor: fetch(connection.client, at))
+        pages.append(page)
+        if (cursor := page.next_cursor) is None:
+            break
+    return pages
+
+
+async def _session_of(server: ConnectedServer | Server) -> "Session":
+    if isinstance(server, ConnectedServer):
+        return cast("Session", getattr(type(server), "_session"))  # noqa: B009
+    if not isinstance(cast("object", server), Server):
+        raise McpError(
+            f"{server!r} is no server: give the object of `servers=`, or of nighthawk_async.mcp.connect"
+        )
+    environment = find_environment()
+    if environment is None:
+        raise McpError(f"{server!r} has no session outside of a run; use nighthawk_async.mcp.connect.")
+    return await session_in(environment.run_state.get_services(), server.description)

@@ -1,0 +1,187 @@
+"""Classes whose async methods are the tools of a server, with the signatures that their schemas describe.
+
+Each method is compiled, so that its parameters are those of its code: prompts, permissions and editors read
+them from there.
+"""
+
+import keyword
+import re
+import textwrap
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from types import FunctionType
+from typing import Any, TypeAlias, cast
+
+from .schema_types import SchemaTypes, allows_null
+from .tool_facts import ToolFacts
+
+Invoke: TypeAlias = Callable[[ToolFacts, dict[str, object]], Awaitable[object]]
+"""Makes a call of a tool."""
+DigestOf: TypeAlias = Callable[[str], str]
+"""Returns the digest of the definition that the server has for a tool by now."""
+
+_FOREIGN_CHARACTER = re.compile(r"\W")
+_NO_IDENTIFIERS = ("self", "_invoke", "_tool", "_given")
+_PLAIN = (bool, int, float, str, type(None))
+
+
+class ConnectedServer:
+    """A server in a run: its tools are async methods. It has no other public attributes and no state.
+
+    `nighthawk_async.mcp.connect` and `servers=` of a run make objects of classes derived from it.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(getattr(type(self), "_shown", "<a server>"))
+
+
+class _NotGiven:
+    """The default of an argument that the server may also get as null."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+NOT_GIVEN = _NotGiven()
+
+
+class Parameter:
+    """A parameter of a method.
+
+    Args:
+        own_name: The name in the schema.
+        name: The name in Python.
+        annotation: Its type.
+        is_required: Whether it has to be given.
+        default: Its default, which is not sent: the server fills it in.
+    """
+
+    __slots__ = ("annotation", "default", "is_required", "name", "own_name")
+
+    def __init__(
+        self, own_name: str, name: str, annotation: object, *, is_required: bool, default: object
+    ) -> None:
+        self.own_name = own_name
+        self.name = name
+        self.annotation = annotation
+        self.is_required = is_required
+        self.default = default
+
+    def is_given(self, value: object) -> bool:
+        """Whether a value differs from the default."""
+        if self.is_required:
+            return True
+        return value is not self.default and not (type(value) is type(self.default) and value == self.default)
+
+
+def parameters_of(tool: ToolFacts) -> list[Parameter]:
+    """Return the parameters of a tool, those that have to be given first."""
+    types, required, taken = SchemaTypes(tool.input_schema), tool.required, set[str](_NO_IDENTIFIERS)
+    parameters: list[Parameter] = []
+    for own_name, schema in tool.properties.items():
+        name = _python_name(own_name, taken)
+        taken.add(name)
+        annotation: Any = types.type_of(schema)
+        is_required = own_name in required
+        default = None if is_required else _default_of(schema, annotation)
+        if default is None and not is_required and not allows_null(annotation):
+            annotation = annotation | None
+        parameters.append(Parameter(own_name, name, annotation, is_required=is_required, default=default))
+    return sorted(parameters, key=lambda each: not each.is_required)
+
+
+def _default_of(schema: object, annotation: object) -> object:
+    has_default = isinstance(schema, Mapping) and "default" in schema
+    default = cast("Mapping[str, object]", schema)["default"] if has_default else None
+    if type(default) not in _PLAIN:
+        return None
+    return NOT_GIVEN if not has_default and annotation is not Any and allows_null(annotation) else default
+
+
+def _python_name(name: str, taken: set[str]) -> str:
+    valid = _FOREIGN_CHARACTER.sub("_", name) or "_"
+    if valid[0].isdigit():
+        valid = f"_{valid}"
+    while keyword.iskeyword(valid) or valid in taken:
+        valid += "_"
+    return valid
+
+
+def make_class(name: str, *, text: str, shown: str, session: object) -> type[ConnectedServer]:
+    """Return the class of a server in a run, which has no methods yet.
+
+    Args:
+        name: The name by which blocks know the server.
+        text: The docstring.
+        shown: The text of its objects.
+        session: The session, for the functions of this room that take its objects.
+    """
+    title = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+    attributes = {"__slots__": (), "__doc__": text, "__module__": __package__}
+    return type(title or name, (ConnectedServer,), {**attributes, "_shown": shown, "_session": session})
+
+
+def set_methods(server_class: type, tools: Sequence[ToolFacts], invoke: Invoke, digest_of: DigestOf) -> None:
+    """Give a class the methods of its server; those of tools that are gone are removed."""
+    names = {tool.python_name for tool in tools}
+    for name, attribute in tuple(vars(server_class).items()):
+        if hasattr(attribute, "definition_digest") and name not in names:
+            delattr(server_class, name)
+    for tool in tools:
+        present = vars(server_class).get(tool.python_name)
+        if present is None or present.tool_facts.digest != tool.digest:
+            method = _method(server_class, tool, invoke)
+            method.definition_digest = partial(digest_of, tool.name)
+            setattr(server_class, tool.python_name, method)
+
+
+def _method(server_class: type, tool: ToolFacts, invoke: Invoke) -> Any:
+    parameters = parameters_of(tool)
+    by_name = {each.name: each for each in parameters}
+
+    def given(values: Mapping[str, object]) -> dict[str, object]:
+        return {
+            by_name[name].own_name: value for name, value in values.items() if by_name[name].is_given(value)
+        }
+
+    shown = "".join(f", {each.name}" for each in parameters)
+    packed = ", ".join(f"{each.name!r}: {each.name}" for each in parameters)
+    lines = (
+        f"async def {tool.python_name}(self{shown}):",
+        f"    return await _invoke(_tool, _given({{{packed}}}))",
+    )
+    names: dict[str, Any] = {"_invoke": invoke, "_tool": tool, "_given": given, "__name__": __package__}
+    exec(compile("\n".join(lines), f"<tool {tool.python_name}>", "exec"), names)
+    function: Any = cast("FunctionType", names[tool.python_name])
+    function.__defaults__ = tuple(each.default for each in parameters if not each.is_required)
+    function.__annotations__ = _annotations(tool, parameters)
+    function.__qualname__ = f"{server_class.__qualname__}.{tool.python_name}"
+    function.__doc__ = _docstring(tool, parameters)
+    function.tool_facts = tool
+    return function
+
+
+def _annotations(tool: ToolFacts, parameters: Sequence[Parameter]) -> dict[str, object]:
+    annotations = {each.name: each.annotation for each in parameters}
+    if tool.output_schema is not None:
+        schema = tool.wrapped_schema if tool.wrapped_schema is not None else tool.output_schema
+        annotations["return"] = SchemaTypes(tool.output_schema).type_of(schema)
+    return annotations
+
+
+def _docstring(tool: ToolFacts, parameters: Sequence[Parameter]) -> str:
+    described: list[str] = []
+    for each in parameters:
+        schema = tool.properties[each.own_name]
+        text: object = (
+            cast("Mapping[str, object]", schema).get("description") if isinstance(schema, Mapping) else ""
+        )
+        if isinstance(text, str) and text:
+            described.append(f"{each.name}: {' '.join(text.split())}")
+    if not described:
+        return tool.description
+    return f"{tool.description}\n\nArgs:\n{textwrap.indent(chr(10).join(described), '    ')}".strip()

@@ -1,0 +1,131 @@
+"""JSON Schemas of servers as Python types, for signatures that models read and forms that people fill in.
+
+A type is as exact as one line can say; whatever Python has no type for is `Any`. Nothing is validated with
+them but the answers of people: servers validate their arguments themselves.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any, Literal, NotRequired, TypeAlias, cast
+
+from typing_extensions import TypedDict  # which pydantic demands before Python 3.12
+
+Schema: TypeAlias = Mapping[str, Any]
+
+_SIMPLE: Mapping[str, object] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "null": None,
+}
+_MAX_DEPTH = 4
+_MAX_FIELDS = 12
+_MAX_LITERALS = 20
+_DEFINITIONS = "#/"
+
+
+class SchemaTypes:
+    """Makes types of the schemas in one document.
+
+    Args:
+        document: The document, which references refer to.
+    """
+
+    def __init__(self, document: Schema) -> None:
+        self._document = document
+
+    def type_of(self, schema: object, depth: int = 0) -> object:
+        """Return the type of a schema; `Any` where there is none."""
+        if depth > _MAX_DEPTH or not isinstance(schema, Mapping):
+            return Any
+        given = cast("Schema", schema)
+        if isinstance(reference := given.get("$ref"), str):
+            return self.type_of(self._referenced(reference), depth + 1)
+        if "const" in given:
+            return _literal([given["const"]])
+        if isinstance(given.get("enum"), list):
+            return _literal(given["enum"])
+        for union in ("anyOf", "oneOf"):
+            if isinstance(given.get(union), list):
+                return _union([self.type_of(each, depth) for each in given[union]])
+        kinds = given.get("type")
+        if isinstance(kinds, list):
+            return _union([self._of_kind(kind, given, depth) for kind in cast("list[object]", kinds)])
+        return self._of_kind(kinds, given, depth)
+
+    def _of_kind(self, kind: object, schema: Schema, depth: int) -> object:
+        if isinstance(kind, str) and kind in _SIMPLE:
+            return _SIMPLE[kind]
+        if kind == "array":
+            item: Any = self.type_of(schema.get("items"), depth + 1)
+            return list[item]
+        if kind == "object":
+            return self._of_object(schema, depth)
+        return Any
+
+    def _of_object(self, schema: Schema, depth: int) -> object:
+        properties = schema.get("properties")
+        if not isinstance(properties, Mapping) or not properties:
+            value: Any = self.type_of(schema.get("additionalProperties"), depth + 1)
+            return dict[str, value]
+        fields = cast("Schema", properties)
+        if len(fields) > _MAX_FIELDS or depth >= _MAX_DEPTH:
+            return dict[str, Any]
+        required = required_of(schema)
+        types = {name: self.type_of(each, depth + 1) for name, each in fields.items()}
+        return record_type(types, required)
+
+    def _referenced(self, reference: str) -> object:
+        """The schema that a reference refers to, in the same document; None for any other."""
+        found: Any = self._document
+        if not reference.startswith(_DEFINITIONS):
+            return None
+        for part in reference.removeprefix(_DEFINITIONS).split("/"):
+            name = part.replace("~1", "/").replace("~0", "~")
+            found = cast("Schema", found).get(name) if isinstance(found, Mapping) else None
+        return found
+
+
+def record_type(types: Mapping[str, object], required: Sequence[str]) -> object:
+    """Return a `TypedDict`, whose name shows its fields: prompts write it wherever it is mentioned."""
+    from ..prompt.annotations import written_type
+
+    shown = ", ".join(
+        f"{name!r}{'' if name in required else '?'}: {written_type(each)}" for name, each in types.items()
+    )
+    fields: dict[str, Any] = {
+        name: each if name in required else NotRequired[cast("Any", each)] for name, each in types.items()
+    }
+    made: Any = cast("Any", TypedDict)(f"{{{shown}}}", fields)
+    made.__module__ = "builtins"  # so that no module is written before the name
+    return made
+
+
+def required_of(schema: Schema) -> tuple[str, ...]:
+    """The names of the required properties."""
+    required = schema.get("required", ())
+    return tuple(map(str, cast("Sequence[object]", required))) if isinstance(required, list | tuple) else ()
+
+
+def allows_null(annotation: object) -> bool:
+    """Whether a type includes None."""
+    return annotation is None or annotation is Any or type(None) in getattr(annotation, "__args__", ())
+
+
+def _literal(values: Sequence[object]) -> object:
+    plain = [each for each in values if each is None or isinstance(each, str | int | bool)]
+    if len(plain) < len(values) or len(plain) > _MAX_LITERALS:
+        kinds = {type(each) for each in values}
+        return kinds.pop() if len(kinds) == 1 and kinds <= {str, int, float, bool} else Any
+    return Literal[tuple(plain)]
+
+
+def _union(types: Sequence[object]) -> object:
+    distinct = [each for position, each in enumerate(types) if each not in types[:position]]
+    if Any in distinct or not distinct:
+        return Any
+    if distinct == [None]:
+        return None
+    ordered = sorted(distinct, key=lambda each: each is None)
+    return reduce(lambda union, each: union | each, cast("list[Any]", ordered))

@@ -1,0 +1,98 @@
+"""The tools of a server as a tool set: the model calls them itself."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import get_args
+
+from ..errors import ToolRegistrationError
+from ..runtime.environment import get_environment
+from ..runtime.tool_function import TOOL_NAME, Tool
+from ..runtime.tool_scope import ToolSearch, ToolSet
+from ..runtime.tool_sets import ForeignTool
+from .description import ServerDescription
+from .sessions import find_session, session_in
+from .tool_facts import ToolFacts
+
+
+@dataclass(kw_only=True, eq=False)
+class ServerTool(ForeignTool):
+    """A tool of a server. It calls the session of the run that it is called in.
+
+    Args:
+        name: See `ForeignTool`.
+        description: See `ForeignTool`.
+        function: See `ForeignTool`.
+        metadata: See `ForeignTool`.
+        parameters: See `ForeignTool`.
+        source: See `ForeignTool`.
+        definition_digest: See `ForeignTool`.
+        server: The server.
+    """
+
+    server: ServerDescription
+
+    def is_same(self, other: Tool) -> bool:
+        """Whether another one is the same tool of the same server."""
+        return (
+            isinstance(other, ServerTool) and other.server is self.server and other.own_name == self.own_name
+        )
+
+
+class ServerTools(ToolSet):
+    """The tools of a server; see `Server.tools`.
+
+    Args:
+        server: The server.
+        prefix: The beginning of their names.
+        deferred: Whether models have to look for them.
+        search: The search for deferred tools.
+
+    Raises:
+        ToolRegistrationError: The prefix cannot begin a name, or the search is unknown.
+    """
+
+    def __init__(self, server: ServerDescription, *, prefix: str, deferred: bool, search: ToolSearch) -> None:
+        if prefix and not TOOL_NAME.fullmatch(prefix):
+            raise ToolRegistrationError(
+                f"prefix must be ASCII and match ^[A-Za-z_][A-Za-z0-9_]*$, not {prefix!r}."
+            )
+        if search not in get_args(ToolSearch):
+            raise ToolRegistrationError(f"search must be one of {get_args(ToolSearch)}, not {search!r}.")
+        if search != "lexical" and not deferred:
+            raise ToolRegistrationError(f"search={search!r} is for deferred tools; pass deferred=True.")
+        super().__init__(deferred=deferred, search=search)
+        self._server = server
+        self._prefix = prefix
+        self._digests: list[str] = []
+
+    async def prepare(self) -> None:
+        """Take the tools that the server has by now; connects to it if the run has not."""
+        session = await session_in(get_environment().run_state.get_services(), self._server)
+        await session.refresh()
+        digests = [tool.digest for tool in session.tools.values()]
+        if digests != self._digests:
+            self.tools = [self._tool(each) for each in session.tools.values()]
+            self._digests = digests
+
+    def _tool(self, facts: ToolFacts) -> Tool:
+        from .invocations import as_effect  # here, because journals are not loaded before the package mcp is
+
+        async def call(arguments: dict[str, object]) -> object:
+            session = await session_in(get_environment().run_state.get_services(), self._server)
+            return await session.call_tool(facts, arguments)
+
+        tool = ServerTool(
+            name=facts.name,
+            description=facts.description,
+            function=as_effect(self._server.name, facts, call),
+            parameters={name: each for name, each in facts.input_schema.items() if name != "$schema"},
+            source=f"server {self._server.name!r}",
+            definition_digest=partial(self._digest_now, facts.name),
+            server=self._server,
+        )
+        return tool.with_prefix(self._prefix) if self._prefix else tool
+
+    def _digest_now(self, tool: str) -> str:
+        """The digest of a tool's definition in the run of the caller; empty if it is gone."""
+        session = find_session(get_environment().run_state.get_services(), self._server)
+        return "" if session is None else session.digest_of(tool)

@@ -1,0 +1,354 @@
+"""A session with a server: a task of the run holds its connection, and opens another one when that is lost.
+
+Calls are made by their callers, in their own tasks: cancelling a caller cancels its call at the server.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from copy import copy
+from functools import partial
+from typing import TypeVar
+
+import anyio
+from mcp.shared.exceptions import MCPError
+from mcp_types import URL_ELICITATION_REQUIRED, ElicitationRequiredErrorData
+from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError, from_json, to_json
+
+from ..backoff import backoff_seconds
+from ..causes import leaves_of
+from ..errors import ToolRegistrationError
+from ..runtime.error_text import describe_error
+from ..runtime.run_state import RunServices
+from .call_failures import (
+    ConnectionLostError,
+    failure_of,
+    is_lost_session,
+    is_unknown_session,
+    raise_if_error,
+)
+from .callbacks import Callbacks
+from .connection import Connection
+from .description import ServerDescription
+from .errors import McpError, ServerCallError, ServerLostError, ServerUnavailableError
+from .in_flight import CallInFlight, CallsInFlight
+from .invocations import Invocations
+from .methods import ConnectedServer, make_class, set_methods
+from .results import value_of
+from .tool_facts import ToolFacts, check_method_names
+
+Result = TypeVar("Result")
+
+_LOGGER = logging.getLogger("nighthawk.mcp")
+_MAX_SENDS = 3
+_FIRST_WAIT = 0.1
+_LONGEST_WAIT = 5.0
+
+
+class Session:
+    """A session with a server in one run.
+
+    Args:
+        server: The server.
+
+    Attributes:
+        server: The server.
+        tools: Its tools by the names that it knows them by, as they were listed last.
+    """
+
+    def __init__(self, server: ServerDescription) -> None:
+        self.server = server
+        self.tools: dict[str, ToolFacts] = {}
+        self.calls = CallsInFlight(server.options.call_timeout)
+        self._callbacks = Callbacks(server, self.calls, self._note_tools_changed)
+        self._writers = anyio.Semaphore(server.options.max_concurrent)
+        self._services: RunServices | None = None
+        self._connection: Connection | None = None
+        self._failure: Exception | None = None
+        self._changed = anyio.Event()
+        self._restarts = 0
+        self._has_other_tools = False
+        self._listing = anyio.Lock()
+        self._bound: dict[str, ConnectedServer] = {}
+        self._invocations = Invocations(self.server.name, self.call_tool)
+
+    async def serve(self, services: RunServices) -> None:
+        """Hold the session open until the run ends.
+
+        Raises:
+            ServerUnavailableError: The first connection cannot be opened.
+        """
+        name, self._services = self.server.name, services
+        try:
+            while not services.is_stopped:
+                error = await self._connect(services)
+                if services.is_stopped:
+                    return
+                if not services.has_started(self.server):
+                    raise error if error is not None else McpError(f"Server {name!r} ended at once.")
+                if self._restarts >= self.server.options.max_restarts:
+                    await self._give_up(services, error)
+                    return
+                wait = backoff_seconds(self._restarts, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
+                self._restarts += 1
+                _LOGGER.warning(
+                    "%s was lost, and is connected again%s", name, "" if error is None else f": {error}"
+                )
+                with anyio.move_on_after(wait):
+                    await services.wait_stopped()
+        finally:
+            self._change(None, McpError(f"The run has ended, and its session with server {name!r}."))
+
+    async def _give_up(self, services: RunServices, error: Exception | None) -> None:
+        reason = "" if error is None else f": {error}"
+        times = self.server.options.max_restarts + 1
+        text = (
+            f"server {self.server.name!r} was lost {times} times in a row and is not connected again{reason}"
+        )
+        self._change(None, ServerCallError(self.server.name, text, kind="execution"))
+        await services.wait_stopped()
+
+    async def _connect(self, services: RunServices) -> ServerUnavailableError | None:
+        """Hold one connection until it is lost or the run ends; return the error if it was never open."""
+        connection = Connection(self.server, self._callbacks)
+        seconds = self.server.options.connect_timeout
+        is_open = False
+        try:
+            # One scope for all of it, because the client holds task groups of its own open.
+            with anyio.CancelScope(deadline=anyio.current_time() + seconds) as scope:
+                async with connection.client:
+                    listed = await connection.list_tools()
+                    scope.deadline = float("inf")
+                    self._take_tools(listed)
+                    is_open = True
+                    connection.failed_status = None  # those so far were about the version of the protocol
+                    self._change(connection, None)
+                    services.started(self.server, self)
+                    await self._wait_for_end(connection, services)
+                    self._change(None, None)
+        except Exception as error:
+            if not is_open:
+                leaves = leaves_of(error)
+                collision = next((each for each in leaves if isinstance(each, ToolRegistrationError)), None)
+                if collision is not None and not services.has_started(self.server):
+                    raise collision from None
+                return connection.failure_to_open(error)
+            _LOGGER.debug("%s: the connection broke", self.server.name, exc_info=error)
+        finally:
+            connection.is_lost.set()
+            self._change(None, None)
+        return None if is_open else connection.failure_to_open(None)
+
+    async def _wait_for_end(self, connection: Connection, services: RunServices) -> None:
+        async def wait_stopped() -> None:
+            await services.wait_stopped()
+            group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait_stopped)
+            if connection.announces_changes:
+                group.start_soon(_listen, connection)
+            await connection.is_lost.wait()
+            group.cancel_scope.cancel()
+
+    def _change(self, connection: Connection | None, failure: Exception | None) -> None:
+        """Change the connection that calls use, and wake those that wait for one."""
+        self._connection = connection
+        if failure is not None:
+            self._failure = failure
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    async def _usable_connection(self) -> Connection:
+        """Return the connection, when there is one.
+
+        Raises:
+            NighthawkError: There will be none.
+        """
+        if self._services is not None:
+            self._services.check_loop()
+        while True:
+            if self._failure is not None:
+                raise copy(self._failure)  # each caller has a traceback of its own
+            connection = self._connection
+            if connection is not None and not connection.has_ended:
+                return connection
+            await self._changed.wait()
+
+    def _take_tools(self, listed: list[ToolFacts]) -> None:
+        self._has_other_tools = False
+        check_method_names(self.server.name, listed)
+        self.tools = {tool.name: tool for tool in listed}
+        for each in self._bound.values():
+            self._set_methods(type(each))
+
+    def _set_methods(self, server_class: type[ConnectedServer]) -> None:
+        invoke = partial(self._invocations.invoke, server_class.__qualname__)
+        set_methods(server_class, list(self.tools.values()), invoke, self.digest_of)
+
+    def digest_of(self, tool: str) -> str:
+        """The digest of the definition that a tool has by now; empty if the server has it no more."""
+        return self.tools[tool].digest if tool in self.tools else ""
+
+    async def _note_tools_changed(self) -> None:
+        self._has_other_tools = True
+        try:
+            await self.refresh()
+        except Exception as error:  # tried again at the next step
+            _LOGGER.warning("%s: its tools cannot be listed: %s", self.server.name, describe_error(error))
+
+    async def refresh(self) -> None:
+        """List the tools anew, if the server has said that they changed.
+
+        Raises:
+            ServerCallError: They cannot be listed.
+            ToolRegistrationError: Two tools have the same name.
+        """
+        if not self._has_other_tools:
+            return
+        async with self._listing:
+            if self._has_other_tools:
+                self._has_other_tools = False
+                try:
+                    self._take_tools(await self.ask(lambda connection, _: connection.list_tools()))
+                except BaseException:
+                    self._has_other_tools = True
+                    raise
+
+    def bound_as(self, name: str) -> ConnectedServer:
+        """Return an object whose methods are the tools.
+
+        Args:
+            name: The name by which blocks know it.
+        """
+        if name in self._bound:
+            return self._bound[name]
+        instructions = self._connection.client.instructions if self._connection is not None else None
+        text = instructions or f"The tools of server {self.server.name!r}."
+        server_class = make_class(name, text=text, shown=repr(self.server), session=self)
+        self._set_methods(server_class)
+        bound = self._bound[name] = server_class()
+        return bound
+
+    async def call_tool(self, tool: ToolFacts, arguments: dict[str, object]) -> object:
+        """Call a tool.
+
+        Raises:
+            ServerCallError: It failed.
+        """
+        data = self._json_of(tool, arguments)
+
+        async def send(connection: Connection, call: CallInFlight) -> object:
+            result = await connection.client.call_tool(
+                tool.name, data, progress_callback=call.note_progress, read_timeout_seconds=None
+            )
+            self._restarts = 0  # it is alive, even if the tool failed
+            raise_if_error(self.server.name, tool, result)
+            return value_of(result, tool)
+
+        async with self._turn_of(tool):
+            return await self.ask(send, is_repeatable=tool.is_repeatable, tool=tool)
+
+    def _turn_of(self, tool: ToolFacts) -> AbstractAsyncContextManager[object]:
+        """Let tools that may change something run one at a time, or as many as `max_concurrent` says."""
+        return nullcontext() if tool.is_read_only else self._writers
+
+    def _json_of(self, tool: ToolFacts, arguments: dict[str, object]) -> dict[str, object]:
+        try:
+            return from_json(to_json(arguments, inf_nan_mode="strings"))
+        except (PydanticSerializationError, ValueError, RecursionError) as error:
+            raise ServerCallError(
+                self.server.name,
+                f"{tool.name}: the arguments are no JSON: {error}",
+                kind="invalid_input",
+                guidance="Pass texts, numbers, booleans, lists and dictionaries.",
+            ) from error
+
+    async def ask(
+        self,
+        send: Callable[[Connection, CallInFlight], Awaitable[Result]],
+        *,
+        is_repeatable: bool = True,
+        tool: ToolFacts | None = None,
+    ) -> Result:
+        """Make a request, again on another connection if it may be repeated.
+
+        Args:
+            send: Makes it.
+            is_repeatable: Whether it may be repeated when its connection was lost.
+            tool: The tool that is called; None for other requests.
+
+        Raises:
+            ServerCallError: It failed.
+        """
+        for sends in range(1, _MAX_SENDS + 1):
+            connection = await self._usable_connection()
+            try:
+                result = await self._sent(connection, send, tool)
+            except ConnectionLostError as lost:
+                connection.is_lost.set()
+                if sends < _MAX_SENDS and (is_repeatable or not lost.may_have_begun):
+                    continue
+                text = f"{_subject(tool)}the connection to server {self.server.name!r} was lost: {lost}"
+                raise ServerLostError(self.server.name, text, may_have_begun=lost.may_have_begun) from lost
+            self._restarts = 0
+            return result
+        raise AssertionError("unreachable")
+
+    async def _sent(
+        self,
+        connection: Connection,
+        send: Callable[[Connection, CallInFlight], Awaitable[Result]],
+        tool: ToolFacts | None,
+    ) -> Result:
+        name = self.server.name
+        try:
+            return await self.calls.run(partial(self._send_after_visits, connection, send))
+        except TimeoutError as error:
+            seconds = self.server.options.call_timeout
+            limit = "" if seconds is None else f" in {seconds:g} seconds (call_timeout)"
+            text = f"{_subject(tool)}server {name!r} gave no sign of life{limit}"
+            raise ServerLostError(name, text) from error
+        except MCPError as error:
+            if is_lost_session(error, connection):
+                has_begun = not is_unknown_session(error, connection)
+                raise ConnectionLostError(error.message, may_have_begun=has_begun) from error
+            raise failure_of(error, name, _subject(tool), connection) from error
+        except (RuntimeError, ValidationError) as error:
+            if connection.is_lost.is_set():
+                raise ConnectionLostError(str(error)) from error
+            text = f"{_subject(tool)}server {name!r} broke the protocol: {describe_error(error)}"
+            raise ServerCallError(name, text, kind="execution") from error
+
+    async def _send_after_visits(
+        self,
+        connection: Connection,
+        send: Callable[[Connection, CallInFlight], Awaitable[Result]],
+        call: CallInFlight,
+    ) -> Result:
+        """Send, and once more if a person had to open addresses before."""
+        try:
+            return await send(connection, call)
+        except MCPError as error:
+            if error.code != URL_ELICITATION_REQUIRED:
+                raise
+            asked = ElicitationRequiredErrorData.model_validate(error.data).elicitations
+            with self.calls.paused():
+                for params in asked:
+                    if (await self._callbacks.ask_to_visit(params)).action != "accept":
+                        raise
+        return await send(connection, call)
+
+
+def _subject(tool: ToolFacts | None) -> str:
+    return "" if tool is None else f"{tool.name}: "
+
+
+async def _listen(connection: Connection) -> None:
+    """Have changes of the tools announced."""
+    try:
+        async with connection.client.listen(tools_list_changed=True):
+            await anyio.sleep_forever()
+    except (MCPError, RuntimeError, TimeoutError) as error:
+        _LOGGER.info("changes of the tools are not announced: %s", error)

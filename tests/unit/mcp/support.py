@@ -1,0 +1,45 @@
+"""Servers for tests, and what they were asked."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+import nighthawk_async as nh
+
+PLAIN_SERVER = Path(__file__).with_name("plain_server.py")
+
+
+async def wait_until(condition: Callable[[], object]) -> None:
+    """Wait for something that happens outside of the event loop."""
+    with anyio.fail_after(30):
+        while not condition():  # noqa: ASYNC110
+            await anyio.sleep(0.01)
+
+
+class PlainServer:
+    """The server of `plain_server.py`, with a folder of its own.
+
+    Args:
+        folder: The folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def describe(self, *options: str, **arguments: Any) -> nh.mcp.Server:
+        arguments = {"name": "plain", **arguments}
+        return nh.mcp.stdio(sys.executable, "-I", PLAIN_SERVER, self.folder, *options, **arguments)
+
+    @property
+    def record(self) -> list[tuple[str, Any]]:
+        """What it was asked, in order."""
+        lines = (self.folder / "record.jsonl").read_text(encoding="utf-8").splitlines()
+        return [(what, detail) for what, detail in map(json.loads, lines)]
+
+    def count(self, what: str) -> int:
+        """How often it was asked for something."""
+        return sum(each == what for each, _ in self.record)

@@ -282,7 +282,7 @@ async def test_a_call_from_another_event_loop_is_refused(plain: PlainServer) -> 
         (lambda: nh.mcp.stdio("x").tools(prefix="1"), "prefix must be ASCII"),
         (lambda: nh.mcp.stdio("x").tools(search="native"), "deferred=True"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "made",
 )
 def test_bad_arguments_are_refused(make: Any, message: str) -> None:
     with pytest.raises((nh.NighthawkError, TypeError), match=message):

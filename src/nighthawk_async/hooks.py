@@ -18,6 +18,7 @@ from .runtime.events import (
     AfterModelRequest,
     AfterToolCall,
     BeforeCommit,
+    BeforeCompaction,
     BeforeModelRequest,
     BeforeToolCall,
     BudgetThreshold,
@@ -35,6 +36,7 @@ from .runtime.events import (
     ToolLoopSuspected,
     VerificationRefused,
 )
+from .types.compaction import CompactionPlan, ResultDigest
 from .types.execution import PartialValues
 from .types.outcomes import Abort
 
@@ -46,9 +48,11 @@ __all__ = [
     "ApprovalClosed",
     "ApprovalRequested",
     "BeforeCommit",
+    "BeforeCompaction",
     "BeforeModelRequest",
     "BeforeToolCall",
     "BudgetThreshold",
+    "CompactionPlan",
     "HookAnswer",
     "HookFunction",
     "Hooks",
@@ -59,6 +63,7 @@ __all__ = [
     "QuestionAnswered",
     "QuestionAsked",
     "QuestionClosed",
+    "ResultDigest",
     "Retry",
     "RunFinished",
     "RunStarted",

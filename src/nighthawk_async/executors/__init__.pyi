@@ -1,6 +1,6 @@
 """Exports of `nighthawk_async.executors`. Each name is loaded on first use."""
 
-from ..configuration import LoopGuard
+from ..configuration import Compaction, LoopGuard
 from ..runtime.step_executor import (
     AsyncStepExecutor,
     ConfigurableStepExecutor,
@@ -26,6 +26,7 @@ __all__ = [
     "AgentTask",
     "AsyncStepExecutor",
     "BreakStepOutcome",
+    "Compaction",
     "ConfigurableStepExecutor",
     "ContinueStepOutcome",
     "ExecutorChoice",

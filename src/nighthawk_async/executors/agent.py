@@ -30,6 +30,7 @@ from ..types.model import OutcomeTransport, UsageReported
 from ..types.usage import Usage
 from .agent_protocol import AgentTask, StepExecutionAgent, foreign_task, objection_to_agent
 from .answer_bindings import AnswerBindings
+from .conversation import Conversation
 from .loop_guard import GuardedCalls, RepeatedCalls
 from .model_agent import ModelAgent
 from .refusals import Refusals
@@ -321,9 +322,9 @@ class AgentStepExecutor:
     ) -> AgentTask:
         configuration, context, model = self.configuration, step.context, self.model
         policy = self.tool_result_rendering_policy
-        room = ResultRoom(policy, None if model is None else model.capabilities.context_window)
         refusals = Refusals(step_id=context.step_id, names=prompt.names)
-        toolbox = self._toolbox(environment, step, room, refusals, span)
+        conversation = Conversation.of_step(configuration, model, self.token_encoding, context.write_names)
+        toolbox = self._toolbox(environment, step, ResultRoom(policy, conversation), refusals, span)
         model_name = "" if model is None else model.name
         tools = toolbox.definitions(are_strict=Endpoint.of(model_name, "tool").enforces_strict_schemas)
         form = prompt.answer_form(transport, model_name)
@@ -333,12 +334,10 @@ class AgentStepExecutor:
             tools=prompt.tool_instructions(has_tools=has_tools),
             outcome=prompt.answer_instructions(transport, form, has_tools=has_tools),
         )
-        user_prompt = prompt.user()
-        room.hold((system_prompt, *user_prompt))
         return AgentTask(
             step_id=context.step_id,
             system_prompt=system_prompt,
-            user_prompt=user_prompt,
+            user_prompt=prompt.user(),
             tools=tools,
             begin_tool_call=partial(_begin_counted, step, toolbox),
             outcome_transport="native" if transport == "native" else "tool",
@@ -352,11 +351,12 @@ class AgentStepExecutor:
             max_corrective_turns=configuration.max_corrective_turns,
             turn_boundary=step.actor.turn_boundary,
             may_end=step.actor.may_end,
-            report_usage=partial(_measure_usage, room, _usage_report(environment, step, span)),
+            report_usage=_usage_report(environment, step, span),
             answer_form=form,
             set_bindings=AnswerBindings(step.actor, environment, policy, refusals).set,
             word_refusal=refusals.text,
             found_tools=toolbox.offer_found,
+            conversation=conversation,
         )
 
     def _toolbox(
@@ -389,14 +389,6 @@ def _finder(offered: OfferedTools, model: Model | None) -> ToolFinder:
 
 def _usage_report(environment: Environment, step: Step, span: Span | None) -> Callable[[str, Usage], None]:
     return partial(_report_usage, environment, step, span)
-
-
-def _measure_usage(
-    room: ResultRoom, report: Callable[[str, Usage], None], model_name: str, usage: Usage
-) -> None:
-    """Report usage, and update the size of the conversation from it."""
-    room.measure(usage)
-    report(model_name, usage)
 
 
 def _report_usage(

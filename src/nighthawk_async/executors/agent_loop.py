@@ -16,7 +16,6 @@ from ..runtime.tool_calls import ToolError, excess_of, project_error
 from ..runtime.tool_function import OUTCOME_TOOL_NAME
 from ..types.messages import (
     AssistantMessage,
-    Message,
     ProviderContent,
     ToolCall,
     ToolDefinition,
@@ -89,7 +88,8 @@ class AgentLoop:
 
     def __init__(self, task: AgentTask) -> None:
         self._task = task
-        self._messages: list[Message] = [UserMessage(content=task.user_prompt)]
+        self.conversation = task.conversation
+        self.conversation.begin(task.system_prompt, UserMessage(content=task.user_prompt))
         self._tools = task.tools
         self._response_format: ResponseFormat | None = None
         self._form = task.form
@@ -98,6 +98,7 @@ class AgentLoop:
         else:
             self._response_format = ResponseFormat(name="outcome", schema=wrapped_schema(self._form))
         self._turn = _Turn()
+        self._turn_tools = 0
         self._turns = 0
         self._tool_calls = 0
         self._corrections = 0
@@ -125,11 +126,13 @@ class AgentLoop:
         self._turns += 1
         self._turn = _Turn()
         if steered:
-            self._messages.append(UserMessage(content=steered))
+            self.conversation.add(UserMessage(content=steered), is_kept=True)
+        tools = self._offered_tools()
+        self._turn_tools = len(tools)
         return ModelRequest(
             system_prompt=self._task.system_prompt,
-            messages=tuple(self._messages),
-            tools=self._offered_tools(),
+            messages=tuple(self.conversation.sent),
+            tools=tools,
             tool_choice="required" if self._task.outcome_transport == "tool" else "auto",
             response_format=self._response_format,
             settings=self._task.settings,
@@ -185,18 +188,17 @@ class AgentLoop:
         if turn.finish_reason == "content_filter" and not turn.calls:
             what = f"step {self._task.step_id}: the provider's content filter withheld the answer"
             raise ExecutionError(f"{what}: {self._quoted()}").without_content(what)
-        self._messages.append(
-            AssistantMessage(
-                text="".join(turn.text),
-                reasoning="".join(turn.reasoning),
-                tool_calls=tuple(turn.calls),
-                provider_content=turn.provider_content,
-            )
+        response = AssistantMessage(
+            text="".join(turn.text),
+            reasoning="".join(turn.reasoning),
+            tool_calls=tuple(turn.calls),
+            provider_content=turn.provider_content,
         )
+        self.conversation.add_response(response, turn.usage, self._turn_tools)
         if turn.outcome_position is not None:
             return self._end_with_outcome_call(turn.outcome_position)
         if turn.calls:
-            self._append_results()
+            self.conversation.add(self._results())
             return NextTurn()
         return self._end_with_text()
 
@@ -225,10 +227,10 @@ class AgentLoop:
         position = self._turn.outcome_position
         if position is not None:
             self._turn.results[position] = _error_result(self._turn.calls[position], reason)
-            self._append_results()
+            self.conversation.add_refusal(self._results())
         else:
             text = refusal_text("That outcome was refused: ", reason, self._what_to_do(cause))
-            self._messages.append(UserMessage(content=(text,)))
+            self.conversation.add_refusal(UserMessage(content=(text,)))
         self._count_correction(reason)
         self._causes.append(cause)
 
@@ -264,13 +266,14 @@ class AgentLoop:
         """Answer the outcome of this turn, which reached the loop as a call or as text."""
         self._notes.append(f"outcome {reason}")
         position = self._turn.outcome_position
+        add = self.conversation.add_refusal if kind == "oversight" else self.conversation.add
         if position is not None:
             call = self._turn.calls[position]
             self._turn.results[position] = _error_result(call, reason, kind, guidance or _END_AGAIN)
-            self._append_results()
+            add(self._results())
         else:
             text = refusal_text("That outcome was ", reason, guidance)
-            self._messages.append(UserMessage(content=(text,)))
+            add(UserMessage(content=(text,)))
 
     def _take_call(self, call: ToolCall) -> RunToolCall | None:
         turn = self._turn
@@ -310,7 +313,7 @@ class AgentLoop:
             self._notes.append(f"outcome {reason}")
             self._causes.append(cause)
             self._turn.results[position] = _error_result(self._turn.calls[position], reason)
-            self._append_results()
+            self.conversation.add(self._results())
             return NextTurn()
         return self._propose(self._turn.calls[position].arguments)
 
@@ -351,9 +354,9 @@ class AgentLoop:
             return NextTurn()
         return ProposedOutcome(answer=answer)
 
-    def _append_results(self) -> None:
+    def _results(self) -> ToolResultsMessage:
         results = tuple(self._turn.results[position] for position in range(len(self._turn.calls)))
-        self._messages.append(ToolResultsMessage(results=results))
+        return ToolResultsMessage(results=results)
 
     def _count_correction(self, reason: str) -> None:
         if self._corrections >= self._task.max_corrective_turns:

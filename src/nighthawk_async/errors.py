@@ -13,7 +13,6 @@
     │   │   └── NestedStepLimitError        steps would be nested too deeply
     │   ├── StepStoppedError            a step was stopped through its handle
     │   ├── StepRejectedError           oversight, or a hook, refused a step or its commit
-    │   ├── ContextWindowError          a request is too large for its model's context
     │   ├── VerificationError           a check refused every outcome that the model proposed
     │   └── StepEndedError              a message reached a step actor that had already stopped
     ├── BudgetExceededError         a budget has no room for an operation
@@ -61,7 +60,6 @@ __all__ = [
     "BudgetExceededError",
     "ConfigurationError",
     "ConnectTimeoutError",
-    "ContextWindowError",
     "CorrectionCause",
     "ErrorKind",
     "ExecutionError",
@@ -238,23 +236,6 @@ class StepRejectedError(ExecutionError):
 
     The cause is a `ToolBoundaryError` of kind `oversight`, with the reason and the guidance.
     """
-
-
-class ContextWindowError(ExecutionError):
-    """A request is too large for the context of its model, also after compaction. It was not sent.
-
-    Args:
-        message: The failure, naming the step, with the sizes of the parts.
-        tokens: The size of the request.
-        context_window: The size of the context in tokens.
-        parts: The sizes of its parts in tokens, by name.
-    """
-
-    def __init__(self, message: str, *, tokens: int, context_window: int, parts: dict[str, int]) -> None:
-        super().__init__(message)
-        self.tokens = tokens
-        self.context_window = context_window
-        self.parts = parts
 
 
 class VerificationError(ExecutionError):

@@ -36,7 +36,6 @@ from .runtime.events import (
     ToolLoopSuspected,
     VerificationRefused,
 )
-from .types.compaction import CompactionPlan, ResultDigest
 from .types.execution import PartialValues
 from .types.outcomes import Abort
 
@@ -52,7 +51,6 @@ __all__ = [
     "BeforeModelRequest",
     "BeforeToolCall",
     "BudgetThreshold",
-    "CompactionPlan",
     "HookAnswer",
     "HookFunction",
     "Hooks",
@@ -63,7 +61,6 @@ __all__ = [
     "QuestionAnswered",
     "QuestionAsked",
     "QuestionClosed",
-    "ResultDigest",
     "Retry",
     "RunFinished",
     "RunStarted",

@@ -12,6 +12,7 @@ __getattr__, __dir__, __all__ = attach_exports(
             "StepExecutor",
             "SyncStepExecutor",
         ),
+        "..types.compaction": ("CompactionPlan", "ResultDigest"),
         "..types.model": ("OutcomeTransport",),
         "..types.outcomes": (
             "BreakStepOutcome",
@@ -25,5 +26,6 @@ __getattr__, __dir__, __all__ = attach_exports(
         "agent": ("AgentStepExecutor",),
         "agent_protocol": ("AgentTask", "StepExecutionAgent"),
         "choice": ("ExecutorChoice",),
+        "errors": ("ContextWindowError",),
     },
 )

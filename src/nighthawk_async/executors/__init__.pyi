@@ -7,6 +7,7 @@ from ..runtime.step_executor import (
     StepExecutor,
     SyncStepExecutor,
 )
+from ..types.compaction import CompactionPlan, ResultDigest
 from ..types.model import OutcomeTransport
 from ..types.outcomes import (
     BreakStepOutcome,
@@ -20,6 +21,7 @@ from ..types.outcomes import (
 from .agent import AgentStepExecutor
 from .agent_protocol import AgentTask, StepExecutionAgent
 from .choice import ExecutorChoice
+from .errors import ContextWindowError
 
 __all__ = [
     "AgentStepExecutor",
@@ -27,7 +29,9 @@ __all__ = [
     "AsyncStepExecutor",
     "BreakStepOutcome",
     "Compaction",
+    "CompactionPlan",
     "ConfigurableStepExecutor",
+    "ContextWindowError",
     "ContinueStepOutcome",
     "ExecutorChoice",
     "LoopGuard",
@@ -35,6 +39,7 @@ __all__ = [
     "OutcomeTransport",
     "PassStepOutcome",
     "RaiseStepOutcome",
+    "ResultDigest",
     "ReturnStepOutcome",
     "StepExecutionAgent",
     "StepExecutor",

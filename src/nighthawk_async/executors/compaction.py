@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 
-from ..errors import ContextWindowError, HookError, StepRejectedError
+from ..errors import HookError, StepRejectedError
 from ..observation import using_node_writer
 from ..parallel.nodes import begin_group, ended_group
 from ..ports import Model
@@ -25,6 +25,7 @@ from ..types.model import ModelRequest
 from .agent_protocol import AgentTask
 from .compaction_plan import SUMMARY_TOKENS, compact, count_turns, plan_compaction
 from .conversation import Conversation, text_of_tool, texts_of
+from .errors import ContextWindowError
 from .turn_summary import summarize
 
 _LOGGER = logging.getLogger("nighthawk")

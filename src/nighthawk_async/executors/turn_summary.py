@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..configuration import Compaction, parse_model_id
-from ..errors import ContextWindowError, ExecutionError, ModelError
+from ..errors import ExecutionError, ModelError
 from ..ports import Model
 from ..types.messages import (
     AssistantMessage,
@@ -19,6 +19,7 @@ from ..types.model import FinishReason, ModelRequest, ResponseFinished, TextDelt
 from ..types.usage import Usage
 from .agent_protocol import AgentTask
 from .conversation import characters_in, characters_of
+from .errors import ContextWindowError
 from .model_stream import load_price, open_stream, unreported_usage, usage_of_request
 from .result_digests import digest_of
 

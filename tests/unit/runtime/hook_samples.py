@@ -19,7 +19,9 @@ EVENTS: tuple[Any, ...] = (
     nhh.BeforeModelRequest(execution_ref=REF, model_name="provider:name", request=REQUEST),
     nhh.BeforeCompaction(
         execution_ref=REF,
-        plan=nhh.CompactionPlan(model_name="provider:name", context_window=100, tokens=80, tokens_after=40),
+        plan=nh.executors.CompactionPlan(
+            model_name="provider:name", context_window=100, tokens=80, tokens_after=40
+        ),
     ),
     nhh.AfterModelRequest(execution_ref=REF, model_name="provider:name", usage=None),
     nhh.BeforeToolCall(execution_ref=REF, tool_name="send", call_id="1", arguments={"to": "a"}),

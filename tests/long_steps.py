@@ -31,7 +31,12 @@ def size_of(request: nh.models.ModelRequest) -> int:
     """The tokens of a request."""
     texts = [request.system_prompt, *map(text_of_tool, request.tools)]
     texts += [text for message in request.messages for text in texts_of(message)]
-    return sum(map(COUNTER.count, texts))
+    return sum(map(_count, texts))
+
+
+@cache
+def _count(text: str) -> int:
+    return COUNTER.count(text)
 
 
 def is_summary(request: nh.models.ModelRequest) -> bool:

@@ -50,7 +50,7 @@ async def fitting_request(model: Model, task: AgentTask, request: ModelRequest, 
     """
     conversation = task.conversation
     is_vetoed = False
-    plan = _best_plan(conversation, model.name, tokens)
+    plan = best_plan(conversation, model.name, tokens)
     if plan is not None:
         reviewed = await _reviewed(plan)
         is_vetoed = reviewed is None
@@ -62,7 +62,7 @@ async def fitting_request(model: Model, task: AgentTask, request: ModelRequest, 
     return request
 
 
-def _best_plan(conversation: Conversation, model_name: str, tokens: int) -> CompactionPlan | None:
+def best_plan(conversation: Conversation, model_name: str, tokens: int) -> CompactionPlan | None:
     """Plan with as many whole turns as the settings want, or with one if there is no room for more."""
     settings = conversation.compaction
     assert settings is not None

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, 
 from ..errors import HookError, NighthawkError
 from ..natural.blocks import NaturalBlock
 from ..ports import AttemptsSource, Model
-from ..types.compaction import CompactionPlan
 from ..types.messages import ToolCall, ToolResult
 from ..types.model import FinishReason, ModelEvent, ModelRequest
 from ..types.outcomes import StepOutcome
@@ -32,6 +31,11 @@ from .step_context import StepContext
 from .step_control import ExecuteAttempt
 from .step_executor import StepExecutor
 from .tool_function import Tool
+
+if TYPE_CHECKING:
+    from ..types.compaction import CompactionPlan
+else:
+    CompactionPlan = object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

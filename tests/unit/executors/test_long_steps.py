@@ -1,11 +1,16 @@
 """Steps that outgrow their model's context: what is sent, what stays, what is refused."""
 
 import re
+import sys
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import anyio
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import nighthawk_async as nh
 from nighthawk_async.hooks import BeforeCompaction, BeforeModelRequest, Modify, Veto
@@ -21,6 +26,8 @@ from tests.long_steps import (
     read_all,
     text_of_page,
 )
+from tests.tracing import trace_with
+from tests.unit.runtime.told_nodes import root
 
 pytestmark = pytest.mark.anyio
 
@@ -455,3 +462,48 @@ async def test_the_request_for_a_summary_passes_hooks_like_any_other() -> None:
 
     with pytest.raises(nh.errors.StepRejectedError, match="no summaries"):
         await read(ReadingModel(160), hooks=hooks)
+
+
+async def test_the_tree_the_trace_and_the_log_have_each_compaction(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    trace_with(monkeypatch, provider)
+    model, tree = ReadingModel(160), root()
+    with caplog.at_level("INFO", logger="nighthawk"), tree.watching():
+        await read(model)
+    provider.shutdown()
+    nodes = [node for node in tree.walk() if node.name == "compaction"]
+    assert [node.kind for node in nodes] == ["group"] * len(model.compactions)
+    assert {node.state for node in nodes} == {"completed"}
+    summarising = [node for node in nodes if node.attributes["nighthawk.compaction.summarized_turns"]]
+    assert [child.kind for node in summarising for child in node.children] == ["model_request"] * len(
+        model.summaries
+    )
+    notes = "".join(text for kind, _, text in tree.find("step").written if kind == "note")
+    assert notes.count("conversation compacted: ") == len(nodes)
+    assert SUMMARY not in str(tree.find("step").written)
+    first = nodes[0].attributes
+    before, after = (first[f"nighthawk.compaction.tokens_{when}"] for when in ("before", "after"))
+    assert f"{before:,} -> {after:,} of 32,000 tokens" in notes
+    spans = exporter.get_finished_spans()
+    events = [event for span in spans for event in span.events if event.name == "nighthawk.compaction"]
+    assert [dict(event.attributes or {}) for event in events] == [node.attributes for node in nodes]
+    assert len([span for span in spans if span.name.startswith("chat")]) == len(model.requests)
+    assert caplog.text.count("conversation compacted") == len(nodes)
+
+
+async def test_nothing_of_compaction_is_loaded_before_it_is_due() -> None:
+    program = (
+        "import sys, anyio\n"
+        "import nighthawk_async as nh\n"
+        "from tests.long_steps import Book, ReadingModel, executor_of, read_all\n"
+        "async def main():\n"
+        "    async with nh.run(executor_of(ReadingModel(8))):\n"
+        "        await read_all(Book().page)\n"
+        "anyio.run(main)\n"
+        "print([name for name in sys.modules if 'compaction' in name or 'digests' in name])\n"
+    )
+    done = await anyio.run_process([sys.executable, "-c", program])
+    assert done.stdout.decode().strip() == "[]"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import nighthawk_async as nh
@@ -134,6 +134,7 @@ class Talk:
         ]
         for name, call in named:
             if call.tool == "nh_assign" and call.target != "scratch":
+                self.answers.pop(call.target, None)
                 self.answers[call.target] = f"{name} gave {call.text}"
         if turn.is_refused:
             self.refusal = f"refused {self.number}"
@@ -232,7 +233,7 @@ def is_shortened(message: nh.models.Message, original: nh.models.Message) -> boo
 COUNTER.load()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(st.lists(TURNS, min_size=10, max_size=60))
 def test_random_conversations_keep_the_context_and_what_must_not_be_lost(turns: list[Turn]) -> None:
     talk = Talk()

@@ -24,7 +24,7 @@ SUMMARY_TOKENS = 1_500
 
 _PART_OF_SUMMARY = 10
 _PART_OF_GAIN = 10
-_PART_OF_ASSIGNMENTS = 8
+_PART_OF_ASSIGNMENTS = 4
 """Answers to assignments stay whole up to 1/n of the conversation, where n is this number."""
 
 _MOST_ARGUMENTS = 300
@@ -176,12 +176,15 @@ def answers_to_keep(
 def _within(
     answers: Iterable[tuple[str, ToolCall | None, ToolResult]], room: int
 ) -> list[tuple[str, ToolCall | None, ToolResult]]:
-    """Return the latest answers that fit into a number of characters, refusals always."""
+    """Return the latest answers that fit into a number of characters; the latest of each kind always."""
     kept: list[tuple[str, ToolCall | None, ToolResult]] = []
     for about, call, result in reversed(list(answers)):
-        if about != _REFUSAL:
-            room -= characters_in(result.content)
-        if room >= 0 or about == _REFUSAL:
+        if about == _REFUSAL:
+            kept.append((about, call, result))
+            continue
+        is_latest = all(other == _REFUSAL for other, _, _ in kept)
+        room -= characters_in(result.content)
+        if room >= 0 or is_latest:
             kept.append((about, call, result))
     return kept[::-1]
 

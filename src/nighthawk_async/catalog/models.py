@@ -133,6 +133,7 @@ _WITH_BUDGET = ModelCapabilities(
     prompt_caching=True,
     reasoning=True,
     reasoning_control="budget",
+    context_management=True,
     context_window=200_000,
     max_output_tokens=64_000,
 )

@@ -37,6 +37,10 @@ from .events import Delta, Event, Message, WireUsage
 from .messages import PROTOCOL_NAME
 
 _THINKING = frozenset({"redacted_thinking", "thinking"})
+_COMPACTION = "compaction"
+_RETURNED = _THINKING | {_COMPACTION}
+"""Blocks that the provider wants back."""
+
 _DELTA_BLOCKS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking"}
 
 
@@ -123,6 +127,8 @@ class ContentBlocks:
             events.append(ReasoningDelta(text=delta.thinking))
         elif delta.type == "signature_delta" and delta.signature:
             block.signature = delta.signature
+        elif delta.type == "compaction_delta" and delta.content:
+            block.texts.append(delta.content)
         elif delta.type == "citations_delta" and delta.citation is not None:
             block.citations.append(delta.citation)
         return events
@@ -158,7 +164,7 @@ class ContentBlocks:
         items = [item for block in self._blocks if (item := _returned(block)) is not None]
         while items and items[-1].get("type") in _THINKING:
             items.pop()
-        if not any(item.get("type") in _THINKING for item in items):
+        if not any(item.get("type") in _RETURNED for item in items):
             return None
         return ProviderContent(protocol=PROTOCOL_NAME, items=tuple(items))
 
@@ -241,6 +247,8 @@ def _returned(block: _Block) -> dict[str, Any] | None:
         return {**form, "thinking": "".join(block.texts), "signature": signature} if signature else None
     if block.kind == "text":
         return _returned_text(block)
+    if block.kind == _COMPACTION and block.texts:
+        return {**form, "content": "".join(block.texts)}
     if not block.is_stopped or (block.kind == "tool_use" and not block.is_handed_out):
         return None
     if not block.fragments:

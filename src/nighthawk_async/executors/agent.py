@@ -66,6 +66,7 @@ class AgentStepExecutor:
         self.configuration = configuration
         self.agent = agent
         self.agent_is_managed = agent_is_managed
+        _check_summary_model(configuration, self.model)
         self.token_encoding = TokenCounter.resolve(
             encoding_name=configuration.tokenizer_encoding,
             model_name=self.model.name if self.model is not None else configuration.model,
@@ -424,6 +425,19 @@ def _check_mentioned_tools(step: Step, tools: Sequence[ToolDefinition], transpor
     known = ChainMap(context.step_locals, context.step_globals)
     offered = [*(tool.name for tool in tools), *((OUTCOME_TOOL_NAME,) if transport == "tool" else ())]
     check_mentioned_tools(step.program, step_id=context.step_id, offered=offered, known=known)
+
+
+def _check_summary_model(configuration: StepExecutorConfiguration, model: Model | None) -> None:
+    """Refuse a model for summaries that cannot be had, before it is needed in the middle of a step.
+
+    Raises:
+        ConfigurationError: It is unknown, or lacks its key.
+    """
+    compaction = configuration.compaction
+    if model is not None and compaction is not None and compaction.model is not None:
+        from .turn_summary import summary_model  # here, because few configurations name one
+
+        summary_model(compaction, model, configuration.model_settings)
 
 
 def _check_visibility(configuration: StepExecutorConfiguration, context: StepContext) -> None:

@@ -272,8 +272,10 @@ class HookPolicy(Policy):
 
     async def before_compaction(self, plan: CompactionPlan) -> CompactionPlan:
         """Call the hooks that may veto the compaction, or modify its texts."""
-        event = BeforeCompaction(execution_ref=get_environment().execution_ref, plan=plan)
-        return (await emit(self.hooks, event)).plan
+        visible = replace(plan, summarized=tuple(map(_shown_message, plan.summarized)))
+        event = BeforeCompaction(execution_ref=get_environment().execution_ref, plan=visible)
+        answer = (await emit(self.hooks, event)).plan
+        return plan if answer is visible else answer
 
     def review(self, step: Step, outcome: StepOutcome, shown: list[object]) -> "_CommitHooks":
         """Return the review of one commit by the hooks."""

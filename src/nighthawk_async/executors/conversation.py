@@ -43,7 +43,7 @@ _FULL = 0.95
 
 
 class Conversation:
-    """The conversation of one step.
+    """The conversation of one step. Where the size of the context is unknown, nothing is counted.
 
     Args:
         context_window: The size of the model's context in tokens; None when it is not known.
@@ -95,9 +95,10 @@ class Conversation:
             counter: Counts tokens.
             write_names: The names of the write bindings.
         """
-        if model is None:
+        capabilities = None if model is None else model.capabilities
+        if capabilities is None or capabilities.context_window is None:
             return cls()
-        settings, capabilities = configuration.model_settings, model.capabilities
+        settings = configuration.model_settings
         limit = settings.get("max_tokens")
         is_left_to_provider = settings.get("context_management") is not None
         return cls(
@@ -149,10 +150,12 @@ class Conversation:
             message: The message.
             is_kept: Whether it must never be summarised.
         """
-        self._append(message)
+        self.messages.append(message)
+        self.sent.append(message)
         if is_kept:
             self._kept.add(id(message))
-        self._count_in(message)
+        if self.context_window is not None:
+            self._count_in(message)
 
     def add_refusal(self, message: Message) -> None:
         """Add the message that refuses an outcome; it stays true until the next one."""
@@ -167,8 +170,11 @@ class Conversation:
             usage: The usage that was reported for it; None for none.
             request_tools: The number of tools in its request.
         """
+        self.messages.append(message)
+        self.sent.append(message)
+        if self.context_window is None:
+            return
         reported = self._size_after(message, usage)
-        self._append(message)
         self._held_characters = 0
         if reported is None:
             self._count_in(message)
@@ -182,7 +188,8 @@ class Conversation:
 
     def hold(self, content: Iterable[UserContent]) -> None:
         """Count a result that is going to be part of the next message."""
-        self._held_characters += characters_in(content)
+        if self.context_window is not None:
+            self._held_characters += characters_in(content)
 
     @property
     def estimate(self) -> int:
@@ -231,10 +238,6 @@ class Conversation:
         self.sent = list(sent)
         self._characters = self._system_characters + sum(map(characters_of, self.sent))
         self._set_base(tokens, request_tools)
-
-    def _append(self, message: Message) -> None:
-        self.messages.append(message)
-        self.sent.append(message)
 
     def _count_in(self, message: Message) -> None:
         characters = characters_of(message)

@@ -8,7 +8,7 @@ Packages by floor, lowest first; each imports only from lower floors (`tests/arc
     2  ports, journal_ports
     3  runtime
     4  policies, models, telemetry, observe, recording
-    5  executors, journal, library
+    5  executors, journal, library, skills
     6  functions, runs, scopes, steps, hooks, human, oversight, resilience, asgi, testing, cli,
        and this module
 
@@ -37,6 +37,7 @@ _load, __dir__, __all__ = attach_exports(
         "policies",
         "resilience",
         "runtime",
+        "skills",
         "telemetry",
     ),
     names={

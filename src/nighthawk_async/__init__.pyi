@@ -16,6 +16,7 @@ from . import (
     policies,
     resilience,
     runtime,
+    skills,
     telemetry,
 )
 from .configuration import StepContextLimits, StepExecutorConfiguration, StepPromptTemplates
@@ -125,6 +126,7 @@ __all__ = [
     "runtime",
     "scope",
     "shared",
+    "skills",
     "step",
     "step_sync",
     "telemetry",

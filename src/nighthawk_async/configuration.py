@@ -154,6 +154,8 @@ class StepContextLimits(BaseModel):
         visible_names: The names that the model is shown and its code can use: `all` of Python's, or only
             those `named` by the block.
         types_max_tokens: Tokens of the stubs of types; 0 for none.
+        skills_max_tokens: Tokens of the names and descriptions of the skills of a scope. More are refused,
+            never cut.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -169,6 +171,7 @@ class StepContextLimits(BaseModel):
     tool_result_max_tokens: _Positive | None = None
     visible_names: Literal["all", "named"] = "all"
     types_max_tokens: _Count = 2_000
+    skills_max_tokens: _Count = 2_000
 
     def tokens_of_tool_result(self, context_window: int | None) -> int:
         """Return the maximum number of tokens of a tool result.

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from .errors import NaturalParseError, NighthawkError
 from .executors.choice import ExecutorChoice, FunctionExecutor, checked_model_id
+from .lazy_exports import LazyModule
 from .natural.blocks import NaturalBlock
 from .natural.scope import NestedBlock
 from .natural.transform import StepResult, TransformedFunction, transform_function
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
     from .policies.budgets.terms import BudgetLimits
     from .policies.oversight.inspection import Verify
     from .scopes import Scope
+    from .skills import skill as skill_types
 else:
     Budget = BudgetLimits = PolicyArguments = Scope = Verify = object
+    skill_types = LazyModule("nighthawk_async.skills.skill")  # few functions have skills
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _VARIADIC_KINDS: tuple[tuple[int, Literal["positional", "keyword"]], ...] = (
@@ -77,6 +80,7 @@ def natural_function(
     verify: "Verify" = ...,
     on_partial: OnPartial | None = ...,
     tools: Sequence[ToolSource] | None = ...,
+    skills: "skill_types.SkillSource | None" = ...,
 ) -> Callable[[Function], Function]: ...
 
 
@@ -89,6 +93,7 @@ def natural_function(
     verify: "Verify" = (),
     on_partial: OnPartial | None = None,
     tools: Sequence[ToolSource] | None = None,
+    skills: "skill_types.SkillSource | None" = None,
 ) -> Function | Callable[[Function], Function]:
     """Make a function whose natural blocks are run by the run's step executor.
 
@@ -119,6 +124,8 @@ def natural_function(
             from it fails the block with `HookError`, and nothing is committed.
         tools: The tools of the function's steps and of steps within them, beside those that are visible
             already; as for `nighthawk_async.scope`.
+        skills: The skills of the function's steps and of steps within them, beside those of the scope; as for
+            `nighthawk_async.scope`.
 
     Raises:
         NaturalParseError: The source cannot be read, there is no natural block, a block is malformed, or a
@@ -131,7 +138,7 @@ def natural_function(
     options = _Options(
         policies=_checked_policies(verify),
         on_partial=_checked_listener(on_partial),
-        make_scope=scope_maker(model, limits, tools),
+        make_scope=scope_maker(model, limits, tools, skills),
     )
 
     def decorate(target: Function) -> Function:
@@ -164,14 +171,15 @@ def scope_maker(
     model: ExecutorChoice | None,
     limits: "BudgetLimits | Budget | None",
     tools: Sequence[ToolSource] | None = None,
+    skills: "skill_types.SkillSource | None" = None,
 ) -> "Callable[[], Scope] | None":
-    """Return a function that makes the scope of one step with this model, limits and tools; None for none.
+    """Return a function that makes the scope of a step with these settings; None if there are none.
 
     Raises:
         NighthawkError: The limits are no limits, or a text is no model id.
         ToolRegistrationError: A tool cannot be offered.
     """
-    if model is None and limits is None and tools is None:
+    if model is None and limits is None and tools is None and skills is None:
         return None
     if isinstance(model, str):
         checked_model_id(model)
@@ -179,12 +187,13 @@ def scope_maker(
     from .scopes import scope
 
     sets = None if tools is None else sets_of(tools)
+    offered = None if skills is None else skill_types.skills_of(skills)
     executor = None if model is None else FunctionExecutor(model)
     policies: PolicyArguments = {} if limits is None else {"step_budget": _step_budget(limits)}
 
     def make_scope() -> Scope:
         inner = None if executor is None else executor.inside(get_step_executor())
-        return scope(step_executor=inner, tools=sets, **policies)
+        return scope(step_executor=inner, tools=sets, skills=offered, **policies)
 
     return make_scope
 

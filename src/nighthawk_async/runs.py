@@ -1,12 +1,13 @@
 """`run`: the context manager in which steps run (specification 10)."""
 
 from collections.abc import Sequence
-from typing import TypeVar, Unpack, cast, get_args
+from typing import TYPE_CHECKING, TypeVar, Unpack, cast, get_args
 
 from .actors.errors import check_seconds
 from .errors import NighthawkError
 from .executors.choice import ExecutorChoice, chosen_executor
 from .journal_ports import RunOpener
+from .lazy_exports import LazyModule
 from .policies.arguments import PolicyArguments, with_arguments
 from .policies.people.default_handler import find_default_handler
 from .runtime.admission import checked_max_concurrent_steps
@@ -17,6 +18,11 @@ from .runtime.policy import InnerScope
 from .runtime.run import Run
 from .runtime.run_state import SyncBackend
 from .runtime.tool_scope import ToolSet, ToolSource
+
+if TYPE_CHECKING:
+    from .skills import skill as skill_types
+else:
+    skill_types = LazyModule("nighthawk_async.skills.skill")  # few programs have skills
 
 Opener = TypeVar("Opener", bound=RunOpener)
 
@@ -31,6 +37,7 @@ def run(
     journal: RunOpener | None = None,
     park_after: float | None = None,
     tools: Sequence[ToolSource] | None = None,
+    skills: "skill_types.SkillSource | None" = None,
     **policies: Unpack[PolicyArguments],
 ) -> Run:
     """Run the steps inside with a model.
@@ -61,6 +68,8 @@ def run(
             later run with the same `run_id` goes on. None: the process waits itself.
         tools: The tools of the steps inside, beside those that are visible already: callables as
             `nighthawk_async.tool` takes them, tools, and tool sets (`nighthawk_async.tool_set`).
+        skills: The skills of the steps inside, from `nighthawk_async.skills.load`; see
+            `nighthawk_async.scope`. A run inside a run has only those that it is given.
         policies: `hooks`, `oversight`, `verify`, `human`, `permissions`, `budget`, `step_budget`,
             `resilience`, `concurrent_mutation` and `policies`; see `PolicyArguments`.
 
@@ -73,7 +82,8 @@ def run(
         ToolRegistrationError: A tool cannot be offered, or its name is taken.
         UnknownModelError: There is no such provider or model.
         MissingCredentialError: The provider's API key is not set.
-        ConfigurationError: Another setting is wrong, or a fallback model is not available.
+        ConfigurationError: Another setting is wrong, a fallback model is not available, or two skills have
+            one name.
     """
     executor = chosen_executor(step_executor)
     if sync_backend not in get_args(SyncBackend):
@@ -81,6 +91,7 @@ def run(
     if run_id is not None and not isinstance(cast("object", run_id), str):
         raise NighthawkError(f"run_id must be a text, not {run_id!r}")
     _check_park_after(park_after, journal)
+    offered = None if skills is None else skill_types.skills_of(skills)
     if policies.get("hooks", ()) is None:
         raise NighthawkError("hooks must be a Hooks object, or a list of them, not None")
 
@@ -93,7 +104,8 @@ def run(
             if default_handler is not None:
                 arguments["human"] = default_handler
         enclosing = NO_POLICIES if parent is None else parent.policies.of_inner_run()
-        return with_arguments(enclosing, arguments, InnerScope(executor, is_added=True))
+        inside = with_arguments(enclosing, arguments, InnerScope(executor, is_added=True))
+        return inside if offered is None else skill_types.with_skill_policies(inside, offered)
 
     return Run(
         executor,
@@ -105,6 +117,7 @@ def run(
         journal=None if journal is None else checked_store(journal),
         park_after=park_after,
         tools=() if tools is None else _sets_of(tools),
+        skills=offered,
     )
 
 

@@ -5,11 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from types import MappingProxyType, TracebackType
-from typing import Literal, ParamSpec, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar, Unpack, cast
 
 from .configuration import StepExecutorConfiguration
 from .errors import NighthawkError
 from .executors.choice import ExecutorChoice, chosen_inner_executor
+from .lazy_exports import LazyModule
 from .natural.program import is_usable_name
 from .policies.arguments import PolicyArguments, with_arguments
 from .runtime.activities import KernelActivity
@@ -23,6 +24,11 @@ from .runtime.tool_scope import ToolScope, ToolSet, ToolSource
 from .runtime.tool_sets import sets_of
 from .runtime.usage_meter import UsageMeter
 from .tracing import traced
+
+if TYPE_CHECKING:
+    from .skills import skill as skill_types
+else:
+    skill_types = LazyModule("nighthawk_async.skills.skill")  # few programs have skills
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -111,6 +117,7 @@ def scope(
     user_prompt_suffix_fragments: Sequence[str] | None = None,
     implicit_references: Mapping[str, object] | None = None,
     tools: Sequence[ToolSource] | None = None,
+    skills: "skill_types.SkillSource | None" = None,
     **policies: Unpack[PolicyArguments],
 ) -> Scope:
     """Run the steps inside with other settings.
@@ -132,6 +139,8 @@ def scope(
         tools: The tools of the steps inside: callables as `nighthawk_async.tool` takes them, tools, and tool
             sets (`nighthawk_async.tool_set`). In `replace` mode all other tools of the program are hidden,
             those of `nighthawk_async.tool` included.
+        skills: The skills of the steps inside, from `nighthawk_async.skills.load`. Models get their names and
+            descriptions and a tool that reads them; a block names one by its name, with `_` in place of `-`.
         policies: `hooks`, `oversight`, `verify`, `human`, `permissions`, `budget`, `step_budget`,
             `resilience`, `concurrent_mutation` and `policies`; see `PolicyArguments`.
 
@@ -143,17 +152,18 @@ def scope(
         NighthawkError: No run is active (a decorator raises it when its function is called), the mode or an
             argument is not one of those above, the executor takes no configuration, or a reference is already
             bound to something else.
-        ConfigurationError: The model of the configuration is not available.
+        ConfigurationError: The model of the configuration is not available, or two skills have one name.
         ToolRegistrationError: A tool cannot be offered, or its name is taken.
     """
     if mode not in ("inherit", "replace"):
         raise NighthawkError(f"mode must be 'inherit' or 'replace', not {mode!r}")
     is_added = mode == "inherit"
     sets = None if tools is None else sets_of(tools)
+    offered = None if skills is None else skill_types.skills_of(skills)
 
     def resolve(parent: Environment) -> Environment:
         executor = _inner_executor(parent.step_executor, step_executor, step_executor_configuration)
-        return _inner_environment(
+        environment = _inner_environment(
             parent,
             scope_id=scope_id,
             executor=executor,
@@ -165,6 +175,7 @@ def scope(
             tools=sets,
             is_added=is_added,
         )
+        return environment if offered is None else _with_skills(environment, offered, is_added=is_added)
 
     return Scope(resolve)
 
@@ -214,6 +225,13 @@ def _inner_environment(
             parent.user_prompt_suffix_fragments, user_prompt_suffix_fragments, is_added=is_added
         ),
         implicit_references=_references(parent.implicit_references, implicit_references, is_added=is_added),
+    )
+
+
+def _with_skills(environment: Environment, offered: "skill_types.Skills", *, is_added: bool) -> Environment:
+    skills = skill_types.with_skills(environment.skills if is_added else None, offered)
+    return replace(
+        environment, skills=skills, policies=skill_types.with_skill_policies(environment.policies, skills)
     )
 
 

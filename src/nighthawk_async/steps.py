@@ -24,8 +24,9 @@ from .types.outcomes import OutcomeKind
 if TYPE_CHECKING:
     from .policies.budgets.budget import Budget
     from .policies.budgets.terms import BudgetLimits
+    from .skills.skill import SkillSource
 else:
-    Budget = BudgetLimits = object
+    Budget = BudgetLimits = SkillSource = object
 
 Value = TypeVar("Value")
 
@@ -113,6 +114,7 @@ def step(
     model: ExecutorChoice | None = None,
     limits: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
+    skills: "SkillSource | None" = None,
     **more_values: object,
 ) -> Coroutine[Any, Any, Value]: ...
 
@@ -128,6 +130,7 @@ def step(
     model: ExecutorChoice | None = None,
     limits: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
+    skills: "SkillSource | None" = None,
     **more_values: object,
 ) -> Coroutine[Any, Any, Any]: ...
 
@@ -143,6 +146,7 @@ def step(
     model: ExecutorChoice | None = None,
     limits: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
+    skills: "SkillSource | None" = None,
     **more_values: object,
 ) -> Coroutine[Any, Any, StepOutputs]: ...
 
@@ -157,6 +161,7 @@ def step(
     model: ExecutorChoice | None = None,
     limits: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
+    skills: "SkillSource | None" = None,
     **more_values: object,
 ) -> Coroutine[Any, Any, Any]:
     """Run a natural block that is chosen at run time.
@@ -182,6 +187,7 @@ def step(
         model: The model of the step; see `nighthawk_async.natural_function`.
         limits: The limits of the step; see `nighthawk_async.natural_function`.
         tools: The tools of the step, beside those that are visible already; see `nighthawk_async.scope`.
+        skills: The skills of the step, beside those of the scope; see `nighthawk_async.scope`.
         more_values: More values, by name.
 
     Returns:
@@ -201,7 +207,7 @@ def step(
         returns=returns,
         is_async=True,
     )
-    run, _ = step_runners(scope_maker(model, limits, tools))
+    run, _ = step_runners(scope_maker(model, limits, tools, skills))
     return _run(chosen, run)
 
 
@@ -221,6 +227,7 @@ def step_sync(
     model: ExecutorChoice | None = None,
     limits: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
+    skills: "SkillSource | None" = None,
     **more_values: object,
 ) -> Value: ...
 
@@ -236,6 +243,7 @@ def step_sync(
     model: ExecutorChoice | None = None,
     limits: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
+    skills: "SkillSource | None" = None,
     **more_values: object,
 ) -> Any: ...
 
@@ -251,6 +259,7 @@ def step_sync(
     model: ExecutorChoice | None = None,
     limits: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
+    skills: "SkillSource | None" = None,
     **more_values: object,
 ) -> StepOutputs: ...
 
@@ -265,6 +274,7 @@ def step_sync(
     model: ExecutorChoice | None = None,
     limits: "BudgetLimits | Budget | None" = None,
     tools: Sequence[ToolSource] | None = None,
+    skills: "SkillSource | None" = None,
     **more_values: object,
 ) -> Any:
     """Run a natural block that is chosen at run time, from synchronous code.
@@ -279,7 +289,7 @@ def step_sync(
         returns=returns,
         is_async=False,
     )
-    _, run_sync = step_runners(scope_maker(model, limits, tools))
+    _, run_sync = step_runners(scope_maker(model, limits, tools, skills))
     with folding_frames():
         return chosen.result(run_sync(chosen.block, chosen.site, chosen.values, None))
 

@@ -39,6 +39,7 @@ FLOORS: Mapping[str, int] = {
     "executors": 5,
     "journal": 5,
     "library": 5,
+    "skills": 5,
     "functions": 6,
     "runs": 6,
     "scopes": 6,
@@ -84,6 +85,7 @@ SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
     }
     | {("cli", "__init__"), ("__main__", "cli")}
     | {("lazy_exports", "suggestions")}
+    | {("skills", "library")}  # the files of a folder, read without leaving it
     | {("functions", "scopes"), ("steps", "functions")}
     | {("observation", "types"), ("errors", "pickling"), ("threads", "executions")}
     | {("__init__", room) for room in ("asgi", "hooks", "human", "oversight", "resilience")}  # joins them

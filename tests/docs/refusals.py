@@ -114,6 +114,10 @@ def with_deferred_tools() -> dict[str, object]:
     return {"tools": [nh.tool_set([post], deferred=True)]}
 
 
+def with_skills() -> dict[str, object]:
+    return {"skills": nh.skills.load(Path(__file__).parent / "skills")}
+
+
 def overloaded() -> None:
     raise nh.ModelError("the server is busy", is_transient=True)
 
@@ -260,6 +264,10 @@ def _with_plain_steps(text: str) -> str:
     return text
 
 
+def read_skill(**arguments: object) -> Given:
+    return Given(calls=(tool_call("nh_skill", **arguments),))
+
+
 def evaluate(expression: str) -> Given:
     return Given(calls=(tool_call("nh_eval", expression=expression),))
 
@@ -397,6 +405,15 @@ SCENARIOS: tuple[Scenario, ...] = (
             run=with_deferred_tools),
     of_call("The query of `nh_find_tools` has no words", "invalid_input",
             Given(calls=(tool_call("nh_find_tools", query=""),)), run=with_deferred_tools),
+    of_call("There is no such skill", "resolution", read_skill(name="ship"), run=with_skills),
+    of_call("The skill has no such file", "resolution", read_skill(name="tidy-up", file="../x"),
+            run=with_skills),
+    of_call("The text of the skill ends before the offset", "invalid_input",
+            read_skill(name="tidy-up", file="notes.md", offset=9), run=with_skills),
+    of_call("The file of the skill is neither a text nor an image", "execution",
+            read_skill(name="tidy-up", file="table.bin"), run=with_skills),
+    of_call("The file of the skill is an image, and the model takes none", "invalid_input",
+            read_skill(name="tidy-up", file="plan.png"), run=with_skills),
     of_call("The call has been made like this, with the same result", "invalid_input",
             *(evaluate("len(text)"),) * 3,
             configuration={"loop_guard": nh.executors.LoopGuard(warn_after=2, refuse_after=3, fail_after=5)}),
@@ -435,6 +452,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     of_call("A hook vetoes the call", "oversight", evaluate("lookup('fig')"), group=POLICY, run=hooked),
     of_call("Permissions deny it", "oversight", evaluate("lookup('fig')"), group=POLICY,
             run=lambda: {"permissions": nh.permissions(deny=nh.rule("lookup"), default="allow")}),
+    of_call("A skill that is active does not allow it", "oversight",
+            Given(calls=(tool_call("nh_skill", name="ask-first"),
+                         tool_call("nh_eval", expression="lookup('fig')"))), group=POLICY, run=with_skills),
     of_shop("Permissions want people asked, and one says no", "oversight", evaluate("order(basket)"),
             run=lambda: asking("order", deny)),
     of_shop("What a call is given has changed when the approval comes", "oversight",

@@ -167,7 +167,7 @@ def test_5_3_limits_have_the_fields_of_the_specification() -> None:
         "object_max_fields",
         "object_field_value_max_tokens",
         "tool_result_max_tokens",
-    } | {"types_max_tokens", "visible_names"}  # additions of ours
+    } | {"types_max_tokens", "visible_names", "skills_max_tokens"}  # additions of ours
 
 
 def test_5_3_prompt_templates_have_the_fields_of_the_specification() -> None:

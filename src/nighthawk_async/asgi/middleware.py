@@ -37,7 +37,10 @@ from .serving import Connection, SocketConnection, find_path_template
 from .work import ActiveRequest, Work, using_request
 
 if TYPE_CHECKING:
+    from ..skills.skill import SkillSource
     from .durable_requests import DurableRequests
+else:
+    SkillSource = object
 
 _LOGGER = logging.getLogger("nighthawk")
 
@@ -279,6 +282,7 @@ class NighthawkMiddleware:
             Keys belong to a client: that of `client_of`, else the one with the same `Authorization`. None
             ignores the header.
         tools: The same as for `nighthawk_async.run`.
+        skills: The same as for `nighthawk_async.run`.
         policies: The same as for `nighthawk_async.run`, without the budget. Without a lifespan, the hooks of
             the run's own beginning and end must be `def`.
 
@@ -309,6 +313,7 @@ class NighthawkMiddleware:
         tree: TaskTree | None = None,
         journal: JournalStore | None = None,
         tools: Sequence[ToolSource] | None = None,
+        skills: "SkillSource | None" = None,
         **policies: Unpack[CommonPolicyArguments],
     ) -> None:
         if max_requests_per_client is not None and client_of is None:
@@ -321,6 +326,7 @@ class NighthawkMiddleware:
             max_depth=max_depth,
             budget=run_budget,
             tools=tools,
+            skills=skills,
             **policies,
         )
         make_run()  # so that bad arguments raise here

@@ -21,6 +21,7 @@ from .journal_replays import add_replays
 from .journal_views import add_views
 from .models_commands import models
 from .run_command import CONTEXT_SETTINGS, run
+from .skills_command import skills
 from .top_command import top
 from .view_command import view
 from .worker_command import worker
@@ -59,6 +60,7 @@ add_question_commands(journal)
 add_care_commands(journal)
 application.add_typer(journal, name="journal")
 application.add_typer(models, name="models")
+application.add_typer(skills, name="skills")
 application.command()(check)
 application.command()(demo)
 application.command()(dashboard)

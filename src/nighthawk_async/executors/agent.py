@@ -36,7 +36,7 @@ from .model_agent import ModelAgent
 from .refusals import Refusals
 from .sent_schemas import Endpoint, check_tools
 from .step_prompt import StepPrompt, check_mentioned_tools
-from .toolbox import ResultRoom, Toolbox
+from .toolbox import ProvidedTool, ResultRoom, Toolbox
 
 if TYPE_CHECKING:
     from .tool_search import ToolFinder
@@ -263,6 +263,7 @@ class AgentStepExecutor:
         step = get_current_step()
         step.rejections_left = self.configuration.max_corrective_turns
         _check_visibility(self.configuration, step.context)
+        transport = self.outcome_transport
         prompt = StepPrompt(
             configuration=self.configuration,
             counter=self.token_encoding,
@@ -271,9 +272,9 @@ class AgentStepExecutor:
             tool_result_max_tokens=self.tool_result_rendering_policy.tool_result_max_tokens,
             system_fragments=environment.system_prompt_suffix_fragments,
             user_fragments=environment.user_prompt_suffix_fragments,
+            skills="" if transport == "direct" else await self._listed_skills(environment),
         )
         await self._load_tokenizer(prompt)
-        transport = self.outcome_transport
         if transport == "direct":
             _check_mentioned_tools(step, (), transport)
             return await self._answer_directly(environment, step, prompt, span)
@@ -283,6 +284,14 @@ class AgentStepExecutor:
             task = foreign_task(task, step.actor.node)
         outcome = await self.agent.run(task)
         return outcome, step.context.changed_bindings()
+
+    async def _listed_skills(self, environment: Environment) -> str:
+        if not environment.skills:
+            return ""
+        from .skill_tool import listed_skills  # here, because few steps have skills
+
+        limit = self.configuration.context_limits.skills_max_tokens
+        return await listed_skills(environment.skills, limit, self.token_encoding)
 
     async def _load_tokenizer(self, prompt: StepPrompt) -> None:
         """Load the tokenizer in a worker thread when the prompt may need it; it takes tenths of a second."""
@@ -373,6 +382,7 @@ class AgentStepExecutor:
             provided=configuration.provided_tools,
             functions=offered.listed,
             finder=_finder(offered, self.model) if offered.deferred else None,
+            skill_tool=_skill_tool(environment, room, self.model) if environment.active_skills else None,
             room=room,
             shows_secrets=configuration.show_secrets,
             max_argument_bytes=configuration.max_tool_argument_bytes,
@@ -386,6 +396,12 @@ def _finder(offered: OfferedTools, model: Model | None) -> ToolFinder:
     from .tool_search import make_finder  # here, because few steps have deferred tools
 
     return make_finder(offered, model)
+
+
+def _skill_tool(environment: Environment, room: ResultRoom, model: Model | None) -> ProvidedTool | None:
+    from .skill_tool import make_skill_tool  # here, because few steps have skills
+
+    return make_skill_tool(environment, room, model)
 
 
 def _usage_report(environment: Environment, step: Step, span: Span | None) -> Callable[[str, Usage], None]:

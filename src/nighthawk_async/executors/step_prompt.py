@@ -15,7 +15,7 @@ from ..prompt.template import RenderedSection, render_section, render_system_pro
 from ..prompt.tokens import TokenCounter
 from ..runtime.annotations import resolve_annotation
 from ..runtime.step_context import StepContext
-from ..runtime.tool_function import FIND_TOOL_NAME, PROVIDED_TOOL_NAMES
+from ..runtime.tool_function import FIND_TOOL_NAME, PROVIDED_TOOL_NAMES, SKILL_TOOL_NAME
 from ..runtime.validation import as_written
 from ..types.messages import UserContent
 from ..types.model import OutcomeTransport
@@ -64,6 +64,8 @@ def check_mentioned_tools(
         remedy = "leave it out of the text"
         if name == FIND_TOOL_NAME:
             remedy = f"offer deferred tools (nighthawk_async.tool_set), or {remedy}"
+        elif name == SKILL_TOOL_NAME:
+            remedy = f"offer skills (nighthawk_async.scope(skills=…)), or {remedy}"
         elif name in PROVIDED_TOOL_NAMES and name != "nh_outcome":
             remedy = f"add it to provided_tools of the StepExecutorConfiguration, or {remedy}"
         tools = ", ".join(offered) or "none"
@@ -187,6 +189,7 @@ class StepPrompt:
         tool_result_max_tokens: Tokens of one tool result's preview, at most.
         system_fragments: Texts the run's scopes append to the system prompt.
         user_fragments: Texts the run's scopes append to the user prompt.
+        skills: The list of the scope's skills, for the system prompt; empty for none.
     """
 
     configuration: StepExecutorConfiguration
@@ -196,6 +199,7 @@ class StepPrompt:
     tool_result_max_tokens: int
     system_fragments: Sequence[str] = ()
     user_fragments: Sequence[str] = ()
+    skills: str = ""
 
     @cached_property
     def names(self) -> TypeNames:
@@ -251,7 +255,8 @@ class StepPrompt:
             types=self._types,
             tool_result_max_tokens=self.tool_result_max_tokens,
         )
-        return self.with_system_fragments(rendered.strip())
+        text = rendered.strip()
+        return self.with_system_fragments(f"{text}\n\n{self.skills}" if self.skills else text)
 
     def with_system_fragments(self, text: str) -> str:
         """A system prompt with the suffix fragments appended."""

@@ -22,7 +22,7 @@ from ..runtime.environment import Environment
 from ..runtime.places import current_place, in_call_place
 from ..runtime.step_actor import Pending, StepActor
 from ..runtime.tool_calls import ToolOutcome, ToolResultRenderingPolicy, check_size, render_outcome
-from ..runtime.tool_function import FIND_TOOL_NAME, Tool
+from ..runtime.tool_function import FIND_TOOL_NAME, SKILL_TOOL_NAME, Tool
 from ..runtime.validation import type_name
 from ..secret_names import HIDDEN, hides_value
 from ..tracing import Span
@@ -77,7 +77,8 @@ class ProvidedTool(Struct, frozen=True, kw_only=True):
     post: Callable[[StepActor, str], Pending[object]]
 
 
-def _decode(arguments: str, arguments_type: type[Arguments]) -> Arguments:
+def decode_arguments(arguments: str, arguments_type: type[Arguments]) -> Arguments:
+    """Return the arguments of a call; raises `ToolBoundaryError` if they do not fit."""
     try:
         check_depth(arguments)
         return msgspec.json.decode(arguments or "{}", type=arguments_type)
@@ -90,11 +91,11 @@ def _decode(arguments: str, arguments_type: type[Arguments]) -> Arguments:
 
 
 def _post_eval(actor: StepActor, arguments: str) -> Pending[object]:
-    return actor.post_evaluate(_decode(arguments, _EvalArguments).expression)
+    return actor.post_evaluate(decode_arguments(arguments, _EvalArguments).expression)
 
 
 def _post_assign(actor: StepActor, arguments: str) -> Pending[object]:
-    decoded = _decode(arguments, _AssignArguments)
+    decoded = decode_arguments(arguments, _AssignArguments)
     if decoded.expression is None and decoded.value is not msgspec.UNSET:
         return actor.post_assign(decoded.target_path, data=decoded.value)
     if decoded.expression is None or decoded.value not in (None, msgspec.UNSET):
@@ -107,7 +108,7 @@ def _post_assign(actor: StepActor, arguments: str) -> Pending[object]:
 
 
 def _post_exec(actor: StepActor, arguments: str) -> Pending[object]:
-    return actor.post_execute(_decode(arguments, _ExecArguments).statements)
+    return actor.post_execute(decode_arguments(arguments, _ExecArguments).statements)
 
 
 def describe_reply(command: Command, value: object, *, hides: Callable[[str, object], bool]) -> object:
@@ -137,7 +138,7 @@ def describe_reply(command: Command, value: object, *, hides: Callable[[str, obj
             return shown
 
 
-def _tool(
+def make_provided_tool(
     name: str,
     description: str,
     properties: Mapping[str, Any],
@@ -145,6 +146,7 @@ def _tool(
     required: tuple[str, ...],
     post: Callable[[StepActor, str], Pending[object]],
 ) -> ProvidedTool:
+    """Make a tool of the runtime; see `ProvidedTool`."""
     closed = object_schema(properties, required)
     return ProvidedTool(
         definition=ToolDefinition(name=name, description=description, parameters=opened_schema(closed)),
@@ -157,21 +159,21 @@ _TEXT: Mapping[str, Any] = {"type": "string"}
 
 
 PROVIDED_TOOLS: Mapping[str, ProvidedTool] = {
-    "nh_eval": _tool(
+    "nh_eval": make_provided_tool(
         "nh_eval",
         "Evaluate a Python expression: to look, call functions, or change objects in place.",
         {"expression": _TEXT},
         required=("expression",),
         post=_post_eval,
     ),
-    "nh_assign": _tool(
+    "nh_assign": make_provided_tool(
         "nh_assign",
         "Set a name or a field (`order.total`) to a JSON value or to that of an expression.",
         {"target_path": _TEXT, "value": {}, "expression": _TEXT},
         required=("target_path",),
         post=_post_assign,
     ),
-    "nh_exec": _tool(
+    "nh_exec": make_provided_tool(
         "nh_exec",
         "Execute Python statements; new names last until the block ends.",
         {"statements": _TEXT},
@@ -191,10 +193,10 @@ def _find_tool(finder: ToolFinder) -> ProvidedTool:
     def post(actor: StepActor, arguments: str) -> Pending[object]:
         # Found here and not in the actor's turn: the order of calls is then that of the tools, and a tool
         # that cannot be described fails the step, as it does when it is not deferred.
-        found = finder.find(_decode(arguments, _FindArguments).query)
+        found = finder.find(decode_arguments(arguments, _FindArguments).query)
         return actor.post_call(FIND_TOOL_NAME, lambda: found)
 
-    return _tool(
+    return make_provided_tool(
         FIND_TOOL_NAME,
         "Find more tools by words for what they do. You can call the found ones from your next response on.",
         {"query": _TEXT},
@@ -260,6 +262,7 @@ class Toolbox:
         guarded: Guards against repeated calls; None for no guard.
         refusals: Phrases the failures of calls for the model.
         finder: Finds deferred tools; None for none.
+        skill_tool: The tool that reads skills; None for none.
         agent: The span of the agent; None without tracing.
     """
 
@@ -276,6 +279,7 @@ class Toolbox:
         guarded: GuardedCalls | None,
         refusals: Refusals,
         finder: ToolFinder | None = None,
+        skill_tool: ProvidedTool | None = None,
         agent: Span | None = None,
     ) -> None:
         self._actor = actor
@@ -283,6 +287,8 @@ class Toolbox:
         self._finder = finder
         if finder is not None:
             self._provided[FIND_TOOL_NAME] = _find_tool(finder)
+        if skill_tool is not None:
+            self._provided[SKILL_TOOL_NAME] = skill_tool
         self._functions = functions
         self._room = room
         self._shows_secrets = shows_secrets

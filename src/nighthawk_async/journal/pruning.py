@@ -20,6 +20,7 @@ _OF_RUN = "run_id = ?"
 _DELETED: tuple[tuple[str, str, str], ...] = (
     ("records", "seq", _OF_RUN),
     ("messages", "name, number", _OF_RUN),
+    ("mailboxes", "name", _OF_RUN),  # after their messages
     ("queue_entries", "run_id", _OF_RUN),
     ("votes", "question_id, number", "question_id IN (SELECT question_id FROM questions WHERE run_id = ?)"),
     ("questions", "question_id", _OF_RUN),  # after their votes
@@ -91,7 +92,7 @@ def prune_runs(
 
 
 def _report(runs: Sequence[str], counts: Mapping[str, int], blobs: int, releases_space: bool) -> PruneReport:
-    shown = {table: count for table, count in counts.items() if table != "votes"}
+    shown = {table: count for table, count in counts.items() if table not in ("mailboxes", "votes")}
     return PruneReport(runs=tuple(runs), blobs=blobs, releases_space=releases_space, **shown)
 
 

@@ -11,6 +11,7 @@ from ..types.execution import ExecutionRef, PartialSink
 from .nesting import DEFAULT_MAX_DEPTH
 from .policies import NO_POLICIES, Policies
 from .run_state import RunState
+from .skill_scope import ActiveSkills, ScopedSkill
 from .step import Step
 from .step_actor import StepActor
 from .step_context import StepContext
@@ -38,6 +39,8 @@ class Environment:
         step_path: The addresses of the blocks in progress in this run, outermost first.
         max_depth: The greatest depth of nested steps, including enclosing ones.
         journal: The journal of the run; None for none.
+        skills: The skills of the scope by name; None for none.
+        active_skills: The skills that are active in the step; None for none.
     """
 
     execution_ref: ExecutionRef
@@ -54,6 +57,8 @@ class Environment:
     step_path: tuple[str, ...] = ()
     max_depth: int = DEFAULT_MAX_DEPTH
     journal: RunJournal | None = None
+    skills: Mapping[str, ScopedSkill] | None = None
+    active_skills: ActiveSkills | None = None
 
 
 _environment: ContextVar[Environment | None] = ContextVar("nighthawk_async_environment", default=None)

@@ -1,7 +1,7 @@
 """A run: the scope in which an executor executes steps (specification 10)."""
 
 import uuid
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -35,6 +35,7 @@ from .parking import ParkableTasks
 from .policies import Policies, active_policies, scope_events
 from .run_state import RunState, SyncBackend
 from .run_tasks import open_run_scope
+from .skill_scope import ScopedSkill
 from .step_executor import StepExecutor, check_executor
 from .tool_scope import ToolScope, ToolSet
 from .tracebacks import fold_frames, folding_frames
@@ -96,6 +97,7 @@ class Run:
         journal: RunOpener | None = None,
         park_after: float | None = None,
         tools: Sequence[ToolSet] = (),
+        skills: Mapping[str, ScopedSkill] | None = None,
     ) -> None:
         check_executor(step_executor)
         self._resolve_policies = resolve_policies
@@ -119,6 +121,8 @@ class Run:
             max_depth=inner_max_depth(None if outer is None else outer.max_depth, max_depth),
             policies=resolve_policies(),  # resolved at once, so that bad arguments are refused here
             journal=None if outer is None else outer.journal,
+            skills=skills,
+            active_skills=None if outer is None else outer.active_skills,
         )
         self._journal = journal
         self._park_after = park_after
@@ -234,6 +238,7 @@ class Run:
                 max_depth=inner_max_depth(None if outer is None else outer.max_depth, self._max_depth),
                 policies=self._resolve_policies(),
                 journal=None if outer is None else outer.journal,
+                active_skills=None if outer is None else outer.active_skills,
             )
 
     @property

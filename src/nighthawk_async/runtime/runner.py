@@ -7,6 +7,7 @@ The generated code of the natural function commits the result. Until then no Pyt
 variable has changed. If a policy retries, all of this is one attempt of several.
 """
 
+import builtins
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -38,6 +39,7 @@ from .places import below_place, current_place, skips_waits, take_step_place
 from .policies import Policies
 from .policy import Policy, Position
 from .prepare import NaturalSite, prepare_step, step_id_of
+from .skill_scope import ActiveSkills, program_with_skills, references_to_skills, take_named_skills
 from .step import Step, Verify
 from .step_actor import StepActor
 from .step_control import ExecuteAttempt, SteerableStep, StepAttempt, admitted
@@ -126,7 +128,7 @@ async def _execute_once(
         try:
             if depth >= outer.max_depth:
                 raise too_deep(depth, outer.max_depth, step_id=step_id_of(block))
-            step = _prepare(outer, execution_ref, block, site, python_locals, literal)
+            outer, step = _prepare(outer, execution_ref, block, site, python_locals, literal)
             if outer.journal is not None:
                 _begin_in_journal(outer.journal, step)
             observed.begin(step)
@@ -173,7 +175,8 @@ def _prepare(
     site: NaturalSite,
     python_locals: Mapping[str, object],
     literal: str | None,
-) -> Step:
+) -> tuple[Environment, Step]:
+    """Return the environment that the step is to run in, and the step."""
     program = block.program
     if program is None:
         program = _parse_rendered(block, cast("str", literal))
@@ -183,12 +186,19 @@ def _prepare(
         site=site,
         python_locals=python_locals,
         parent=None if outer.step is None else outer.step.context,
-        implicit_references=outer.implicit_references,
+        implicit_references=_implicit_references(outer, block, site),
         execution_ref=execution_ref,
     )
-    policies = outer.policies
+    policies, text = outer.policies, program.text
     for policy in policies.overriding["prepare"]:
         policy.prepare(context, block)
+    if named := take_named_skills(block, context):
+        text = program_with_skills(text, named)
+        for skill in named.values():
+            policies = skill.narrowed(policies)
+    if named or outer.skills or outer.active_skills:
+        active = ActiveSkills(outer.active_skills, named)
+        outer = replace(outer, policies=policies, active_skills=active)
     guards = [
         guard
         for policy in policies.overriding["guard_commands"]
@@ -197,18 +207,26 @@ def _prepare(
     call_guards = [
         guard for policy in policies.overriding["guard_calls"] if (guard := policy.guard_calls(context))
     ]
-    return Step(
+    return outer, Step(
         actor=StepActor(
             context,
             guard=guards[0] if guards else None,
             call_guard=call_guards[0] if call_guards else None,
             parent=None if outer.step is None else outer.step.actor,
         ),
-        program=program.text,
-        is_interpolated=block.program is None,
-        verify=_verifier(policies, site, step_id=context.step_id, program=program.text),
+        program=text,
+        is_interpolated=block.program is None or bool(named),
+        verify=_verifier(policies, site, step_id=context.step_id, program=text),
         execution=Execution(cast("str", execution_ref.execution_id)),
     )
+
+
+def _implicit_references(outer: Environment, block: NaturalBlock, site: NaturalSite) -> Mapping[str, object]:
+    """The references of the scope, and those of its skills that the block names."""
+    if not outer.skills:
+        return outer.implicit_references
+    variables = (outer.implicit_references, site.module_globals, vars(builtins))
+    return {**outer.implicit_references, **references_to_skills(outer.skills, block.read_names, variables)}
 
 
 def _begin_in_journal(journal: RunJournal, step: Step) -> None:

@@ -105,7 +105,8 @@ class Step:
     Args:
         actor: The actor that owns the step's state.
         program: The program text as the model sees it.
-        is_interpolated: Whether the program text holds rendered values, as that of an f-string does.
+        is_interpolated: Whether the program text holds more than the author of the block wrote: rendered
+            values, as that of an f-string does, or skills.
         verify: The check that the outcome must pass; None for none.
         execution: The execution of the step.
 

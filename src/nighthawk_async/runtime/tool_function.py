@@ -386,4 +386,5 @@ def _globals_of(function: Callable[..., object]) -> dict[str, Any]:
 
 OUTCOME_TOOL_NAME = "nh_outcome"
 FIND_TOOL_NAME = "nh_find_tools"
-PROVIDED_TOOL_NAMES = ("nh_eval", "nh_assign", "nh_exec", FIND_TOOL_NAME, OUTCOME_TOOL_NAME)
+SKILL_TOOL_NAME = "nh_skill"
+PROVIDED_TOOL_NAMES = ("nh_eval", "nh_assign", "nh_exec", FIND_TOOL_NAME, SKILL_TOOL_NAME, OUTCOME_TOOL_NAME)

@@ -21,6 +21,7 @@ def postgresql(postgresql_server: PostgresqlServer) -> Iterator[PostgresqlServer
     durable_runs.server = postgresql_server
     yield postgresql_server
     durable_runs.server = None
+    postgresql_server.clear()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -1,6 +1,5 @@
 """A PostgreSQL server in a temporary folder, on a socket there: no port is open."""
 
-import hashlib
 import os
 import pwd
 import shutil
@@ -14,6 +13,8 @@ from urllib.parse import quote
 import pytest
 
 USER = "nighthawk"
+SCHEMA = "nighthawk_async"
+"""The schema of the tables of a store."""
 
 
 class PostgresqlServer:
@@ -29,15 +30,37 @@ class PostgresqlServer:
         self._programs = programs
         self._folder = folder
         self._owner = owner
-        self._databases: set[str] = set()
+        self._databases: dict[Path, str] = {}
+        self._unused: list[str] = []
+        self._made = 0
 
     def address_of(self, folder: Path) -> str:
-        """The address of the database that belongs to a folder; it is made at the first call."""
-        name = f"t{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
-        if name not in self._databases:
-            self._carry_out("postgres", f"CREATE DATABASE {name}")
-            self._databases.add(name)
-        return f"postgresql://{USER}@/{name}?host={quote(str(self._folder), safe='')}"
+        """The address of the database that belongs to a folder; it is empty at the first call."""
+        if folder not in self._databases:
+            self._databases[folder] = self._unused.pop() if self._unused else self._make_database()
+        return f"postgresql://{USER}@/{self._databases[folder]}?host={quote(str(self._folder), safe='')}"
+
+    def clear(self) -> None:
+        """Empty all databases, and give them to folders of later tests: a new one takes 300 files."""
+        while self._databases:
+            _, name = self._databases.popitem()
+            self._carry_out(
+                name,
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                f"WHERE datname = '{name}' AND pid <> pg_backend_pid()",
+            )
+            self._carry_out(
+                name,
+                f"SET client_min_messages = warning; DROP SCHEMA IF EXISTS {SCHEMA} CASCADE; "
+                "DROP SCHEMA public CASCADE; CREATE SCHEMA public",
+            )
+            self._unused.append(name)
+
+    def _make_database(self) -> str:
+        self._made += 1
+        name = f"test_{self._made}"
+        self._carry_out("postgres", f"CREATE DATABASE {name}")
+        return name
 
     def carry_out(self, folder: Path, statements: str) -> None:
         """Carry out statements in the database of a folder."""

@@ -44,7 +44,7 @@ async def failing() -> None:
 def counts(store: nh.journal.JournalStore) -> dict[str, int]:
     return {
         table: query(store, f"SELECT count(*) FROM {table}")[0][0]
-        for table in ("runs", "records", "messages", "blobs")
+        for table in ("runs", "records", "messages", "mailboxes", "blobs")
     }
 
 
@@ -76,7 +76,7 @@ async def test_runs_that_have_ended_lose_their_records(tmp_path: Path) -> None:
         ]
         assert [each.is_pruned for each in store.verify()] == [True, False]
         assert store.prune(NOW).blobs == 1
-        assert counts(store) == {"runs": 2, "records": 0, "messages": 0, "blobs": 0}
+        assert counts(store) == {"runs": 2, "records": 0, "messages": 0, "mailboxes": 0, "blobs": 0}
         assert store.prune(NOW).runs == ()
 
 
@@ -134,7 +134,7 @@ async def test_records_are_deleted_piece_by_piece_and_the_rest_by_the_next_call(
         assert pieces == [2]
         monkeypatch.setattr(pruning, "_delete", delete)
         assert set(store.prune(NOW).runs) == {"run-1", "run-2"}
-        assert counts(store) == {"runs": 2, "records": 0, "messages": 0, "blobs": 0}
+        assert counts(store) == {"runs": 2, "records": 0, "messages": 0, "mailboxes": 0, "blobs": 0}
 
 
 async def test_records_that_somebody_else_deleted_do_not_pass_for_pruned(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import pdb
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -139,22 +140,26 @@ async def test_the_end_of_the_records_is_explained(tmp_path: Path) -> None:
     async def ship() -> None:
         raise KeyboardInterrupt
 
-    async def one_life(store: Any, program: Any, run_id: str, answer: Any = no_model, **options: Any) -> None:
-        with anyio.move_on_after(0.2) as scope:
-            try:
-                await live(store, program, answer, run_id, **options)
-            except (ModelStatusError, KeyboardInterrupt):
-                return
-        assert scope.cancelled_caught
+    async def failing_life(store: Any, program: Any, run_id: str, answer: Any = no_model) -> None:
+        with pytest.raises((ModelStatusError, KeyboardInterrupt)):
+            await live(store, program, answer, run_id)
+
+    async def waiting_life(store: Any, program: Any, run_id: str, **options: Any) -> None:
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(partial(live, store, program, run_id=run_id, **options))
+                while {each.kind for each in store.records(run_id)} <= {"life"}:  # noqa: ASYNC110  (in a thread)
+                    await anyio.sleep(0.01)
+                scope.cancel()
 
     async def never(question: nh.human.Question) -> object:
         return await anyio.sleep_forever()
 
     with opened(tmp_path) as store:
-        await one_life(store, shout_once, "failed", fail)
-        await one_life(store, receive, "waiting")
-        await one_life(store, ask, "asked", human=Handler(answer=never))
-        await one_life(store, ship, "in doubt")
+        await failing_life(store, shout_once, "failed", fail)
+        await waiting_life(store, receive, "waiting")
+        await waiting_life(store, ask, "asked", human=Handler(answer=never))
+        await failing_life(store, ship, "in doubt")
         for run_id, program, text in [
             ("failed", shout_once, r"has failed in life 1 \(ModelStatusError: overloaded\)"),
             ("waiting", receive, "has waited"),

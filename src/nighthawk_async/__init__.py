@@ -54,6 +54,7 @@ _load, __dir__, __all__ = attach_exports(
             "ToolValidationError",
         ),
         "executors.agent": ("AgentStepExecutor",),
+        "executors.transcripts": ("Transcript", "transcript"),
         "functions": ("natural_function",),
         "hooks": ("Hooks",),
         "human": ("ask_user", "request_approval"),

@@ -32,6 +32,7 @@ from .errors import (
     ToolValidationError,
 )
 from .executors.agent import AgentStepExecutor
+from .executors.transcripts import Transcript, transcript
 from .functions import natural_function
 from .hooks import Hooks
 from .human import ask_user, request_approval
@@ -89,6 +90,7 @@ __all__ = [
     "ToolEvaluationError",
     "ToolRegistrationError",
     "ToolValidationError",
+    "Transcript",
     "Usage",
     "actors",
     "asgi",
@@ -132,6 +134,7 @@ __all__ = [
     "telemetry",
     "tool",
     "tool_set",
+    "transcript",
     "unset",
 ]
 

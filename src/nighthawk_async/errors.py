@@ -26,6 +26,7 @@
     ├── ToolEvaluationError         an expression or a statement raised while a tool evaluated it
     ├── ToolValidationError         a value does not match the type of its binding
     ├── ToolRegistrationError       a tool has a bad name, a bad signature, or a name that is taken
+    ├── TranscriptError             a transcript does not exist, is malformed, or cannot be read
     ├── ToolBoundaryError           raised by a tool to send a structured failure to the model
     └── ModelError                  a model request failed
         ├── ModelConnectionError        no connection, or a broken one
@@ -89,6 +90,7 @@ __all__ = [
     "ToolEvaluationError",
     "ToolRegistrationError",
     "ToolValidationError",
+    "TranscriptError",
     "UnknownModelError",
     "UnpicklableError",
     "UnsupportedContentError",
@@ -384,6 +386,10 @@ class ToolValidationError(NighthawkError):
 
 class ToolRegistrationError(NighthawkError):
     """A tool could not be registered."""
+
+
+class TranscriptError(NighthawkError):
+    """A transcript does not exist, is malformed, or cannot be read."""
 
 
 class ToolBoundaryError(NighthawkError):

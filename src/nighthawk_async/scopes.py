@@ -15,6 +15,7 @@ from .natural.program import is_usable_name
 from .policies.arguments import PolicyArguments, with_arguments
 from .runtime.activities import KernelActivity
 from .runtime.call_wrapping import wrap_calls
+from .runtime.conversations import Past
 from .runtime.environment import Environment, find_environment, get_environment, using_environment
 from .runtime.nesting import inner_max_depth
 from .runtime.policies import Policies, active_policies, scope_events
@@ -24,10 +25,13 @@ from .runtime.tool_scope import ToolScope, ToolSet, ToolSource
 from .runtime.tool_sets import sets_of
 from .runtime.usage_meter import UsageMeter
 from .tracing import traced
+from .types.unset import UNSET, Unset
 
 if TYPE_CHECKING:
+    from .executors.transcripts import Transcript
     from .skills import skill as skill_types
 else:
+    Transcript = object
     skill_types = LazyModule("nighthawk_async.skills.skill")  # few programs have skills
 
 Parameters = ParamSpec("Parameters")
@@ -118,6 +122,7 @@ def scope(
     implicit_references: Mapping[str, object] | None = None,
     tools: Sequence[ToolSource] | None = None,
     skills: "skill_types.SkillSource | None" = None,
+    past: Transcript | Unset | None = UNSET,
     **policies: Unpack[PolicyArguments],
 ) -> Scope:
     """Run the steps inside with other settings.
@@ -141,6 +146,9 @@ def scope(
             those of `nighthawk_async.tool` included.
         skills: The skills of the steps inside, from `nighthawk_async.skills.load`. Models get their names and
             descriptions and a tool that reads them; a block names one by its name, with `_` in place of `-`.
+        past: The transcript of an earlier step (`nighthawk_async.transcript`), which the conversation of each
+            step inside begins with: each from the same point. Steps that these steps start, through tools,
+            have none of it. None for none, omitted for no change.
         policies: `hooks`, `oversight`, `verify`, `human`, `permissions`, `budget`, `step_budget`,
             `resilience`, `concurrent_mutation` and `policies`; see `PolicyArguments`.
 
@@ -154,12 +162,14 @@ def scope(
             bound to something else.
         ConfigurationError: The model of the configuration is not available, or two skills have one name.
         ToolRegistrationError: A tool cannot be offered, or its name is taken.
+        TranscriptError: The past is no transcript.
     """
     if mode not in ("inherit", "replace"):
         raise NighthawkError(f"mode must be 'inherit' or 'replace', not {mode!r}")
     is_added = mode == "inherit"
     sets = None if tools is None else sets_of(tools)
     offered = None if skills is None else skill_types.skills_of(skills)
+    inner_past = UNSET if past is UNSET else _past_of(past)
 
     def resolve(parent: Environment) -> Environment:
         executor = _inner_executor(parent.step_executor, step_executor, step_executor_configuration)
@@ -173,11 +183,18 @@ def scope(
             user_prompt_suffix_fragments=user_prompt_suffix_fragments,
             implicit_references=implicit_references,
             tools=sets,
+            past=inner_past,
             is_added=is_added,
         )
         return environment if offered is None else _with_skills(environment, offered, is_added=is_added)
 
     return Scope(resolve)
+
+
+def _past_of(transcript: object) -> Past | None:
+    from .executors.transcripts import past_of  # here, because most scopes have no past
+
+    return past_of(transcript)
 
 
 def _inner_environment(
@@ -191,6 +208,7 @@ def _inner_environment(
     user_prompt_suffix_fragments: Sequence[str] | None,
     implicit_references: Mapping[str, object] | None,
     tools: Sequence[ToolSet] | None,
+    past: Past | Unset | None,
     is_added: bool,
 ) -> Environment:
     """Return the environment of a scope.
@@ -205,6 +223,7 @@ def _inner_environment(
         user_prompt_suffix_fragments: Texts appended to user prompts; None for no change.
         implicit_references: Names and values for every block inside; None for no change.
         tools: The tools of the steps inside; None for no change.
+        past: The past of the steps inside; None for none, unset for no change.
         is_added: Whether the arguments are added to those of the parent, or replace them.
 
     Raises:
@@ -225,6 +244,7 @@ def _inner_environment(
             parent.user_prompt_suffix_fragments, user_prompt_suffix_fragments, is_added=is_added
         ),
         implicit_references=_references(parent.implicit_references, implicit_references, is_added=is_added),
+        past=parent.past if isinstance(past, Unset) else past,
     )
 
 

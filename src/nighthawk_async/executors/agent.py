@@ -1,14 +1,14 @@
 """The built-in step executor: asks a model (specification 14.2)."""
 
 from collections import ChainMap
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio.to_thread
 
 from ..catalog.models import remedy
-from ..configuration import StepContextLimits, StepExecutorConfiguration
+from ..configuration import StepExecutorConfiguration
 from ..errors import ConfigurationError, StepLimitError
 from ..parallel.decided_limits import run_within
 from ..pickling import checked_picklable
@@ -16,6 +16,7 @@ from ..ports import Model
 from ..prompt.tokens import TokenCounter
 from ..runtime.activities import AgentActivity
 from ..runtime.bridge import run_on_own_loop
+from ..runtime.conversations import Past
 from ..runtime.environment import Environment, get_current_step, get_environment
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext
@@ -25,7 +26,7 @@ from ..runtime.tool_function import OUTCOME_TOOL_NAME
 from ..runtime.tool_scope import OfferedTools
 from ..threads import thread_limiter
 from ..tracing import Span, find_tracing, traced
-from ..types.messages import ToolCall, ToolDefinition, ToolResult
+from ..types.messages import Message, ToolCall, ToolDefinition, ToolResult
 from ..types.model import OutcomeTransport, UsageReported
 from ..types.usage import Usage
 from .agent_protocol import AgentTask, StepExecutionAgent, foreign_task, objection_to_agent
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
     from .tool_search import ToolFinder
 else:
     ToolFinder = object
-
-_TOKENS_OF_LINE = 80
-"""The usual upper bound of a prompt line's length, its value not included."""
 
 
 class AgentStepExecutor:
@@ -295,14 +293,7 @@ class AgentStepExecutor:
 
     async def _load_tokenizer(self, prompt: StepPrompt) -> None:
         """Load the tokenizer in a worker thread when the prompt may need it; it takes tenths of a second."""
-        if self.token_encoding.is_loaded:
-            return
-        limits = self.configuration.context_limits
-        context = prompt.context
-        if prompt.needs_counting or not (
-            _surely_fit(context.step_locals, limits.locals_max_tokens, limits)
-            and _surely_fit(context.referenced_globals, limits.globals_max_tokens, limits)
-        ):
+        if not self.token_encoding.is_loaded and prompt.needs_counting:
             await anyio.to_thread.run_sync(self.token_encoding.load, limiter=thread_limiter())
 
     async def _answer_directly(
@@ -344,6 +335,8 @@ class AgentStepExecutor:
             tools=prompt.tool_instructions(has_tools=has_tools),
             outcome=prompt.answer_instructions(transport, form, has_tools=has_tools),
         )
+        has_calls = bool(tools) or transport == "tool"
+        past = () if step.past is None else _past_messages(step.past, model, has_tools=has_calls)
         return AgentTask(
             step_id=context.step_id,
             system_prompt=system_prompt,
@@ -367,6 +360,8 @@ class AgentStepExecutor:
             word_refusal=refusals.text,
             found_tools=toolbox.offer_found,
             conversation=conversation,
+            past=past,
+            keep_messages=partial(_keep_conversation, step, model_name, system_prompt, toolbox),
         )
 
     def _toolbox(
@@ -434,6 +429,18 @@ async def _conclude(step: Step, outcome: StepOutcome) -> None:
     await step.conclude(outcome, step.context.changed_bindings())
 
 
+def _past_messages(past: Past, model: Model | None, *, has_tools: bool) -> tuple[Message, ...]:
+    from .past import past_messages  # here, because few steps have a past
+
+    return past_messages(past, model, has_tools=has_tools)
+
+
+def _keep_conversation(
+    step: Step, model_name: str, system_prompt: str, toolbox: Toolbox, messages: Sequence[Message]
+) -> None:
+    step.keep_conversation(model_name, system_prompt, toolbox.names, messages)
+
+
 def _check_mentioned_tools(step: Step, tools: Sequence[ToolDefinition], transport: OutcomeTransport) -> None:
     if step.is_interpolated or "nh_" not in step.program:
         return  # an interpolated text may mention data
@@ -467,24 +474,6 @@ def _check_visibility(configuration: StepExecutorConfiguration, context: StepCon
             "visible_names='named' is not active, because the run's executor is another one: give it the "
             "attribute `configuration` of the AgentStepExecutor that it calls."
         )
-
-
-def _surely_fit(values: Mapping[str, object], max_tokens: int, limits: StepContextLimits) -> bool:
-    """Whether a section surely fits its budget, and its values their limit: n bytes have at most n tokens."""
-    room = max_tokens
-    for value in values.values():
-        most = _most_tokens(value)
-        if most is None or most > (limits.value_max_tokens or max_tokens):
-            return False
-        room -= most + _TOKENS_OF_LINE
-    return room >= 0
-
-
-def _most_tokens(value: object) -> int | None:
-    kind = type(value)
-    if kind in (str, bytes):
-        return 8 * len(cast("str", value))  # bytes per character, escapes and quotes included
-    return 0 if kind in (int, float, bool, type(None)) or callable(value) else None
 
 
 def _check_transport(transport: OutcomeTransport, model: Model, *, offers_tools: bool) -> None:

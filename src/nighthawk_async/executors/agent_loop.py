@@ -16,6 +16,7 @@ from ..runtime.tool_calls import ToolError, excess_of, project_error
 from ..runtime.tool_function import OUTCOME_TOOL_NAME
 from ..types.messages import (
     AssistantMessage,
+    Message,
     ProviderContent,
     ToolCall,
     ToolDefinition,
@@ -77,6 +78,17 @@ class _Turn(Struct, kw_only=True):
     finish_reason: FinishReason | None = None
     provider_content: ProviderContent | None = None
     usage: Usage | None = None
+    has_ended: bool = False
+
+    @property
+    def message(self) -> AssistantMessage:
+        """The response so far."""
+        return AssistantMessage(
+            text="".join(self.text),
+            reasoning="".join(self.reasoning),
+            tool_calls=tuple(self.calls),
+            provider_content=self.provider_content,
+        )
 
 
 class AgentLoop:
@@ -88,8 +100,9 @@ class AgentLoop:
 
     def __init__(self, task: AgentTask) -> None:
         self._task = task
-        self.conversation = task.conversation
-        self.conversation.begin(task.system_prompt, UserMessage(content=task.user_prompt))
+        self._conversation = task.conversation
+        program = UserMessage(content=task.user_prompt)
+        self._conversation.begin(task.system_prompt, program, past=task.past)
         self._tools = task.tools
         self._response_format: ResponseFormat | None = None
         self._form = task.form
@@ -110,6 +123,25 @@ class AgentLoop:
         """Whether the step may have another turn."""
         return self._turns < self._task.max_turns
 
+    @property
+    def conversation(self) -> tuple[Message, ...]:
+        """All messages so far, as they were before compaction.
+
+        The last calls may lack results; a response that broke off is text alone.
+        """
+        turn, end = self._turn, list[Message]()
+        if not turn.has_ended and (turn.text or turn.calls):
+            end.append(turn.message)
+        messages = self._conversation.messages
+        if turn.results and isinstance([*messages, *end][-1], AssistantMessage):
+            results = tuple(result for _, result in sorted(turn.results.items()))
+            end.append(ToolResultsMessage(results=results))
+        if end and turn.finish_reason is None:  # what providers want back with the calls had not arrived
+            from .past import calls_as_text  # here, because few responses break off
+
+            end = [calls_as_text(message) for message in end]
+        return (*messages, *end)
+
     def next_request(self, steered: tuple[UserContent, ...] = ()) -> ModelRequest:
         """Begin a turn.
 
@@ -126,12 +158,12 @@ class AgentLoop:
         self._turns += 1
         self._turn = _Turn()
         if steered:
-            self.conversation.add(UserMessage(content=steered), is_kept=True)
+            self._conversation.add(UserMessage(content=steered), is_kept=True)
         tools = self._offered_tools()
         self._turn_tools = len(tools)
         return ModelRequest(
             system_prompt=self._task.system_prompt,
-            messages=tuple(self.conversation.sent),
+            messages=tuple(self._conversation.sent),
             tools=tools,
             tool_choice="required" if self._task.outcome_transport == "tool" else "auto",
             response_format=self._response_format,
@@ -188,17 +220,12 @@ class AgentLoop:
         if turn.finish_reason == "content_filter" and not turn.calls:
             what = f"step {self._task.step_id}: the provider's content filter withheld the answer"
             raise ExecutionError(f"{what}: {self._quoted()}").without_content(what)
-        response = AssistantMessage(
-            text="".join(turn.text),
-            reasoning="".join(turn.reasoning),
-            tool_calls=tuple(turn.calls),
-            provider_content=turn.provider_content,
-        )
-        self.conversation.add_response(response, turn.usage, self._turn_tools)
+        self._conversation.add_response(turn.message, turn.usage, self._turn_tools)
+        turn.has_ended = True
         if turn.outcome_position is not None:
             return self._end_with_outcome_call(turn.outcome_position)
         if turn.calls:
-            self.conversation.add(self._results())
+            self._conversation.add(self._results())
             return NextTurn()
         return self._end_with_text()
 
@@ -227,10 +254,10 @@ class AgentLoop:
         position = self._turn.outcome_position
         if position is not None:
             self._turn.results[position] = _error_result(self._turn.calls[position], reason)
-            self.conversation.add_refusal(self._results())
+            self._conversation.add_refusal(self._results())
         else:
             text = refusal_text("That outcome was refused: ", reason, self._what_to_do(cause))
-            self.conversation.add_refusal(UserMessage(content=(text,)))
+            self._conversation.add_refusal(UserMessage(content=(text,)))
         self._count_correction(reason)
         self._causes.append(cause)
 
@@ -266,7 +293,7 @@ class AgentLoop:
         """Answer the outcome of this turn, which reached the loop as a call or as text."""
         self._notes.append(f"outcome {reason}")
         position = self._turn.outcome_position
-        add = self.conversation.add_refusal if kind == "oversight" else self.conversation.add
+        add = self._conversation.add_refusal if kind == "oversight" else self._conversation.add
         if position is not None:
             call = self._turn.calls[position]
             self._turn.results[position] = _error_result(call, reason, kind, guidance or _END_AGAIN)
@@ -313,7 +340,7 @@ class AgentLoop:
             self._notes.append(f"outcome {reason}")
             self._causes.append(cause)
             self._turn.results[position] = _error_result(self._turn.calls[position], reason)
-            self.conversation.add(self._results())
+            self._conversation.add(self._results())
             return NextTurn()
         return self._propose(self._turn.calls[position].arguments)
 

@@ -7,7 +7,7 @@ left, and reported usage is charged afterwards, so that one turn can exceed a bu
 import inspect
 import re
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import Parameter
@@ -20,7 +20,7 @@ from ..observation import NodeWriter
 from ..parallel import is_async_callable
 from ..runtime.environment import find_environment
 from ..runtime.policy import Position
-from ..types.messages import ToolCall, ToolDefinition, ToolResult, UserContent
+from ..types.messages import Message, ToolCall, ToolDefinition, ToolResult, UserContent
 from ..types.outcomes import OutcomeKind, StepOutcome
 from ..types.usage import Usage
 from .answer_form import AnswerForm, flat_schema
@@ -28,6 +28,10 @@ from .conversation import Conversation
 from .outcome_codec import answer_from_mapping
 
 _OTHERS = re.compile(r"\b(?:str|bytes|int|float|bool|list|dict|tuple|None)\b")
+
+
+def _keep_nothing(messages: Sequence[Message]) -> None:
+    """Do nothing: the task is not that of a step."""
 
 
 async def _refuse_bindings(bindings: Mapping[str, object]) -> None:
@@ -75,6 +79,10 @@ class AgentTask:
             then can they be called. Empty where no tools are deferred.
         conversation: The messages of the step, for the library's own agent. Agents of your own keep theirs as
             they like.
+        past: The messages that the conversation begins with, before the user prompt; see
+            `nighthawk_async.scope`.
+        keep_messages: Keeps all messages of the conversation, those of the past included, for
+            `nighthawk_async.transcript`. Call it when the work ends, in whatever way.
     """
 
     step_id: str
@@ -99,6 +107,8 @@ class AgentTask:
     word_refusal: Callable[[NighthawkError], str] = str
     found_tools: Callable[[], tuple[ToolDefinition, ...]] = tuple
     conversation: Conversation = field(default_factory=Conversation, repr=False)
+    past: tuple[Message, ...] = ()
+    keep_messages: Callable[[Sequence[Message]], None] = _keep_nothing
 
     @property
     def form(self) -> AnswerForm:

@@ -132,14 +132,17 @@ class Conversation:
         self._added_characters = self._characters = self._system_characters
         self._held_characters = 0
 
-    def begin(self, system_prompt: str, program: UserMessage) -> None:
+    def begin(self, system_prompt: str, program: UserMessage, *, past: Iterable[Message] = ()) -> None:
         """Begin the conversation, anew if there was one.
 
         Args:
             system_prompt: The system prompt.
             program: The message with the program.
+            past: Messages before it.
         """
         self._restart(system_prompt)
+        for message in past:
+            self.add(message)
         self.program = program
         self.add(program, is_kept=True)
 

@@ -15,10 +15,12 @@ from ..errors import AnnotationError, ExecutionError, ToolValidationError
 from ..ports import Model
 from ..runtime.annotations import return_type
 from ..runtime.conclude import OutcomeRefusedError
+from ..runtime.conversations import Past
 from ..runtime.plain_data import data_schemas, validate_data
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext
 from ..runtime.validation import type_name
+from ..types.messages import Message
 from ..types.outcomes import PassStepOutcome, StepOutcome
 from ..types.usage import Usage
 from .answer_bindings import AnswerBindings
@@ -69,10 +71,21 @@ async def answer_directly(
         may_end=step.actor.may_end,
         report_usage=report,
         refusals=bindings.refusals,
+        past=() if step.past is None else _past_messages(step.past, model),
     )
-    if model.capabilities.is_small:
-        return await _answer_piecemeal(asker, step, prompt)
-    return await _answer_at_once(asker, step, prompt, bindings)
+    try:
+        if model.capabilities.is_small:
+            return await _answer_piecemeal(asker, step, prompt)
+        return await _answer_at_once(asker, step, prompt, bindings)
+    finally:
+        system_prompt = asker.system_prompts[-1] if asker.system_prompts else ""
+        step.keep_conversation(model.name, system_prompt, (), (*asker.past, *asker.asked))
+
+
+def _past_messages(past: Past, model: Model) -> tuple[Message, ...]:
+    from .past import past_messages  # here, because few steps have a past
+
+    return past_messages(past, model, has_tools=False)
 
 
 async def _answer_at_once(

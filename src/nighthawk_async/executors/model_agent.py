@@ -34,6 +34,12 @@ class ModelAgent:
         """Run a step; see `StepExecutionAgent.run`."""
         task = plain_task(task)
         loop = AgentLoop(task)
+        try:
+            return await self._run_turns(task, loop)
+        finally:
+            task.keep_messages(loop.conversation)
+
+    async def _run_turns(self, task: AgentTask, loop: AgentLoop) -> StepOutcome:
         while True:
             request = loop.next_request(await task.turn_boundary())
             if task.conversation.may_be_due(request):

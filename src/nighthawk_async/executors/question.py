@@ -78,6 +78,9 @@ class Asker:
         may_end: Waits before an answer counts; False when messages wait for the model.
         report_usage: Counts the usage of one model request, by model id.
         refusals: Phrases the refusals of answers for the model.
+        past: The messages that each conversation begins with.
+        asked: The messages of all questions so far, without those of the past.
+        system_prompts: The system prompts of the questions so far.
     """
 
     model: Model
@@ -88,6 +91,9 @@ class Asker:
     may_end: Callable[[], Awaitable[bool]]
     report_usage: Callable[[str, Usage], None]
     refusals: Refusals
+    past: tuple[Message, ...] = ()
+    asked: list[Message] = field(default_factory=list[Message])
+    system_prompts: list[str] = field(default_factory=list[str])
 
     async def ask(
         self, question: Question, check: Callable[[Mapping[str, Any]], Awaitable[Answer]]
@@ -107,18 +113,18 @@ class Asker:
             StepRejectedError: Oversight, or a hook, rejected too many.
             ModelError: A model request failed.
         """
-        messages: tuple[Message, ...] = (UserMessage(content=question.user_prompt),)
-        corrections = 0
+        begin, messages, corrections = len(self.asked), self.asked, 0
+        messages.append(UserMessage(content=question.user_prompt))
+        self.system_prompts.append(question.system_prompt)
         while True:
             steered = await self.turn_boundary()
             if steered:
-                messages = (*messages, UserMessage(content=steered))
-            response = await self._ask_once(question, messages)
+                messages.append(UserMessage(content=steered))
+            response = await self._ask_once(question, (*self.past, *messages[begin:]))
             if response.finish_reason == "content_filter":  # asking again would change nothing
                 what = f"step {self.step_id}: the provider's content filter withheld the answer"
                 raise ExecutionError(f"{what}: {quote(response.text)}").without_content(what)
-            answer = AssistantMessage(text=response.text, provider_content=response.provider_content)
-            messages = (*messages, answer)
+            messages.append(AssistantMessage(text=response.text, provider_content=response.provider_content))
             try:
                 if response.finish_reason == "length":
                     raise ExecutionError(CUT_OFF).caused_by("cut_off")
@@ -143,7 +149,7 @@ class Asker:
                 continue
             write_note(refusal)
             count_correction(cause)
-            messages = (*messages, UserMessage(content=(refusal,)))
+            messages.append(UserMessage(content=(refusal,)))
 
     async def _ask_once(self, question: Question, messages: tuple[Message, ...]) -> _Response:
         request = ModelRequest(

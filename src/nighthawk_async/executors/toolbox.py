@@ -313,6 +313,11 @@ class Toolbox:
             *(function.definition for function in self._functions.values()),
         )
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the tools on offer, with the deferred ones that were found."""
+        return (*self._provided, *self._functions)
+
     def offer_found(self) -> tuple[ToolDefinition, ...]:
         """Offer the deferred tools that were found so far, and return all of them; see `AgentTask`.
 
@@ -408,7 +413,7 @@ class Toolbox:
         if function is None:
             if self._finder is not None:
                 self._finder.check_found(call.name)
-            names = ", ".join([*self._provided, *self._functions])
+            names = ", ".join(self.names)
             raise ToolBoundaryError(
                 kind="resolution",
                 message=f"there is no tool named {call.name!r}",

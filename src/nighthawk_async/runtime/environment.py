@@ -8,6 +8,7 @@ from types import MappingProxyType
 from ..errors import NighthawkError
 from ..journal_ports import RunJournal
 from ..types.execution import ExecutionRef, PartialSink
+from .conversations import Past
 from .nesting import DEFAULT_MAX_DEPTH
 from .policies import NO_POLICIES, Policies
 from .run_state import RunState
@@ -41,6 +42,7 @@ class Environment:
         journal: The journal of the run; None for none.
         skills: The skills of the scope by name; None for none.
         active_skills: The skills that are active in the step; None for none.
+        past: The past that steps begin with; None for none. Steps within steps have none of it.
     """
 
     execution_ref: ExecutionRef
@@ -59,6 +61,7 @@ class Environment:
     journal: RunJournal | None = None
     skills: Mapping[str, ScopedSkill] | None = None
     active_skills: ActiveSkills | None = None
+    past: Past | None = None
 
 
 _environment: ContextVar[Environment | None] = ContextVar("nighthawk_async_environment", default=None)

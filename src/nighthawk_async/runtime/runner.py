@@ -30,6 +30,7 @@ from .activities import KernelActivity
 from .awaitable import is_awaitable
 from .bridge import run_from_sync
 from .conclude import StepResult
+from .conversations import LastStep
 from .environment import Environment, find_journal, get_environment, using_environment
 from .execution_marks import mark_with_execution
 from .inspection import make_inspector
@@ -57,7 +58,8 @@ def run_step_from_sync(
     """Execute a block of a synchronous natural function; see `run_step`."""
     # Taken here: on the other side of the bridge, each step is in a task of its own.
     place = None if find_journal() is None else take_step_place(block, python_locals)
-    return run_from_sync(run_step, block, site, python_locals, literal, place)
+    with LastStep(step_id_of(block)) as last:  # in the context of the caller
+        return run_from_sync(run_step, block, site, python_locals, literal, place, last)
 
 
 async def run_step(
@@ -66,6 +68,7 @@ async def run_step(
     python_locals: Mapping[str, object],
     literal: str | None,
     place: str | None = None,
+    last: LastStep | None = None,
 ) -> StepResult:
     """Execute a block once.
 
@@ -75,6 +78,7 @@ async def run_step(
         python_locals: The `locals()` at the block.
         literal: The rendered literal of an f-string block; None for a plain literal.
         place: Its place in a run with a journal, if it was taken already.
+        last: The facts to keep for the task, if the caller keeps them.
 
     Returns:
         The result that the generated code commits and acts on.
@@ -92,11 +96,14 @@ async def run_step(
         NestedStepLimitError: It would be nested in too many steps.
     """
     depth = current_depth()
-    execute_once: ExecuteAttempt = partial(_execute_once, block, site, python_locals, literal, depth)
-    if find_journal() is not None:
-        execute_once = partial(_execute_at, place or take_step_place(block, python_locals), execute_once)
-    execute = partial(_execute_attempts, block, execute_once)
-    return await in_own_task(execute) if begins_stretch(depth) else await execute()
+    with last or LastStep(step_id_of(block)) as last:
+        execute_once: ExecuteAttempt = partial(
+            _execute_once, block, site, python_locals, literal, depth, last
+        )
+        if find_journal() is not None:
+            execute_once = partial(_execute_at, place or take_step_place(block, python_locals), execute_once)
+        execute = partial(_execute_attempts, block, execute_once)
+        return await in_own_task(execute) if begins_stretch(depth) else await execute()
 
 
 def _execute_attempts(block: NaturalBlock, execute: ExecuteAttempt) -> Awaitable[StepResult]:
@@ -117,6 +124,7 @@ async def _execute_once(
     python_locals: Mapping[str, object],
     literal: str | None,
     depth: int,
+    last: LastStep,
     attempt: StepAttempt | None = None,
 ) -> StepResult:
     """Execute a block at a nesting depth; an attempt is one of several."""
@@ -129,6 +137,8 @@ async def _execute_once(
             if depth >= outer.max_depth:
                 raise too_deep(depth, outer.max_depth, step_id=step_id_of(block))
             outer, step = _prepare(outer, execution_ref, block, site, python_locals, literal)
+            last.begin_attempt(step.actor.progress.usage_meter)
+            step.kept = last
             if outer.journal is not None:
                 _begin_in_journal(outer.journal, step)
             observed.begin(step)
@@ -142,6 +152,7 @@ async def _execute_once(
             raise
         mark_with_execution(result.exception, execution_ref)
         observed.end(outcome, result)
+        last.outcome = outcome.kind
         return result
 
 
@@ -272,7 +283,9 @@ async def _run_in_task_group(
         step=step,
         step_path=(*outer.step_path, block_address),
         policies=outer.policies.of_step(),
+        past=None,
     )
+    step.past = outer.past
     step.inspect = make_inspector(environment.policies, step)
     delivery = step.partial_listeners = delivery_of(environment, step, site.on_partial)
     async with BareTaskGroup() as task_group:
@@ -291,6 +304,7 @@ async def _run_in_task_group(
                         return await _execute_governed(environment.policies, serve, execute)
                     finally:
                         actor.close()
+                        step.kept = None  # whatever began within the step still refers to the step
                         if step.partial_listeners is not None:
                             step.partial_listeners.close()
 

@@ -1,6 +1,6 @@
 """One step in progress: its actor, its program, and how it ended."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol, TypeAlias, cast
 
@@ -9,9 +9,11 @@ from msgspec.structs import replace
 
 from ..errors import ExecutionError
 from ..executions import Execution
+from ..types.messages import Message
 from ..types.outcomes import RaiseStepOutcome, ReturnStepOutcome, StepOutcome
 from ..types.unset import UNSET
 from .conclude import OutcomeRefusedError, StepResult, done_note, evaluated_value, exception_of, propose
+from .conversations import Conversation, LastStep, Past
 from .step_actor import StepActor
 from .step_context import StepContext
 
@@ -117,6 +119,8 @@ class Step:
             that can send a rejection back to its model sets it.
         partial_listeners: The listeners to its values while the model's answer streams; None for none.
         place: Its place in a run with a journal; None without one.
+        past: The past that its conversation begins with; None for none.
+        kept: Its facts that are kept for its task; None for none.
     """
 
     __slots__ = (
@@ -128,7 +132,9 @@ class Step:
         "execution",
         "inspect",
         "is_interpolated",
+        "kept",
         "partial_listeners",
+        "past",
         "place",
         "program",
         "rejections_left",
@@ -155,6 +161,24 @@ class Step:
         self.rejections_left = 0
         self.partial_listeners: PartialListeners | None = None
         self.place: str | None = None
+        self.past: Past | None = None
+        self.kept: LastStep | None = None
+
+    def keep_conversation(
+        self, model: str, system_prompt: str, tools: tuple[str, ...], messages: Sequence[Message]
+    ) -> None:
+        """Keep the conversation of the step for its task.
+
+        Args:
+            model: The id of the model; empty for an agent of the program's own.
+            system_prompt: The system prompt.
+            tools: The names of the tools that were offered, without the one that delivers the outcome.
+            messages: All messages, oldest first. The last calls may lack results.
+        """
+        if self.kept is not None:
+            self.kept.conversation = Conversation(
+                model=model, system_prompt=system_prompt, messages=tuple(messages), tools=tools
+            )
 
     async def conclude(
         self, outcome: StepOutcome, bindings: Mapping[str, object], *, is_last: bool = False

@@ -4,7 +4,15 @@ from typing import Any
 import pytest
 
 from nighthawk_async.errors import ConfigurationError
-from nighthawk_async.types.messages import UserMessage
+from nighthawk_async.types.messages import (
+    AssistantMessage,
+    Message,
+    ProviderContent,
+    ToolCall,
+    ToolResult,
+    ToolResultsMessage,
+    UserMessage,
+)
 from nighthawk_async.types.model import ModelCapabilities, ModelRequest
 from nighthawk_async.wire.anthropic.codec import AnthropicCodec
 
@@ -165,3 +173,60 @@ def test_the_protocols_own_object_goes_together_with_a_word() -> None:
 def test_an_effort_that_the_protocol_does_not_know_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="reasoning_effort"):
         encode(WORDED, reasoning_effort="huge")
+
+
+CALL = ToolCall(id="call", name="look", arguments="{}")
+USE = {"type": "tool_use", "id": "call", "name": "look", "input": {}}
+THOUGHT = {"type": "thinking", "thinking": "Look.", "signature": "sig"}
+OF_OTHERS = AssistantMessage(tool_calls=(CALL,))
+OWN = AssistantMessage(
+    tool_calls=(CALL,), provider_content=ProviderContent(protocol="anthropic", items=(THOUGHT, USE))
+)
+RESULTS = ToolResultsMessage(results=(ToolResult(call_id="call", name="look", content=("seen",)),))
+
+
+def said(text: str) -> UserMessage:
+    return UserMessage(content=(text,))
+
+
+def roles(*messages: Message, **settings: Any) -> list[str]:
+    """The roles and the types of the blocks of the messages in the body."""
+    request = ModelRequest(messages=messages, settings={"prompt_caching": False, **settings})
+    encoded = AnthropicCodec().encode(request, model_name="m", capabilities=NUMBERED)
+    return [
+        f"{message['role']} {' '.join(block['type'] for block in message['content'])}"
+        for message in json.loads(encoded.body)["messages"]
+    ]
+
+
+def test_calls_of_others_are_closed_before_a_question_to_a_model_that_always_thinks() -> None:
+    conversation = (said("first"), OF_OTHERS, RESULTS, said("second"), OWN, RESULTS)
+    assert roles(*conversation, thinking_budget_tokens=2_000) == [
+        "user text",
+        "assistant tool_use",
+        "user tool_result",
+        "assistant text",
+        "user text",
+        "assistant thinking tool_use",
+        "user tool_result",
+    ]
+    unchanged = [
+        "user text",
+        "assistant tool_use",
+        "user tool_result text",
+        "assistant thinking tool_use",
+        "user tool_result",
+    ]
+    assert roles(*conversation) == unchanged
+    assert roles(*conversation, thinking={"type": "adaptive"}) == unchanged
+
+
+def test_a_message_during_calls_of_its_own_leaves_them_open() -> None:
+    conversation = (said("first"), OWN, RESULTS, OF_OTHERS, RESULTS, said("heed this"))
+    assert roles(*conversation, thinking_budget_tokens=2_000) == [
+        "user text",
+        "assistant thinking tool_use",
+        "user tool_result",
+        "assistant tool_use",
+        "user tool_result text",
+    ]

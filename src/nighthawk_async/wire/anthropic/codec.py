@@ -34,8 +34,10 @@ from ..transport_settings import checked_settings, merge_extra_body, refuse_rese
 from .messages import (
     FILE_PROVIDERS,
     PROTOCOL_NAME,
+    THINKING,
     Block,
     ThinkingPlan,
+    close_foreign_loops,
     encode_messages,
     find_refusal,
     plan_thinking,
@@ -43,9 +45,6 @@ from .messages import (
 )
 from .response import AnthropicResponseDecoder
 from .schema import supported_schema
-
-# The endpoint refuses a mark on these.
-_UNMARKED = frozenset({"redacted_thinking", "thinking"})
 
 
 def mark_breakpoints(
@@ -80,7 +79,7 @@ def _position_before_last_response(messages: list[dict[str, Any]]) -> int:
 
 def _mark_last(blocks: list[Block], mark: dict[str, str]) -> None:
     for position in range(len(blocks) - 1, -1, -1):
-        if blocks[position].get("type") not in _UNMARKED:
+        if blocks[position].get("type") not in THINKING:  # the endpoint refuses a mark on these
             blocks[position] = {**blocks[position], "cache_control": mark}
             return
 
@@ -130,6 +129,8 @@ def encode_body(request: ModelRequest, *, model_name: str, capabilities: ModelCa
     if system := text_block(request.system_prompt):
         body["system"] = system
     body["messages"] = encode_messages(request.messages)
+    if plan.has_fixed_budget:
+        body["messages"] = close_foreign_loops(body["messages"])
     mark_breakpoints(body, settings.get("prompt_caching"), capabilities)
     return request_json(merge_extra_body(body, request.settings))
 

@@ -210,6 +210,11 @@ class ThinkingPlan:
         """Whether the request itself turns thinking on."""
         return self.config is not None and self.config.get("type") != "disabled"
 
+    @property
+    def has_fixed_budget(self) -> bool:
+        """Whether the model always thinks first; with other plans, it decides by itself."""
+        return self.config is not None and self.config.get("type") == "enabled"
+
 
 def plan_thinking(settings: Mapping[str, Any], capabilities: ModelCapabilities) -> ThinkingPlan:
     """Choose the body's settings of thinking.
@@ -318,6 +323,10 @@ PROTOCOL_NAME = "anthropic"
 
 Block = dict[str, Any]
 
+THINKING = frozenset({"redacted_thinking", "thinking"})
+"""The types of blocks that hold thinking."""
+
+_LOOP_CLOSED = "Noted."
 _GOOD_ID = re.compile(r"[a-zA-Z0-9_-]+")
 _NOT_IN_ID = re.compile(r"[^a-zA-Z0-9_-]")
 
@@ -348,6 +357,34 @@ def encode_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:
     if not encoded:
         raise ConfigurationError("The Anthropic Messages protocol needs a message.")
     return encoded
+
+
+def close_foreign_loops(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The messages, with a word of the assistant between the results of its calls and a new question.
+
+    A model that always thinks first must have done so before its calls, as long as their results are in the
+    last question. Calls that it did not make itself, or whose response broke off, have no thinking.
+
+    Args:
+        messages: The encoded messages.
+    """
+    closed: list[dict[str, Any]] = []
+    has_thought = False  # since the last question
+    for message in messages:
+        blocks: list[Block] = message["content"]
+        results = [block for block in blocks if block.get("type") == "tool_result"]
+        question = [block for block in blocks if block.get("type") != "tool_result"]
+        if message["role"] == "assistant":
+            has_thought = has_thought or any(block.get("type") in THINKING for block in blocks)
+        elif results and question and not has_thought:
+            closed.append({"role": "user", "content": results})
+            closed.append({"role": "assistant", "content": text_block(_LOOP_CLOSED)})
+            closed.append({"role": "user", "content": question})
+            continue
+        elif not results:
+            has_thought = False
+        closed.append({**message})
+    return closed
 
 
 def _encode_message(message: Message) -> list[Block]:

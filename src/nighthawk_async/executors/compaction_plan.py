@@ -258,12 +258,12 @@ def _messages_after(conversation: Conversation, plan: CompactionPlan) -> list[Me
     removed = set(map(id, plan.summarized))
     result: list[Message] = []
     for index, message in enumerate(conversation.sent):
+        if plan.summarized and message is plan.summarized[0]:
+            result.append(_summary_message(conversation, plan.summary or ""))
         if id(message) not in removed:
             result.append(_shortened(message, texts.get(index, {})))
             if message is conversation.refusal:
                 conversation.refusal = result[-1]
-        if message is conversation.program and plan.summarized:
-            result.append(_summary_message(conversation, plan.summary or ""))
     return result
 
 

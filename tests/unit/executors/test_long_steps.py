@@ -554,3 +554,21 @@ async def test_a_cancelled_summary_changes_nothing_and_leaves_nothing() -> None:
         await reached.wait()
         task_group.cancel_scope.cancel()
     assert model.summaries == []
+
+
+async def test_the_transcript_has_everything_and_may_be_the_past_of_a_step_that_has_no_room_for_it() -> None:
+    model, second = ReadingModel(160), ReadingModel(0)
+    async with nh.run(executor_of(model)):
+        await read_all(Book().page)
+        transcript = nh.transcript()
+        assert len(transcript.messages) > 320
+        assert text_of_page(0)[:50] in str(transcript.messages[2])
+        assert "Shortened" not in str(transcript.messages)
+        with nh.scope(step_executor=executor_of(second), past=transcript):
+            await read_all(Book().page)
+    assert len(second.summaries) == 1
+    assert max(second.sizes) < WINDOW
+    (request,) = [each for each in second.requests if not is_summary(each)]
+    assert "NH:SUMMARY" in str(request.messages[0])
+    assert isinstance(request.messages[-1], nh.models.UserMessage)
+    assert "Read every <page>" in str(request.messages[-1])

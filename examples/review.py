@@ -29,7 +29,7 @@ async def review(workspace: library.Workspace, change: str) -> list[Remark]:
 
 
 async def main(folder: Path) -> None:
-    workspace = library.Workspace(folder, writable=True)  # tests write files
+    workspace = library.Workspace(folder, writable=True)  # tests write; its shell is confined
     async with nh.run(MODEL):
         change = await workspace.shell("git diff HEAD")
         for remark in await review(workspace, change.output):

@@ -5,7 +5,7 @@ Packages by floor, lowest first; each imports only from lower floors (`tests/arc
     0  errors, pickling, types, secret_names, configuration, observation, tracing, executions, causes,
        threads, backoff, lazy_exports, suggestions
     1  natural, prompt, wire, catalog, actors, parallel
-    2  ports, journal_ports
+    2  ports, journal_ports, credentials
     3  runtime
     4  policies, models, telemetry, observe, recording
     5  executors, journal, library, skills
@@ -24,6 +24,7 @@ _load, __dir__, __all__ = attach_exports(
     submodules=(
         "actors",
         "asgi",
+        "credentials",
         "errors",
         "executors",
         "hooks",
@@ -75,6 +76,7 @@ _load, __dir__, __all__ = attach_exports(
         ),
         "runtime.partial_delivery": ("partial_values",),
         "runtime.policy": ("Policy",),
+        "runtime.resources": ("resource",),
         "runtime.snapshot": ("shared",),
         "runtime.step_context": ("StepContext",),
         "runtime.tool_decorator": ("tool",),

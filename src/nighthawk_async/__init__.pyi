@@ -3,6 +3,7 @@
 from . import (
     actors,
     asgi,
+    credentials,
     errors,
     executors,
     hooks,
@@ -53,6 +54,7 @@ from .runtime.environment import (
 )
 from .runtime.partial_delivery import partial_values
 from .runtime.policy import Policy
+from .runtime.resources import resource
 from .runtime.snapshot import shared
 from .runtime.step_context import StepContext
 from .runtime.tool_decorator import tool
@@ -97,6 +99,7 @@ __all__ = [
     "ask_user",
     "blocking",
     "budget",
+    "credentials",
     "current_task",
     "deadline",
     "errors",
@@ -123,6 +126,7 @@ __all__ = [
     "repeatable",
     "request_approval",
     "resilience",
+    "resource",
     "rule",
     "run",
     "runtime",

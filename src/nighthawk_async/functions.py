@@ -18,6 +18,7 @@ from .natural.scope import NestedBlock
 from .natural.transform import StepResult, TransformedFunction, transform_function
 from .natural.tree import SCOPE_NAME
 from .runtime.annotations import ReturnCheck, names_in_texts, variables_of
+from .runtime.argument_check import ArgumentCheck
 from .runtime.calls import CallEntry
 from .runtime.environment import get_step_executor
 from .runtime.policy import Listener, Policy
@@ -250,7 +251,12 @@ def _decorate(function: object, frame: FrameType | None, options: _Options) -> F
     bound = transformed.bind(
         function,
         run_step=_run_step(transformed, site, options.make_scope),
-        call_entry=CallEntry(function, is_generator=is_generator, return_check=return_check),
+        call_entry=CallEntry(
+            function,
+            is_generator=is_generator,
+            return_check=return_check,
+            argument_check=ArgumentCheck(function, annotations=annotations, captured=site.captured),
+        ),
     )
     if function.__qualname__.endswith(f"<locals>.{function.__name__}"):
         captured[function.__name__] = bound  # the future value of the name, where it has no value yet

@@ -25,11 +25,13 @@ NodeKind: TypeAlias = Literal[
     "pool",
     "job",
     "question",
+    "resource",
 ]
 """The kind of a node.
 
 An HTTP request of a service, a run, the call of a natural function, a step, a model request, a tool call,
-parallel calls that belong together, a task, an actor, a pool, a job of a pool, or a question to a person.
+parallel calls that belong together, a task, an actor, a pool, a job of a pool, a question to a person, or a
+resource that lives with a task.
 """
 
 NodeState: TypeAlias = Literal[

@@ -8,6 +8,8 @@ from pathlib import Path
 from .source_tree import PACKAGE, SOURCE, module_imports, parse_package
 
 IMPORT_NAMES = {
+    "azure-identity": "azure",
+    "google-auth": "google.auth",
     "opentelemetry-api": "opentelemetry",
     "opentelemetry-sdk": "opentelemetry.sdk",
     "pyyaml": "yaml",

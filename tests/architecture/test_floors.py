@@ -30,6 +30,7 @@ FLOORS: Mapping[str, int] = {
     "parallel": 1,
     "ports": 2,
     "journal_ports": 2,
+    "credentials": 2,
     "runtime": 3,
     "policies": 4,
     "models": 4,

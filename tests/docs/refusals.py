@@ -395,6 +395,8 @@ SCENARIOS: tuple[Scenario, ...] = (
             Given(calls=(tool_call("nh_eval", code="1"),))),
     of_call("The arguments do not fit a tool of yours", "invalid_input",
             Given(calls=(tool_call("post", line={"product": "fig"}),)), tools=(post,)),
+    of_call("The arguments do not fit a natural function", "invalid_input",
+            evaluate("buy('figs')"), call=shop),
     of_call("The arguments are too long", "invalid_input", evaluate("'" + "a" * 90 + "'"),
             configuration={"max_tool_argument_bytes": 80}),
     of_call("There is no such tool", "resolution", Given(calls=(tool_call("search", query="fig"),))),

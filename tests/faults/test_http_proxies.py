@@ -6,7 +6,11 @@ import sys
 import anyio
 import pytest
 from anyio.abc import SocketStream
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 
+import nighthawk_async as nh
 from nighthawk_async.errors import ConfigurationError, ModelConnectionError
 from nighthawk_async.models.http_pool import open_http_pool
 from nighthawk_async.models.providers import create_model
@@ -39,6 +43,35 @@ async def test_a_proxy_without_a_scheme_carries_the_request(monkeypatch: pytest.
         with anyio.fail_after(240):
             assert text_of(await collect(model_at(MODEL_URL))) == "Hi"
     assert requests[0].startswith(b"POST http://models.example/v1/chat/completions HTTP/1.1")
+
+
+async def test_what_is_signed_is_what_a_proxy_passes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI")
+    monkeypatch.delenv("AWS_BEARER_TOKEN_BEDROCK", raising=False)
+    requests: list[bytes] = []
+
+    async def serve(stream: SocketStream) -> None:
+        requests.append(await read_request(stream))
+        head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: {}\r\n\r\n"
+        await stream.send(head.format(len(STREAM)).encode() + STREAM)
+
+    credentials = nh.credentials.aws(region="eu-west-1")
+    async with raw_server(serve) as proxy_url:
+        monkeypatch.setenv("HTTP_PROXY", proxy_url.removeprefix("http://").removesuffix("/v1"))
+        settings = {"base_url": f"{MODEL_URL}?tenant=a%2Fb", "credentials": credentials}
+        with anyio.fail_after(240):
+            assert text_of(await collect(create_model("openai-chat:x", settings=settings))) == "Hi"
+    head, _, body = requests[0].partition(b"\r\n\r\n")
+    line, *fields = head.decode().split("\r\n")
+    headers = {name.lower(): value for name, value in (field.split(": ", 1) for field in fields)}
+    sent = AWSRequest(
+        "POST", line.split()[1], {"Host": headers["host"], "X-Amz-Date": headers["x-amz-date"]}, body
+    )
+    sent.context["timestamp"] = headers["x-amz-date"]
+    signer = SigV4Auth(Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI"), "bedrock", "eu-west-1")
+    signature = signer.signature(signer.string_to_sign(sent, signer.canonical_request(sent)), sent)
+    assert headers["authorization"].endswith(f"Signature={signature}")
 
 
 async def test_a_proxy_that_refuses_connections_is_named_without_its_password(

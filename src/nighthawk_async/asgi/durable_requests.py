@@ -22,6 +22,7 @@ from ..journal_ports import JournalStore, RunJournal
 from ..parallel import open_task_root
 from ..parallel.task_current import find_positions
 from ..runtime.environment import get_environment, using_environment
+from ..runtime.run_tasks import keeping_resources
 from .admission import RefusedError
 from .exchange import Inbox, Outbox
 from .kept_response import KeptResponse, ResponseCollector
@@ -301,7 +302,8 @@ async def _life(store: JournalStore, run_id: str) -> AsyncGenerator[tuple[RunJou
         ):
             root = find_positions().path
             journal.begin(root)
-            yield journal, root
+            async with keeping_resources():
+                yield journal, root
 
 
 async def _call_and_keep(

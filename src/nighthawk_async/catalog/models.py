@@ -15,6 +15,8 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+from msgspec import structs
+
 from ..suggestions import did_you_mean
 from ..types.model import ModelCapabilities, ModelPrice
 from .model_facts import ModelFacts, SchemaRuleFacts, price, with_long_requests
@@ -121,7 +123,8 @@ GOOGLE_MODELS: tuple[ModelFacts, ...] = (
 
 
 _SOURCE = (
-    "platform.claude.com/docs/en/models, /about-claude/pricing and /build-with-claude/effort, the model "
+    "platform.claude.com/docs/en/models, /about-claude/pricing, /build-with-claude/effort and "
+    "/agents-and-tools/tool-use/tool-search-tool, the model "
     "types of anthropic 2.12.0, and the tables of litellm 1.109.1 and genai-prices 0.2.3; read on 2026-11-21"
 )
 
@@ -133,6 +136,7 @@ _WITH_BUDGET = ModelCapabilities(
     prompt_caching=True,
     reasoning=True,
     reasoning_control="budget",
+    tool_search=True,
     context_management=True,
     context_window=200_000,
     max_output_tokens=64_000,
@@ -208,6 +212,12 @@ def _open(name: str, capabilities: ModelCapabilities, source: str) -> ModelFacts
 
 
 OPEN_MODELS: tuple[ModelFacts, ...] = (
+    ModelFacts(
+        pattern="ollama:*",
+        capabilities=ModelCapabilities(forced_tool_choice=False),
+        note="It ignores tool_choice, and takes images as bytes only.",
+        source="the code of its compatible endpoints; read on 2026-11-21",
+    ),
     _open(
         "*gpt-oss*",
         ModelCapabilities(reasoning=True, context_window=131_072),
@@ -233,9 +243,16 @@ _WILDCARD = re.compile(r"[*?[]")
 def find_model_facts(model_id: str) -> ModelFacts:
     """The row that covers a model; `UNKNOWN_MODEL` when none does.
 
+    A provider that serves the models of another has its row without the price, which may differ.
+
     Args:
         model_id: The model, `provider:name`.
     """
+    provider, _, name = model_id.partition(":")
+    facts = PROVIDERS.get(provider)
+    if facts is not None and facts.models_of:
+        found = find_model_facts(f"{facts.models_of}:{name}")
+        return structs.replace(found, capabilities=replace(found.capabilities, price=None))
     return next((facts for facts in MODELS if _covers(facts.pattern, model_id)), UNKNOWN_MODEL)
 
 

@@ -2,7 +2,8 @@
 
 A family is written once and becomes a row for each of the two protocols. They differ: Chat Completions calls
 the limit of a reasoning model's response `max_completion_tokens`; it does not serve every model; for some it
-refuses requests that offer tools, for others only those that also set the reasoning effort.
+refuses requests that offer tools, for others only those that also set the reasoning effort; it has no search
+for deferred tools.
 
 The words for reasoning are those that the endpoint lists when it refuses another. Models that cannot do
 without reasoning refuse `temperature` and `top_p`.
@@ -24,9 +25,9 @@ from .model_facts import ModelFacts, price, with_long_requests
 
 _RULES = "openai_schemas"
 _SOURCE = (
-    "developers.openai.com/api/docs/models, /pricing and /guides/reasoning, answers of the endpoint that "
-    "others recorded, the model types of openai 3.54.0, and the tables of litellm 1.109.1 and genai-prices "
-    "0.2.3; read on 2026-11-21"
+    "developers.openai.com/api/docs/models, /pricing, /guides/reasoning, /guides/tools-tool-search and "
+    "/changelog, answers of the endpoint that others recorded, the model types of openai 3.54.0, and the "
+    "tables of litellm 1.109.1 and genai-prices 0.2.3; read on 2026-11-21"
 )
 
 _Efforts: TypeAlias = tuple[ReasoningEffort, ...]
@@ -77,13 +78,13 @@ _CODEX = replace(_REASONING, context_management=True, context_window=400_000, ma
 _GPT_5 = replace(_CODEX, reasoning_efforts=("minimal", "low", "medium", "high"), sampling=False)
 _GPT_5_1 = replace(_CODEX, reasoning_efforts=("none", "low", "medium", "high"))
 _GPT_5_2 = replace(_CODEX, reasoning_efforts=("none", "low", "medium", "high", "xhigh"))
-_GPT_5_LONG = replace(_GPT_5_2, context_window=1_050_000)
+_GPT_5_LONG = replace(_GPT_5_2, tool_search=True, context_window=1_050_000)
 _GPT_6 = replace(_GPT_5_LONG, reasoning_efforts=("none", "low", "medium", "high", "xhigh", "max"))
 _GPT_6_REASONING = replace(
     _GPT_6, reasoning_efforts=("low", "medium", "high", "xhigh", "max"), sampling=False
 )
 _PRO = replace(_CODEX, reasoning_efforts=("medium", "high", "xhigh"), sampling=False)
-_PRO_LONG = replace(_PRO, structured_output=False, context_window=1_050_000)
+_PRO_LONG = replace(_PRO, structured_output=False, tool_search=True, context_window=1_050_000)
 # They take no `parallel_tool_calls`.
 _O_SERIES = replace(
     _REASONING,
@@ -142,7 +143,7 @@ _FAMILIES = (
     ),
     _Family(
         name="gpt-5.4-mini*",
-        capabilities=replace(_GPT_5_2, price=price("0.75", "4.5", read="0.075")),
+        capabilities=replace(_GPT_5_2, tool_search=True, price=price("0.75", "4.5", read="0.075")),
         chat="tools or effort",
     ),
     _Family(
@@ -270,9 +271,7 @@ def _through_chat(family: _Family) -> ModelFacts:
 
 
 def _chat_capabilities(family: _Family) -> ModelCapabilities:
-    capabilities = family.capabilities
-    if capabilities.context_management:
-        capabilities = replace(capabilities, context_management=False)
+    capabilities = replace(family.capabilities, tool_search=False, context_management=False)
     match family.chat:
         case "all":
             return capabilities

@@ -42,7 +42,29 @@ QUEUE_END = "nighthawk.queue.end"
 """How a life ended: `ended`, `failed`, `parked`, `returned` to the queue, or `lost` to another worker."""
 
 PROVIDERS: Mapping[str, str] = MappingProxyType(
-    {"openai-chat": "openai", "openai-responses": "openai", "google": "gcp.gemini"}
+    {
+        "openai-chat": "openai",
+        "openai-responses": "openai",
+        "google": "gcp.gemini",
+        "azure": "azure.ai.openai",
+        "azure-chat": "azure.ai.openai",
+        "azure-anthropic": "azure.ai.inference",
+        "bedrock": "aws.bedrock",
+        "bedrock-responses": "aws.bedrock",
+        "bedrock-anthropic": "aws.bedrock",
+        "bedrock-mantle": "aws.bedrock",
+        "bedrock-mantle-responses": "aws.bedrock",
+        "bedrock-mantle-anthropic": "aws.bedrock",
+        "vertex": "gcp.vertex_ai",
+        "vertex-chat": "gcp.vertex_ai",
+        "mistral": "mistral_ai",
+        "xai": "x_ai",
+        "xai-chat": "x_ai",
+        "groq-responses": "groq",
+        "deepseek-anthropic": "deepseek",
+        "openrouter-responses": "openrouter",
+        "openrouter-anthropic": "openrouter",
+    }
 )
 """The conventions' name of a provider, where it differs from the first part of the model's id."""
 

@@ -24,7 +24,7 @@ from .model_probes import ALL_CAPABILITIES, DIRECT_QUESTION, Ability, ask_model,
 from .server_facts import ServerFacts, ask_server
 
 _NAME_COLUMNS = 30
-_UNWRITTEN_SETTINGS = frozenset({"api_key", "base_url", "extra_headers", "capabilities"})
+_UNWRITTEN_SETTINGS = frozenset({"api_key", "base_url", "credentials", "extra_headers", "capabilities"})
 """Settings that are not printed: credentials, and those printed in another form."""
 
 
@@ -119,7 +119,7 @@ def _subject(model_id: str, settings: Mapping[str, Any]) -> _Subject:
     base_url, ask_facts = "", _no_facts
     if parsed.provider != LOCAL:
         provider = PROVIDERS[parsed.provider]
-        url, _ = active_base_url(provider, transport, os.environ)
+        url, _, _ = active_base_url(provider, transport, os.environ)
         headers = active_headers(provider, transport, os.environ)
         base_url, ask_facts = shown_url(url), partial(ask_server, url, headers, parsed.name)
     return _Subject(

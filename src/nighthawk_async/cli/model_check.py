@@ -19,6 +19,7 @@ import typer
 
 import nighthawk_async as nh
 
+from ..credentials.errors import CredentialError
 from ..errors import (
     ConnectTimeoutError,
     ModelConnectionError,
@@ -98,6 +99,11 @@ def judge_endpoint(model: Model, exchange: Exchange, key_sent: bool) -> Iterator
         key_sent: Whether the request carried a key.
     """
     error = exchange.error
+    if isinstance(error, CredentialError):
+        yield Finding(name="connection", state="skipped", detail="nothing was sent")
+        yield Finding(name="key", state="failed", detail=_reason(model, error))
+        yield Finding(name="answer", state="skipped", detail="nothing was sent")
+        return
     if isinstance(error, ModelConnectionError | ConnectTimeoutError):
         yield Finding(name="connection", state="failed", detail=_reason(model, error))
         yield Finding(name="key", state="skipped", detail="no connection")

@@ -16,10 +16,12 @@ from rich.table import Table
 
 from ..catalog.local import GGUF_FILE, LOCAL_MODELS, LocalModelFacts
 from ..catalog.models import UNKNOWN_MODEL, ModelFacts, find_model_facts
-from ..catalog.providers import PROVIDERS, ProviderFacts
+from ..catalog.provider_facts import ProviderFacts
+from ..catalog.providers import PROVIDERS, providers_in_words
 from ..configuration import parse_model_id
 from ..errors import UnknownModelError
 from ..models.current_price import CurrentPrice, library_version
+from ..models.default_credentials import is_available
 from ..models.endpoint import is_loopback, parse_base_url, with_version
 from ..models.time_limits import TransportSettings, overridden_capabilities
 from ..models.weights import are_weights_whole, weights_path
@@ -30,8 +32,8 @@ from ..wire.redaction import is_secret_name
 
 def active_base_url(
     provider: ProviderFacts, transport: TransportSettings, environment: Mapping[str, str]
-) -> tuple[SplitResult, str]:
-    """Return the address of a provider's requests, and the setting that gives it.
+) -> tuple[SplitResult, str, tuple[str, ...]]:
+    """Return the address of a provider's requests, the setting that gives it, and the variables it misses.
 
     Args:
         provider: The provider.
@@ -42,13 +44,27 @@ def active_base_url(
         ConfigurationError: It is no URL.
     """
     variable = environment.get(provider.base_url_variable, "").strip()
+    missing: tuple[str, ...] = ()
     if transport.base_url:
         text, origin = transport.base_url, "the setting base_url"
     elif variable:
         text, origin = variable, f"the variable {provider.base_url_variable}"
     else:
-        text, origin = provider.base_url, "the provider's own"
-    return with_version(parse_base_url(text), provider.version_path), origin
+        text, missing = provider.own_base_url(environment)
+        text, origin = text if "://" in text else f"https://{text}", "the provider's own"
+    return with_version(parse_base_url(text), provider.version_path), origin, missing
+
+
+def base_url_in_words(url: SplitResult, missing: tuple[str, ...]) -> str:
+    """The address of requests, or the way to set it.
+
+    Args:
+        url: The address.
+        missing: The environment variables that it misses.
+    """
+    if not missing:
+        return shown_url(url)
+    return f"not set; set the variable {' and '.join(missing)}, or the setting base_url"
 
 
 def active_key(
@@ -57,7 +73,7 @@ def active_key(
     environment: Mapping[str, str],
     base_url: SplitResult,
 ) -> tuple[bool, str]:
-    """Whether requests carry a key, and its source or the way to set it.
+    """Whether requests carry a key or a credential, and its source or the way to set it.
 
     Args:
         provider: The provider.
@@ -65,6 +81,8 @@ def active_key(
         environment: Environment variables.
         base_url: The address of requests.
     """
+    if transport.credentials is not None:
+        return True, "set (the setting credentials)"
     if transport.api_key is not None and transport.api_key.get_secret_value().strip():
         return True, "set (the setting api_key)"
     for variable in provider.key_variables:
@@ -76,7 +94,19 @@ def active_key(
             return True, f"set ({name})"
     if is_loopback(base_url.hostname):
         return False, "not set; a server on this machine needs none"
-    return False, f"not set; set the variable {' or '.join(provider.key_variables)}, or the setting api_key"
+    if provider.credentials and is_available(provider):
+        return True, f"nh.credentials.{provider.credentials}()"
+    if not provider.is_key_required:
+        return False, "not set"
+    return False, f"not set; {_ways_to_key(provider)}"
+
+
+def _ways_to_key(provider: ProviderFacts) -> str:
+    ways = [f"set the variable {' or '.join(provider.key_variables)}"] if provider.key_variables else []
+    ways.append("the setting api_key" if ways else "set the setting api_key")
+    if provider.credentials:
+        ways.append(f"install the extra {provider.credentials}")
+    return ", or ".join(ways)
 
 
 def active_headers(
@@ -253,7 +283,7 @@ class ModelDescription:
         model_id: The model, `provider:name`.
         row: The row of the catalog that covers it.
         protocol: The wire protocol; empty for models on this machine.
-        base_url: The URL that requests go to; empty for models on this machine.
+        base_url: The URL that requests go to, or the way to set it; empty for models on this machine.
         base_url_origin: The origin of the address.
         has_key: Whether requests carry a key.
         key: The origin of the key, or that it is missing. Never the key.
@@ -285,7 +315,9 @@ class ModelDescription:
             "model": self.model_id,
             "catalog row": self.row,
             "protocol": self.protocol,
-            "base URL": self.base_url and f"{self.base_url} ({self.base_url_origin})",
+            "base URL": f"{self.base_url} ({self.base_url_origin})"
+            if self.base_url_origin
+            else self.base_url,
             "key": self.key,
             "weights": self.weights,
             "tools": tools_in_words(capabilities),
@@ -294,6 +326,7 @@ class ModelDescription:
             "reasoning": reasoning_in_words(capabilities),
             "sampling": sampling_in_words(capabilities),
             "prompt caching": "requests mark what to cache" if capabilities.prompt_caching else "",
+            "tool search": "the provider searches deferred tools" if capabilities.tool_search else "",
             "outcome transport": capabilities.default_transport,
             "context": "unknown" if context is None else f"{context:,} tokens",
             "longest response": "unknown" if longest is None else f"{longest:,} tokens",
@@ -342,13 +375,12 @@ def describe_model(
         return _describe_local(parsed.name, transport, environment)
     provider = PROVIDERS.get(parsed.provider)
     if provider is None:
-        known = sorted([*PROVIDERS, LOCAL])
         raise UnknownModelError(
-            f"No provider is called {parsed.provider!r}; known are {', '.join(known)}."
-            f"{did_you_mean(parsed.provider, known)}"
+            f"No provider is called {parsed.provider!r}; {providers_in_words()}."
+            f"{did_you_mean(parsed.provider, [*PROVIDERS, LOCAL])}"
         )
     facts = find_model_facts(model_id)
-    url, origin = active_base_url(provider, transport, environment)
+    url, origin, missing = active_base_url(provider, transport, environment)
     has_key, key = active_key(provider, transport, environment, url)
     capabilities = overridden_capabilities(facts.capabilities, transport.capabilities)
     listed = CurrentPrice(url, parsed.name, facts.capabilities.price).find_listed()
@@ -357,14 +389,14 @@ def describe_model(
         model_id=model_id,
         row=_DEFAULTS if facts is UNKNOWN_MODEL else facts.pattern,
         protocol=provider.protocol,
-        base_url=shown_url(url),
-        base_url_origin=origin,
+        base_url=base_url_in_words(url, missing),
+        base_url_origin="" if missing else origin,
         has_key=has_key,
         key=key,
         capabilities=replace(capabilities, price=listed) if is_listed else capabilities,
         price_source=library_version() if is_listed else "",
         note=_note(facts),
-        source=facts.source,
+        source="; ".join(filter(None, (facts.source, provider.source))),
     )
 
 

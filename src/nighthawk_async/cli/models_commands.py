@@ -24,12 +24,12 @@ from .model_description import (
     LOCAL,
     active_base_url,
     active_key,
+    base_url_in_words,
     capabilities_as_json,
     describe_model,
     media_in_words,
     print_description,
     short_count,
-    shown_url,
     wide_console,
 )
 from .pull_view import showing_pull
@@ -71,7 +71,7 @@ def print_list(providers: list[str]) -> None:
     """
     console = wide_console()
     for position, name in enumerate(providers):
-        if position:
+        if position and not (_is_plain(name) and _is_plain(providers[position - 1])):
             console.print()
         if name == LOCAL:
             _print_local(console)
@@ -82,6 +82,8 @@ def print_list(providers: list[str]) -> None:
 def _print_provider(console: Console, name: str) -> None:
     base_url, key = _endpoint_in_words(name, os.environ)
     console.print(f"{name}: {base_url}; key {key}", markup=False, soft_wrap=True)
+    if _is_plain(name):
+        return
     table = _table(*_HEADINGS, right=("CONTEXT", "$ IN", "$ OUT"), folds="NAME")
     elsewhere: dict[str, list[str]] = {}
     for facts in _rows_of(name):
@@ -136,14 +138,19 @@ def _rows_of(provider: str) -> list[ModelFacts]:
     return [facts for facts in MODELS if facts.pattern.partition(":")[0] == provider]
 
 
+def _is_plain(provider: str) -> bool:
+    """Whether a provider has no rows of models, so that it takes a single line."""
+    return provider != LOCAL and not _rows_of(provider)
+
+
 def _is_here(facts: LocalModelFacts) -> bool:
     return facts.weights is not None and are_weights_whole(facts.weights, weights_path(facts.weights))
 
 
 def _endpoint_in_words(name: str, environment: Mapping[str, str]) -> tuple[str, str]:
     provider, settings = PROVIDERS[name], TransportSettings()
-    url, _ = active_base_url(provider, settings, environment)
-    return shown_url(url), active_key(provider, settings, environment, url)[1]
+    url, _, missing = active_base_url(provider, settings, environment)
+    return base_url_in_words(url, missing), active_key(provider, settings, environment, url)[1]
 
 
 def _provider_as_json(name: str) -> dict[str, Any]:

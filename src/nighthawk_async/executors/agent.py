@@ -31,7 +31,7 @@ from ..types.model import OutcomeTransport, UsageReported
 from ..types.usage import Usage
 from .agent_protocol import AgentTask, StepExecutionAgent, foreign_task, objection_to_agent
 from .answer_bindings import AnswerBindings
-from .conversation import Conversation
+from .conversation import Conversation, check_summary_model
 from .loop_guard import GuardedCalls, RepeatedCalls
 from .model_agent import ModelAgent
 from .refusals import Refusals
@@ -64,7 +64,7 @@ class AgentStepExecutor:
         self.configuration = configuration
         self.agent = agent
         self.agent_is_managed = agent_is_managed
-        _check_summary_model(configuration, self.model)
+        check_summary_model(configuration, self.model)
         self.token_encoding = TokenCounter.resolve(
             encoding_name=configuration.tokenizer_encoding,
             model_name=self.model.name if self.model is not None else configuration.model,
@@ -368,15 +368,22 @@ class AgentStepExecutor:
         self, environment: Environment, step: Step, room: ResultRoom, refusals: Refusals, span: Span | None
     ) -> Toolbox:
         configuration, offered = self.configuration, environment.tool_scope.offered()
-        if offered.listed:
-            check_tools(tuple(offered.listed.values()), self.model)
+        finder, functions = None, offered.listed
+        if offered.deferred and offered.search == "native":
+            _check_native_search(self.model)
+            functions = {**offered.listed, **offered.deferred}
+        elif offered.deferred:
+            finder = _finder(offered, self.model)
+        if functions:
+            check_tools(tuple(functions.values()), self.model)
         guard = configuration.loop_guard
         return Toolbox(
             actor=step.actor,
             environment=environment,
             provided=configuration.provided_tools,
-            functions=offered.listed,
-            finder=_finder(offered, self.model) if offered.deferred else None,
+            functions=functions,
+            deferred=offered.deferred if finder is None else {},
+            finder=finder,
             skill_tool=_skill_tool(environment, room, self.model) if environment.active_skills else None,
             room=room,
             shows_secrets=configuration.show_secrets,
@@ -388,9 +395,15 @@ class AgentStepExecutor:
 
 
 def _finder(offered: OfferedTools, model: Model | None) -> ToolFinder:
-    from .tool_search import make_finder  # here, because few steps have deferred tools
+    from .tool_search import ToolFinder  # here, because few steps have deferred tools
 
-    return make_finder(offered, model)
+    return ToolFinder(offered.deferred, model)
+
+
+def _check_native_search(model: Model | None) -> None:
+    from .tool_search import check_native_search  # here, because few steps have deferred tools
+
+    check_native_search(model)
 
 
 def _skill_tool(environment: Environment, room: ResultRoom, model: Model | None) -> ProvidedTool | None:
@@ -448,19 +461,6 @@ def _check_mentioned_tools(step: Step, tools: Sequence[ToolDefinition], transpor
     known = ChainMap(context.step_locals, context.step_globals)
     offered = [*(tool.name for tool in tools), *((OUTCOME_TOOL_NAME,) if transport == "tool" else ())]
     check_mentioned_tools(step.program, step_id=context.step_id, offered=offered, known=known)
-
-
-def _check_summary_model(configuration: StepExecutorConfiguration, model: Model | None) -> None:
-    """Refuse a model for summaries that cannot be had, before it is needed in the middle of a step.
-
-    Raises:
-        ConfigurationError: It is unknown, or lacks its key.
-    """
-    compaction = configuration.compaction
-    if model is not None and compaction is not None and compaction.model is not None:
-        from .turn_summary import summary_model  # here, because few configurations name one
-
-        summary_model(compaction, model, configuration.model_settings)
 
 
 def _check_visibility(configuration: StepExecutorConfiguration, context: StepContext) -> None:

@@ -227,6 +227,8 @@ class AgentLoop:
         if turn.calls:
             self._conversation.add(self._results())
             return NextTurn()
+        if turn.finish_reason == "pause" and turn.provider_content is not None:
+            return NextTurn()
         return self._end_with_text()
 
     def take_notes(self) -> list[str]:

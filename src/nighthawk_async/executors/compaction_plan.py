@@ -109,11 +109,17 @@ def _marks(conversation: Conversation) -> _Marks:
 
 
 def _index_of_recent(messages: Sequence[Message], keep_turns: int) -> int:
-    """The index of the first message of the latest turns; a turn begins with the response of the model."""
-    starts = [index for index, message in enumerate(messages) if isinstance(message, AssistantMessage)]
+    """The index of the first message of the latest turns."""
+    starts = [index for index in range(len(messages)) if _begins_turn(messages, index)]
     if len(starts) <= keep_turns:
         return starts[0] if starts else len(messages)
     return starts[-keep_turns]
+
+
+def _begins_turn(messages: Sequence[Message], index: int) -> bool:
+    """Whether a message is a response that begins a turn, and does not go on after a pause of the provider."""
+    before = messages[index - 1] if index else None
+    return isinstance(messages[index], AssistantMessage) and not isinstance(before, AssistantMessage)
 
 
 def _saved(digest: ResultDigest) -> int:
@@ -135,7 +141,7 @@ def _summarized(
     removed: list[Message] = []
     left = after + marks.summary
     for index, message in enumerate(conversation.sent[:recent]):
-        if isinstance(message, AssistantMessage) and removed and left <= marks.target:
+        if removed and left <= marks.target and _begins_turn(conversation.sent, index):
             break
         if conversation.is_kept(message):
             continue
@@ -281,9 +287,9 @@ def _shortened(message: Message, texts: dict[int, str]) -> Message:
     return ToolResultsMessage(results=tuple(results))
 
 
-def count_turns(messages: Iterable[Message]) -> int:
+def count_turns(messages: Sequence[Message]) -> int:
     """The number of turns that begin in some messages."""
-    return sum(isinstance(message, AssistantMessage) for message in messages)
+    return sum(_begins_turn(messages, index) for index in range(len(messages)))
 
 
 def _summary_message(conversation: Conversation, summary: str) -> UserMessage:

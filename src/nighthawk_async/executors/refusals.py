@@ -210,8 +210,10 @@ def _find_mismatch(error: BaseException | None) -> ToolValidationError | None:
     while error is not None:
         if isinstance(error, ToolValidationError):
             return error if error.annotation is not None else None
-        # What the code of an expression raised is about values of its own.
-        error = None if isinstance(error, ToolEvaluationError) else error.__cause__
+        # What the code of an expression raised is about values of its own, unless it is a refused argument.
+        is_raised = isinstance(error, ToolEvaluationError)
+        cause = error.__cause__
+        error = None if is_raised and not isinstance(cause, ToolBoundaryError) else cause
     return None
 
 

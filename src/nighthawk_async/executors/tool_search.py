@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
+from ..catalog.models import remedy
 from ..errors import ConfigurationError, ToolBoundaryError
 from ..ports import Model
 from ..runtime.tool_function import FIND_TOOL_NAME, Tool
-from ..runtime.tool_scope import OfferedTools
 from .sent_schemas import check_tools
 
 MOST_FOUND = 10
@@ -141,20 +141,22 @@ class ToolFinder:
             )
 
 
-def make_finder(offered: OfferedTools, model: Model | None) -> ToolFinder:
-    """Make the finder of a step's deferred tools.
+def check_native_search(model: Model | None) -> None:
+    """Refuse the search of the provider where there is none.
 
     Raises:
-        ConfigurationError: The search of the provider is demanded.
+        ConfigurationError: The model has none, or is not known.
     """
-    if offered.search == "native":
-        asked = "An agent of your own" if model is None else model.name
+    if model is None:
         raise ConfigurationError(
-            f"{asked}: search='native' needs a model whose provider searches tools (the capability "
-            "'tool_search'), and a protocol that can ask for it. This library has no such protocol yet; "
-            "choose search='lexical'."
+            "search='native' needs a model whose provider searches tools, and an agent of your own has no "
+            "model that is known here; choose search='lexical'."
         )
-    return ToolFinder(offered.deferred, model)
+    if not model.capabilities.tool_search:
+        raise ConfigurationError(
+            f"{model.name}: search='native' needs a model whose provider searches tools (the capability "
+            f"'tool_search'); choose search='lexical'.{remedy(model.name, 'tool_search')}"
+        )
 
 
 def _described(tool: Tool) -> dict[str, str]:

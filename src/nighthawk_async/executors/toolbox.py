@@ -4,7 +4,8 @@ Results keep within the room left in the model's context. Source: specification 
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace as dataclass_replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -261,6 +262,7 @@ class Toolbox:
         max_argument_bytes: The number of bytes that the arguments of a call may have.
         guarded: Guards against repeated calls; None for no guard.
         refusals: Phrases the failures of calls for the model.
+        deferred: The names of those functions that the model's provider finds for it.
         finder: Finds deferred tools; None for none.
         skill_tool: The tool that reads skills; None for none.
         agent: The span of the agent; None without tracing.
@@ -273,6 +275,7 @@ class Toolbox:
         environment: Environment,
         provided: Sequence[str],
         functions: Mapping[str, Tool],
+        deferred: Collection[str] = (),
         room: ResultRoom,
         shows_secrets: bool,
         max_argument_bytes: int,
@@ -290,6 +293,7 @@ class Toolbox:
         if skill_tool is not None:
             self._provided[SKILL_TOOL_NAME] = skill_tool
         self._functions = functions
+        self._deferred = deferred
         self._room = room
         self._shows_secrets = shows_secrets
         self._max_argument_bytes = max_argument_bytes
@@ -310,7 +314,12 @@ class Toolbox:
         """
         return (
             *(tool.strict_definition if are_strict else tool.definition for tool in self._provided.values()),
-            *(function.definition for function in self._functions.values()),
+            *(
+                dataclass_replace(function.definition, is_deferred=True)
+                if name in self._deferred
+                else function.definition
+                for name, function in self._functions.items()
+            ),
         )
 
     @property

@@ -23,6 +23,7 @@ __getattr__, __dir__, __all__ = attach_exports(
             "WorkspaceError",
         ),
         "web": ("FetchedPage", "fetch"),
+        "shell_sandbox": ("Sandbox",),
         "shell_session": ("ShellResult",),
         "workspace": ("SearchMatch", "SearchResult", "Workspace"),
     },

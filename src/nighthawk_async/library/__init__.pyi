@@ -10,6 +10,7 @@ from .errors import (
     ShellError,
     WorkspaceError,
 )
+from .shell_sandbox import Sandbox
 from .shell_session import ShellResult
 from .web import FetchedPage, fetch
 from .workspace import SearchMatch, SearchResult, Workspace
@@ -22,6 +23,7 @@ __all__ = [
     "LibraryError",
     "OutsideWorkspaceError",
     "PatchError",
+    "Sandbox",
     "SearchMatch",
     "SearchResult",
     "ShellError",

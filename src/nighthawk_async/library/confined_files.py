@@ -22,6 +22,7 @@ from ..errors import ConfigurationError
 from .errors import OutsideWorkspaceError, WorkspaceError
 
 _MOST_LINKS = 40
+_MOST_DEPTH = 100
 _FOLDER = (
     os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 )
@@ -30,6 +31,8 @@ _FILE = (
 )
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _TEMPORARY = ".nighthawk-"
+PROTECTED = ".git"
+"""The name of folders and files that are never changed."""
 
 
 class FoundFile(NamedTuple):
@@ -98,6 +101,7 @@ class ConfinedFiles:
             WorkspaceError: It cannot be written.
         """
         with self._place(path, makes_folders=makes) as place:
+            _check_unprotected(place)
             existing = _mode_of(place)
             if makes and existing is not None:
                 raise WorkspaceError(f"{path} exists")
@@ -114,6 +118,7 @@ class ConfinedFiles:
             WorkspaceError: There is no such file, or it is no regular file.
         """
         with self._place(path) as place:
+            _check_unprotected(place)
             if _mode_of(place) is None:
                 raise WorkspaceError(f"{path}: no such file")
             with _system_errors(path):
@@ -141,7 +146,9 @@ class ConfinedFiles:
             return str(PurePosixPath(path))
 
     def walk(self, skipped: frozenset[str]) -> Iterator[FoundFile]:
-        """All regular files below the folder, in the order of their paths. Links are not followed.
+        """All regular files below the folder, in the order of their paths.
+
+        Links are not followed, nor more than 100 folders within each other.
 
         Args:
             skipped: The names of folders that are left out.
@@ -149,6 +156,8 @@ class ConfinedFiles:
         for folder, folders, files, opened in os.fwalk(self.root, follow_symlinks=False):
             folders[:] = sorted(name for name in folders if name not in skipped)
             relative = os.path.relpath(folder, self.root)
+            if relative.count("/") >= _MOST_DEPTH:  # each open folder takes a descriptor, and a frame
+                folders.clear()
             for name in sorted(files):
                 if name.startswith(_TEMPORARY):
                     continue
@@ -204,7 +213,7 @@ class _Walker:
         self._opened.clear()
 
     def walk(self) -> _Place:
-        if not self._path or "\0" in self._path:
+        if not self._path or "\0" in self._path or not _is_encodable(self._path):
             raise WorkspaceError(f"this is no path: {self._path!r}")
         parts = self._parts_below(self._path)
         with _system_errors(str(self._root)):
@@ -263,7 +272,7 @@ class _Walker:
             try:
                 self._opened.append(os.open(name, _FOLDER, dir_fd=self._opened[-1]))
             except FileNotFoundError:
-                if not self._makes_folders:
+                if not self._makes_folders or _is_protected(name):
                     raise _MissingFolderError(f"{self._path}: no such file") from None
                 with _system_errors(self._path), suppress(FileExistsError):
                     os.mkdir(name, dir_fd=self._opened[-1])
@@ -279,6 +288,23 @@ class _Walker:
 
     def _outside(self) -> OutsideWorkspaceError:
         return OutsideWorkspaceError(f"{self._path} leads out of the workspace")
+
+
+def _check_unprotected(place: _Place) -> None:
+    """Refuse to change what Git keeps: its settings and hooks are programs that its next command runs."""
+    if any(map(_is_protected, place.path.split("/"))):
+        raise WorkspaceError(f"{place.path} belongs to Git, and can only be read")
+
+
+def _is_protected(name: str) -> bool:
+    return name.casefold() == PROTECTED
+
+
+def _is_encodable(path: str) -> bool:
+    try:
+        return bool(os.fsencode(path))
+    except UnicodeEncodeError:
+        return False
 
 
 def _read(place: _Place, most_bytes: int) -> bytes:

@@ -39,6 +39,7 @@ _BLOCKS = frozenset(
 _PARAGRAPHS = frozenset(
     {"blockquote", "dl", "h1", "h2", "h3", "h4", "h5", "h6", "ol", "p", "pre", "table", "title", "ul"}
 )
+_MOST_ADDRESSES = 1_000_000
 _LINE_START = re.compile(r"[ \n]*(?:- |#{1,6} )?")
 _SPACES = re.compile(r"[ \t\n\r\f]+")
 
@@ -109,6 +110,8 @@ class _Reader:
         self._link: tuple[str, int] | None = None
         """The target of the open link, and the number of pieces before it."""
         self._prefix = ""
+        self._room = _MOST_ADDRESSES
+        """The characters that addresses of links may still have."""
 
     def text(self) -> str:
         """The text so far."""
@@ -199,7 +202,10 @@ class _Reader:
         bare = label[len(before) :].rstrip(" \n")
         if not bare or "\n" in bare or not target or target.startswith("#"):
             return
+        if len(self._url) + len(target) > self._room:  # a page of short links may have a long base
+            return
         address = _joined(self._url, target)
+        self._room -= len(address)
         if address.startswith(("http://", "https://")):
             self._pieces[begins_at:] = [f"{before}[{bare}]({address})"]
 

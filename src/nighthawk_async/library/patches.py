@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from .errors import PatchError
 from .patch_forms import FilePatch, Hunk
-from .texts import lines_of, most_similar, shown_line
+from .texts import lines_of, most_similar, places_of, shown_line
 
 _MOST_PLACES = 5
 
@@ -122,14 +122,9 @@ def _place_of(hunk: Hunk, lines: Sequence[str], done: int) -> int:
     if not old:
         return _place_of_insertion(hunk, lines)
     start = hunk.start
-    for is_same in (str.__eq__, _is_equal_but_for_trailing_whitespace):
-        places = [
-            at
-            for at in range(after, len(lines) - len(old) + 1)
-            if all(map(is_same, old, lines[at : at + len(old)]))
-            and (not hunk.is_at_end or at + len(old) == len(lines))
-        ]
-        if any(not line.text.endswith("\n") for line in hunk.lines):  # it ends the file
+    for key in (str, str.rstrip):
+        places = places_of(old, lines, key, after)
+        if hunk.is_at_end or any(not line.text.endswith("\n") for line in hunk.lines):  # it ends the file
             places = [at for at in places if at + len(old) == len(lines)]
         if start is not None and start in places:
             last = len(lines) - len(old)

@@ -8,6 +8,9 @@ from .errors import FetchError, ForbiddenAddressError
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 _COMPATIBLE = IPv6Network("::/96")
+# Reserved; not every version of Python knows so.
+_RESERVED_4 = IPv4Network("192.0.0.0/24")
+_RESERVED_6 = (IPv6Network("64:ff9b:1::/48"), IPv6Network("3fff::/20"), IPv6Network("5f00::/16"))
 
 
 def is_public(address: IPv4Address | IPv6Address) -> bool:
@@ -17,11 +20,13 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
         address: The address.
     """
     if isinstance(address, IPv4Address):
-        return address.is_global and not address.is_multicast and not address.is_reserved
+        is_unusual = address.is_multicast or address.is_reserved or address in _RESERVED_4
+        return address.is_global and not is_unusual
     contained = _contained(address)
     if contained is not None:
         return is_public(contained)
     is_unusual = address.is_multicast or address.is_reserved or address.is_site_local
+    is_unusual |= any(address in network for network in _RESERVED_6)
     return address.is_global and not is_unusual and address.teredo is None
 
 

@@ -1,15 +1,15 @@
 """The shells of a workspace: one for each task, which ends with the task."""
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import anyio
 
-from ..parallel.task_current import find_node
-from ..parallel.task_node import TaskNode
-from ..runtime.shared_resources import shared_in_run
+from ..parallel.resources import use_resource
+from ..runtime.resources import find_task_keeper
+from .confined_files import PROTECTED
 from .errors import ShellError
 from .shell_sandbox import Sandbox, confined_command, find_bubblewrap
 from .shell_session import ShellResult, ShellSession, make_scratch, shell_environment, shell_program
@@ -48,8 +48,12 @@ class Shell:
             raise ShellError("the command contains a NUL character")
         if seconds is not None and not seconds > 0:
             raise ShellError(f"the time limit of a command is a positive number of seconds, not {seconds!r}")
-        async with shared_in_run("shell sessions", _open_sessions) as sessions:
-            return await sessions.run(self, command, seconds, most_characters)
+        keeper = find_task_keeper()
+        if keeper is None:
+            async with _Sessions(self) as own:
+                return await own.run(command, seconds, most_characters)
+        sessions: _Sessions = await use_resource(keeper, self, "shell", partial(_Sessions, self))
+        return await sessions.run(command, seconds, most_characters)
 
     async def open(self) -> ShellSession:
         """Start a shell.
@@ -60,8 +64,8 @@ class Shell:
         bubblewrap = await find_bubblewrap(self.sandbox)
         if bubblewrap is None and not self.writable:
             raise ShellError(
-                "the workspace is read-only, and without Bubblewrap (bwrap) its shell could change files: "
-                "install it, or make a Workspace(…, writable=True)"
+                "the workspace is read-only, and its shell could change files, because nothing confines it: "
+                "use Workspace(…, sandbox='required') where Bubblewrap (bwrap) works, or writable=True"
             )
         command = shell_program()
         scratch = make_scratch()
@@ -73,6 +77,7 @@ class Shell:
                 scratch=scratch,
                 writable=self.writable,
                 network=self.network,
+                protected=_protected_in(self.root),
             )
         return await ShellSession.open(
             command,
@@ -82,66 +87,37 @@ class Shell:
         )
 
 
-@dataclass(slots=True, eq=False)
-class _Slot:
-    """The place of a session: a new one takes it when the old one has ended."""
+def _protected_in(root: Path) -> list[Path]:
+    path = root / PROTECTED
+    return [path] if path.exists() and not path.is_symlink() else []
 
+
+@dataclass(slots=True, eq=False)
+class _Sessions:
+    """The sessions of one task: a new one is started when the last one has ended.
+
+    Args:
+        shell: The way to start them.
+    """
+
+    shell: Shell
     lock: anyio.Lock = field(default_factory=anyio.Lock)
     session: ShellSession | None = None
     is_closed: bool = False
 
-    def close(self) -> None:
-        """End the session without waiting."""
+    async def run(self, command: str, seconds: float | None, most_characters: int) -> ShellResult:
+        async with self.lock:
+            if self.session is None or self.session.has_ended:
+                self.session = await self.shell.open()
+            if self.is_closed:  # by its task, which did not wait for the caller
+                await self.session.aclose()
+                raise ShellError("the task of this shell has ended")
+            return await self.session.run(command, seconds=seconds, most_characters=most_characters)
+
+    async def __aenter__(self) -> "_Sessions":
+        return self
+
+    async def __aexit__(self, *exc_details: object) -> None:
         self.is_closed = True
         if self.session is not None:
-            self.session.lifeline.close()
-
-
-class _Sessions:
-    """The sessions of one run on one event loop."""
-
-    def __init__(self) -> None:
-        self._slots: dict[tuple[Shell, TaskNode], _Slot] = {}
-
-    async def run(
-        self, shell: Shell, command: str, seconds: float | None, most_characters: int
-    ) -> ShellResult:
-        await self._collect()
-        slot = self._slot(shell, find_node())
-        async with slot.lock:
-            session = slot.session
-            if session is None or session.has_ended:
-                session = slot.session = await shell.open()
-                if slot.is_closed:  # meanwhile
-                    session.lifeline.close()
-            return await session.run(command, seconds=seconds, most_characters=most_characters)
-
-    async def aclose(self) -> None:
-        """End all sessions: all at once, then wait for each."""
-        for (_, node), slot in self._slots.items():
-            with suppress(ValueError):
-                node.enders.remove(slot.close)
-            slot.close()
-        await self._collect()
-
-    def _slot(self, shell: Shell, node: TaskNode) -> _Slot:
-        slot = self._slots.get((shell, node))
-        if slot is None:
-            slot = self._slots[shell, node] = _Slot()
-            node.enders.append(slot.close)
-        return slot
-
-    async def _collect(self) -> None:
-        """Forget the sessions of tasks that have ended, once their processes have."""
-        for key, slot in tuple(self._slots.items()):
-            if slot.is_closed and self._slots.pop(key, None) is not None and slot.session is not None:
-                await slot.session.aclose()
-
-
-@asynccontextmanager
-async def _open_sessions() -> AsyncGenerator[_Sessions]:
-    sessions = _Sessions()
-    try:
-        yield sessions
-    finally:
-        await sessions.aclose()
+            await self.session.aclose()

@@ -2,16 +2,18 @@
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import anyio
 
+from ..errors import ConfigurationError
 from .errors import ShellError
 
-Sandbox: TypeAlias = Literal["auto", "required", "off"]
-"""Whether a shell is confined: if Bubblewrap works here, always (or refused), or never."""
+Sandbox: TypeAlias = Literal["required", "auto", "off"]
+"""Whether a shell is confined: always (or refused), if Bubblewrap works here, or never."""
 
 _PROBE_SECONDS = 10.0
 _probed: dict[str, str] = {}
@@ -19,7 +21,14 @@ _probed: dict[str, str] = {}
 
 
 def confined_command(
-    program: str, command: Sequence[str], *, root: Path, scratch: Path, writable: bool, network: bool
+    program: str,
+    command: Sequence[str],
+    *,
+    root: Path,
+    scratch: Path,
+    writable: bool,
+    network: bool,
+    protected: Sequence[Path] = (),
 ) -> list[str]:
     """The command line that runs a command in Bubblewrap. Pure.
 
@@ -33,6 +42,7 @@ def confined_command(
         scratch: The private folder of the shell; always writable.
         writable: Whether the workspace can be written.
         network: Whether there is a network.
+        protected: What in the workspace can never be written.
     """
     resolver = ("--ro-bind-try", "/run/systemd/resolve", "/run/systemd/resolve")  # the file that names it
     return [
@@ -42,9 +52,21 @@ def confined_command(
         *("--tmpfs", "/tmp", "--tmpfs", "/run"),
         *(resolver if network else ()),
         *("--bind" if writable else "--ro-bind", str(root), str(root)),
+        *(argument for path in protected for argument in ("--ro-bind", str(path), str(path))),
         *("--bind", str(scratch), str(scratch), "--chdir", str(root), "--"),
         *command,
     ]
+
+
+def check_sandbox(sandbox: object) -> None:
+    """Refuse a value of the parameter `sandbox` that means nothing.
+
+    Raises:
+        ConfigurationError: It is none of the three words.
+    """
+    if sandbox not in get_args(Sandbox):
+        words = ", ".join(map(repr, get_args(Sandbox)))
+        raise ConfigurationError(f"sandbox is one of {words}, not {sandbox!r}")
 
 
 async def find_bubblewrap(sandbox: Sandbox) -> str | None:
@@ -59,10 +81,19 @@ async def find_bubblewrap(sandbox: Sandbox) -> str | None:
     if sandbox == "off":
         return None
     program = shutil.which("bwrap")
-    reason = "it is not installed" if program is None else await _probe(program)
+    reason = _absence() if program is None else await _probe(program)
     if reason and sandbox == "required":
-        raise ShellError(f"the shell needs Bubblewrap (bwrap), which cannot be used: {reason}")
+        raise ShellError(
+            f"no shell is started, because nothing here would confine it: {reason}. Workspace(…, "
+            "sandbox='off') runs commands that can do all that the user of the program can"
+        )
     return None if reason else program
+
+
+def _absence() -> str:
+    if sys.platform == "linux":
+        return "Bubblewrap (bwrap) is not installed"
+    return f"Bubblewrap (bwrap) is for Linux, and this is {sys.platform}"
 
 
 async def _probe(program: str) -> str:
@@ -75,7 +106,7 @@ async def _probe(program: str) -> str:
             with anyio.fail_after(_PROBE_SECONDS):
                 ended = await anyio.run_process(command, check=False, stdin=subprocess.DEVNULL)
         except (OSError, TimeoutError) as error:
-            return str(error) or "it does not end"
-        said = ended.stderr.decode(errors="replace").strip()
-        _probed[program] = "" if ended.returncode == 0 else said or f"exit status {ended.returncode}"
+            return f"{program} does not work: {error or 'it does not end'}"
+        said = ended.stderr.decode(errors="replace").strip() or f"exit status {ended.returncode}"
+        _probed[program] = "" if ended.returncode == 0 else f"{program} does not work: {said}"
     return _probed[program]

@@ -1,12 +1,17 @@
 """Texts of files: bounded, matched against patterns, shown with what differs. Pure."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 
-from .errors import EditError
+import regex
+
+from .errors import EditError, LibraryError
 
 _SHOWN_CHARACTERS = 120
+_MOST_SHOWN = 5
+_MOST_COMPARED = 2_000_000
 
 
 def most_similar(
@@ -21,22 +26,56 @@ def most_similar(
         is_same: Whether two lines are the same.
 
     Returns:
-        The place, and the number of lines that are the same there. The first place if none is.
+        The place, and the number of lines that are the same there. The first place if none is. After two
+        million comparisons, which long files of equal lines take, the best one so far.
     """
-    best, most = 0, -1
+    best, most, compared = 0, -1, 0
     for at in places:
+        if compared > _MOST_COMPARED:
+            break
         count = 0
         while count < len(wanted) and at + count < len(lines) and is_same(wanted[count], lines[at + count]):
             count += 1
+        compared += count + 1
         if count > most:
             best, most = at, count
     return best, max(0, most)
+
+
+def places_of(
+    wanted: Sequence[str], lines: Sequence[str], key: Callable[[str], str], start: int
+) -> list[int]:
+    """Find all places at which lines follow each other, overlapping ones too.
+
+    Args:
+        wanted: The lines, at least one.
+        lines: The lines to look in.
+        key: Returns the part of a line that has to be the same.
+        start: The number of lines to leave out.
+    """
+    # As texts of a character for each line, because these are searched in linear time.
+    characters: dict[str, str] = {}
+    for line in wanted:
+        characters.setdefault(key(line), chr(len(characters) + 1))
+    pattern = "".join([characters[key(line)] for line in wanted])
+    text = "".join([characters.get(key(line), "\0") for line in lines])
+    return list(_places(text, pattern, start))
 
 
 def shown_line(line: str) -> str:
     """A line in quotes, without its line feed, shortened to 120 characters."""
     text = line.removesuffix("\n")
     return repr(text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…")
+
+
+def check_most_characters(count: int) -> None:
+    """Refuse a limit that limits nothing.
+
+    Raises:
+        LibraryError: It is negative.
+    """
+    if count < 0:
+        raise LibraryError(f"the most characters are a number from 0 on, not {count!r}")
 
 
 def bounded(text: str, most_characters: int) -> str:
@@ -92,9 +131,12 @@ def lines_of(text: str) -> list[str]:
     return [*whole, lines[-1]] if lines[-1] else whole
 
 
+_REPEATED = re.compile(r"(?:\*\*/){2,}")
+
+
 @lru_cache(maxsize=256)
-def compiled_glob(pattern: str) -> re.Pattern[str]:
-    """The regular expression of a pattern for paths.
+def compiled_glob(pattern: str) -> "regex.Pattern[str]":
+    """The regular expression of a pattern for paths. A match may take long: give it a `timeout`.
 
     `*` and `?` match within a name, `**` any number of folders, `[…]` one character. A pattern without a
     slash matches names in every folder, as in ripgrep and git.
@@ -102,7 +144,7 @@ def compiled_glob(pattern: str) -> re.Pattern[str]:
     Args:
         pattern: The pattern.
     """
-    pattern = pattern.removeprefix("./")
+    pattern = _REPEATED.sub("**/", pattern.removeprefix("./"))
     if "/" not in pattern:
         pattern = f"**/{pattern}"
     parts: list[str] = []
@@ -117,7 +159,10 @@ def compiled_glob(pattern: str) -> re.Pattern[str]:
         else:
             part, at = _glob_part(pattern, at)
             parts.append(part)
-    return re.compile("".join(parts), re.DOTALL)
+    try:
+        return regex.compile("".join(parts), regex.DOTALL)
+    except regex.error as error:
+        raise LibraryError(f"the pattern {pattern!r} is invalid: {error}") from None
 
 
 def _glob_part(pattern: str, at: int) -> tuple[str, int]:
@@ -151,45 +196,49 @@ def replaced(content: str, old: str, new: str, path: str) -> str:
     """
     if not old:
         raise EditError("the text to replace is empty")
+    if "\r\n" in content and "\r" not in old:
+        has_plain_ends = "\n" in content.replace("\r\n", "")
+        if old not in content or not has_plain_ends:
+            old = old.replace("\n", "\r\n")
+            new = new.replace("\r\n", "\n").replace("\n", "\r\n")
     if old == new:
         raise EditError(f"{path}: the new text is the old one")
-    count = content.count(old)
-    if count == 0 and "\r\n" in content and "\r" not in old:
-        old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
-        count = content.count(old)
-    if count == 1:
-        return content.replace(old, new)
-    if count == 0:
+    places = list(islice(_places(content, old), _MOST_SHOWN + 1))
+    if not places:
         raise EditError(f"{path}: {_first_difference(content, old)}")
-    numbers = [content.count("\n", 0, at) + 1 for at in _places(content, old)]
-    shown = ", ".join(map(str, numbers[:5])) + (" and more" if len(numbers) > 5 else "")
+    if len(places) == 1:
+        return content[: places[0]] + new + content[places[0] + len(old) :]
+    numbers = [content.count("\n", 0, at) + 1 for at in places[:_MOST_SHOWN]]
+    shown = ", ".join(map(str, numbers)) + (" and more" if len(places) > _MOST_SHOWN else "")
     raise EditError(
-        f"{path}: the text to replace is there {count} times, at lines {shown}; include more of it"
+        f"{path}: the text to replace is there more than once, at lines {shown}; include more of it"
     )
 
 
-def _places(content: str, old: str) -> list[int]:
-    places: list[int] = []
-    at = content.find(old)
+def _places(text: str, wanted: str, start: int = 0) -> Iterator[int]:
+    """All places of a text in another one, overlapping ones too."""
+    at = text.find(wanted, start)
     while at >= 0:
-        places.append(at)
-        at = content.find(old, at + len(old))
-    return places
+        yield at
+        at = text.find(wanted, at + 1)
 
 
 def _first_difference(content: str, old: str) -> str:
     """Name the first line of a text that is not in the file, at the place where most lines are the same."""
     wanted, lines = old.split("\n"), content.split("\n")
-    best, same = most_similar(wanted, lines, range(len(lines)), str.__eq__)
-    if same == 0:
+    begins = [number for number, line in enumerate(lines, 1) if line.endswith(wanted[0])]  # or within it
+    if not begins or len(wanted) == 1:
         hint = next(
             (number for number, line in enumerate(lines, 1) if line.strip() == wanted[0].strip() != ""), None
         )
         found = "" if hint is None else f"; line {hint} differs from its first line in whitespace only"
         return f"the text to replace is not there{found}"
-    if same == len(wanted) or best + same >= len(lines):
-        return f"the text to replace is not there; it begins as line {best + 1} does"
+    at, same = most_similar(wanted[1:], lines, begins, str.__eq__)
+    if at + same >= len(lines):
+        return (
+            f"the text to replace is not there; it is like the file from line {at} on, which ends before it"
+        )
     return (
-        f"the text to replace is not there; it is like the file from line {best + 1} on, but line "
-        f"{best + same + 1} is {shown_line(lines[best + same])}, and the text has {shown_line(wanted[same])}"
+        f"the text to replace is not there; it is like the file from line {at} on, but line "
+        f"{at + same + 1} is {shown_line(lines[at + same])}, and the text has {shown_line(wanted[same + 1])}"
     )

@@ -2,21 +2,21 @@
 
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 import regex
 from msgspec import Struct
 
 from ..types.messages import BinaryContent, guess_media_type
-from .confined_files import ConfinedFiles
+from .confined_files import ConfinedFiles, FoundFile
 from .errors import LibraryError, WorkspaceError
 from .patch_forms import paths_of, read_patch
 from .patches import patched_files
 from .shell import Shell
-from .shell_sandbox import Sandbox
+from .shell_sandbox import Sandbox, check_sandbox
 from .shell_session import ShellResult
-from .texts import bounded, compiled_glob, lines_of, replaced
+from .texts import bounded, check_most_characters, compiled_glob, lines_of, replaced
 
 _MOST_CHARACTERS = 40_000
 _MOST_FILE_BYTES = 10_000_000
@@ -26,6 +26,7 @@ _MOST_MATCHES = 200
 _SEARCH_SECONDS = 10.0
 _MOST_LINE_CHARACTERS = 300
 _SKIPPED = frozenset({".git", ".hg", ".svn"})
+_FIXED = frozenset({"_files", "_shell", "sandbox", "writable"})
 
 
 class SearchMatch(Struct, frozen=True):
@@ -71,18 +72,21 @@ class Workspace:
 
     Name it in a block, or call it in Python. Paths are relative to the folder. Links are followed as long as
     they stay below it, and the methods for files reach nothing outside. These are synchronous, and may be
-    called from any thread. The shell can do all that the program's user can, unless Bubblewrap confines it.
+    called from any thread. The shell is confined by Bubblewrap, which is for Linux, or refuses to run: see
+    `sandbox`.
 
     Args:
         root: The folder.
         writable: Whether files may be changed.
-        sandbox: Whether Bubblewrap confines the shell, so that it can write in the folder only: `auto` where
-            it works, `required` always (otherwise commands are refused), `off` never.
+        sandbox: Whether Bubblewrap confines the shell, so that it can write in the folder only: `required`
+            always (where it does not work, commands are refused), `auto` where it works, `off` never. A shell
+            that is not confined can do all that the user of the program can.
         network: Whether a confined shell has a network.
         environment: Environment variables of the shell, besides the search path and the language.
 
     Raises:
-        ConfigurationError: It is no folder, or the system cannot confine paths (it has no `openat`).
+        ConfigurationError: It is no folder, the system cannot confine paths (it has no `openat`), or
+            `sandbox` is another word.
     """
 
     def __init__(
@@ -90,10 +94,11 @@ class Workspace:
         root: str | os.PathLike[str],
         *,
         writable: bool = False,
-        sandbox: Sandbox = "auto",
+        sandbox: Sandbox = "required",
         network: bool = False,
         environment: Mapping[str, str] | None = None,
     ) -> None:
+        check_sandbox(sandbox)
         self._files = ConfinedFiles(root)
         self._shell = Shell(
             root=self._files.root,
@@ -103,9 +108,16 @@ class Workspace:
             environment=dict(environment or {}),
         )
         self.writable = writable
+        self.sandbox: Sandbox = sandbox
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in _FIXED and name in self.__dict__:  # code that a model writes may try it
+            raise AttributeError(f"{name} of a workspace cannot be changed; make another Workspace")
+        super().__setattr__(name, value)
 
     def __repr__(self) -> str:
-        return f"Workspace({str(self._files.root)!r}, writable={self.writable})"
+        root = str(self._files.root)
+        return f"Workspace({root!r}, writable={self.writable}, sandbox={self.sandbox!r})"
 
     def read(
         self, path: str, lines: tuple[int, int] | None = None, *, max_characters: int = _MOST_CHARACTERS
@@ -122,9 +134,10 @@ class Workspace:
             WorkspaceError: There is no such file, it is no text, or has more than 10 MB.
             OutsideWorkspaceError: The path leads out of the workspace.
         """
+        check_most_characters(max_characters)
         text = self._text(path)
         if lines is not None:
-            first, last = lines
+            first, last = lines if len(lines) == 2 else (0, 0)
             if not 1 <= first <= last:
                 raise WorkspaceError(f"lines are given as (first, last), from 1, not {lines!r}")
             of_file = lines_of(text)
@@ -143,9 +156,10 @@ class Workspace:
 
         Raises:
             WorkspaceError: More files match.
+            LibraryError: The pattern is invalid, or takes longer than 10 seconds.
         """
-        pattern = compiled_glob(glob)
-        paths = [file.path for file in self._files.walk(_SKIPPED) if pattern.fullmatch(file.path)]
+        ends_at = time.monotonic() + _SEARCH_SECONDS
+        paths = [file.path for file in self._matching(glob, ends_at)]
         if len(paths) > max_files:
             raise WorkspaceError(f"{len(paths):,} files match {glob!r}; the most is {max_files:,}: narrow it")
         return sorted(paths)
@@ -170,14 +184,9 @@ class Workspace:
             raise LibraryError(f"the regular expression {pattern!r} is invalid: {error}") from None
         ends_at = time.monotonic() + _SEARCH_SECONDS
         matches: list[SearchMatch] = []
-        for path, number, line in self._lines(glob):
-            try:
+        for path, number, line in self._lines(glob, ends_at):
+            with _in_time(pattern):
                 is_found = compiled.search(line, timeout=max(0.001, ends_at - time.monotonic()))
-            except TimeoutError:
-                raise LibraryError(
-                    f"the search for {pattern!r} took longer than {_SEARCH_SECONDS:g} seconds; use a simpler "
-                    "expression, or fewer files"
-                ) from None
             if is_found:
                 if len(matches) == max_matches:
                     return SearchResult(tuple(matches), is_complete=False)
@@ -289,9 +298,10 @@ class Workspace:
                 returned, with a note on what is left out.
 
         Raises:
-            ShellError: The command is refused: the workspace is read-only, or has to be confined, and
-                Bubblewrap does not work here. Or the shell cannot be started.
+            ShellError: The command is refused, because the shell has to be confined, as that of a read-only
+                workspace, and Bubblewrap does not work here. Or the shell cannot be started.
         """
+        check_most_characters(max_characters)
         return await self._shell.run(command, seconds=timeout, most_characters=max_characters)
 
     def _write_all(
@@ -322,10 +332,18 @@ class Workspace:
     def _text(self, path: str) -> str:
         return _decoded(self._files.read(path, _MOST_FILE_BYTES), path)
 
-    def _lines(self, glob: str) -> Iterator[tuple[str, int, str]]:
+    def _matching(self, glob: str, ends_at: float) -> Iterator[FoundFile]:
+        """The files that a pattern matches."""
         pattern = compiled_glob(glob)
         for file in self._files.walk(_SKIPPED):
-            if file.size > _MOST_FILE_BYTES or not pattern.fullmatch(file.path):
+            with _in_time(glob):
+                matches = pattern.fullmatch(file.path, timeout=max(0.001, ends_at - time.monotonic()))
+            if matches:
+                yield file
+
+    def _lines(self, glob: str, ends_at: float) -> Iterator[tuple[str, int, str]]:
+        for file in self._matching(glob, ends_at):
+            if file.size > _MOST_FILE_BYTES:
                 continue
             try:
                 text = self._text(file.path)
@@ -343,6 +361,18 @@ class Workspace:
             )
 
 
+@contextmanager
+def _in_time(pattern: str) -> Generator[None, None, None]:
+    """Say that a pattern takes too long."""
+    try:
+        yield
+    except TimeoutError:
+        raise LibraryError(
+            f"the search for {pattern!r} took longer than {_SEARCH_SECONDS:g} seconds; use a simpler "
+            "pattern, or fewer files"
+        ) from None
+
+
 def _decoded(content: bytes, path: str) -> str:
     if b"\0" in content:
         raise WorkspaceError(f"{path} is no text")
@@ -350,4 +380,9 @@ def _decoded(content: bytes, path: str) -> str:
 
 
 def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise WorkspaceError(
+            f"the text cannot be written as UTF-8: {error.reason} at {error.start}"
+        ) from None

@@ -106,6 +106,14 @@ class RequestLog:
             return None
         return cls(endpoint, shows_bodies=os.environ.get("NIGHTHAWK_LOG_BODIES", "") == "1")
 
+    def hide(self, secrets: Sequence[str]) -> None:
+        """Redact more secrets.
+
+        Args:
+            secrets: The secrets.
+        """
+        self._secrets = tuple(dict.fromkeys((*self._secrets, *secrets)))
+
     def sending(self, url: SplitResult, body: bytes, *, attempt: int) -> None:
         """Log that a request is sent.
 

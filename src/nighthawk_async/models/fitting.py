@@ -137,6 +137,8 @@ def _faults(request: ModelRequest, capabilities: ModelCapabilities) -> Iterator[
 def _faults_of_tools(request: ModelRequest, capabilities: ModelCapabilities) -> Iterator[_Fault]:
     if not capabilities.tools:
         yield _Fault("the model does not call tools", "tools")
+    if not capabilities.tool_search and any(tool.is_deferred for tool in request.tools):
+        yield _Fault("the provider does not search tools for the model (search='native')", "tool_search")
     # "required" is no fault: `models.fitting` leaves the choice to such a model.
     if isinstance(request.tool_choice, NamedToolChoice) and not capabilities.forced_tool_choice:
         name = request.tool_choice.name

@@ -161,20 +161,21 @@ class HttpAttempt:
 
     Args:
         plan: The request.
+        endpoint: The endpoint of the request, with the headers that authenticate this attempt.
         pool: The pool of the connection.
         turns: Detects when other tasks should run.
     """
 
-    def __init__(self, plan: HttpRequestPlan, pool: HttpPool, turns: LoopTurns) -> None:
-        self._endpoint = plan.endpoint
+    def __init__(self, plan: HttpRequestPlan, endpoint: Endpoint, pool: HttpPool, turns: LoopTurns) -> None:
+        self._endpoint = endpoint
         self._codec = plan.codec
         self._turns = turns
         self._max_bytes = plan.settings.max_response_bytes
-        self.url = plan.endpoint.url(plan.encoded.path)
+        self.url = endpoint.url(plan.encoded.path)
         """The endpoint of the request."""
         self._exchange: HttpExchange = pool.post(
             self.url,
-            {**_HEADERS, **plan.encoded.headers, **trace_headers(), **plan.endpoint.headers},
+            {**_HEADERS, **plan.encoded.headers, **trace_headers(), **endpoint.headers},
             plan.encoded.body,
             connect_timeout_seconds=plan.settings.connect_timeout_seconds,
         )

@@ -22,11 +22,12 @@ from ..runtime.step_node import waiting_state, write_retry
 from ..tracing import note_named_event
 from ..types.model import ModelEvent, ModelPrice, ResponseFailed, UsageReported
 from .debug_log import LOGGER, RequestLog
-from .endpoint import name_error
+from .endpoint import Endpoint, name_error
 from .http_attempt import HttpAttempt, HttpRequestPlan, LoopTurns
 from .http_pool import HttpPool
 from .pacing import Pacer, Permit
 from .pricing import UsageTally
+from .signing import RequestSigner
 from .time_limits import TimeLimits
 
 
@@ -133,6 +134,8 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         price: ModelPrice | None,
     ) -> None:
         self._plan = plan
+        self._endpoint = plan.endpoint
+        self._signer = _signer_of(plan)
         self._check_resend = resend_check
         self._pool = pool
         self._pacer = pacer
@@ -319,12 +322,20 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
     async def _begin_once(self) -> BegunResponse:
         """Wait for the request's turn, send it, and wait for the first output."""
         permit = await self._admit()
-        self._limits.begin_attempt()
         try:
+            if self._signer is not None:
+                self._use(await self._signer.sign(self._limits))
+            self._limits.begin_attempt()
             return await self._limits.keep(partial(self._send, permit))
         except BaseException as error:
             await self.__aexit__(type(error), error, error.__traceback__)
             raise
+
+    def _use(self, endpoint: Endpoint) -> None:
+        """Send the next attempt to this endpoint, and keep its secrets out of the log."""
+        self._endpoint = endpoint
+        if self._log is not None:
+            self._log.hide(endpoint.secrets())
 
     async def _admit(self) -> Permit:
         """Wait for the request's turn, which it keeps for its next attempts."""
@@ -343,7 +354,7 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         self._sent += 1
         self._chance = random()  # drawn once, so that the reported delay is the actual one
         self.tally.attempt_begun()
-        attempt = self._attempt = HttpAttempt(self._plan, self._pool, self.turns)
+        attempt = self._attempt = HttpAttempt(self._plan, self._endpoint, self._pool, self.turns)
         if self._log is not None:
             self._log.sending(attempt.url, self._plan.encoded.body, attempt=self._sent)
         try:
@@ -387,6 +398,8 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
 
     def _delay_after(self, error: ModelError) -> float | None:
         """Seconds until the next attempt; None when there is none, or it would come too late."""
+        if self._signer is not None and self._signer.may_send_again(error):
+            return 0.0 if self.tally.retries < self._plan.settings.max_retries else None
         delay = retry_delay(
             error,
             retries=self.tally.retries,
@@ -398,8 +411,15 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         return None if is_late else delay
 
     def _name(self, error: ModelError) -> None:
-        name_error(error, self._plan.endpoint)
+        name_error(error, self._endpoint)
         error.retries = self.tally.retries
+
+
+def _signer_of(plan: HttpRequestPlan) -> RequestSigner | None:
+    credentials = plan.settings.credentials
+    if credentials is None:
+        return None
+    return RequestSigner(credentials, endpoint=plan.endpoint, path=plan.encoded.path, body=plan.encoded.body)
 
 
 def raise_failure(event: ModelEvent) -> ModelEvent:

@@ -249,10 +249,15 @@ class SettingsMemory:
                 requests_per_minute=transport.requests_per_minute,
                 tokens_per_minute=transport.tokens_per_minute,
             ),
-            pacing_key=endpoint.account(),
+            pacing_key=_pacing_key(endpoint, transport.credentials),
             response_tokens=response_tokens(settings),
             idempotency_header=idempotency_header,
         )
+
+
+def _pacing_key(endpoint: Endpoint, credentials: object) -> Hashable:
+    """Identifies the endpoint and its credentials; each object with credentials counts as an account."""
+    return endpoint.account() if credentials is None else (endpoint.account(), id(credentials))
 
 
 def _copy(settings: Mapping[str, Any]) -> dict[str, Any]:

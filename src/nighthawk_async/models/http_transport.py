@@ -432,7 +432,27 @@ def _request(
         )
     except (httpx.InvalidURL, UnicodeError):  # the message of either may quote a key
         pass
-    raise ConfigurationError(f"No request can be sent to {url.netloc!r}: the URL is malformed or too long.")
+    raise _unusable(url)
+
+
+def _unusable(url: SplitResult) -> ConfigurationError:
+    return ConfigurationError(f"No request can be sent to {url.netloc!r}: the URL is malformed or too long.")
+
+
+def wire_url(url: SplitResult) -> str:
+    """The URL as its request is sent: with the path and query in the form of the request line.
+
+    Args:
+        url: The URL.
+
+    Raises:
+        ConfigurationError: No request can be sent there.
+    """
+    try:
+        return f"{url.scheme}://{url.netloc}{_url(url).raw_path.decode('ascii')}"
+    except (httpx.InvalidURL, UnicodeError):  # the message of either may quote a key
+        pass
+    raise _unusable(url)
 
 
 # A program has few endpoints, and parsing takes longer than everything else.

@@ -158,7 +158,7 @@ ServerSource: TypeAlias = Callable[[LocalServerLaunch], AbstractAsyncContextMana
 """Provides the server for a request."""
 
 _MOST_THREADS = 8  # more of them do not make models of this size faster
-_REFUSED_SETTINGS = ("base_url", "api_key")
+_REFUSED_SETTINGS = ("base_url", "api_key", "credentials")
 
 
 class _ServerSettings(BaseModel):

@@ -8,17 +8,20 @@ from typing import Any, cast
 from urllib.parse import SplitResult, parse_qsl
 
 from ..catalog.models import find_model_facts
-from ..catalog.providers import PROVIDERS, ProviderFacts
+from ..catalog.provider_facts import ProviderFacts
+from ..catalog.providers import PROVIDERS, providers_in_words
 from ..configuration import ModelId, parse_model_id
-from ..errors import MissingCredentialError, UnknownModelError
+from ..errors import ConfigurationError, MissingCredentialError, UnknownModelError
 from ..ports import Model
 from ..runtime.model_access import needs_endpoint
 from ..suggestions import did_you_mean
+from ..types.credentials import Credentials
 from ..wire.codec import Codec
 from ..wire.redaction import is_secret_name
 from ..wire.transport_settings import check_setting_names, checked_settings
 from .current_price import CurrentPrice
 from .debug_log import show_log
+from .default_credentials import default_credentials, is_available
 from .endpoint import Endpoint, check_header, is_loopback, parse_base_url, with_version
 from .http_model import HttpModel, PoolSource
 from .http_pool import pacer_of_run, pool_of_run
@@ -73,18 +76,19 @@ def create_model(
     facts = _provider_facts(parsed)
     transport = TransportSettings.from_settings(settings)
     model_facts = find_model_facts(model_id)
-    base_url = _base_url(facts, transport, known_environment)
+    base_url = _base_url(parsed, facts, transport, known_environment)
     _check_way(parsed, facts, base_url, transport)
     codec = create_codec(facts.protocol)
     price = CurrentPrice(base_url, parsed.name, model_facts.capabilities.price)
     check_setting_names(settings, codec.settings_form, may_have_others=not _is_own_endpoint(facts, base_url))
     checked_settings(settings, codec.settings_form)
+    endpoint, credentials = _endpoint(parsed, facts, base_url, transport, known_environment)
     return HttpModel(
         codec=codec,
-        endpoint=_endpoint(parsed, facts, base_url, transport, known_environment),
+        endpoint=endpoint,
         model_name=parsed.name,
         capabilities=overridden_capabilities(model_facts.capabilities, transport.capabilities),
-        settings=settings,
+        settings=settings if credentials is None else {**settings, "credentials": credentials},
         setting_names=model_facts.setting_names,
         retry_rules=facts.retry_rules,
         idempotency_header=facts.idempotency_header,
@@ -97,10 +101,9 @@ def create_model(
 def _provider_facts(model_id: ModelId) -> ProviderFacts:
     facts = PROVIDERS.get(model_id.provider)
     if facts is None:
-        known = sorted([*PROVIDERS, _LOCAL])
         raise UnknownModelError(
-            f"No provider is called {model_id.provider!r} (in {str(model_id)!r});"
-            f" known are {', '.join(known)}.{did_you_mean(model_id.provider, known)}"
+            f"No provider is called {model_id.provider!r} (in {str(model_id)!r}); {providers_in_words()}."
+            f"{did_you_mean(model_id.provider, [*PROVIDERS, _LOCAL])}"
         )
     return facts
 
@@ -123,13 +126,21 @@ def _check_way(
 
 def _is_own_endpoint(facts: ProviderFacts, base_url: SplitResult) -> bool:
     """Whether a URL is that of the provider, not of another server with its protocol."""
-    return base_url.hostname == parse_base_url(facts.base_url).hostname
+    return not facts.is_preset and base_url.hostname == parse_base_url(facts.base_url).hostname
 
 
 def _base_url(
-    facts: ProviderFacts, settings: TransportSettings, environment: Mapping[str, str]
+    model_id: ModelId, facts: ProviderFacts, settings: TransportSettings, environment: Mapping[str, str]
 ) -> SplitResult:
-    text = settings.base_url or environment.get(facts.base_url_variable, "").strip() or facts.base_url
+    text = settings.base_url or environment.get(facts.base_url_variable, "").strip()
+    if not text:
+        text, missing = facts.own_base_url(environment)
+        if missing and needs_endpoint():
+            raise ConfigurationError(
+                f"{model_id} needs a base URL: set the environment variable {' and '.join(missing)}, or the "
+                "model setting base_url."
+            )
+        text = text if "://" in text else f"https://{text}"
     return with_version(parse_base_url(text), facts.version_path)
 
 
@@ -139,19 +150,38 @@ def _endpoint(
     base_url: SplitResult,
     settings: TransportSettings,
     environment: Mapping[str, str],
-) -> Endpoint:
+) -> tuple[Endpoint, Credentials | None]:
+    """The endpoint with the key, and the credentials where there is none."""
     headers = _headers_from(environment, facts)
-    key = settings.api_key.get_secret_value() if settings.api_key else _key_from(environment, facts)
-    if key := key.strip():
-        headers[facts.key_header] = facts.key_prefix + key
-    elif _is_key_missing(base_url, facts, settings):
-        raise MissingCredentialError(
-            f"{model_id} needs an API key: set the environment variable {facts.key_variable}"
-            " or the model setting api_key."
+    credentials: Credentials | None = settings.credentials
+    own_key = settings.api_key.get_secret_value().strip() if settings.api_key else ""
+    if own_key and credentials is not None:
+        raise ConfigurationError(
+            f"{model_id} has both of the model settings api_key and credentials; leave one out."
         )
+    if credentials is None:
+        if key := own_key or _key_from(environment, facts):
+            headers[facts.key_header] = facts.key_prefix + key
+        elif _is_key_missing(base_url, facts, settings):
+            credentials = _credentials_for(model_id, facts)
     for name, value in headers.items():
         check_header(name, value)
-    return Endpoint(model_id=str(model_id), base_url=base_url, headers=headers)
+    return Endpoint(model_id=str(model_id), base_url=base_url, headers=headers), credentials
+
+
+def _credentials_for(model_id: ModelId, facts: ProviderFacts) -> Credentials:
+    """The credentials of a provider whose key is not set.
+
+    Raises:
+        MissingCredentialError: It has none, or their extra is not installed.
+    """
+    if facts.credentials and is_available(facts):
+        return default_credentials(facts)
+    way = f"the environment variable {facts.key_variable} or " if facts.key_variable else ""
+    message = f"{model_id} needs an API key: set {way}the model setting api_key"
+    if facts.credentials:
+        message += f", or install the extra {facts.credentials!r} for nh.credentials.{facts.credentials}()"
+    raise MissingCredentialError(f"{message}.")
 
 
 def _headers_from(environment: Mapping[str, str], facts: ProviderFacts) -> dict[str, str]:

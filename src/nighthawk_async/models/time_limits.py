@@ -23,7 +23,16 @@ from decimal import Decimal
 from typing import Annotated, Any, TypeVar, cast
 
 import anyio
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+)
 
 from ..errors import (
     ConfigurationError,
@@ -33,6 +42,7 @@ from ..errors import (
     RequestTimeoutError,
 )
 from ..suggestions import did_you_mean
+from ..types.credentials import Credentials
 from ..types.model import ModelCapabilities, ModelPrice
 
 
@@ -106,6 +116,16 @@ _Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _Count = Annotated[int, Field(ge=1)]
 
 
+def _checked_credentials(value: object) -> object:
+    is_one = isinstance(value, Credentials) and callable(value.headers) and not isinstance(value, type)
+    if value is None or is_one:
+        return value
+    raise ValueError(
+        "must be an object with the method async def headers(method, url, body), for example "
+        "nh.credentials.google()"
+    )
+
+
 class TransportSettings(BaseModel):
     """Settings for sending requests.
 
@@ -117,6 +137,7 @@ class TransportSettings(BaseModel):
         base_url: The URL below which the protocol's paths lie; None takes the environment's or the
             provider's.
         api_key: The API key; None takes the environment's.
+        credentials: Authenticates requests in place of a key; None for a key.
         extra_headers: More headers.
         extra_body: More fields of the request's body, which take precedence.
         capabilities: The capabilities of the model that the catalog lacks or has wrong.
@@ -143,6 +164,7 @@ class TransportSettings(BaseModel):
 
     base_url: _Url | None = Field(default=None, repr=False)
     api_key: SecretStr | None = None
+    credentials: Annotated[Any, AfterValidator(_checked_credentials)] = Field(default=None, repr=False)
     extra_headers: dict[str, str] = Field(default_factory=dict[str, str], repr=False)
     extra_body: dict[str, Any] = Field(default_factory=dict[str, Any], repr=False)
     capabilities: dict[str, Any] = Field(default_factory=dict[str, Any])
@@ -234,6 +256,22 @@ class TimeLimits:
         if not self._has_begun:
             self._has_begun = True
             self._deadline = _deadline_after(self._settings.timeout_seconds)
+
+    async def keep_credential(self, wait: Callable[[], Awaitable[_Result]]) -> _Result:
+        """Wait for the credential of an attempt, under the limit of the whole request.
+
+        Args:
+            wait: Begins the wait.
+
+        Raises:
+            RequestTimeoutError: The request's time is over.
+        """
+        with anyio.CancelScope(deadline=self._deadline):
+            return await wait()
+        raise RequestTimeoutError(
+            f"still waiting for the credential after {self._settings.timeout_seconds:g} seconds"
+            " (timeout_seconds)"
+        )
 
     async def keep(self, wait: Callable[[], Awaitable[_Result]]) -> _Result:
         """Wait for a chunk of the response under the limit that applies at this point.

@@ -55,6 +55,7 @@ _KIND_WORDS = {
     "pool": "pool",
     "job": "job",
     "question": "question",
+    "resource": "resource",
     "request": "request",
 }
 _MAX_CHARACTERS = 1_000

@@ -6,6 +6,11 @@
     ├── DeadlineExceededError       the work did not end in time; also a TimeoutError
     ├── InvalidLimitError           a limit is invalid; also a ValueError. Nothing was started
     ├── NothingToRaceError          a race without items; also a ValueError
+    ├── ResourceError               concerns a resource that lives with a task, a step or a run
+    │   ├── ResourceConflictError       another function opens the resource of that name
+    │   ├── ResourceDeadlockError       a resource waits for itself while it is opened
+    │   ├── ResourceOwnerError          there is no such owner, or it has ended
+    │   └── ResourceTimeoutError        a resource was not closed in time; also a TimeoutError
     └── TaskError                   concerns a task with a handle
         ├── NotSuspendedError           the work is not suspended
         │   └── AlreadyResumedError         it was already resumed and has not continued yet
@@ -58,6 +63,26 @@ class InvalidLimitError(ParallelError, ValueError):
 
 class NothingToRaceError(ParallelError, ValueError):
     """A race had no items."""
+
+
+class ResourceError(ParallelError):
+    """A resource that lives with a task, a step or a run was not opened, or not closed, as it should be."""
+
+
+class ResourceConflictError(ResourceError):
+    """A resource of the same name and owner is opened by another function."""
+
+
+class ResourceDeadlockError(ResourceError):
+    """A resource waits for itself while it is opened, directly or through others."""
+
+
+class ResourceOwnerError(ResourceError):
+    """There is no such owner here, it runs on another event loop, or its work has ended."""
+
+
+class ResourceTimeoutError(ResourceError, TimeoutError):
+    """A resource was not closed in time. Its closing was cancelled."""
 
 
 class TaskError(ParallelError):

@@ -207,11 +207,17 @@ class _Place(NamedTuple):
         node: Its task; None for the root of its event loop.
         positions: The positions of its part of that task; None for those of the task.
         is_elsewhere: Whether it runs on another event loop than the task.
+        resource: The resource whose opener the caller is part of; None for none.
     """
 
     node: TaskNode | None = None
     positions: Positions | None = None
     is_elsewhere: bool = False
+    resource: object | None = None
+
+    def inside(self, node: TaskNode) -> "_Place":
+        """The position of a task that begins here."""
+        return _Place(node, resource=self.resource)
 
 
 _place: ContextVar[_Place] = ContextVar("nighthawk_async_task", default=_Place())  # noqa: B039  (immutable)
@@ -349,7 +355,7 @@ def open_task_root(name: str) -> Generator[None, None, None]:
     outer = _place.get().node
     id_ = name if outer is None else find_positions().take(name)
     node = TaskNode(id=id_, name=name, parent=outer, owner=outer)
-    place, values = _place.set(_Place(node)), VALUES.set(VALUES.get())
+    place, values = _place.set(_place.get().inside(node)), VALUES.set(VALUES.get())
     try:
         yield
     finally:
@@ -361,13 +367,23 @@ def open_task_root(name: str) -> Generator[None, None, None]:
 def enter_node(node: TaskNode) -> None:
     """Enter a task: called once, in the context of the task that begins."""
     node.positions.share()
-    _place.set(_Place(node))
+    _place.set(_place.get().inside(node))
 
 
 def enter_positions(positions: Positions) -> None:
     """Enter a part of the current task with its own positions: called once, in the context of that part."""
     positions.share()
     _place.set(_place.get()._replace(positions=positions))
+
+
+def enter_resource(positions: Positions, resource: object) -> None:
+    """Enter the opener of a resource, with its own positions: called once, in its context."""
+    _place.set(_place.get()._replace(positions=positions, resource=resource))
+
+
+def find_resource() -> object | None:
+    """Return the resource whose opener the caller is part of; None for none."""
+    return _place.get().resource
 
 
 def share_positions() -> None:
@@ -417,6 +433,11 @@ def on_foreign_loop() -> Generator[None, None, None]:
         yield
     finally:
         _place.reset(token)
+
+
+def enter_foreign_loop() -> None:
+    """Enter another event loop than that of the task: called once, in a context of the other loop."""
+    _place.set(_place.get()._replace(is_elsewhere=True))
 
 
 def is_on_foreign_loop() -> bool:

@@ -15,6 +15,7 @@ from typing import Any, NoReturn, Protocol
 from ..observation import NodeWriter
 from ..types.execution import ExecutionRef
 from .errors import AmbiguousPlaceError, TaskError
+from .resource_keeper import ResourceKeeper
 
 UNSTABLE = "?"
 """The end of the digests of values that have no stable form."""
@@ -291,12 +292,12 @@ class TaskNode:
         "_is_ended",
         "_mailbox",
         "_owned",
-        "_owner",
-        "enders",
         "id",
+        "keeper",
         "listeners",
         "name",
         "on_controlled",
+        "owner",
         "parent_id",
         "positions",
         "request",
@@ -314,8 +315,8 @@ class TaskNode:
         self.writer: NodeWriter | None = None  # when there are observers
         self.on_controlled: Callable[[bool], object] | None = None  # called with whether it is controllable
         self.listeners: list[Callable[[], object]] = []  # called when the task is asked to end
-        self.enders: list[Callable[[], object]] = []  # called when the task has ended; they must not raise
-        self._owner = owner
+        self.keeper: ResourceKeeper | None = None  # when it runs in a task group that can keep resources
+        self.owner = owner
         self._owned: dict[TaskNode, None] = {}
         self._controls: dict[int, TaskControl] = {}  # by identity
         self._mailbox: TaskMailbox | None = None
@@ -380,9 +381,7 @@ class TaskNode:
     def end(self) -> None:
         """End the task."""
         self._is_ended = True
-        if self._owner is not None:
-            self._owner._owned.pop(self, None)
+        if self.owner is not None:
+            self.owner._owned.pop(self, None)
         if self._mailbox is not None:
             self._mailbox.close()
-        for end in tuple(self.enders):
-            end()

@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeVar, TypeVarTuple, cast, overload
 
 import anyio
 from anyio import get_cancelled_exc_class
+from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..observation import NodeWriter, using_node_writer
@@ -29,6 +30,7 @@ from .decided_order import note_regular_end
 from .errors import CallCancelledError, TaskCancelledError, TasksClosedError
 from .nodes import begin_group, begin_task, end_group
 from .outcomes import only_error, raise_bare, without_cancellations
+from .resource_keeper import ResourceKeeper
 from .task_current import enter_node, find_node, find_positions
 from .task_handle import TaskHandle, TaskState
 from .task_node import Positions, TaskNode, get_task_hooks
@@ -36,11 +38,20 @@ from .task_node import Positions, TaskNode, get_task_hooks
 _FROM_OUTSIDE = "its block was cancelled"
 
 
-async def run_task(state: TaskState[Any], function: Callable[..., Any], args: tuple[object, ...]) -> None:
-    """Run a task. Its outcome is kept in its state; only a cancellation from outside is raised."""
+async def run_task(
+    state: TaskState[Any], task_group: TaskGroup, function: Callable[..., Any], args: tuple[object, ...]
+) -> None:
+    """Run a task. Its outcome is kept in its state; only a cancellation from outside is raised.
+
+    Args:
+        state: The task.
+        task_group: The task group in which it runs.
+        function: The function to call.
+        args: Its arguments.
+    """
     try:
         with state.scope:
-            await _run(state, function, args)
+            await _run(state, partial(_call, state, task_group, function, args))
     except get_cancelled_exc_class():
         if anyio.current_effective_deadline() != -math.inf:
             state.fail(CallCancelledError("something that the task awaited was cancelled"))
@@ -60,7 +71,7 @@ async def run_task(state: TaskState[Any], function: Callable[..., Any], args: tu
         state.end_cancelled()
 
 
-async def _run(state: TaskState[Any], function: Callable[..., Any], args: tuple[object, ...]) -> None:
+async def _run(state: TaskState[Any], call: Callable[[], Awaitable[None]]) -> None:
     if state.is_ended:
         return
     await checkpoint_if_cancelled()  # a scope around the block may be cancelled before the task starts
@@ -68,18 +79,21 @@ async def _run(state: TaskState[Any], function: Callable[..., Any], args: tuple[
     enter_node(state.node)
     decisions = get_task_hooks().find_decisions()
     if decisions is None:
-        await _call(state, function, args)
+        await call()
         return
     decisions.enter(state.node.id)
     try:
-        await _call(state, function, args)
+        await call()
     finally:
         decisions.exit(state.node.id)
 
 
-async def _call(state: TaskState[Any], function: Callable[..., Any], args: tuple[object, ...]) -> None:
+async def _call(
+    state: TaskState[Any], task_group: TaskGroup, function: Callable[..., Any], args: tuple[object, ...]
+) -> None:
     with nullcontext() if state.node.writer is None else using_node_writer(state.node.writer):
-        result = await call_any(function, *args)
+        async with ResourceKeeper("task", state.node.id, task_group) as state.node.keeper:
+            result = await call_any(function, *args)
         note_regular_end(state.node.id)
         state.complete(result)
 
@@ -221,7 +235,7 @@ class Tasks:
         self, state: TaskState[Any], function: Callable[..., Any], args: tuple[object, ...]
     ) -> None:
         self._end_unless_awaited(state)  # it may have been awaited since it was started
-        await run_task(state, function, args)
+        await run_task(state, self._task_group, function, args)
 
     def _make_node(self, name: str) -> TaskNode:
         """Make the node of a task: below the block, or below the other task or item that starts it.

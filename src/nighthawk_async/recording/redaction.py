@@ -87,6 +87,7 @@ class Redactor:
         self._functions = [each for each in given if not isinstance(each, str)]
         self._named = [each for each in given if isinstance(each, str) and each]
         self._secrets: set[str] = set()
+        self._credentials: list[Any] = []
         self._add(_secrets_of_environment())
 
     def learn(self, settings: Mapping[str, Any]) -> None:
@@ -98,6 +99,11 @@ class Redactor:
         self._add(find_secrets({name: _spelled_out(value) for name, value in settings.items()}))
         self._add(_secrets_of_base_url(settings.get("base_url")))
         self._add(_secrets_of_environment())
+        credentials = settings.get("credentials")
+        if hasattr(credentials, "known_secrets") and all(
+            each is not credentials for each in self._credentials
+        ):
+            self._credentials.append(credentials)
 
     def redact(self, value: Any) -> Any:
         """Return a value with every text in it redacted, names of fields included.
@@ -123,6 +129,8 @@ class Redactor:
         return self._redact_secrets(text)
 
     def _redact_secrets(self, text: str) -> str:
+        for credentials in self._credentials:  # their secrets change
+            self._add(credentials.known_secrets())
         return _encodable(redact(text, tuple(self._secrets)))
 
     def _add(self, secrets: Iterable[str]) -> None:
@@ -194,6 +202,8 @@ def _spelled_out(value: object) -> Any:
     """Return a setting as JSON data, with secrets in plain text."""
     if isinstance(value, SecretStr):
         return value.get_secret_value()
+    if hasattr(value, "known_secrets"):  # what it reports, its text is none
+        return None
     if isinstance(value, Mapping):
         return {
             str(name): _spelled_out(each) for name, each in cast("Mapping[object, object]", value).items()

@@ -49,7 +49,12 @@ def canonical_request(
         "system_prompt": request.system_prompt,
         "messages": canonical_messages(request.messages, redact=redact),
         "tools": [
-            {"name": tool.name, "description": tool.description, "parameters": plain(tool.parameters)}
+            {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": plain(tool.parameters),
+                **({"is_deferred": True} if tool.is_deferred else {}),
+            }
             for tool in request.tools
         ],
         "tool_choice": _tool_choice(request) if request.tools else None,

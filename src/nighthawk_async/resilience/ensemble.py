@@ -122,9 +122,9 @@ def ensemble(
 
     It needs a run whose executor takes a configuration. Each call gets a scope of its own with another model.
     The rest of the configuration stays, except for the settings of one model (`capabilities`, `extra_body`)
-    and, when the provider changes, those of one provider (`api_key`, `base_url`, `extra_headers`,
-    `idempotency_header`): keys stay with their provider. The executors of all models are made before the
-    first call, so when a key is missing, nothing is sent.
+    and, when the provider changes, those of one provider (`api_key`, `base_url`, `credentials`,
+    `extra_headers`, `idempotency_header`): keys stay with their provider. The executors of all models are
+    made before the first call, so when a key is missing, nothing is sent.
 
     When more calls fail than allowed, the rest are cancelled. Synchronous functions, and errors that other
     calls cannot make up for, are treated as by `vote`.

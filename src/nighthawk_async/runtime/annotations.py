@@ -199,7 +199,7 @@ class ReturnCheck:
                 annotation = self._resolved()
             except Exception:  # an annotation is any expression, and its names may be defined later
                 return object
-            self._annotation = annotation if _is_checkable(annotation) else object
+            self._annotation = annotation if is_checkable(annotation) else object
         return self._annotation
 
     def _resolved(self) -> object:
@@ -265,7 +265,7 @@ def _is_never(annotation: object) -> bool:
     return annotation is NoReturn or annotation is Never
 
 
-def _is_checkable(annotation: object) -> bool:
+def is_checkable(annotation: object) -> bool:
     """Whether pydantic can validate values of a type."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pydantic warns of types that only type checkers use

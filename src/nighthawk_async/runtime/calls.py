@@ -12,6 +12,7 @@ from ..observation import NodeWriter, find_node_writer, observed, using_node_wri
 from ..parallel.outcomes import state_after
 from ..types.unset import unset
 from .annotations import ReturnCheck
+from .argument_check import ArgumentCheck
 from .environment import find_environment, find_journal, using_environment
 from .places import using_function_place
 from .tool_scope import ToolScope
@@ -31,6 +32,7 @@ class CallEntry:
         is_generator: Whether it is a generator or an async generator. Their calls are no scopes for tools: a
             scope would stay open while the generator is suspended.
         return_check: Validates the returned value; None for no check.
+        argument_check: Validates the arguments of calls by models.
     """
 
     __slots__ = (
@@ -38,13 +40,20 @@ class CallEntry:
         "_is_generator",
         "_return_check",
         "_unobserved_generator",
+        "argument_check",
         "name",
         "source",
     )
 
     def __init__(
-        self, function: FunctionType, *, is_generator: bool, return_check: ReturnCheck | None
+        self,
+        function: FunctionType,
+        *,
+        is_generator: bool,
+        return_check: ReturnCheck | None,
+        argument_check: ArgumentCheck,
     ) -> None:
+        self.argument_check = argument_check
         code = function.__code__
         flags = (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS)
         count = code.co_argcount + code.co_kwonlyargcount + sum(bool(code.co_flags & flag) for flag in flags)

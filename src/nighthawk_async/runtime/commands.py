@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from ..errors import ToolEvaluationError
 from ..types.unset import UNSET
+from .argument_check import with_checked_calls
 from .assignment import AssignmentTarget, assign
 from .awaitable import await_value, is_awaitable
 from .blocking import PausedCode, SlowCall, Stretch, slow_code, slow_tool
@@ -83,7 +84,7 @@ class StepState(Struct, kw_only=True, eq=False):
         self.context.changes.remember(mentioned_names(code))
         self.context.checked.clear()  # code may change them through other names
         if self.call_guard is None:
-            return self.namespace.run(code)
+            return self.namespace.run(with_checked_calls(text, code, mode))
         return self.call_guard.run(self.namespace, code, text, mode)
 
 

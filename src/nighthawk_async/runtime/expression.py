@@ -224,6 +224,45 @@ def _inner_codes(code: types.CodeType) -> list[types.CodeType]:
     return [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
 
 
+def parse_code(text: str, *, filename: str, mode: str) -> ast.AST:
+    """Parse code that may have a top-level `await`.
+
+    Raises:
+        SyntaxError: The text is not Python.
+    """
+    flags = ast.PyCF_ONLY_AST | _FLAGS
+    return cast("ast.AST", compile(text, filename, mode, flags=flags, dont_inherit=True))
+
+
+def compile_tree(tree: ast.AST, *, filename: str, mode: str) -> types.CodeType:
+    """Compile a parsed tree that was changed; missing locations are filled in.
+
+    Raises:
+        SyntaxError: Python does not allow it.
+    """
+    whole = cast("Any", ast.fix_missing_locations(tree))
+    return compile(whole, filename, mode, flags=_FLAGS, dont_inherit=True)
+
+
+def with_constant(code: types.CodeType, placeholder: str, value: object) -> types.CodeType:
+    """Return code in which an object takes the place of a constant, in the functions in it too.
+
+    Args:
+        code: The code.
+        placeholder: The constant.
+        value: The object.
+    """
+    constants = [
+        with_constant(each, placeholder, value)
+        if isinstance(each, types.CodeType)
+        else value
+        if each == placeholder
+        else each
+        for each in code.co_consts
+    ]
+    return code.replace(co_consts=tuple(constants))
+
+
 def _compile(text: str, *, filename: str, mode: str) -> types.CodeType:
     try:
         return compile(text, filename, mode, flags=_FLAGS, dont_inherit=True)

@@ -34,7 +34,7 @@ from .nesting import inner_max_depth
 from .parking import ParkableTasks
 from .policies import Policies, active_policies, scope_events
 from .run_state import RunState, SyncBackend
-from .run_tasks import open_run_scope
+from .run_tasks import keeping_resources, open_run_scope
 from .skill_scope import ScopedSkill
 from .step_executor import StepExecutor, check_executor
 from .tool_scope import ToolScope, ToolSet
@@ -171,7 +171,7 @@ class Run:
                 "Only an active run has an extent; enter the run before, and leave it afterwards."
             )
         with self._changed_context.active(), open_task_root(name):
-            async with self._state.using_resources():
+            async with self._state.using_resources(), keeping_resources():
                 yield
 
     def __enter__(self) -> "Run":
@@ -206,6 +206,7 @@ class Run:
                 stack.enter_context(self._active())
                 for events in scope_events(self._environment.policies, "run"):
                     await stack.enter_async_context(events)
+                await stack.enter_async_context(keeping_resources())
                 self._task_group = await stack.enter_async_context(self._make_task_group())
                 self._async_stack = stack.pop_all()
         return self
@@ -259,6 +260,7 @@ class Run:
                     self._environment.journal.begin(find_positions().path)
                 with active_policies(self._environment.policies):
                     self._changed_context = ChangedContext(before)
+                    self._state.begin()
                     try:
                         yield
                     finally:

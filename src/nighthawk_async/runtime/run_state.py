@@ -5,14 +5,20 @@ they have no more users on that loop. A user is a run that was entered there wit
 thread, or a step in progress.
 """
 
-from collections.abc import Callable, Hashable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncGenerator, Callable, Hashable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextvars import Context, copy_context
+from threading import get_ident
 from typing import Any, Literal, TypeVar, cast
 
 import anyio
 from anyio.lowlevel import current_token
 
+from ..actors import BareTaskGroup
 from ..errors import NighthawkError
+from ..parallel.resource_keeper import ResourceKeeper
+from ..parallel.task_current import enter_foreign_loop, find_node
+from ..parallel.task_node import TaskNode
 from .admission import StepAdmission
 from .portals import PortalPool
 
@@ -71,6 +77,9 @@ class RunState:
     Args:
         sync_backend: The AnyIO backend of the portal threads that run synchronous natural functions.
         max_concurrent_steps: The greatest number of steps in flight at once; None for any number.
+
+    Attributes:
+        root: The task of the run; None before it is entered.
     """
 
     def __init__(
@@ -83,7 +92,37 @@ class RunState:
         self._resources: dict[object, RunResources] = {}
         self._warned: set[str] = set()
         self._has_ended = False
-        self.portals = PortalPool(backend=sync_backend, resources=self.using_resources)
+        self.portals = PortalPool(backend=sync_backend, resources=self._keeping_on_portal)
+        self._portal_keepers: dict[int, ResourceKeeper] = {}
+        self._context: Context | None = None
+        self.root: TaskNode | None = None
+
+    def begin(self) -> None:
+        """Note the task and the context variables of the run: the caller's."""
+        self.root = find_node()
+        self._context = copy_context()
+
+    def find_keeper(self) -> ResourceKeeper | None:
+        """The keeper of the run's resources on the current event loop; None for none."""
+        keeper = None if self.root is None else self.root.keeper
+        if keeper is None or not keeper.is_here:
+            return self._portal_keepers.get(get_ident(), keeper)
+        return keeper
+
+    @asynccontextmanager
+    async def _keeping_on_portal(self) -> AsyncGenerator[None, None]:
+        """Keep resources on the event loop of a portal thread, which cannot use those of other loops."""
+        assert self._context is not None, "a portal is started by a call in the run"
+        context = self._context.copy()
+        context.run(enter_foreign_loop)
+        async with (
+            self.using_resources(),
+            BareTaskGroup() as task_group,
+            ResourceKeeper("task", "run", task_group, context=context) as keeper,
+        ):
+            self._portal_keepers[get_ident()] = keeper
+            yield
+        del self._portal_keepers[get_ident()]
 
     def end(self) -> None:
         """Refuse every step from now on."""

@@ -1,13 +1,15 @@
 """Hooks by which runs add to tasks, mailboxes and progress reports, which do not know of runs."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any
 
-from ..actors import Mailbox, open_namespace
+from ..actors import BareTaskGroup, Mailbox, open_namespace
 from ..parallel import TaskHooks, install_task_hooks, open_task_root
 from ..parallel.event_loop import find_task
+from ..parallel.resource_keeper import ResourceKeeper
+from ..parallel.task_current import find_node
 from ..types.execution import ExecutionRef
 from ..types.usage import Usage
 from .environment import find_environment, find_journal
@@ -18,6 +20,14 @@ from .stable_digest import stable_digest
 def open_run_scope() -> Generator[None, None, None]:
     """Make the block a task of its own, and a scope for the names of mailboxes."""
     with open_task_root("run"), open_namespace("run"):
+        yield
+
+
+@asynccontextmanager
+async def keeping_resources() -> AsyncGenerator[None, None]:
+    """Let the task that the block is, a run for example, keep resources; they are closed at its end."""
+    node = find_node()
+    async with BareTaskGroup() as task_group, ResourceKeeper("task", node.id, task_group) as node.keeper:
         yield
 
 

@@ -296,17 +296,31 @@ async def _run_in_task_group(
                 environment.usage_meter.count_step()
                 actor.note_admitted()
                 with using_environment(environment), step.execution, actor.in_flight():
-                    try:
-                        execute = partial(_execute, environment, step, steerable)
-                        if delivery is not None:
-                            execute = partial(delivery.notifying_during, execute)
-                        serve = partial(_begin_serving, begin, actor, task_group)
-                        return await _execute_governed(environment.policies, serve, execute)
-                    finally:
-                        actor.close()
-                        step.kept = None  # whatever began within the step still refers to the step
-                        if step.partial_listeners is not None:
-                            step.partial_listeners.close()
+                    execute = partial(_execute, environment, step, steerable)
+                    if delivery is not None:
+                        execute = partial(delivery.notifying_during, execute)
+                    serve = partial(_begin_serving, begin, actor, task_group)
+                    return await _execute_and_close(environment.policies, step, serve, execute)
+
+
+async def _execute_and_close(
+    policies: Policies, step: Step, serve: Callable[[], None], execute: Callable[[], Awaitable[_StepEnd]]
+) -> _StepEnd:
+    """Execute an admitted step, and close what belongs to it; see `_execute_governed`."""
+    leaving: BaseException | None = None
+    try:
+        return await _execute_governed(policies, serve, execute)
+    except BaseException as error:
+        leaving = error
+        raise
+    finally:
+        step.actor.close()
+        step.kept = None  # whatever began within the step still refers to the step
+        if step.partial_listeners is not None:
+            step.partial_listeners.close()
+        if step.actor.keeper is not None:
+            await step.actor.keeper.close(leaving)
+        del leaving  # so that the error and this frame do not hold each other
 
 
 def _begin_serving(begin: Callable[[], None], actor: StepActor, task_group: TaskGroup) -> None:

@@ -8,7 +8,6 @@ calls that depend on each other keep their order, and independent ones do not wa
 
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import Context, copy_context
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
@@ -22,6 +21,7 @@ from ..actors import Mailbox
 from ..errors import ExecutionError, NighthawkError, StepEndedError, ToolEvaluationError
 from ..observation import NodeWriter, find_node_writer, using_node_writer
 from ..parallel import TaskEndedError
+from ..parallel.resource_keeper import ResourceKeeper
 from ..parallel.task_current import find_positions, using_positions
 from ..parallel.task_node import Positions, get_task_hooks
 from ..tracing import find_trace_context, using_trace_context
@@ -151,6 +151,7 @@ class StepActor(Steering):
         context: The state. Read it only between messages.
         progress: The progress of the step.
         slot: The admission slot of the step; None before admission, and in a run without a limit.
+        keeper: The keeper of the step's resources; None before it begins.
     """
 
     def __init__(
@@ -171,7 +172,8 @@ class StepActor(Steering):
         self.progress: StepProgress = StepProgress(None if parent is None else parent.progress)
         self.slot: Slot | None = None
         self._has_begun = False
-        self._start: tuple[TaskGroup, Context] | None = None
+        self.keeper: ResourceKeeper | None = None
+        self._is_started = False
 
     # Most steps in flight have had no message yet, so what serves messages is made for the first one.
     @cached_property
@@ -203,14 +205,14 @@ class StepActor(Steering):
         Args:
             task_group: The task group of the task.
         """
-        self._start = task_group, copy_context()
+        self.keeper = ResourceKeeper("step", self.context.step_id, task_group)
         if "_mailbox" in vars(self):
             self._begin_to_serve()
 
     def _begin_to_serve(self) -> None:
-        if self._start is not None:
-            (task_group, context), self._start = self._start, None
-            context.run(task_group.start_soon, self._serve)
+        if self.keeper is not None and not self._is_started:
+            self._is_started = True
+            self.keeper.context.run(self.keeper.task_group.start_soon, self._serve)
 
     async def _serve(self) -> None:
         async for message in self._mailbox:

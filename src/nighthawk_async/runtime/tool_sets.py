@@ -133,8 +133,8 @@ def tool_set(
             for all, `nh_find_tools(query)`, and the found ones are appended to the tools of later requests of
             the step.
         search: The search for deferred tools: `lexical` compares words of names, descriptions and parameters;
-            `native` demands the search of the model's provider. No protocol of this library can ask for that
-            yet, so a step with `native` raises `ConfigurationError`.
+            `native` demands the search of the model's provider. Where there is none, a step raises
+            `ConfigurationError`.
 
     Raises:
         ToolRegistrationError: A tool or the prefix has a name that cannot be offered, the search is unknown,

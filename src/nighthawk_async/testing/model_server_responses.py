@@ -97,7 +97,8 @@ def _check_reasoning(item: dict[str, Any], following: dict[str, Any], sent: Sent
     if sealed and sealed != seal(text):
         return refusal(f"The encrypted content for item {name} could not be verified.")
     is_last_of_turn = following.get("role") not in (None, "assistant") or (
-        following.get("type", "message") not in ("function_call", "message", "reasoning")
+        following.get("type", "message")
+        not in ("function_call", "message", "reasoning", "tool_search_call", "tool_search_output")
     )
     if not following or is_last_of_turn:
         return refusal(f"Item '{name}' of type 'reasoning' was provided without its required following item.")

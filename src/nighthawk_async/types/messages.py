@@ -177,12 +177,15 @@ class ToolDefinition:
         description: The purpose of the tool, for the model.
         parameters: The JSON Schema of the arguments, an object schema.
         metadata: Data of the host; never sent to a model.
+        is_deferred: Whether the model gets the tool only when the search of its provider has found it, which
+            needs the capability `tool_search`.
     """
 
     name: str
     description: str
     parameters: Mapping[str, Any]
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    is_deferred: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

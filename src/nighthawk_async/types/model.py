@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from annotated_types import Ge, Le
 from typing_extensions import TypedDict
 
+from .credentials import Credentials
 from .messages import Message, ProviderContent, ToolCall, ToolDefinition
 from .usage import Usage
 
@@ -38,6 +39,7 @@ class ModelSettings(TypedDict, total=False):
         stream: False asks for the response in one piece, for endpoints that cannot stream.
         base_url: The URL below which the protocol's paths lie.
         api_key: The API key.
+        credentials: Authenticates requests with tokens that expire, or signs them, in place of a key.
         extra_headers: More headers.
         extra_body: More of the request's body; takes precedence, and objects are merged.
         capabilities: Fields of `ModelCapabilities` that the catalog lacks or has wrong.
@@ -66,6 +68,7 @@ class ModelSettings(TypedDict, total=False):
     stream: bool | None
     base_url: str
     api_key: str
+    credentials: Credentials | None
     extra_headers: Mapping[str, str]
     extra_body: Mapping[str, Any]
     capabilities: Mapping[str, Any]
@@ -205,8 +208,11 @@ class NamedToolChoice:
 ToolChoice: TypeAlias = Literal["auto", "required", "none"] | NamedToolChoice
 """Whether the model may, must or may not call tools, or which one it must call."""
 
-FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "content_filter", "other"]
-"""The reason why a response ended, the same for every provider."""
+FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "content_filter", "pause", "other"]
+"""The reason why a response ended, the same for every provider.
+
+After `pause`, the provider goes on when it gets the response back: its own tools took long.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,8 +275,7 @@ class ModelCapabilities:
         reasoning_with_tools: Whether a request may set it and offer tools.
         sampling: Whether a request may control sampling (`temperature`, `top_p`, `top_k`).
         is_small: Whether it is so small that it should be asked one short thing at a time.
-        tool_search: Whether the endpoint can search deferred tools itself. No protocol of this library can
-            ask for that yet.
+        tool_search: Whether the provider searches deferred tools itself.
         context_management: Whether the endpoint can edit or compact a long conversation itself.
         default_transport: The transport of its outcomes unless the configuration says otherwise.
         context_window: Size of the context in tokens, when known.

@@ -220,6 +220,24 @@ def check_tool_choice(request: ModelRequest) -> None:
         raise ConfigurationError(f"The request demands the tool {choice.name!r} but does not offer it.")
 
 
+def refuse_deferred_tools(request: ModelRequest, *, protocol: str) -> None:
+    """Refuse deferred tools in a protocol that has no search for them.
+
+    Args:
+        request: The request.
+        protocol: The protocol's name, for errors.
+
+    Raises:
+        ConfigurationError: The request holds some.
+    """
+    deferred = next((tool.name for tool in request.tools if tool.is_deferred), None)
+    if deferred is not None:
+        raise ConfigurationError(
+            f"The tool {deferred!r} is to be found by the search of the provider, which the protocol "
+            f"{protocol} does not have; choose search='lexical', or another protocol."
+        )
+
+
 def request_json(body: Mapping[str, Any]) -> bytes:
     """The body of a request as JSON, its entries in their order.
 

@@ -20,6 +20,7 @@ TRANSPORT_SETTINGS = frozenset(
         "base_url",
         "capabilities",
         "connect_timeout_seconds",
+        "credentials",
         "extra_body",
         "extra_headers",
         "first_event_timeout_seconds",
@@ -102,7 +103,7 @@ def check_setting_names(
         warnings.warn(message, UserWarning, stacklevel=2)
 
 
-_OPEN = ConfigDict(extra="allow", hide_input_in_errors=True)
+_OPEN = ConfigDict(extra="allow", hide_input_in_errors=True, arbitrary_types_allowed=True)
 
 
 def checked_settings(settings: Mapping[str, Any], form: type[Any]) -> dict[str, Any]:

@@ -321,3 +321,25 @@ def test_open_models_with_sight_in_their_name_take_images_and_have_no_price(name
 def test_prompts_are_marked_for_the_cache_where_the_codec_does_so_alone() -> None:
     marking = {facts.pattern.partition(":")[0] for facts in MODELS if facts.capabilities.prompt_caching}
     assert marking == {"anthropic"}
+
+
+@pytest.mark.parametrize(
+    "model_id",
+    [
+        *("openai-responses:gpt-5.4", "openai-responses:gpt-5.4-mini", "openai-responses:gpt-6.2-sol"),
+        *("anthropic:claude-haiku-4-5-20251001", "anthropic:claude-opus-5"),
+    ],
+)
+def test_providers_search_tools_for_these_models(model_id: str) -> None:
+    assert find_model_facts(model_id).capabilities.tool_search
+
+
+@pytest.mark.parametrize(
+    "model_id",
+    [
+        *("openai-responses:gpt-5.4-nano", "openai-responses:gpt-5.2", "openai-chat:gpt-5.4"),
+        *("google:gemini-3.6-flash", "anthropic:claude-3-5-haiku-latest"),
+    ],
+)
+def test_providers_do_not_search_tools_for_these_models(model_id: str) -> None:
+    assert not find_model_facts(model_id).capabilities.tool_search

@@ -334,3 +334,18 @@ def test_ctrl_c_ends_a_check_that_waits() -> None:
         finally:
             process.kill()
     assert (process.returncode, error.strip()) == (130, b"interrupted")
+
+
+def test_a_credential_that_cannot_be_obtained_is_reported_as_the_key(
+    capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "p")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "nowhere.json"))
+    assert run_command_line(["models", "check", "vertex:gemini-2.5-pro"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    findings = {line[:19].strip(): (line[19:28].strip(), line[28:]) for line in lines}
+    assert findings["connection"] == ("skipped", "nothing was sent")
+    assert findings["key"][0] == "failed"
+    assert "nh.credentials.google()" in findings["key"][1]
+    assert "nowhere.json" in findings["key"][1]
+    assert findings["answer"] == ("skipped", "nothing was sent")

@@ -260,3 +260,30 @@ def test_a_width_that_is_set_is_kept_to(capsys: Captured, monkeypatch: pytest.Mo
 def test_headers_that_hold_no_credential_are_no_key(capsys: Captured) -> None:
     options = ["--setting", 'extra_headers={"x-title": "mine"}']
     assert json_of(["models", "show", "openai-chat:any", *options], capsys)["has_key"] is False
+
+
+def test_the_list_tells_what_presets_miss(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("AWS_REGION", "AWS_DEFAULT_REGION", "AZURE_OPENAI_ENDPOINT"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr("nighthawk_async.cli.model_description.is_available", lambda facts: False)
+    output = output_of(["models", "list", "--provider", "bedrock"], capsys)
+    assert output == (
+        "bedrock: not set; set the variable AWS_REGION, or the setting base_url; key not set; set the "
+        "variable AWS_BEARER_TOKEN_BEDROCK, or the setting api_key, or install the extra aws\n"
+    )
+    monkeypatch.setattr("nighthawk_async.cli.model_description.is_available", lambda facts: True)
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    assert output_of(["models", "list", "--provider", "bedrock"], capsys) == (
+        "bedrock: https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1; key nh.credentials.aws()\n"
+    )
+
+
+def test_show_describes_a_model_of_a_preset_without_its_base_url(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
+    shown = json_of(["models", "show", "vertex:gemini-2.5-pro"], capsys)
+    assert shown["base_url"].startswith("not set; set the variable GOOGLE_CLOUD_PROJECT")
+    assert shown["base_url_origin"] is None
+    assert shown["row"] == "google:gemini-2.5-pro"
+    assert "google-genai" in shown["source"]

@@ -1,5 +1,6 @@
 """Deferred tools: looked for with `nh_find_tools`, and appended to the tools of later requests."""
 
+import re
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -8,7 +9,7 @@ import nighthawk_async as nh
 from nighthawk_async.executors.tool_search import ranked, words_of
 from nighthawk_async.runtime import ForeignTool, make_tool_function
 from nighthawk_async.runtime.tool_scope import GLOBAL_TOOLS
-from nighthawk_async.testing import tool_call
+from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response, tool_call
 from tests.specification.scripted_steps import PASS, ScriptedSteps, evaluating
 
 pytestmark = pytest.mark.anyio
@@ -236,6 +237,69 @@ async def test_the_search_of_the_provider_is_never_replaced_silently() -> None:
         with pytest.raises(nh.ConfigurationError, match=message):
             await work()
     assert steps.model.requests == []
+
+
+@pytest.mark.parametrize(
+    ("model", "advice"),
+    [
+        ("openai-chat:gpt-5.4", "use openai-responses:gpt-5.4"),
+        ("openai-responses:gpt-5.2", "capabilities={'tool_search': True}"),
+        ("google:gemini-3.6-flash", "choose search='lexical'"),
+    ],
+)
+async def test_models_without_a_search_are_refused_before_the_first_request(
+    model: str, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"):
+        monkeypatch.setenv(name, "none")
+    async with nh.run(model, tools=[NATIVE]):
+        with pytest.raises(nh.ConfigurationError, match=re.escape(advice)):
+            await work()
+
+
+# ---- the search of the provider
+
+
+NATIVE = nh.tool_set([list_issues, close_issue], deferred=True, search="native")
+SEARCHING = nh.models.ModelCapabilities(tool_search=True)
+
+
+async def test_a_provider_that_searches_gets_all_tools_and_marks() -> None:
+    model = ScriptedModel(
+        [model_response(tool_call("close_issue", number=7)), model_response(PASS)], capabilities=SEARCHING
+    )
+    async with nh.run(model, tools=[send_mail, NATIVE]):
+        await work()
+    first, second = model.requests
+    assert {tool.name: tool.is_deferred for tool in first.tools} == {
+        **dict.fromkeys(("nh_eval", "nh_assign", "nh_exec", "nh_outcome", "send_mail"), False),
+        **dict.fromkeys(("list_issues", "close_issue"), True),
+    }
+    assert second.tools == first.tools
+    assert '"closed 7"' in str(second.messages[-1])
+
+
+async def test_a_response_that_the_provider_paused_is_sent_back_and_goes_on() -> None:
+    content = nh.models.ProviderContent(protocol="tested", items=({"type": "server_tool_use"},))
+    paused = ModelResponse(events=(nh.models.ResponseFinished(reason="pause", provider_content=content),))
+    model = ScriptedModel([paused, model_response(PASS)], capabilities=SEARCHING)
+    async with nh.run(model, tools=[NATIVE]):
+        await work()
+    assert len(model.requests) == 2
+    (*_, last) = model.requests[1].messages
+    assert isinstance(last, nh.models.AssistantMessage)
+    assert last.provider_content == content
+
+
+async def test_a_pause_without_end_meets_the_limit_of_turns() -> None:
+    content = nh.models.ProviderContent(protocol="tested", items=({"type": "server_tool_use"},))
+    paused = ModelResponse(events=(nh.models.ResponseFinished(reason="pause", provider_content=content),))
+    model = ScriptedModel(lambda request: paused, capabilities=SEARCHING)
+    configuration = nh.StepExecutorConfiguration(max_turns=3)
+    executor = nh.AgentStepExecutor.from_model(model, configuration=configuration)
+    async with nh.run(executor, tools=[NATIVE]):
+        with pytest.raises(nh.errors.StepLimitError, match="after 3 model requests"):
+            await work()
 
 
 # ---- agents of the user's own

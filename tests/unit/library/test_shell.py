@@ -14,6 +14,7 @@ import anyio
 import pytest
 
 import nighthawk_async as nh
+from nighthawk_async.errors import ConfigurationError
 from nighthawk_async.library import ShellError, ShellResult, Workspace
 from nighthawk_async.library.shell_sandbox import confined_command, find_bubblewrap
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
@@ -23,6 +24,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc"),
 ]
 MODEL = ScriptedModel([])
+PASS = tool_call("nh_outcome", kind="pass")
 SECONDS = 30.0
 
 HOST = """
@@ -214,11 +216,10 @@ async def test_cancellation_kills_everything(
 
 
 async def test_processes_end_with_their_task(workspace: Workspace, sleepers: Sleepers) -> None:
-    async with nh.run(MODEL):
-        async with nh.open_tasks(at_end="wait") as tasks:
-            tasks.start(workspace.shell, sleepers.script)
-        await until(lambda: sleepers.count() == 0)
-        await workspace.shell("true")  # waits for the processes of tasks that have ended
+    async with nh.run(MODEL), nh.open_tasks(at_end="wait") as tasks:
+        handle = tasks.start(workspace.shell, sleepers.script)
+        await handle
+        assert sleepers.count() == 0
 
 
 async def test_processes_end_with_the_run(workspace: Workspace, sleepers: Sleepers) -> None:
@@ -295,7 +296,7 @@ async def test_a_machine_without_bash_has_a_shell(tmp_path: Path, monkeypatch: p
     for name in ("sh", "sleep"):
         (programs / name).symlink_to(str(shutil.which(name)))
     monkeypatch.setenv("PATH", str(programs))
-    workspace = Workspace(tmp_path, writable=True)
+    workspace = Workspace(tmp_path, writable=True, sandbox="auto")
     async with nh.run(MODEL):
         await workspace.shell("cd bin; x=1")
         assert await workspace.shell("pwd; echo $x; false") == ShellResult(
@@ -325,7 +326,45 @@ async def test_commands_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.defpath}")
     with pytest.raises(ShellError, match="no namespaces"):
         await Workspace(tmp_path, writable=True, sandbox="required").shell("true")
-    assert (await Workspace(tmp_path, writable=True).shell("echo $PPID")).status == 0
+    with pytest.raises(ShellError, match=r"bwrap does not work: no namespaces.*sandbox='off'"):
+        await Workspace(tmp_path, writable=True).shell("true")
+    assert (await Workspace(tmp_path, writable=True, sandbox="auto").shell("echo $PPID")).status == 0
+    with pytest.raises(ShellError, match=r"read-only.*nothing confines it"):
+        await Workspace(tmp_path, sandbox="auto").shell("true")
+
+
+async def test_a_system_without_bubblewrap_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(ShellError, match=r"is for Linux, and this is darwin.*sandbox='off'"):
+        await Workspace(tmp_path, writable=True).shell("true")
+    assert Workspace(tmp_path, writable=True).find() == []
+
+
+@pytest.mark.parametrize("sandbox", ["none", "", None, True])
+def test_other_words_for_the_sandbox_are_refused(sandbox: Any, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="'required', 'auto', 'off', not"):
+        Workspace(tmp_path, sandbox=sandbox)
+
+
+async def test_the_prompt_shows_whether_the_shell_is_confined(tmp_path: Path) -> None:
+    @nh.natural_function
+    async def look(workspace: Workspace) -> None:
+        """natural
+        Look at <workspace>.
+        """
+
+    statements = "workspace.writable = True"
+    model = ScriptedModel([model_response(tool_call("nh_exec", statements=statements)), model_response(PASS)])
+    workspace = Workspace(tmp_path)
+    assert repr(workspace) == f"Workspace({str(tmp_path)!r}, writable=False, sandbox='required')"
+    async with nh.run(model):
+        await look(workspace)
+    shown = str(model.requests[0].messages[0])
+    assert 'workspace.sandbox: str = "required"' in shown
+    assert "workspace.writable: bool = false" in shown
+    assert "writable of a workspace cannot be changed" in str(model.requests[1].messages[-1])
+    assert not workspace.writable
 
 
 async def test_a_block_uses_the_shell(tmp_path: Path) -> None:
@@ -343,15 +382,60 @@ async def test_a_block_uses_the_shell(tmp_path: Path) -> None:
             model_response(tool_call("nh_eval", expression="await workspace.shell('ls | wc -l')")),
             model_response(
                 tool_call("nh_assign", target_path="number", expression="1"),
-                tool_call("nh_outcome", kind="pass"),
+                PASS,
             ),
         ]
     )
     async with nh.run(model):
-        assert await count(Workspace(tmp_path, writable=True)) == 1
+        assert await count(Workspace(tmp_path, writable=True, sandbox="auto")) == 1
     shown = str(model.requests[-1].messages[-1])
     assert "status" in shown
     assert "1" in shown
+
+
+def session_model() -> ScriptedModel:
+    """A model that sets a variable in one turn and reads it in the next, for two steps."""
+    turns = [
+        model_response(tool_call("nh_eval", expression="await workspace.shell('x=${x}1')")),
+        model_response(
+            tool_call("nh_assign", target_path="text", expression="str(await workspace.shell('echo $x'))"),
+            tool_call("nh_outcome", kind="pass"),
+        ),
+    ]
+    return ScriptedModel([*turns, *turns])
+
+
+async def test_in_a_run_entered_with_with_a_session_belongs_to_the_step(
+    workspace: Workspace, sleepers: Sleepers
+) -> None:
+    @nh.natural_function
+    async def use(workspace: Workspace) -> str:
+        text: str = nh.unset
+        """natural
+        Set <:text> to what the shell of <workspace> says.
+        """
+        return text
+
+    with nh.run(session_model()):
+        outputs = [await use(workspace) for _ in range(2)]
+        await workspace.shell(sleepers.script)
+        assert sleepers.count() == 0
+    assert outputs == ["1\n[exit status 0]"] * 2
+
+
+def test_synchronous_functions_share_a_session_until_their_run_ends(tmp_path: Path) -> None:
+    @nh.natural_function
+    def use(workspace: Workspace) -> str:
+        text: str = nh.unset
+        """natural
+        Set <:text> to what the shell of <workspace> says.
+        """
+        return text
+
+    workspace = Workspace(tmp_path, writable=True, sandbox="off")
+    with nh.run(session_model()):
+        outputs = [use(workspace) for _ in range(2)]
+    assert outputs == ["1\n[exit status 0]", "11\n[exit status 0]"]
 
 
 def options(command: list[str], name: str) -> list[Any]:
@@ -402,6 +486,20 @@ async def test_a_confined_shell_reaches_nothing_else(tmp_path: Path) -> None:
         read_only = Workspace(root, sandbox="required")
         assert "Read-only" in (await read_only.shell("echo b >inside; cat inside")).output
     assert (root / "inside").read_text() == "a\n"
+
+
+async def test_a_confined_shell_cannot_change_what_git_runs(tmp_path: Path) -> None:
+    await needs_bubblewrap()
+    (tmp_path / ".git" / "hooks").mkdir(parents=True)
+    (tmp_path / ".git" / "config").write_text("[core]\n")
+    workspace = Workspace(tmp_path, writable=True)
+    result = await workspace.shell(
+        "echo x >.git/hooks/post-checkout; echo x >>.git/config; mv .git old; rm -rf .git; cat .git/config"
+    )
+    assert result.output.endswith("[core]\n")
+    assert (tmp_path / ".git" / "config").read_text() == "[core]\n"
+    assert list((tmp_path / ".git" / "hooks").iterdir()) == []
+    assert not (tmp_path / "old").exists()
 
 
 def test_the_keeper_removes_its_folder_when_nobody_needs_it(tmp_path: Path) -> None:

@@ -130,6 +130,7 @@ async def test_an_error_status_is_a_page(site: Site) -> None:
         *("[::1]", "[::]", "[::ffff:127.0.0.1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]"),
         *("10.1.2.3", "192.168.0.1", "172.16.0.1", "169.254.169.254", "100.64.0.1", "[fe80::1]", "[fd00::1]"),
         *("[fec0::1]", "[2001:0:7f00:1::]", "224.0.0.1", "255.255.255.255", "[ff02::1]"),
+        *("192.0.0.8", "198.18.0.1", "[::ffff:0:7f00:1]", "[64:ff9b:1::7f00:1]", "[3fff::1]", "[5f00::1]"),
         "127\u30020\u30020\u30021",
     ],
 )
@@ -496,3 +497,9 @@ def tls_contexts(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLConte
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(folder / "certificate", folder / "key")
     return server, ssl.create_default_context(cafile=folder / "certificate")
+
+
+def test_a_page_of_links_does_not_grow_beyond_bounds() -> None:
+    base = "http://example.org/" + "a" * 1_000_000 + "/"
+    page = f"<base href='{base}'>" + "<a href=b>x</a>" * 50_000
+    assert len(html_as_text(page, "http://example.org/")) < 3_000_000

@@ -1,7 +1,9 @@
 """Workspaces: what they do in their folder, and that nothing leads out of it."""
 
 import os
+import subprocess
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -104,9 +106,10 @@ def test_a_text_that_is_there_once_is_replaced(workspace: Workspace, root: Path)
         ("", "x", "empty"),
         ("return 1", "return 1", "the new text is the old one"),
         ("def f():\n    return 7", "x", r"line 2 is '    return 1', and the text has '    return 7'"),
-        ("  return 1\nx", "x", "line 2 differs from its first line in whitespace only"),
+        ("  return 1\nx", "x", "like the file from line 2 on, but line 3 is '', and the text has 'x'"),
+        ("\treturn 1\nx", "x", "line 2 differs from its first line in whitespace only"),
         ("nothing like it", "x", "is not there"),
-        ("f", "x", "there 2 times, at lines 1, 1"),
+        ("f", "x", "there more than once, at lines 1, 1"),
     ],
 )
 def test_an_edit_that_does_not_fit_is_refused(
@@ -356,3 +359,110 @@ async def test_a_block_reads_and_edits_files_by_name(workspace: Workspace, root:
     async with nh.run(nh.AgentStepExecutor.from_model(model)):
         assert await mend(workspace) == "src/a.py:2:     return 2"
     assert (root / "src" / "a.py").read_text().endswith("return 2\n")
+
+
+# ---- attacks
+
+
+@pytest.mark.parametrize(
+    "path",
+    [".git/hooks/post-checkout", ".git/config", "sub/.git/config", ".GIT/config", "link/config", ".git"],
+)
+def test_what_git_runs_cannot_be_changed(workspace: Workspace, root: Path, path: str) -> None:
+    (root / "link").symlink_to(".git")
+    before = everything_in(root)
+    with pytest.raises(WorkspaceError):
+        workspace.create(path, "[core]\nfsmonitor = evil\n")
+    with pytest.raises((PatchError, WorkspaceError)):  # it exists, or may not be made
+        workspace.patch(f"*** Begin Patch\n*** Add File: a\n+x\n*** Add File: {path}\n+x\n*** End Patch")
+    with pytest.raises(WorkspaceError):
+        workspace.edit(path, "core", "alias")
+    with pytest.raises(WorkspaceError, match="belongs to Git"):
+        workspace.patch("*** Begin Patch\n*** Delete File: .git/config\n*** End Patch")
+    assert everything_in(root) == before
+    assert workspace.read(".git/config") == "[core]\n"
+
+
+def test_equal_lines_that_overlap_are_more_than_one_place(workspace: Workspace, root: Path) -> None:
+    (root / "same").write_text("x\nx\nx\n")
+    with pytest.raises(EditError, match="more than once, at lines 1, 2"):
+        workspace.edit("same", "x\nx\n", "y\n")
+
+
+@pytest.mark.parametrize(("old", "new"), [("b", "b\nc"), ("a\nb", "a\r\nb\r\nc"), ("a\nb\n", "a\nb\nc\n")])
+def test_edits_of_a_file_of_windows_keep_its_line_ends(
+    workspace: Workspace, root: Path, old: str, new: str
+) -> None:
+    (root / "dos").write_bytes(b"a\r\nb\r\n")
+    workspace.edit("dos", old, new)
+    assert (root / "dos").read_bytes() == b"a\r\nb\r\nc\r\n"
+
+
+def test_a_file_of_equal_lines_takes_no_long_search(workspace: Workspace, root: Path) -> None:
+    """It would be half a billion comparisons; the limit of the test run would end them."""
+    (root / "blank").write_text("\n" * 300_000)
+    with pytest.raises(EditError, match="but line 2001 is '', and the text has 'x'"):
+        workspace.edit("blank", "\n" * 2_000 + "x", "y")
+    lines = "-\n" * 2_000
+    with pytest.raises(PatchError, match="line 2001 of the file is '', and the patch expects 'x'"):
+        workspace.patch(f"*** Begin Patch\n*** Update File: blank\n@@\n{lines}-x\n*** End Patch")
+
+
+@pytest.mark.parametrize(
+    "glob", ["**/a/" * 8 + "x", "**/" * 30 + "x", "*a" * 20 + "x", "*[a-m]" * 20 + "[x-z]"]
+)
+def test_no_pattern_for_paths_searches_long(
+    workspace: Workspace, root: Path, glob: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With backtracking and no limit, each would take longer than the test run may."""
+    monkeypatch.setattr("nighthawk_async.library.workspace._SEARCH_SECONDS", 0.5)
+    folder = root.joinpath(*["a"] * 40)
+    folder.mkdir(parents=True)
+    (folder / ("z" + "a" * 200)).touch()
+    for search in (workspace.find, lambda glob: list(workspace.search("x", glob))):
+        with suppress(LibraryError):  # it took too long
+            assert search(glob) == []
+
+
+def test_folders_within_each_other_end_no_search(workspace: Workspace, root: Path) -> None:
+    (root / "top.txt").touch()
+    folder = os.open(root, os.O_RDONLY)
+    for _ in range(1_200):  # more than frames, and more than a path may have characters
+        os.mkdir("deep-enough", dir_fd=folder)
+        inner = os.open("deep-enough", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+    try:
+        assert workspace.find("*.txt") == ["top.txt"]
+        with pytest.raises(WorkspaceError):
+            workspace.read("deep-enough/" * 1_000 + "x")
+    finally:
+        subprocess.run(["rm", "-rf", str(root / "deep-enough")], check=True)
+
+
+def test_texts_that_are_no_unicode_are_refused(workspace: Workspace, root: Path) -> None:
+    before = everything_in(root)
+    with pytest.raises(WorkspaceError, match="cannot be written as UTF-8"):
+        workspace.create("new", "\ud800")
+    for call in (workspace.read, lambda path: workspace.create(path, "")):
+        with pytest.raises(WorkspaceError, match="this is no path"):
+            call("\ud800")
+    assert everything_in(root) == before
+
+
+@pytest.mark.anyio
+async def test_limits_that_limit_nothing_are_refused(workspace: Workspace) -> None:
+    with pytest.raises(LibraryError, match="not -1"):
+        workspace.read("src/a.py", max_characters=-1)
+    with pytest.raises(LibraryError, match="not -1"):
+        await workspace.shell("true", max_characters=-1)
+    with pytest.raises(WorkspaceError, match="lines are given as"):
+        workspace.read("src/a.py", (1,))  # type: ignore[arg-type]
+
+
+def test_a_workspace_cannot_be_made_another_one(workspace: Workspace) -> None:
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        workspace.__init__("/", writable=True)  # type: ignore[misc]
+    with pytest.raises(OutsideWorkspaceError):
+        workspace.read("/etc/passwd")

@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from nighthawk_async.catalog.providers import PROVIDERS, ProviderFacts
+from nighthawk_async.catalog.provider_facts import ProviderFacts
+from nighthawk_async.catalog.providers import PROVIDERS
 from nighthawk_async.errors import (
     ConfigurationError,
     MissingCredentialError,
     NighthawkError,
     UnknownModelError,
 )
-from nighthawk_async.models.endpoint import Endpoint
+from nighthawk_async.models.endpoint import Endpoint, is_loopback, parse_base_url
 from nighthawk_async.models.http_model import HttpModel
 from nighthawk_async.models.providers import create_codec, create_model
 from nighthawk_async.models.time_limits import TransportSettings
@@ -22,6 +23,12 @@ from nighthawk_async.types.messages import UserMessage
 from nighthawk_async.types.model import ModelCapabilities, ModelRequest
 from nighthawk_async.wire.transport_settings import TRANSPORT_SETTINGS
 
+EVERY_URL = {
+    variable: "https://mine.example" if variable.endswith("ENDPOINT") else "mine"
+    for facts in PROVIDERS.values()
+    for part in facts.url_parts.values()
+    for variable in part.variables
+}
 LOOPBACK = {"base_url": "http://127.0.0.1:1/v1"}
 SECRET = "sk-very-secret"
 
@@ -83,7 +90,7 @@ def test_an_unknown_provider_is_refused_and_the_known_ones_are_listed() -> None:
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_every_provider_of_the_catalog_can_be_spoken_to(provider: str) -> None:
-    model = create(f"{provider}:x", settings={"api_key": SECRET})
+    model = create(f"{provider}:x", EVERY_URL, settings={"api_key": SECRET})
     assert model.name == f"{provider}:x"
 
 
@@ -317,10 +324,17 @@ def test_headers_come_from_the_variables_that_the_sdk_of_the_provider_reads(
     assert endpoint_of(model_id, environment).headers == expected
 
 
-def test_the_variable_of_a_missing_key_is_named_for_every_provider() -> None:
+def test_what_is_missing_is_named_for_every_provider_that_needs_a_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("nighthawk_async.models.providers.is_available", lambda facts: False)
     for name, facts in PROVIDERS.items():
-        with pytest.raises(MissingCredentialError, match=facts.key_variables[-1]):
-            create(f"{name}:x")
+        if is_loopback(parse_base_url(facts.own_base_url(EVERY_URL)[0]).hostname):
+            create(f"{name}:x")  # a server on this machine
+            continue
+        expected = [facts.key_variable, "api_key", facts.credentials and f"the extra '{facts.credentials}'"]
+        with pytest.raises(MissingCredentialError, match=".*".join(expected)):
+            create(f"{name}:x", EVERY_URL)
 
 
 def test_a_codec_is_loaded_when_it_is_needed_first() -> None:

@@ -85,6 +85,15 @@ async def test_a_key_stays_with_its_provider_and_other_settings_go_everywhere(se
 
 
 @anyio_test
+async def test_credentials_stay_with_their_provider(server: ModelServer) -> None:
+    settings = {"credentials": nh.credentials.bearer(lambda: KEY), "base_url": server.base_url}
+    async with nh.run(executor(CHAT, **settings)):
+        await ensemble(stars, {CHAT: 1, RESPONSES: 1, ANTHROPIC: 1}, reconcile=len)("Good")
+    has_token = {model_of(each): KEY in repr(dict(each.headers)) for each in server.requests}
+    assert has_token == {"one": True, "two": True, "three": False}
+
+
+@anyio_test
 async def test_a_missing_key_fails_before_anything_is_sent(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,7 +54,7 @@ def test_the_end_names_the_response_the_model_and_the_providers_reason() -> None
         ("model_context_window_exceeded", "length"),
         ("tool_use", "stop"),
         ("refusal", "content_filter"),
-        ("pause_turn", "other"),
+        ("pause_turn", "pause"),
         ("something_new", "other"),
     ],
 )

@@ -195,7 +195,7 @@ class RetryPolicy:
 
 
 _OF_ONE_MODEL = frozenset({"capabilities", "extra_body"})
-_OF_ONE_PROVIDER = frozenset({"api_key", "base_url", "extra_headers", "idempotency_header"})
+_OF_ONE_PROVIDER = frozenset({"api_key", "base_url", "credentials", "extra_headers", "idempotency_header"})
 
 
 def executors_for(executor: StepExecutor, models: Iterable[str]) -> dict[str, StepExecutor]:
@@ -277,7 +277,7 @@ def _endpoint_of(model: str) -> str:
     """Return the provider of a model. A provider with several protocols serves them with the same key."""
     provider = parse_model_id(model).provider
     facts = PROVIDERS.get(provider)
-    return provider if facts is None else facts.base_url_variable
+    return provider if facts is None else facts.base_url_variable or provider
 
 
 _NO_RETRIES = RetryPolicy(attempts=1)

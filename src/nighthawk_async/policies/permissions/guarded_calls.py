@@ -15,8 +15,9 @@ from functools import lru_cache, partial
 from inspect import CO_COROUTINE
 from typing import Any, Literal, TypeVar, cast
 
+from ...runtime.argument_check import with_checked_arguments
 from ...runtime.blocking import PausedCode
-from ...runtime.expression import StepNamespace
+from ...runtime.expression import StepNamespace, compile_tree, parse_code, with_constant
 from ...runtime.step_context import StepContext
 from ...runtime.tool_scope import ToolScope
 from .call import PermissionCall
@@ -59,15 +60,7 @@ def compile_guarded(
 
 def with_guard(code: types.CodeType, guard: object) -> types.CodeType:
     """Return code from `compile_guarded` with this guard in it."""
-    constants = [
-        with_guard(each, guard)
-        if isinstance(each, types.CodeType)
-        else guard
-        if each == _PLACEHOLDER
-        else each
-        for each in code.co_consts
-    ]
-    return code.replace(co_consts=tuple(constants))
+    return with_constant(code, _PLACEHOLDER, guard)
 
 
 def is_coroutine_code(code: types.CodeType) -> bool:
@@ -76,10 +69,8 @@ def is_coroutine_code(code: types.CodeType) -> bool:
 
 
 def _compile(text: str, filename: str, mode: str, *, may_wait: bool) -> types.CodeType:
-    flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    tree = cast("ast.AST", compile(text, filename, mode, flags=flags, dont_inherit=True))
-    guarded = ast.fix_missing_locations(_Guarding(may_wait=may_wait).visit(tree))
-    return compile(guarded, filename, mode, flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    guarded = _Guarding(may_wait=may_wait).visit(parse_code(text, filename=filename, mode=mode))
+    return compile_tree(guarded, filename=filename, mode=mode)
 
 
 class _Guarding(ast.NodeTransformer):
@@ -299,13 +290,14 @@ class CallGuard(CallChecks):
             A callable that makes the call; it takes no arguments.
 
         Raises:
-            ToolBoundaryError: The call is not permitted, or needs an approval.
+            ToolBoundaryError: The call is not permitted, or needs an approval; or the arguments of a natural
+                function do not match its signature.
             TypeError: The function cannot be called with these arguments.
             HookError: A rule or a hook failed.
         """
         if not callable(function):
             return function  # the call raises the error of Python
-        made = without_operators(function, args, kwargs)
+        made = with_checked_arguments(*without_operators(function, args, kwargs))
         call = self.check(written, *made)
         if call is not None:
             raise refusal_of_asking(call)
@@ -317,7 +309,7 @@ class CallGuard(CallChecks):
         """Admit a call, after an approval if it needs one; see `admit`."""
         if not callable(function):
             return function
-        made = without_operators(function, args, kwargs)
+        made = with_checked_arguments(*without_operators(function, args, kwargs))
         call = self.check(written, *made)
         if call is not None:
             if self.is_in_turn:

@@ -46,6 +46,9 @@ from .messages import (
 from .response import AnthropicResponseDecoder
 from .schema import supported_schema
 
+# The search by words; for the other one, models write regular expressions. The endpoint demands this name.
+_TOOL_SEARCH: dict[str, Any] = {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}
+
 
 def mark_breakpoints(
     body: dict[str, Any], wanted: bool | CacheLifetime | None, capabilities: ModelCapabilities
@@ -79,8 +82,10 @@ def _position_before_last_response(messages: list[dict[str, Any]]) -> int:
 
 def _mark_last(blocks: list[Block], mark: dict[str, str]) -> None:
     for position in range(len(blocks) - 1, -1, -1):
-        if blocks[position].get("type") not in THINKING:  # the endpoint refuses a mark on these
-            blocks[position] = {**blocks[position], "cache_control": mark}
+        block = blocks[position]
+        # The endpoint refuses a mark on these.
+        if block.get("type") not in THINKING and not block.get("defer_loading"):
+            blocks[position] = {**block, "cache_control": mark}
             return
 
 
@@ -173,7 +178,10 @@ def _encode_tools(
         return {}
     if settings.get("parallel_tool_calls") is False and choice["type"] != "none":
         choice["disable_parallel_tool_use"] = True
-    encoded: dict[str, Any] = {"tools": [_encode_tool(tool) for tool in request.tools]}
+    tools = [_encode_tool(tool) for tool in request.tools]
+    if any(tool.is_deferred for tool in request.tools):
+        tools.append(_TOOL_SEARCH)
+    encoded: dict[str, Any] = {"tools": tools}
     # "auto" is the default, and not every compatible server takes the field.
     return encoded if choice == {"type": "auto"} else encoded | {"tool_choice": choice}
 
@@ -182,7 +190,8 @@ def _encode_tool(tool: ToolDefinition) -> dict[str, Any]:
     # Nothing claims `strict`: the endpoint compiles all strict schemas of a request into one grammar, and
     # refuses the request when that becomes too large, at an undocumented size.
     schema = tool.parameters if "type" in tool.parameters else {"type": "object", **tool.parameters}
-    return {"name": tool.name, "description": tool.description, "input_schema": schema}
+    encoded = {"name": tool.name, "description": tool.description, "input_schema": schema}
+    return encoded | {"defer_loading": True} if tool.is_deferred else encoded
 
 
 def _encode_tool_choice(

@@ -37,9 +37,10 @@ from .events import Delta, Event, Message, WireUsage
 from .messages import PROTOCOL_NAME
 
 _THINKING = frozenset({"redacted_thinking", "thinking"})
+_OWN_CALL = "server_tool_use"
+"""The type of a call that the provider carries out itself."""
 _COMPACTION = "compaction"
-_RETURNED = _THINKING | {_COMPACTION}
-"""Blocks that the provider wants back."""
+"""The type of a block that replaces the conversation before it."""
 
 _DELTA_BLOCKS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking"}
 
@@ -155,16 +156,24 @@ class ContentBlocks:
             events += self._release()
         return events
 
-    def provider_content(self) -> ProviderContent | None:
+    def provider_content(self, *, is_paused: bool) -> ProviderContent | None:
         """The blocks to send back, when the provider wants more back than text and calls.
 
-        It wants signed thinking back unchanged, and refuses thinking without a signature, which some servers
-        write, calls that were cut off, empty texts, blocks of no type, and thinking that nothing follows.
+        It wants signed thinking and its own tools' calls and results back unchanged. It refuses thinking
+        without a signature, which some servers write, calls that were cut off, empty texts, blocks of no
+        type, thinking that nothing follows, and a call of its own tool without a result unless it paused
+        there.
+
+        Args:
+            is_paused: Whether the provider goes on from here.
         """
         items = [item for block in self._blocks if (item := _returned(block)) is not None]
+        if not is_paused:
+            answered = {item.get("tool_use_id") for item in items} - {None}
+            items = [each for each in items if each["type"] != _OWN_CALL or each.get("id") in answered]
         while items and items[-1].get("type") in _THINKING:
             items.pop()
-        if not any(item.get("type") in _RETURNED for item in items):
+        if not any(_is_wanted_back(item) for item in items):
             return None
         return ProviderContent(protocol=PROTOCOL_NAME, items=tuple(items))
 
@@ -230,6 +239,12 @@ class ContentBlocks:
         return ToolCallCompleted(index=block.call_index or 0, call=call)
 
 
+def _is_wanted_back(item: dict[str, Any]) -> bool:
+    """Whether a block is thinking, a compaction, or part of a call that the provider carries out itself."""
+    is_result = str(item["type"]).endswith("_tool_result") and "tool_use_id" in item
+    return is_result or item["type"] in (_OWN_CALL, _COMPACTION, *_THINKING)
+
+
 def _take_whole_arguments(block: _Block, given: object) -> ToolCallArgumentsDelta:
     """Use the arguments that came with the beginning of the block, if no others followed."""
     text = given if isinstance(given, str) else msgspec.json.encode(given).decode()
@@ -279,6 +294,7 @@ _STOP_REASONS: dict[str, FinishReason] = {
     "end_turn": "stop",
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
+    "pause_turn": "pause",
     "refusal": "content_filter",
     "stop_sequence": "stop",
     "tool_use": "tool_calls",
@@ -405,7 +421,7 @@ class AnthropicResponseDecoder:
         self._is_ended = True
         finished = ResponseFinished(
             reason=self._normalized_reason(self._stop_reason),
-            provider_content=self._blocks.provider_content(),
+            provider_content=self._blocks.provider_content(is_paused=self._stop_reason == "pause_turn"),
             provider_reason=self._stop_reason,
             response_id=self._response_id,
             model_name=self._model_name,
@@ -415,7 +431,7 @@ class AnthropicResponseDecoder:
     def _normalized_reason(self, stop_reason: str) -> FinishReason:
         """The stop reason; the content decides if the server's word contradicts it."""
         normalized = _STOP_REASONS.get(stop_reason, "other")
-        if normalized in ("stop", "other") and self._blocks.completed_calls:
+        if normalized in ("stop", "pause", "other") and self._blocks.completed_calls:
             return "tool_calls"
         return "stop" if normalized == "tool_calls" and not self._blocks.completed_calls else normalized
 

@@ -26,7 +26,7 @@ from ...types.model import (
     NamedToolChoice,
 )
 from ..codec import STREAM_HEADERS, UNKNOWN_CAPABILITIES, EncodedRequest
-from ..json_text import check_tool_choice, request_json
+from ..json_text import check_tool_choice, refuse_deferred_tools, request_json
 from ..transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings
 from .contents import PROTOCOL, encode_contents, find_refusal
 from .response import GoogleResponseDecoder
@@ -275,6 +275,7 @@ def encode_body(request: ModelRequest, *, capabilities: ModelCapabilities) -> by
 
 def _encode_tools(request: ModelRequest) -> dict[str, Any]:
     check_tool_choice(request)
+    refuse_deferred_tools(request, protocol="of the Gemini API")
     choice = request.tool_choice
     if not request.tools:
         return {}

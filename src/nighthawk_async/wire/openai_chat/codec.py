@@ -21,7 +21,7 @@ from ...types.model import (
     ResponseFormat,
 )
 from ..codec import STREAM_HEADERS, UNKNOWN_CAPABILITIES, EncodedRequest
-from ..json_text import check_tool_choice, request_json
+from ..json_text import check_tool_choice, refuse_deferred_tools, request_json
 from ..media import describe_media
 from ..openai_schemas import is_strict_schema
 from ..transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings
@@ -67,6 +67,7 @@ def encode_body(request: ModelRequest, *, model_name: str) -> bytes:
 
 def _encode_tools(request: ModelRequest) -> dict[str, Any]:
     check_tool_choice(request)
+    refuse_deferred_tools(request, protocol="Chat Completions")
     if not request.tools:
         return {}
     choice = request.tool_choice

@@ -117,7 +117,10 @@ def _encode_tools(request: ModelRequest) -> dict[str, Any]:
     choice = request.tool_choice
     if not request.tools:
         return {}
-    tools: dict[str, Any] = {"tools": [_encode_tool(tool) for tool in request.tools]}
+    encoded = [_encode_tool(tool) for tool in request.tools]
+    if any(tool.is_deferred for tool in request.tools):
+        encoded.append({"type": "tool_search"})
+    tools: dict[str, Any] = {"tools": encoded}
     # "auto" is every server's default, and some refuse it when given.
     return tools if choice == "auto" else tools | {"tool_choice": _encode_tool_choice(choice)}
 
@@ -127,7 +130,7 @@ def _encode_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
 
 
 def _encode_tool(tool: ToolDefinition) -> dict[str, Any]:
-    return {
+    encoded = {
         "type": "function",
         "name": tool.name,
         "description": tool.description,
@@ -135,6 +138,7 @@ def _encode_tool(tool: ToolDefinition) -> dict[str, Any]:
         # This protocol is strict by default, and refuses schemas that are not.
         "strict": is_strict_schema(tool.parameters),
     }
+    return encoded | {"defer_loading": True} if tool.is_deferred else encoded
 
 
 def _encode_response_format(response_format: ResponseFormat) -> dict[str, Any]:

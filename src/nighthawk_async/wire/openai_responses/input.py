@@ -133,8 +133,12 @@ def _encode_document(item: MultimodalContent) -> dict[str, Any]:
 PROTOCOL = "openai-responses"
 """The protocol's name in `ProviderContent.protocol`."""
 
+SEARCH_ITEMS = ("tool_search_call", "tool_search_output")
+"""The types of the items with which the provider records a search for tools."""
+
 _OUTPUT_ONLY = frozenset({"status"})
 _REFERENCES = _OUTPUT_ONLY | {"id"}
+_SEARCH_REFERENCES = frozenset({"created_by", "id"})
 
 
 def encode_input(messages: Iterable[Message], *, is_stored: bool) -> list[dict[str, Any]]:
@@ -198,6 +202,8 @@ def _replay(content: ProviderContent, *, is_stored: bool) -> Iterator[dict[str, 
             case "function_call":
                 call = _without(item, _OUTPUT_ONLY if is_stored else _REFERENCES)
                 yield call | {"arguments": valid_arguments(str(item.get("arguments", "")))}
+            case "tool_search_call" | "tool_search_output" if not is_stored:
+                yield _without(item, _SEARCH_REFERENCES)
             case _:
                 yield dict(item)
 

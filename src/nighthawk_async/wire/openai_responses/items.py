@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from ...types.messages import ProviderContent
 from .events import FunctionCall, Item, arguments_text
-from .input import PROTOCOL
+from .input import PROTOCOL, SEARCH_ITEMS
 
 
 @dataclass(slots=True, eq=False)
@@ -324,7 +324,10 @@ def _texts(content: object) -> list[str]:
 def _is_wanted_back(item: Mapping[str, Any]) -> bool:
     """Whether an item holds more than text or a call.
 
-    That is reasoning, other encrypted content (a compacted conversation), and the phase of a message, without
-    which models that have phases work worse.
+    That is reasoning, other encrypted content (a compacted conversation), the phase of a message, without
+    which models that have phases work worse, and a search for tools with the tools that it has loaded. A call
+    of a loaded tool has a namespace.
     """
-    return item.get("type") == "reasoning" or bool(item.get("encrypted_content") or item.get("phase"))
+    if item.get("type") in ("reasoning", *SEARCH_ITEMS):
+        return True
+    return any(item.get(name) for name in ("encrypted_content", "namespace", "phase"))

@@ -27,6 +27,7 @@ const KINDS = {
   pool: "pool",
   job: "job",
   question: "question",
+  resource: "resource",
 };
 
 export const KIND_NAMES = Object.keys(KINDS);

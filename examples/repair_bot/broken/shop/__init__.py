@@ -1,0 +1,1 @@
+"""A shop with a bug in two files."""

@@ -1,0 +1,19 @@
+"""Credentials of requests to models: tokens that are refreshed, and signatures.
+
+Floor 2. An object of this package is the model setting `credentials`. It fetches tokens and keys through the
+library of a provider, or a function of the program, and belongs to no event loop. It knows nothing of models.
+"""
+
+from ..lazy_exports import attach_exports
+
+__getattr__, __dir__, __all__ = attach_exports(
+    __name__,
+    names={
+        "..types.credentials": ("Credentials", "RefreshableCredentials"),
+        "aws_signatures": ("aws",),
+        "azure_tokens": ("azure",),
+        "bearer_token": ("Token", "bearer"),
+        "errors": ("CredentialError",),
+        "google_tokens": ("google",),
+    },
+)

@@ -1,0 +1,77 @@
+"""The error of a credential, and its text without secrets."""
+
+import sys
+from collections.abc import Iterable, Iterator
+
+from ..errors import ModelError
+from ..pickling import set_public_module
+from ..secret_names import masked
+from ..wire.redaction import excerpt, redact
+
+_OF_FILES = (PermissionError, FileNotFoundError, NotADirectoryError, IsADirectoryError)
+
+
+class CredentialError(ModelError):
+    """The credential of a request could not be obtained; the request was not sent.
+
+    Args:
+        message: The failure, naming the credential.
+        is_transient: Whether the next attempt may succeed.
+    """
+
+    _without_content = "the credential of a request could not be obtained"
+
+
+def credential_error(
+    name: str, error: BaseException, *, secrets: Iterable[str] = (), is_transient: bool | None = None
+) -> CredentialError:
+    """The error of a credential, for an error of the code that provides it; its cause where that is harmless.
+
+    Args:
+        name: The name of the credential.
+        error: The error. An error of a credential is only copied.
+        secrets: Texts that must not appear in the message.
+        is_transient: Whether the next attempt may succeed; None to judge by the type of the error.
+    """
+    if isinstance(error, CredentialError):
+        copied = CredentialError(error.message, is_transient=error.is_transient)
+        copied.__cause__ = error.__cause__
+        return copied
+    known = tuple(secrets)
+    text = excerpt(str(masked(str(error))), known)
+    failed = CredentialError(
+        f"the credential {name} could not be obtained: {type(error).__name__}{f': {text}' if text else ''}",
+        is_transient=is_network_error(error) if is_transient is None else is_transient,
+    )
+    # A traceback shows the message of the cause, secrets included.
+    is_harmless = all(redact(str(masked(text)), known) == text for text in _texts(error))
+    failed.__cause__ = error if is_harmless else None
+    return failed
+
+
+def _texts(error: BaseException) -> Iterator[str]:
+    """The texts of an error and of the errors that its traceback shows as well."""
+    waiting, seen = [error], set[int]()
+    while waiting:
+        shown = waiting.pop()
+        if id(shown) not in seen:
+            seen.add(id(shown))
+            yield str(shown)
+            waiting += [each for each in (shown.__cause__, shown.__context__) if each is not None]
+
+
+def is_network_error(error: BaseException) -> bool:
+    """Whether an error is that of a network, or reports itself as one that may pass.
+
+    Args:
+        error: The error of a function that gets a token.
+    """
+    if isinstance(error, ModelError):
+        return error.is_transient
+    if isinstance(error, _OF_FILES):
+        return False
+    httpx = sys.modules.get("httpx")  # its errors are no errors of the operating system
+    return isinstance(error, (OSError, getattr(httpx, "TransportError", OSError)))
+
+
+set_public_module("credentials", globals())

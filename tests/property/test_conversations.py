@@ -138,6 +138,8 @@ class Talk:
                 self.answers[call.target] = f"{name} gave {call.text}"
         if turn.is_refused:
             self.refusal = f"refused {self.number}"
+        if not calls and not turn.is_refused:
+            return  # the provider paused, and goes on in the next response
         if not calls:
             self._add(nh.models.UserMessage(content=(f"refused {self.number}",)), is_refusal=turn.is_refused)
             return
@@ -213,6 +215,11 @@ def check_order(messages: tuple[nh.models.Message, ...], everything: list[nh.mod
         if message is each or is_shortened(message, each)
     ]
     assert places == sorted(places)
+    for index in places:
+        is_going_on = index and all(
+            isinstance(each, nh.models.AssistantMessage) for each in everything[index - 1 : index + 1]
+        )
+        assert not is_going_on or index - 1 in places
     others = [message for message in messages if all(not is_same(message, each) for each in everything)]
     assert len(others) <= 1
     assert all("NH:SUMMARY" in str(message.content) for message in others)

@@ -117,7 +117,7 @@ def _index_of_recent(messages: Sequence[Message], keep_turns: int) -> int:
 
 
 def _begins_turn(messages: Sequence[Message], index: int) -> bool:
-    """Whether a message is a response that begins a turn, and does not go on after a pause of the provider."""
+    """Whether a message is a response that begins a turn, rather than go on after a pause of the provider."""
     before = messages[index - 1] if index else None
     return isinstance(messages[index], AssistantMessage) and not isinstance(before, AssistantMessage)
 

@@ -31,7 +31,7 @@ from ..types.model import OutcomeTransport, UsageReported
 from ..types.usage import Usage
 from .agent_protocol import AgentTask, StepExecutionAgent, foreign_task, objection_to_agent
 from .answer_bindings import AnswerBindings
-from .conversation import Conversation, check_summary_model
+from .conversation import Conversation
 from .loop_guard import GuardedCalls, RepeatedCalls
 from .model_agent import ModelAgent
 from .refusals import Refusals
@@ -64,7 +64,12 @@ class AgentStepExecutor:
         self.configuration = configuration
         self.agent = agent
         self.agent_is_managed = agent_is_managed
-        check_summary_model(configuration, self.model)
+        if configuration.compaction is not None and configuration.compaction.model is not None and self.model:
+            from .summary_model import summary_model  # here, because few configurations name one
+
+            summary_model(
+                configuration.compaction, self.model, configuration.model_settings
+            )  # can it be had?
         self.token_encoding = TokenCounter.resolve(
             encoding_name=configuration.tokenizer_encoding,
             model_name=self.model.name if self.model is not None else configuration.model,

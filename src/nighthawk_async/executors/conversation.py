@@ -322,20 +322,3 @@ def _count_bytes(text: str) -> int:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def check_summary_model(configuration: StepExecutorConfiguration, model: Model | None) -> None:
-    """Refuse a model for summaries that cannot be had, before it is needed in the middle of a step.
-
-    Args:
-        configuration: The configuration of an executor.
-        model: The model of the executor; None when it is not known.
-
-    Raises:
-        ConfigurationError: It is unknown, or lacks its key.
-    """
-    compaction = configuration.compaction
-    if model is not None and compaction is not None and compaction.model is not None:
-        from .turn_summary import summary_model  # here, because few configurations name one
-
-        summary_model(compaction, model, configuration.model_settings)

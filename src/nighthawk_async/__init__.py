@@ -9,7 +9,7 @@ Packages by floor, lowest first; each imports only from lower floors (`tests/arc
     3  runtime
     4  policies, models, telemetry, observe, recording
     5  executors, journal, library, skills
-    6  functions, runs, scopes, steps, hooks, human, oversight, resilience, asgi, testing, cli,
+    6  functions, runs, scopes, steps, hooks, human, oversight, resilience, asgi, mcp, testing, cli,
        and this module
 
 Exports are loaded on first use: a program that defines no budget, asks no person and starts no actor does not
@@ -31,6 +31,7 @@ _load, __dir__, __all__ = attach_exports(
         "human",
         "journal",
         "library",
+        "mcp",
         "models",
         "observe",
         "oversight",

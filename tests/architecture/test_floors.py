@@ -51,6 +51,7 @@ FLOORS: Mapping[str, int] = {
     "oversight": 6,
     "testing": 6,
     "asgi": 6,
+    "mcp": 6,
     "cli": 6,
     "__init__": 6,
     "__main__": 6,
@@ -89,7 +90,10 @@ SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
     | {("skills", "library")}  # the files of a folder, read without leaving it
     | {("functions", "scopes"), ("steps", "functions")}
     | {("observation", "types"), ("errors", "pickling"), ("threads", "executions")}
-    | {("__init__", room) for room in ("asgi", "hooks", "human", "oversight", "resilience")}  # joins them
+    | {
+        ("__init__", room) for room in ("asgi", "hooks", "human", "mcp", "oversight", "resilience")
+    }  # joins them
+    | {("mcp", "asgi")}  # a server of MCP is an ASGI application
     | {
         (room, shared)
         for room, floor in FLOORS.items()

@@ -272,7 +272,7 @@ def find_problem(error: BaseException) -> Problem | None:
         found = [find_problem(each) for each in group.exceptions]
         problems = [each for each in found if each is not None]
         return max(problems, key=_status) if len(problems) == len(found) else None
-    exact = _exact_cause(error)
+    exact = exact_cause(error)
     problem = next((problem for types, problem in _TABLE if isinstance(exact, types)), None)
     if isinstance(exact, BudgetExceededError) and exact.resource == "seconds":
         return TIMED_OUT
@@ -303,8 +303,12 @@ def _status(problem: Problem) -> int:
     return problem.status
 
 
-def _exact_cause(error: BaseException) -> BaseException:
-    """Return the cause of a step's failure, when it is an error of the library too."""
+def exact_cause(error: BaseException) -> BaseException:
+    """Return the cause of a step's failure that informs a client better; else the error itself.
+
+    Args:
+        error: The error.
+    """
     for _ in range(_MAX_CAUSES):
         cause = error.__cause__ if isinstance(error, ExecutionError) else None
         is_transient = isinstance(cause, NighthawkError) and cause.is_transient

@@ -19,6 +19,7 @@ from .journal_commands import journal
 from .journal_question_commands import add_question_commands
 from .journal_replays import add_replays
 from .journal_views import add_views
+from .mcp_command import mcp
 from .models_commands import models
 from .run_command import CONTEXT_SETTINGS, run
 from .skills_command import skills
@@ -59,6 +60,7 @@ add_replays(journal)
 add_question_commands(journal)
 add_care_commands(journal)
 application.add_typer(journal, name="journal")
+application.add_typer(mcp, name="mcp")
 application.add_typer(models, name="models")
 application.add_typer(skills, name="skills")
 application.command()(check)

@@ -4,10 +4,12 @@ import secrets
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from inspect import isawaitable
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any
 
+import anyio
 import typer
 
 import nighthawk_async as nh
@@ -15,6 +17,7 @@ import nighthawk_async as nh
 from ..errors import ConfigurationError
 from .journal_store import open_store
 
+_POLL_SECONDS = 0.1
 _GRACE_SECONDS = 3
 """The seconds to finish requests on shutdown; later ones are cut off."""
 
@@ -80,18 +83,24 @@ def dashboard(
                 return f"Dashboard: {address}/{end}"
             return f"Application: {address}/\nDashboard:   {address}{path}/{end}"
 
-        serve_page(uvicorn, served, page, host=host, port=port, announce=announce)
+        serve_app(uvicorn, served, page.end_streams, host=host, port=port, announce=announce)
 
 
-def serve_page(
-    uvicorn: Any, app: Any, page: "nh.asgi.Dashboard", *, host: str, port: int, announce: Callable[[str], str]
+def serve_app(
+    uvicorn: Any,
+    app: Any,
+    end_streams: Callable[[], object],
+    *,
+    host: str,
+    port: int,
+    announce: Callable[[str], str],
 ) -> None:
-    """Serve an application with a dashboard until Ctrl-C.
+    """Serve an application until Ctrl-C.
 
     Args:
         uvicorn: The server's package; see `load_server`.
         app: The application.
-        page: The dashboard.
+        end_streams: Ends the streams that last as long as the server, async or not; called when it stops.
         host: The address to serve on.
         port: The port; 0 for any that is free.
         announce: Returns the text to print for the address at which it is served.
@@ -104,20 +113,32 @@ def serve_page(
     shown_host = f"[{host}]" if ":" in host else host
     typer.echo(announce(f"http://{shown_host}:{socket.getsockname()[1]}"))
     sys.stdout.flush()  # a pipe would keep it until the end
-    _make_server(uvicorn, config, page).run(sockets=[socket])
+    _make_server(uvicorn, config, end_streams).run(sockets=[socket])
 
 
-def _make_server(uvicorn: Any, config: Any, page: "nh.asgi.Dashboard") -> Any:
-    """A server that does not wait for open pages when it stops."""
+def _make_server(uvicorn: Any, config: Any, end_streams: Callable[[], object]) -> Any:
+    """A server that does not wait for open streams when it stops. Another Ctrl-C ends it at once."""
     server = uvicorn.Server(config)
     shut_down = server.shutdown
 
     async def end_streams_and_shut_down(sockets: Any = None) -> None:
-        page.end_streams()
+        ended = end_streams()
+        if isawaitable(ended):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_cancel_when_forced, server, tasks.cancel_scope)
+                await ended
+                tasks.cancel_scope.cancel()
         await shut_down(sockets)
 
     server.shutdown = end_streams_and_shut_down
     return server
+
+
+async def _cancel_when_forced(server: Any, scope: anyio.CancelScope) -> None:
+    while True:
+        await anyio.sleep(_POLL_SECONDS)  # the server has no event for it
+        if server.force_exit:
+            scope.cancel()
 
 
 def load_server() -> Any:

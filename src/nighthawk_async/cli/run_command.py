@@ -230,7 +230,7 @@ def _print(text: str) -> None:
 def _display(as_json: bool) -> Generator[TreeDisplay | None]:
     """Return the display of the tree that suits standard error."""
     if as_json:
-        with _output_of_its_own() as output:
+        with output_of_its_own() as output:
             yield JsonTree(output)
         return
     errors: Any = sys.stderr
@@ -249,7 +249,7 @@ def _display(as_json: bool) -> Generator[TreeDisplay | None]:
 
 
 @contextmanager
-def _output_of_its_own() -> Generator[TextIO]:
+def output_of_its_own() -> Generator[TextIO]:
     """Reserve standard output for the tree: the script's output goes to standard error meanwhile."""
     if cast("TextIO | None", sys.stdout) is None or cast("TextIO | None", sys.stderr) is None:
         raise ArgumentError("--json needs standard output and standard error: one of them is closed")

@@ -10,7 +10,7 @@ import nighthawk_async as nh
 
 from ..errors import ConfigurationError
 from ..observe import NodeView, TaskTree, view_as_page, view_as_text
-from .dashboard_command import allowed_hosts, load_server, serve_page
+from .dashboard_command import allowed_hosts, load_server, serve_app
 
 EXPORT = Annotated[
     Path | None,
@@ -71,6 +71,11 @@ def serve_tree(tree: TaskTree, *, title: str, name: str, host: str, port: int) -
     """
     uvicorn = load_server()
     dashboard = nh.asgi.Dashboard(tree, allowed_hosts=allowed_hosts(host), title=title)
-    serve_page(
-        uvicorn, dashboard, dashboard, host=host, port=port, announce=lambda address: f"{name}: {address}/"
+    serve_app(
+        uvicorn,
+        dashboard,
+        dashboard.end_streams,
+        host=host,
+        port=port,
+        announce=lambda address: f"{name}: {address}/",
     )

@@ -128,14 +128,27 @@ def _run_factory(run: str | None, model: str | None, park_after: float) -> Calla
     """
     if run is not None:
         return load_function(run)
-    configuration = StepExecutorConfiguration(model=str(parse_model_id(model or DEMO_MODEL)))
-    executor: Any = ExecutorOnDemand(configuration)
-    if model is not None:  # what is wrong with it ends the worker, not each run
-        prepare_local_model(configuration.model, Console(file=sys.stderr, force_terminal=False))
-        executor = nh.AgentStepExecutor.from_configuration(configuration=configuration)
+    executor = executor_of(model)
     return lambda run_id, store: nh.run(
         executor, journal=store, run_id=run_id, park_after=park_after, human=store.people()
     )
+
+
+def executor_of(model: str | None) -> Any:
+    """Return the executor for the model of a command line, or for the default one when a step needs it.
+
+    Args:
+        model: The model, `provider:name`; None for the default.
+
+    Raises:
+        ConfigurationError: The model is not available.
+    """
+    configuration = StepExecutorConfiguration(model=str(parse_model_id(model or DEMO_MODEL)))
+    if model is None:
+        return ExecutorOnDemand(configuration)
+    # What is wrong with a model that was asked for ends the process, not each run.
+    prepare_local_model(configuration.model, Console(file=sys.stderr, force_terminal=False))
+    return nh.AgentStepExecutor.from_configuration(configuration=configuration)
 
 
 def load_function(name: str) -> Callable[..., Any]:

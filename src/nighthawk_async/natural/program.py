@@ -129,6 +129,21 @@ def unescape(text: str) -> str:
     return _TOKEN.sub(lambda match: match[0].removeprefix("\\"), text)
 
 
+def as_prose(text: str) -> str:
+    r"""Return a program for other readers: `<name>` and `<:name>` become `name`, `\<name>` becomes `<name>`.
+
+    Args:
+        text: The text of a natural program, escapes included.
+    """
+    return _TOKEN.sub(_prose_of, text)
+
+
+def _prose_of(match: re.Match[str]) -> str:
+    if match["escape"] is not None:
+        return match[0].removeprefix("\\")
+    return match["read"] if match["write"] is None else match["write"]
+
+
 def root_name(path: str) -> str:
     """Return the variable that a dotted path starts from.
 

@@ -267,15 +267,26 @@ class ToolFunction(Tool):
                 return mismatch.about(self._type_of(each), tuple(path))
         return error
 
+    @cached_property
+    def return_type(self) -> object:
+        """The annotation of the callable's return value, resolved; `Any` without one.
+
+        Raises:
+            ToolRegistrationError: It cannot be resolved.
+        """
+        return self._resolved(inspect.signature(self.function).return_annotation, "its return value")
+
     def _type_of(self, parameter: inspect.Parameter) -> object:
-        if parameter.annotation is parameter.empty:
+        return with_unpacked(self._resolved(parameter.annotation, repr(parameter.name)))
+
+    def _resolved(self, annotation: object, subject: str) -> object:
+        if annotation is inspect.Parameter.empty:
             return Any
         try:
-            return with_unpacked(resolve_references(parameter.annotation, _globals_of(self.function), {}))
+            return resolve_references(annotation, _globals_of(self.function), {})
         except Exception as error:  # an annotation is any expression
             raise ToolRegistrationError(
-                f"Tool {self.name!r}: the annotation of '{parameter.name}' cannot be resolved: "
-                f"{describe_error(error)}"
+                f"Tool {self.name!r}: the annotation of {subject} cannot be resolved: {describe_error(error)}"
             ) from error
 
     def _without_schema(self, error: Exception) -> ToolRegistrationError:

@@ -64,12 +64,11 @@ class AgentStepExecutor:
         self.configuration = configuration
         self.agent = agent
         self.agent_is_managed = agent_is_managed
-        if configuration.compaction is not None and configuration.compaction.model is not None and self.model:
+        compaction = configuration.compaction
+        if self.model is not None and compaction is not None and compaction.model is not None:
             from .summary_model import summary_model  # here, because few configurations name one
 
-            summary_model(
-                configuration.compaction, self.model, configuration.model_settings
-            )  # can it be had?
+            summary_model(compaction, self.model, configuration.model_settings)  # raises if it is unknown
         self.token_encoding = TokenCounter.resolve(
             encoding_name=configuration.tokenizer_encoding,
             model_name=self.model.name if self.model is not None else configuration.model,

@@ -155,6 +155,10 @@ _ALL = (
         better="lower",
         what="Facts that answers need and that first requests do not show, of all blocks together.",
     ),
+    Metric(name="largest_request", unit="count", better="lower", what="Tokens of a step's largest request."),
+    Metric(name="compactions", unit="count", better=None, what="Compactions of a step's conversation."),
+    Metric(name="summaries", unit="count", better="lower", what="Requests for summaries in one step."),
+    Metric(name="read_again", unit="count", better="lower", what="Tool results that a step asked for twice."),
     Metric(
         name="distributions",
         unit="count",

@@ -211,6 +211,42 @@ class LoopGuard(BaseModel):
         return self
 
 
+class Compaction(BaseModel):
+    """The treatment of a conversation that outgrows its model's context.
+
+    Compaction replaces the oldest tool results by digests, and older turns by a summary if digests are not
+    enough. It needs the size of the model's context, the capability `context_window`.
+
+    Args:
+        threshold: The part of the context from which on the conversation is compacted. An answer must fit as
+            well, so it happens earlier where the model's answers may take more than the rest.
+        target: The part of the context down to which it is compacted.
+        keep_turns: The number of latest turns that stay whole, if there is room for them.
+        model: The id of the model that summarises older turns; None for the model of the step. It gets the
+            settings of the step's model if it has the same provider, without `max_tokens` and `capabilities`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    threshold: Annotated[float, Field(gt=0, le=1)] = 0.7
+    target: Annotated[float, Field(gt=0, lt=1)] = 0.4
+    keep_turns: _Positive = 4
+    model: str | None = None
+
+    @model_validator(mode="after")
+    def _check_order(self) -> "Compaction":
+        if self.target >= self.threshold:
+            raise ValueError("target must be less than threshold")
+        return self
+
+    @field_validator("model")
+    @classmethod
+    def _check_model(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_model_id(value)
+        return value
+
+
 class StepExecutorConfiguration(BaseModel):
     """Configuration of an agent step executor.
 
@@ -237,6 +273,7 @@ class StepExecutorConfiguration(BaseModel):
         max_tool_argument_bytes: Bytes that the arguments of one tool call may have; a longer call is not
             executed, and the model gets a tool error.
         loop_guard: The reaction to a model that makes the same tool call again and again; None for none.
+        compaction: The treatment of a conversation that outgrows the model's context; None for none.
         max_corrective_turns: Times a model may answer with something malformed before the step fails.
         step_timeout_seconds: Seconds a step may take in all; None for no limit.
     """
@@ -259,6 +296,7 @@ class StepExecutorConfiguration(BaseModel):
     max_tool_calls: _Positive = 100
     max_tool_argument_bytes: _Positive = 1_000_000
     loop_guard: LoopGuard | None = Field(default_factory=LoopGuard)
+    compaction: Compaction | None = Field(default_factory=Compaction)
     max_corrective_turns: _Count = 3
     step_timeout_seconds: Annotated[float, Field(gt=0)] | None = None
 

@@ -5,7 +5,17 @@ Most of them assert by themselves that nothing went wrong.
 
 import pytest
 
-from benchmarks.cases import decoding, decorating, importing, installing, journal, memory, rendering, steps
+from benchmarks.cases import (
+    decoding,
+    decorating,
+    importing,
+    installing,
+    journal,
+    long_steps,
+    memory,
+    rendering,
+    steps,
+)
 from benchmarks.measure import Benchmark
 from benchmarks.metrics import METRICS
 from benchmarks.streams import anthropic, events, google, openai_chat, openai_responses
@@ -14,7 +24,7 @@ from nighthawk_async.prompt.tokens import TokenCounter
 from nighthawk_async.types.model import ModelEvent, ReasoningDelta, TextDelta, ToolCallCompleted
 from tests.property.splitting import decode_with
 
-CASES = (decoding, decorating, installing, journal, memory, rendering, steps)
+CASES = (decoding, decorating, installing, journal, long_steps, memory, rendering, steps)
 PROTOCOLS = {
     "anthropic": anthropic,
     "google": google,

@@ -40,8 +40,9 @@ REPORT = nh.policies.MutationReport(
 BY_NAME: Mapping[str, object] = {
     **dict.fromkeys(("limit", "spent", "reserved", "asked"), Decimal("0.125")),
     **dict.fromkeys(("seconds", "window_seconds", "retry_in", "retry_after_seconds"), 1.5),
-    **dict.fromkeys(("line", "status", "queued", "max_restarts"), 7),
+    **dict.fromkeys(("line", "status", "queued", "max_restarts", "tokens", "context_window"), 7),
     **dict.fromkeys(("forced", "is_transient", "is_restored", "may_have_begun"), True),
+    "parts": {"program": 5, "tools": 2},
     "kind": "transient",
     "content": ["a text", nh.BinaryContent(data=b"", media_type="image/png")],
     "seq": 7,

@@ -137,6 +137,7 @@ _WITH_BUDGET = ModelCapabilities(
     reasoning=True,
     reasoning_control="budget",
     tool_search=True,
+    context_management=True,
     context_window=200_000,
     max_output_tokens=64_000,
 )

@@ -74,7 +74,7 @@ _GPT_4_1 = replace(_MEDIA, context_window=1_047_576, max_output_tokens=32_768)
 _GPT_4O = replace(_MEDIA, context_window=128_000, max_output_tokens=16_384)
 _THREE: _Efforts = ("low", "medium", "high")
 # Not all words of the codex models are known.
-_CODEX = replace(_REASONING, context_window=400_000, max_output_tokens=128_000)
+_CODEX = replace(_REASONING, context_management=True, context_window=400_000, max_output_tokens=128_000)
 _GPT_5 = replace(_CODEX, reasoning_efforts=("minimal", "low", "medium", "high"), sampling=False)
 _GPT_5_1 = replace(_CODEX, reasoning_efforts=("none", "low", "medium", "high"))
 _GPT_5_2 = replace(_CODEX, reasoning_efforts=("none", "low", "medium", "high", "xhigh"))
@@ -271,7 +271,7 @@ def _through_chat(family: _Family) -> ModelFacts:
 
 
 def _chat_capabilities(family: _Family) -> ModelCapabilities:
-    capabilities = replace(family.capabilities, tool_search=False)
+    capabilities = replace(family.capabilities, tool_search=False, context_management=False)
     match family.chat:
         case "all":
             return capabilities

@@ -5,13 +5,14 @@ from ..lazy_exports import attach_exports
 __getattr__, __dir__, __all__ = attach_exports(
     __name__,
     names={
-        "..configuration": ("LoopGuard",),
+        "..configuration": ("Compaction", "LoopGuard"),
         "..runtime.step_executor": (
             "AsyncStepExecutor",
             "ConfigurableStepExecutor",
             "StepExecutor",
             "SyncStepExecutor",
         ),
+        "..types.compaction": ("CompactionPlan", "ResultDigest"),
         "..types.model": ("OutcomeTransport",),
         "..types.outcomes": (
             "BreakStepOutcome",
@@ -25,5 +26,6 @@ __getattr__, __dir__, __all__ = attach_exports(
         "agent": ("AgentStepExecutor",),
         "agent_protocol": ("AgentTask", "StepExecutionAgent"),
         "choice": ("ExecutorChoice",),
+        "errors": ("ContextWindowError",),
     },
 )

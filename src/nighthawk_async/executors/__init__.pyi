@@ -1,12 +1,13 @@
 """Exports of `nighthawk_async.executors`. Each name is loaded on first use."""
 
-from ..configuration import LoopGuard
+from ..configuration import Compaction, LoopGuard
 from ..runtime.step_executor import (
     AsyncStepExecutor,
     ConfigurableStepExecutor,
     StepExecutor,
     SyncStepExecutor,
 )
+from ..types.compaction import CompactionPlan, ResultDigest
 from ..types.model import OutcomeTransport
 from ..types.outcomes import (
     BreakStepOutcome,
@@ -20,13 +21,17 @@ from ..types.outcomes import (
 from .agent import AgentStepExecutor
 from .agent_protocol import AgentTask, StepExecutionAgent
 from .choice import ExecutorChoice
+from .errors import ContextWindowError
 
 __all__ = [
     "AgentStepExecutor",
     "AgentTask",
     "AsyncStepExecutor",
     "BreakStepOutcome",
+    "Compaction",
+    "CompactionPlan",
     "ConfigurableStepExecutor",
+    "ContextWindowError",
     "ContinueStepOutcome",
     "ExecutorChoice",
     "LoopGuard",
@@ -34,6 +39,7 @@ __all__ = [
     "OutcomeTransport",
     "PassStepOutcome",
     "RaiseStepOutcome",
+    "ResultDigest",
     "ReturnStepOutcome",
     "StepExecutionAgent",
     "StepExecutor",

@@ -1,14 +1,14 @@
 """The built-in step executor: asks a model (specification 14.2)."""
 
 from collections import ChainMap
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio.to_thread
 
 from ..catalog.models import remedy
-from ..configuration import StepContextLimits, StepExecutorConfiguration
+from ..configuration import StepExecutorConfiguration
 from ..errors import ConfigurationError, StepLimitError
 from ..parallel.decided_limits import run_within
 from ..pickling import checked_picklable
@@ -31,6 +31,7 @@ from ..types.model import OutcomeTransport, UsageReported
 from ..types.usage import Usage
 from .agent_protocol import AgentTask, StepExecutionAgent, foreign_task, objection_to_agent
 from .answer_bindings import AnswerBindings
+from .conversation import Conversation
 from .loop_guard import GuardedCalls, RepeatedCalls
 from .model_agent import ModelAgent
 from .refusals import Refusals
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
     from .tool_search import ToolFinder
 else:
     ToolFinder = object
-
-_TOKENS_OF_LINE = 80
-"""The usual upper bound of a prompt line's length, its value not included."""
 
 
 class AgentStepExecutor:
@@ -66,6 +64,11 @@ class AgentStepExecutor:
         self.configuration = configuration
         self.agent = agent
         self.agent_is_managed = agent_is_managed
+        compaction = configuration.compaction
+        if self.model is not None and compaction is not None and compaction.model is not None:
+            from .summary_model import summary_model  # here, because few configurations name one
+
+            summary_model(compaction, self.model, configuration.model_settings)  # raises if it is unknown
         self.token_encoding = TokenCounter.resolve(
             encoding_name=configuration.tokenizer_encoding,
             model_name=self.model.name if self.model is not None else configuration.model,
@@ -294,14 +297,7 @@ class AgentStepExecutor:
 
     async def _load_tokenizer(self, prompt: StepPrompt) -> None:
         """Load the tokenizer in a worker thread when the prompt may need it; it takes tenths of a second."""
-        if self.token_encoding.is_loaded:
-            return
-        limits = self.configuration.context_limits
-        context = prompt.context
-        if prompt.needs_counting or not (
-            _surely_fit(context.step_locals, limits.locals_max_tokens, limits)
-            and _surely_fit(context.referenced_globals, limits.globals_max_tokens, limits)
-        ):
+        if not self.token_encoding.is_loaded and prompt.needs_counting:
             await anyio.to_thread.run_sync(self.token_encoding.load, limiter=thread_limiter())
 
     async def _answer_directly(
@@ -331,9 +327,9 @@ class AgentStepExecutor:
     ) -> AgentTask:
         configuration, context, model = self.configuration, step.context, self.model
         policy = self.tool_result_rendering_policy
-        room = ResultRoom(policy, None if model is None else model.capabilities.context_window)
         refusals = Refusals(step_id=context.step_id, names=prompt.names)
-        toolbox = self._toolbox(environment, step, room, refusals, span)
+        conversation = Conversation.of_step(configuration, model, self.token_encoding, context.write_names)
+        toolbox = self._toolbox(environment, step, ResultRoom(policy, conversation), refusals, span)
         model_name = "" if model is None else model.name
         tools = toolbox.definitions(are_strict=Endpoint.of(model_name, "tool").enforces_strict_schemas)
         form = prompt.answer_form(transport, model_name)
@@ -343,14 +339,12 @@ class AgentStepExecutor:
             tools=prompt.tool_instructions(has_tools=has_tools),
             outcome=prompt.answer_instructions(transport, form, has_tools=has_tools),
         )
-        user_prompt = prompt.user()
         has_calls = bool(tools) or transport == "tool"
         past = () if step.past is None else _past_messages(step.past, model, has_tools=has_calls)
-        room.hold((system_prompt, *user_prompt, *(item for message in past for item in message.content)))
         return AgentTask(
             step_id=context.step_id,
             system_prompt=system_prompt,
-            user_prompt=user_prompt,
+            user_prompt=prompt.user(),
             tools=tools,
             begin_tool_call=partial(_begin_counted, step, toolbox),
             outcome_transport="native" if transport == "native" else "tool",
@@ -364,11 +358,12 @@ class AgentStepExecutor:
             max_corrective_turns=configuration.max_corrective_turns,
             turn_boundary=step.actor.turn_boundary,
             may_end=step.actor.may_end,
-            report_usage=partial(_measure_usage, room, _usage_report(environment, step, span)),
+            report_usage=_usage_report(environment, step, span),
             answer_form=form,
             set_bindings=AnswerBindings(step.actor, environment, policy, refusals).set,
             word_refusal=refusals.text,
             found_tools=toolbox.offer_found,
+            conversation=conversation,
             past=past,
             keep_messages=partial(_keep_conversation, step, model_name, system_prompt, toolbox),
         )
@@ -423,14 +418,6 @@ def _skill_tool(environment: Environment, room: ResultRoom, model: Model | None)
 
 def _usage_report(environment: Environment, step: Step, span: Span | None) -> Callable[[str, Usage], None]:
     return partial(_report_usage, environment, step, span)
-
-
-def _measure_usage(
-    room: ResultRoom, report: Callable[[str, Usage], None], model_name: str, usage: Usage
-) -> None:
-    """Report usage, and update the size of the conversation from it."""
-    room.measure(usage)
-    report(model_name, usage)
 
 
 def _report_usage(
@@ -491,24 +478,6 @@ def _check_visibility(configuration: StepExecutorConfiguration, context: StepCon
             "visible_names='named' is not active, because the run's executor is another one: give it the "
             "attribute `configuration` of the AgentStepExecutor that it calls."
         )
-
-
-def _surely_fit(values: Mapping[str, object], max_tokens: int, limits: StepContextLimits) -> bool:
-    """Whether a section surely fits its budget, and its values their limit: n bytes have at most n tokens."""
-    room = max_tokens
-    for value in values.values():
-        most = _most_tokens(value)
-        if most is None or most > (limits.value_max_tokens or max_tokens):
-            return False
-        room -= most + _TOKENS_OF_LINE
-    return room >= 0
-
-
-def _most_tokens(value: object) -> int | None:
-    kind = type(value)
-    if kind in (str, bytes):
-        return 8 * len(cast("str", value))  # bytes per character, escapes and quotes included
-    return 0 if kind in (int, float, bool, type(None)) or callable(value) else None
 
 
 def _check_transport(transport: OutcomeTransport, model: Model, *, offers_tools: bool) -> None:

@@ -100,7 +100,9 @@ class AgentLoop:
 
     def __init__(self, task: AgentTask) -> None:
         self._task = task
-        self._messages: list[Message] = [*task.past, UserMessage(content=task.user_prompt)]
+        self._conversation = task.conversation
+        program = UserMessage(content=task.user_prompt)
+        self._conversation.begin(task.system_prompt, program, past=task.past)
         self._tools = task.tools
         self._response_format: ResponseFormat | None = None
         self._form = task.form
@@ -109,6 +111,7 @@ class AgentLoop:
         else:
             self._response_format = ResponseFormat(name="outcome", schema=wrapped_schema(self._form))
         self._turn = _Turn()
+        self._turn_tools = 0
         self._turns = 0
         self._tool_calls = 0
         self._corrections = 0
@@ -122,18 +125,22 @@ class AgentLoop:
 
     @property
     def conversation(self) -> tuple[Message, ...]:
-        """All messages so far. The last calls may lack results; a response that broke off is text alone."""
+        """All messages so far, as they were before compaction.
+
+        The last calls may lack results; a response that broke off is text alone.
+        """
         turn, end = self._turn, list[Message]()
         if not turn.has_ended and (turn.text or turn.calls):
             end.append(turn.message)
-        if turn.results and isinstance([*self._messages, *end][-1], AssistantMessage):
+        messages = self._conversation.messages
+        if turn.results and isinstance([*messages, *end][-1], AssistantMessage):
             results = tuple(result for _, result in sorted(turn.results.items()))
             end.append(ToolResultsMessage(results=results))
         if end and turn.finish_reason is None:  # what providers want back with the calls had not arrived
             from .past import calls_as_text  # here, because few responses break off
 
             end = [calls_as_text(message) for message in end]
-        return (*self._messages, *end)
+        return (*messages, *end)
 
     def next_request(self, steered: tuple[UserContent, ...] = ()) -> ModelRequest:
         """Begin a turn.
@@ -151,11 +158,13 @@ class AgentLoop:
         self._turns += 1
         self._turn = _Turn()
         if steered:
-            self._messages.append(UserMessage(content=steered))
+            self._conversation.add(UserMessage(content=steered), is_kept=True)
+        tools = self._offered_tools()
+        self._turn_tools = len(tools)
         return ModelRequest(
             system_prompt=self._task.system_prompt,
-            messages=tuple(self._messages),
-            tools=self._offered_tools(),
+            messages=tuple(self._conversation.sent),
+            tools=tools,
             tool_choice="required" if self._task.outcome_transport == "tool" else "auto",
             response_format=self._response_format,
             settings=self._task.settings,
@@ -211,12 +220,12 @@ class AgentLoop:
         if turn.finish_reason == "content_filter" and not turn.calls:
             what = f"step {self._task.step_id}: the provider's content filter withheld the answer"
             raise ExecutionError(f"{what}: {self._quoted()}").without_content(what)
-        self._messages.append(turn.message)
+        self._conversation.add_response(turn.message, turn.usage, self._turn_tools)
         turn.has_ended = True
         if turn.outcome_position is not None:
             return self._end_with_outcome_call(turn.outcome_position)
         if turn.calls:
-            self._append_results()
+            self._conversation.add(self._results())
             return NextTurn()
         if turn.finish_reason == "pause" and turn.provider_content is not None:
             return NextTurn()
@@ -247,10 +256,10 @@ class AgentLoop:
         position = self._turn.outcome_position
         if position is not None:
             self._turn.results[position] = _error_result(self._turn.calls[position], reason)
-            self._append_results()
+            self._conversation.add_refusal(self._results())
         else:
             text = refusal_text("That outcome was refused: ", reason, self._what_to_do(cause))
-            self._messages.append(UserMessage(content=(text,)))
+            self._conversation.add_refusal(UserMessage(content=(text,)))
         self._count_correction(reason)
         self._causes.append(cause)
 
@@ -286,13 +295,14 @@ class AgentLoop:
         """Answer the outcome of this turn, which reached the loop as a call or as text."""
         self._notes.append(f"outcome {reason}")
         position = self._turn.outcome_position
+        add = self._conversation.add_refusal if kind == "oversight" else self._conversation.add
         if position is not None:
             call = self._turn.calls[position]
             self._turn.results[position] = _error_result(call, reason, kind, guidance or _END_AGAIN)
-            self._append_results()
+            add(self._results())
         else:
             text = refusal_text("That outcome was ", reason, guidance)
-            self._messages.append(UserMessage(content=(text,)))
+            add(UserMessage(content=(text,)))
 
     def _take_call(self, call: ToolCall) -> RunToolCall | None:
         turn = self._turn
@@ -332,7 +342,7 @@ class AgentLoop:
             self._notes.append(f"outcome {reason}")
             self._causes.append(cause)
             self._turn.results[position] = _error_result(self._turn.calls[position], reason)
-            self._append_results()
+            self._conversation.add(self._results())
             return NextTurn()
         return self._propose(self._turn.calls[position].arguments)
 
@@ -373,9 +383,9 @@ class AgentLoop:
             return NextTurn()
         return ProposedOutcome(answer=answer)
 
-    def _append_results(self) -> None:
+    def _results(self) -> ToolResultsMessage:
         results = tuple(self._turn.results[position] for position in range(len(self._turn.calls)))
-        self._messages.append(ToolResultsMessage(results=results))
+        return ToolResultsMessage(results=results)
 
     def _count_correction(self, reason: str) -> None:
         if self._corrections >= self._task.max_corrective_turns:

@@ -24,6 +24,7 @@ from ..types.messages import Message, ToolCall, ToolDefinition, ToolResult, User
 from ..types.outcomes import OutcomeKind, StepOutcome
 from ..types.usage import Usage
 from .answer_form import AnswerForm, flat_schema
+from .conversation import Conversation
 from .outcome_codec import answer_from_mapping
 
 _OTHERS = re.compile(r"\b(?:str|bytes|int|float|bool|list|dict|tuple|None)\b")
@@ -76,6 +77,8 @@ class AgentTask:
         found_tools: Returns the deferred tools that the model has found so far, in the order in which they
             were found. Call it before each model request, and append them to the tools of the request: only
             then can they be called. Empty where no tools are deferred.
+        conversation: The messages of the step, for the library's own agent. Agents of your own keep theirs as
+            they like.
         past: The messages that the conversation begins with, before the user prompt; see
             `nighthawk_async.scope`.
         keep_messages: Keeps all messages of the conversation, those of the past included, for
@@ -103,6 +106,7 @@ class AgentTask:
     set_bindings: Callable[[Mapping[str, object]], Awaitable[None]] = _refuse_bindings
     word_refusal: Callable[[NighthawkError], str] = str
     found_tools: Callable[[], tuple[ToolDefinition, ...]] = tuple
+    conversation: Conversation = field(default_factory=Conversation, repr=False)
     past: tuple[Message, ...] = ()
     keep_messages: Callable[[Sequence[Message]], None] = _keep_nothing
 

@@ -41,7 +41,10 @@ class ModelAgent:
 
     async def _run_turns(self, task: AgentTask, loop: AgentLoop) -> StepOutcome:
         while True:
-            await self._run_turn(task, loop, loop.next_request(await task.turn_boundary()))
+            request = loop.next_request(await task.turn_boundary())
+            if task.conversation.may_be_due(request):
+                request = await self._fitting(task, request)
+            await self._run_turn(task, loop, request)
             end = loop.end_turn()
             if isinstance(end, ProposedOutcome) and await self._is_final(task, loop, end.answer):
                 return end.answer.outcome
@@ -49,6 +52,15 @@ class ModelAgent:
                 write_note(note)
             for cause in loop.take_causes():
                 count_correction(cause)
+
+    async def _fitting(self, task: AgentTask, request: ModelRequest) -> ModelRequest:
+        """Return a request that fits the model's context."""
+        tokens = await task.conversation.find_excess(request)
+        if tokens is None:
+            return request
+        from .compaction import fitting_request  # here, because most conversations are short
+
+        return await fitting_request(self.model, task, request, tokens)
 
     async def _is_final(self, task: AgentTask, loop: AgentLoop, answer: Answer) -> bool:
         """Whether the step ends with an answer; if not, the model gets the reason."""

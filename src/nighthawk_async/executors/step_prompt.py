@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Literal
+from typing import Literal, cast
 
 from ..configuration import StepContextLimits, StepExecutorConfiguration
 from ..errors import ConfigurationError, ExecutionError
@@ -38,6 +38,9 @@ _FIRST: Mapping[OutcomeTransport, str] = {
 }
 
 _ALONE = "Answer with one call of nh_outcome. Its kind:"
+
+_TOKENS_OF_LINE = 80
+"""The usual upper bound of a prompt line's length, its value not included."""
 
 _PROVIDED_TOOL = re.compile(rf"(?<![\w.])(?:{'|'.join(PROVIDED_TOOL_NAMES)})(?!\w)")
 _CALLED_TOOL = re.compile(r"(?<![\w.])nh_\w+(?=\()|(?<=\btool )nh_\w+|(?<![\w.])nh_\w+(?= tool\b)")
@@ -277,8 +280,12 @@ class StepPrompt:
 
     @property
     def needs_counting(self) -> bool:
-        """Whether fitting the types into their budget needs the tokenizer."""
-        return self._types_section.needs_counting(self._limits.types_max_tokens, self.counter)
+        """Whether fitting types and values into their budgets may need the tokenizer."""
+        limits, context = self._limits, self.context
+        return self._types_section.needs_counting(limits.types_max_tokens, self.counter) or not (
+            _surely_fit(context.step_locals, limits.locals_max_tokens, limits)
+            and _surely_fit(context.referenced_globals, limits.globals_max_tokens, limits)
+        )
 
     @property
     def _limits(self) -> StepContextLimits:
@@ -346,3 +353,21 @@ class StepPrompt:
             counter=self.counter,
             names=self.names,
         )
+
+
+def _surely_fit(values: Mapping[str, object], max_tokens: int, limits: StepContextLimits) -> bool:
+    """Whether a section surely fits its budget, and its values their limit: n bytes have at most n tokens."""
+    room = max_tokens
+    for value in values.values():
+        most = _most_tokens(value)
+        if most is None or most > (limits.value_max_tokens or max_tokens):
+            return False
+        room -= most + _TOKENS_OF_LINE
+    return room >= 0
+
+
+def _most_tokens(value: object) -> int | None:
+    kind = type(value)
+    if kind in (str, bytes):
+        return 8 * len(cast("str", value))  # bytes per character, escapes and quotes included
+    return 0 if kind in (int, float, bool, type(None)) or callable(value) else None

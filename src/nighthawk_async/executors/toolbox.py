@@ -4,7 +4,7 @@ Results keep within the room left in the model's context. Source: specification 
 """
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace as dataclass_replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from ..errors import ExecutionError, NighthawkError, ToolBoundaryError
 from ..observation import NodeState, find_node_writer
-from ..prompt.room import MULTIMODAL_ITEM_TOKENS
 from ..prompt.scalars import PLAIN_TYPES
 from ..runtime.activities import ToolCallActivity, ToolCallFailed
 from ..runtime.commands import Assign, Command, Evaluate, Execute
@@ -29,9 +28,9 @@ from ..runtime.validation import type_name
 from ..secret_names import HIDDEN, hides_value
 from ..tracing import Span
 from ..types.messages import ToolCall, ToolDefinition, ToolResult, UserContent
-from ..types.usage import Usage
 from ..wire.json_text import NOT_JSON, check_depth, describe_not_json
 from .answer_form import object_schema, opened_schema
+from .conversation import Conversation
 from .loop_guard import GuardedCalls
 from .refusals import Refusals, admitted_call, count_correction, find_host_error, shown_result
 
@@ -213,44 +212,28 @@ _PART_OF_REST = 4
 _LEAST_TOKENS = 100
 """The number of tokens that a result may always have."""
 
-_CHARACTERS_PER_TOKEN = 3
-"""A low estimate, so that the room runs out early rather than late."""
-
 
 class ResultRoom(Struct, eq=False):
     """Renders the results of one step within the room left in its model's context.
 
-    The size of the conversation is the usage of the last request as reported by the provider, plus an
-    estimate of later content by its characters.
-
     Args:
         policy: The form of results and their greatest length.
-        context_window: The size of the model's context in tokens; None when it is not known, which leaves
-            every result the length that the policy allows.
+        conversation: The conversation of the step. If the size of its context is not known, every result has
+            the length that the policy allows.
     """
 
     policy: ToolResultRenderingPolicy
-    context_window: int | None
-    _used: int = 0
+    conversation: Conversation
 
     @property
     def max_tokens(self) -> int:
         """The greatest number of tokens of the next result."""
         most = self.policy.tool_result_max_tokens
-        if self.context_window is None:
+        window = self.conversation.context_window
+        if window is None:
             return most
-        left = self.context_window - self._used
+        left = window - self.conversation.estimate
         return min(most, max(_LEAST_TOKENS, left // _PART_OF_REST))
-
-    def hold(self, content: Iterable[UserContent]) -> None:
-        """Count something that the conversation holds from now on."""
-        for item in content:
-            is_text = isinstance(item, str)
-            self._used += len(item) // _CHARACTERS_PER_TOKEN if is_text else MULTIMODAL_ITEM_TOKENS
-
-    def measure(self, usage: Usage) -> None:
-        """Raise the count to the usage of a request and its response, as the provider reported it."""
-        self._used = max(self._used, usage.input_tokens + usage.output_tokens)
 
     def render(self, outcome: ToolOutcome) -> tuple[UserContent, ...]:
         """Render a result, within the room there is."""
@@ -258,7 +241,7 @@ class ResultRoom(Struct, eq=False):
         if max_tokens < policy.tool_result_max_tokens:
             policy = replace(policy, tool_result_max_tokens=max_tokens)
         content = render_outcome(outcome, policy)
-        self.hold(content)
+        self.conversation.hold(content)
         return content
 
 

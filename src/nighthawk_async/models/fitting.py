@@ -92,6 +92,7 @@ _FEATURES = (
     _Feature("reasoning", _REASONING_SETTINGS, "the model's reasoning cannot be configured"),
     _Feature("prompt_caching", ("prompt_caching",), "the model's prompt caching cannot be configured"),
     _Feature("parallel_tool_calls", ("parallel_tool_calls",), "the model calls one tool at a time"),
+    _Feature("context_management", ("context_management",), "the endpoint cannot compact conversations"),
     _Feature("sampling", ("temperature", "top_p", "top_k"), "the model's sampling cannot be configured"),
 )
 _OFF: tuple[object, ...] = ("none", 0, {"type": "disabled"})

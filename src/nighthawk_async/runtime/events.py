@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from ..types.compaction import CompactionPlan
 from ..types.execution import ExecutionRef
 from ..types.messages import UserContent
 from ..types.model import FinishReason, ModelRequest
@@ -126,6 +127,21 @@ class BeforeModelRequest(HookEvent):
 
     model_name: str
     request: ModelRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeforeCompaction(HookEvent):
+    """A step's conversation is about to be compacted, because it has outgrown its model's context.
+
+    After a veto the request is sent as it is if it fits, and the next turn asks again. `Modify` takes another
+    `CompactionPlan`: with other texts, with fewer digests, or with a summary, for which no model is asked
+    then.
+
+    Args:
+        plan: What is about to be replaced, with the sizes.
+    """
+
+    plan: CompactionPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

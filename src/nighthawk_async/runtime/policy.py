@@ -32,6 +32,11 @@ from .step_control import ExecuteAttempt
 from .step_executor import StepExecutor
 from .tool_function import Tool
 
+if TYPE_CHECKING:
+    from ..types.compaction import CompactionPlan
+else:
+    CompactionPlan = object
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCommit:
@@ -149,6 +154,7 @@ PolicyMethod: TypeAlias = Literal[
     "around_step",
     "around_waiting",
     "before_commit",
+    "before_compaction",
     "before_request",
     "before_step",
     "before_tool_call",
@@ -314,6 +320,20 @@ class Policy:
         Raises:
             StepRejectedError: Nothing is committed. The model sees the reason if it can answer again; else
                 the step fails.
+        """
+
+    async def before_compaction(self, plan: CompactionPlan) -> CompactionPlan | None:
+        """Called when a step's conversation has outgrown the threshold of its model's context.
+
+        Args:
+            plan: What is about to be replaced, with the sizes.
+
+        Returns:
+            A plan with other texts, fewer digests or a summary; None for no change. Anything else fails the
+            step.
+
+        Raises:
+            StepRejectedError: The conversation stays as it is. Any other error fails the step.
         """
 
     # Further methods, for the library's own policies.

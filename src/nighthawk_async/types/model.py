@@ -119,6 +119,8 @@ class OpenAIResponsesSettings(ModelSettings, total=False):
         reasoning_summary: Whether, and at what length, the model sums up its reasoning.
         verbosity: The desired length of answers.
         truncation: The treatment of a conversation that exceeds the context.
+        context_management: The protocol's own objects that let the provider compact a long conversation; the
+            library then compacts nothing itself.
         store: Whether the provider keeps the response; the library does not need it to, so False when unset.
         user: An identifier of the end user.
         metadata: Labels for what the provider keeps.
@@ -129,6 +131,7 @@ class OpenAIResponsesSettings(ModelSettings, total=False):
     reasoning_summary: Literal["auto", "concise", "detailed"] | None
     verbosity: Literal["low", "medium", "high"] | None
     truncation: Literal["auto", "disabled"] | None
+    context_management: Sequence[Mapping[str, Any]] | None
     store: bool | None
     user: str | None
     metadata: Mapping[str, str] | None
@@ -146,6 +149,8 @@ class AnthropicSettings(ModelSettings, total=False):
         prompt_caching: Whether breakpoints ask the provider to cache the tools, the system prompt and the
             conversation so far, and for how long; unset means five minutes where the model can.
         metadata: For example the identifier of the end user, as `user_id`.
+        context_management: The protocol's own object that lets the provider edit or compact a long
+            conversation, `{"edits": […]}`; the library then compacts nothing itself.
         betas: Names of beta features for the header `anthropic-beta`.
     """
 
@@ -154,6 +159,7 @@ class AnthropicSettings(ModelSettings, total=False):
     thinking_budget_tokens: int | None
     prompt_caching: bool | CacheLifetime | None
     metadata: Mapping[str, str] | None
+    context_management: Mapping[str, Any] | None
     betas: Sequence[str]
 
 
@@ -270,6 +276,7 @@ class ModelCapabilities:
         sampling: Whether a request may control sampling (`temperature`, `top_p`, `top_k`).
         is_small: Whether it is so small that it should be asked one short thing at a time.
         tool_search: Whether the provider searches deferred tools itself.
+        context_management: Whether the endpoint can edit or compact a long conversation itself.
         default_transport: The transport of its outcomes unless the configuration says otherwise.
         context_window: Size of the context in tokens, when known.
         max_output_tokens: Tokens that one response can hold, when known.
@@ -293,6 +300,7 @@ class ModelCapabilities:
     sampling: bool = True
     is_small: bool = False
     tool_search: bool = False
+    context_management: bool = False
     default_transport: OutcomeTransport = "tool"
     context_window: int | None = None
     max_output_tokens: int | None = None

@@ -29,6 +29,7 @@ EVERYTHING: dict[str, Any] = {
     "sampling": False,
     "is_small": True,
     "tool_search": True,
+    "context_management": True,
     "default_transport": "native",
     "context_window": 1_000,
     "max_output_tokens": 100,
@@ -74,7 +75,10 @@ def test_a_price_replaces_the_catalogs(price: object, expected: ModelPrice | Non
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"vision": True}, "No capability of a model is called 'vision'; there are audio, context_window"),
+        (
+            {"vision": True},
+            "No capability of a model is called 'vision'; there are audio, context_management",
+        ),
         ({"images": "perhaps"}, "'images': Input should be a valid boolean"),
         ({"reasoning_control": "words"}, "'reasoning_control': Input should be 'effort' or 'budget'"),
         ({"reasoning_efforts": ["low", "extreme"]}, "'reasoning_efforts.1': Input should be 'none'"),

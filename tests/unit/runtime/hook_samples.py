@@ -17,6 +17,12 @@ EVENTS: tuple[Any, ...] = (
     nhh.StepStarted(execution_ref=REF, program="Do it."),
     nhh.StepFinished(execution_ref=REF, usage=nh.Usage(), outcome=nh.executors.PassStepOutcome()),
     nhh.BeforeModelRequest(execution_ref=REF, model_name="provider:name", request=REQUEST),
+    nhh.BeforeCompaction(
+        execution_ref=REF,
+        plan=nh.executors.CompactionPlan(
+            model_name="provider:name", context_window=100, tokens=80, tokens_after=40
+        ),
+    ),
     nhh.AfterModelRequest(execution_ref=REF, model_name="provider:name", usage=None),
     nhh.BeforeToolCall(execution_ref=REF, tool_name="send", call_id="1", arguments={"to": "a"}),
     nhh.AfterToolCall(execution_ref=REF, tool_name="send", call_id="1", content=("sent",), is_error=False),

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -25,21 +26,31 @@ from .telemetry.traces import telemetry
 
 pytestmark = pytest.mark.anyio
 
-MAY_BE_PREVENTED = {nhh.StepStarted, nhh.BeforeModelRequest, nhh.BeforeToolCall, nhh.BeforeCommit}
+PLAN = next(event for event in EVENTS if type(event) is nhh.BeforeCompaction).plan
+MAY_BE_PREVENTED = {
+    nhh.StepStarted,
+    nhh.BeforeModelRequest,
+    nhh.BeforeCompaction,
+    nhh.BeforeToolCall,
+    nhh.BeforeCommit,
+}
 MODIFIED_FIELDS = {
     nhh.BeforeModelRequest: "request",
+    nhh.BeforeCompaction: "plan",
     nhh.BeforeToolCall: "arguments",
     nhh.AfterToolCall: "content",
     nhh.BeforeCommit: "bindings",
 }
 GOOD_VALUES: dict[type, list[Any]] = {
     nhh.BeforeModelRequest: [nh.models.ModelRequest(messages=(), system_prompt="other")],
+    nhh.BeforeCompaction: [replace(PLAN, summary="short")],
     nhh.BeforeToolCall: [{}, {"to": "b"}],
     nhh.AfterToolCall: [("one", nh.ImageUrl(url="https://host.test/a.png")), ()],
     nhh.BeforeCommit: [{}, {"x": object()}],
 }
 BAD_VALUES: dict[type, list[Any]] = {
     nhh.BeforeModelRequest: [None, {}, "request"],
+    nhh.BeforeCompaction: [None, "short", replace(PLAN, summary=7), replace(PLAN, digests=("short",))],
     nhh.BeforeToolCall: [None, [("to", "b")], {1: "b"}],
     nhh.AfterToolCall: [None, ["one"], ("one", 2)],
     nhh.BeforeCommit: [None, "x", {None: 1}],

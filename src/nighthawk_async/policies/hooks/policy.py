@@ -14,6 +14,7 @@ from ...runtime.events import (
     AfterModelRequest,
     AfterToolCall,
     BeforeCommit,
+    BeforeCompaction,
     BeforeModelRequest,
     BeforeToolCall,
     FinishedEvent,
@@ -34,6 +35,7 @@ from ...runtime.policy import InnerScope, ModelCall, Policy, Position
 from ...runtime.steering import ParkingMoment
 from ...runtime.step import Step
 from ...runtime.tool_calls import parsed_arguments, with_arguments
+from ...types.compaction import CompactionPlan
 from ...types.execution import OnPartial, PartialValues
 from ...types.messages import AssistantMessage, Message, ToolCall, ToolDefinition, ToolResult
 from ...types.model import ModelRequest
@@ -267,6 +269,13 @@ class HookPolicy(Policy):
         )
         event = await emit(self.hooks, event)
         return result if event.content is result.content else replace(result, content=event.content)
+
+    async def before_compaction(self, plan: CompactionPlan) -> CompactionPlan:
+        """Call the hooks that may veto the compaction, or modify its texts."""
+        visible = replace(plan, summarized=tuple(map(_shown_message, plan.summarized)))
+        event = BeforeCompaction(execution_ref=get_environment().execution_ref, plan=visible)
+        answer = (await emit(self.hooks, event)).plan
+        return plan if answer is visible else answer
 
     def review(self, step: Step, outcome: StepOutcome, shown: list[object]) -> "_CommitHooks":
         """Return the review of one commit by the hooks."""

@@ -11,6 +11,7 @@ from ...runtime.events import (
     AfterModelRequest,
     AfterToolCall,
     BeforeCommit,
+    BeforeCompaction,
     BeforeModelRequest,
     BeforeToolCall,
     BudgetThreshold,
@@ -29,6 +30,7 @@ from ...runtime.events import (
     VerificationRefused,
 )
 from ...runtime.late_value import deeply_read_only, read_only
+from ...types.compaction import CompactionPlan, ResultDigest
 from ...types.execution import PartialValues
 from ...types.messages import (
     AssistantMessage,
@@ -122,6 +124,16 @@ def _checked_request(value: object) -> ModelRequest:
     return value
 
 
+def _checked_plan(value: object) -> CompactionPlan:
+    if not isinstance(value, CompactionPlan):
+        raise TypeError("the value must be a CompactionPlan")
+    texts = [cast("object", each.text) for each in value.digests if _are([each], ResultDigest)]
+    summary = cast("object", value.summary)
+    if len(texts) != len(value.digests) or not _are([*texts, summary or ""], str):
+        raise TypeError("the digests and the summary of the value must be texts")
+    return value
+
+
 def _are(items: object, kind: type | UnionType) -> bool:
     return isinstance(items, list | tuple) and all(
         isinstance(item, kind) for item in cast("tuple[object, ...]", items)
@@ -165,6 +177,9 @@ EVENT_RULES: Mapping[type, EventRule] = MappingProxyType(
         StepFinished: _OBSERVED,
         BeforeModelRequest: EventRule(
             action="the model request", modified_field="request", checked_value=_checked_request
+        ),
+        BeforeCompaction: EventRule(
+            action="the compaction", modified_field="plan", checked_value=_checked_plan
         ),
         AfterModelRequest: _OBSERVED,
         BeforeToolCall: EventRule(

@@ -6,8 +6,8 @@ Parts that stay the same during a conversation come first in the body and always
 the bodies of successive requests share a prefix byte for byte, cache marks aside.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
 
 from ...errors import ConfigurationError
 from ...types.messages import (
@@ -226,6 +226,8 @@ def _refuse_unless_forced(
 
 _HEADERS = {**STREAM_HEADERS, "anthropic-version": "2023-06-01"}
 _FILES_BETA = "files-api-2025-04-14"
+_EDITING_BETA = "context-management-2025-06-27"
+_COMPACT_BETA = "compact-2026-01-12"
 
 
 class AnthropicCodec:
@@ -266,10 +268,35 @@ class AnthropicCodec:
 
 def _betas(request: ModelRequest) -> list[str]:
     """The names of the beta features that the request asks for or that its content needs, each once."""
-    betas: list[str] = list(checked_settings(request.settings, AnthropicSettings).get("betas", ()))
+    settings = checked_settings(request.settings, AnthropicSettings)
+    betas: list[str] = list(settings.get("betas", ()))
+    for edit in _edits(settings):
+        betas.append(_COMPACT_BETA if str(edit.get("type")).startswith("compact_") else _EDITING_BETA)
     if any(_is_file_of_provider(item) for item in _content_items(request)):
         betas.append(_FILES_BETA)
     return list(dict.fromkeys(betas))
+
+
+def _edits(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The edits of the conversation that the provider is asked for.
+
+    Raises:
+        ConfigurationError: They are malformed, or ask for a pause.
+    """
+    management: Mapping[str, Any] = settings.get("context_management") or {}
+    edits: object = management.get("edits", [])
+    are_edits = isinstance(edits, list | tuple) and all(
+        isinstance(each, Mapping) for each in cast("Sequence[object]", edits)
+    )
+    if not are_edits:
+        raise ConfigurationError("Model setting 'context_management.edits' must be a list of objects.")
+    found = cast("Sequence[Mapping[str, Any]]", edits)
+    if any(each.get("pause_after_compaction") for each in found):
+        raise ConfigurationError(
+            "Model setting 'context_management': a response that pauses after compaction cannot be "
+            "continued; leave pause_after_compaction out."
+        )
+    return list(found)
 
 
 def _is_file_of_provider(item: UserContent) -> bool:

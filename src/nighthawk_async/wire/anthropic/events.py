@@ -21,6 +21,16 @@ class OutputTokens(msgspec.Struct):
     thinking_tokens: int | None = None
 
 
+class Iteration(msgspec.Struct):
+    """Consumption of one of several passes over a request."""
+
+    type: str | None = None
+    input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
 class WireUsage(msgspec.Struct):
     """Consumption so far, as the endpoint counts it; the three counters of input add up."""
 
@@ -29,6 +39,7 @@ class WireUsage(msgspec.Struct):
     cache_creation_input_tokens: int | None = None
     output_tokens: int | None = None
     output_tokens_details: OutputTokens | None = None
+    iterations: list[Iteration] | None = None
 
     def updated(self, later: "WireUsage") -> "WireUsage":
         """The same updated by a later report, which replaces the counts, except those that it leaves out."""
@@ -40,18 +51,21 @@ class WireUsage(msgspec.Struct):
         )
 
     def to_usage(self, *, is_complete: bool) -> Usage:
-        """The same as usage of one request.
+        """The same as usage of one request, with the passes that compacted the conversation.
+
+        The counters of the message leave these passes out.
 
         Args:
             is_complete: Whether nothing more will be consumed.
         """
-        cache_read = self.cache_read_input_tokens or 0
-        cache_write = self.cache_creation_input_tokens or 0
+        passes = [self, *(each for each in self.iterations or () if each.type == "compaction")]
+        cache_read = total_count(*(each.cache_read_input_tokens or 0 for each in passes))
+        cache_write = total_count(*(each.cache_creation_input_tokens or 0 for each in passes))
         details = self.output_tokens_details or OutputTokens()
         return Usage(
             requests=1,
-            input_tokens=total_count(self.input_tokens or 0, cache_read, cache_write),
-            output_tokens=self.output_tokens or 0,
+            input_tokens=total_count(*(each.input_tokens or 0 for each in passes), cache_read, cache_write),
+            output_tokens=total_count(*(each.output_tokens or 0 for each in passes)),
             cache_read_tokens=cache_read,
             cache_write_tokens=cache_write,
             reasoning_tokens=details.thinking_tokens or 0,
@@ -78,6 +92,7 @@ class Delta(msgspec.Struct):
     signature: str | None = None
     partial_json: str | None = None
     citation: dict[str, Any] | None = None
+    content: str | None = None
     stop_reason: str | None = None
 
 

@@ -39,6 +39,8 @@ from .messages import PROTOCOL_NAME
 _THINKING = frozenset({"redacted_thinking", "thinking"})
 _OWN_CALL = "server_tool_use"
 """The type of a call that the provider carries out itself."""
+_COMPACTION = "compaction"
+"""The type of a block that replaces the conversation before it."""
 
 _DELTA_BLOCKS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking"}
 
@@ -126,6 +128,8 @@ class ContentBlocks:
             events.append(ReasoningDelta(text=delta.thinking))
         elif delta.type == "signature_delta" and delta.signature:
             block.signature = delta.signature
+        elif delta.type == "compaction_delta" and delta.content:
+            block.texts.append(delta.content)
         elif delta.type == "citations_delta" and delta.citation is not None:
             block.citations.append(delta.citation)
         return events
@@ -236,9 +240,9 @@ class ContentBlocks:
 
 
 def _is_wanted_back(item: dict[str, Any]) -> bool:
-    """Whether a block is thinking, or belongs to a call that the provider carries out itself."""
+    """Whether a block is thinking, a compaction, or part of a call that the provider carries out itself."""
     is_result = str(item["type"]).endswith("_tool_result") and "tool_use_id" in item
-    return is_result or item["type"] == _OWN_CALL or item["type"] in _THINKING
+    return is_result or item["type"] in (_OWN_CALL, _COMPACTION, *_THINKING)
 
 
 def _take_whole_arguments(block: _Block, given: object) -> ToolCallArgumentsDelta:
@@ -258,6 +262,8 @@ def _returned(block: _Block) -> dict[str, Any] | None:
         return {**form, "thinking": "".join(block.texts), "signature": signature} if signature else None
     if block.kind == "text":
         return _returned_text(block)
+    if block.kind == _COMPACTION and block.texts:
+        return {**form, "content": "".join(block.texts)}
     if not block.is_stopped or (block.kind == "tool_use" and not block.is_handed_out):
         return None
     if not block.fragments:

@@ -1,0 +1,301 @@
+"""Decides what a compaction replaces: tool results by digests, and older turns by a summary; no I/O."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from ..types.compaction import CompactionPlan, ResultDigest
+from ..types.messages import (
+    AssistantMessage,
+    Message,
+    ToolCall,
+    ToolResult,
+    ToolResultsMessage,
+    UserContent,
+    UserMessage,
+)
+from ..wire.json_text import NOT_JSON
+from .conversation import Conversation, characters_in, characters_of
+from .result_digests import digests_of
+
+SUMMARY_TOKENS = 1_500
+"""The room for a summary; less in a small context."""
+
+_PART_OF_SUMMARY = 10
+_PART_OF_GAIN = 10
+_PART_OF_ASSIGNMENTS = 4
+"""Answers to assignments stay whole up to 1/n of the conversation, where n is this number."""
+
+_MOST_ARGUMENTS = 300
+
+SUMMARY_HEADING = "<<<NH:SUMMARY>>>\nSummary of {turns}, which left the conversation for want of room:"
+VERBATIM_HEADING = "Still true, word for word:"
+SUMMARY_END = "<<<NH:END_SUMMARY>>>"
+
+
+class _Assignment(Struct):
+    """What matters of the arguments of an assignment."""
+
+    target_path: str
+
+
+class _Marks(Struct, frozen=True, kw_only=True):
+    """Sizes of a conversation in tokens.
+
+    Args:
+        target: The size to come down to.
+        enough: The size with which digests alone are enough, so that the next compaction is not near.
+        summary: The size of a summary.
+        gain: The least gain for which the prefix of the requests is changed while there is room.
+    """
+
+    target: int
+    enough: int
+    summary: int
+    gain: int
+
+
+def plan_compaction(
+    conversation: Conversation, *, model_name: str, tokens: int, keep_turns: int
+) -> CompactionPlan | None:
+    """Plan the compaction of a conversation; None when there is nothing to gain.
+
+    Args:
+        conversation: The conversation; it has a threshold.
+        model_name: The model id.
+        tokens: Its size.
+        keep_turns: The number of latest turns that stay whole.
+    """
+    sent, marks = conversation.sent, _marks(conversation)
+    rate = tokens / max(1, conversation.characters)
+    recent = _index_of_recent(sent, keep_turns)
+    whole = [result for _, _, result in answers_to_keep(conversation, sent)]
+    digests: list[ResultDigest] = []
+    after = float(tokens)
+    for digest in digests_of(sent, recent, whole):
+        if after <= marks.target:
+            break
+        digests.append(digest)
+        after -= _saved(digest) * rate
+    summarized: list[Message] = []
+    if after > marks.enough:
+        summarized, after = _summarized(conversation, digests, recent, after, marks, rate)
+    if tokens - after < (marks.gain if tokens <= conversation.room else 1):
+        return None
+    replaced = set(map(id, summarized))
+    return CompactionPlan(
+        model_name=model_name,
+        context_window=conversation.context_window or 0,
+        tokens=tokens,
+        tokens_after=int(after),
+        digests=tuple(each for each in digests if id(sent[each.message_index]) not in replaced),
+        summarized=tuple(summarized),
+    )
+
+
+def _marks(conversation: Conversation) -> _Marks:
+    settings, window, threshold = conversation.compaction, conversation.context_window, conversation.threshold
+    assert settings is not None
+    assert window is not None
+    assert threshold is not None
+    target = int(threshold * settings.target / settings.threshold)
+    return _Marks(
+        target=target,
+        enough=(target + threshold) // 2,
+        summary=min(SUMMARY_TOKENS, window // _PART_OF_SUMMARY),
+        gain=threshold // _PART_OF_GAIN,
+    )
+
+
+def _index_of_recent(messages: Sequence[Message], keep_turns: int) -> int:
+    """The index of the first message of the latest turns."""
+    starts = [index for index in range(len(messages)) if _begins_turn(messages, index)]
+    if len(starts) <= keep_turns:
+        return starts[0] if starts else len(messages)
+    return starts[-keep_turns]
+
+
+def _begins_turn(messages: Sequence[Message], index: int) -> bool:
+    """Whether a message is a response that begins a turn, rather than go on after a pause of the provider."""
+    before = messages[index - 1] if index else None
+    return isinstance(messages[index], AssistantMessage) and not isinstance(before, AssistantMessage)
+
+
+def _saved(digest: ResultDigest) -> int:
+    return characters_in(digest.result.content) - len(digest.text)
+
+
+def _summarized(
+    conversation: Conversation,
+    digests: Iterable[ResultDigest],
+    recent: int,
+    after: float,
+    marks: _Marks,
+    rate: float,
+) -> tuple[list[Message], float]:
+    """Return the messages that a summary replaces, whole turns from the oldest on, and the size then."""
+    saved: dict[int, int] = {}
+    for digest in digests:
+        saved[digest.message_index] = saved.get(digest.message_index, 0) + _saved(digest)
+    removed: list[Message] = []
+    left = after + marks.summary
+    for index, message in enumerate(conversation.sent[:recent]):
+        if removed and left <= marks.target and _begins_turn(conversation.sent, index):
+            break
+        if conversation.is_kept(message):
+            continue
+        removed.append(message)
+        left -= (characters_of(message) - saved.get(index, 0)) * rate
+    left += sum(map(len, verbatim_lines(conversation, removed).values())) * rate
+    has_turn = any(isinstance(message, AssistantMessage) for message in removed)
+    is_worth_it = after - left >= marks.gain or (after > conversation.room and left < after)
+    return (removed, left) if has_turn and is_worth_it else ([], after)
+
+
+def answers_to_keep(
+    conversation: Conversation, messages: Iterable[Message]
+) -> list[tuple[str, ToolCall | None, ToolResult]]:
+    """Return the answers that stay word for word: to the latest assignments, and to the refused outcome.
+
+    Args:
+        conversation: The conversation.
+        messages: The messages to look at.
+
+    Returns:
+        What they are about, the call, and the answer; oldest first.
+    """
+    found: dict[str, tuple[str, ToolCall | None, ToolResult]] = {}
+    calls: tuple[ToolCall, ...] = ()
+    for message in messages:
+        if isinstance(message, AssistantMessage):
+            calls = message.tool_calls
+        elif isinstance(message, ToolResultsMessage):
+            for call, result in zip(calls, message.results, strict=False):
+                about = _about(conversation, message, call)
+                if about:
+                    found.pop(about, None)
+                    found[about] = (about, call, result)
+    return _within(found.values(), conversation.characters // _PART_OF_ASSIGNMENTS)
+
+
+def _within(
+    answers: Iterable[tuple[str, ToolCall | None, ToolResult]], room: int
+) -> list[tuple[str, ToolCall | None, ToolResult]]:
+    """Return the latest answers that fit into a number of characters; the latest of each kind always."""
+    kept: list[tuple[str, ToolCall | None, ToolResult]] = []
+    for about, call, result in reversed(list(answers)):
+        if about == _REFUSAL:
+            kept.append((about, call, result))
+            continue
+        is_latest = all(other == _REFUSAL for other, _, _ in kept)
+        room -= characters_in(result.content)
+        if room >= 0 or is_latest:
+            kept.append((about, call, result))
+    return kept[::-1]
+
+
+_REFUSAL = "nh_outcome"
+
+
+def _about(conversation: Conversation, message: Message, call: ToolCall) -> str:
+    """The subject of an answer that stays; empty for any other."""
+    if call.name == "nh_outcome":
+        return _REFUSAL if message is conversation.refusal else ""
+    if call.name != "nh_assign":
+        return ""
+    try:
+        path = msgspec.json.decode(call.arguments, type=_Assignment).target_path
+    except NOT_JSON:
+        return ""
+    root = path.partition(".")[0].partition("[")[0].strip()
+    return f"nh_assign {path}" if root in conversation.write_names else ""
+
+
+def verbatim_lines(conversation: Conversation, removed: Sequence[Message]) -> dict[str, str]:
+    """The lines that stay word for word once some messages are removed, with those of earlier summaries.
+
+    Args:
+        conversation: The conversation.
+        removed: The messages.
+    """
+    lines = dict(conversation.verbatim)
+    for about, call, result in answers_to_keep(conversation, removed):
+        arguments = "" if call is None else call.arguments
+        short = arguments if len(arguments) <= _MOST_ARGUMENTS else f"{arguments[:_MOST_ARGUMENTS]}…"
+        lines.pop(about, None)
+        lines[about] = f"{result.name}({short}) -> {_text(result.content)}"
+    refusal = conversation.refusal
+    if isinstance(refusal, UserMessage) and any(message is refusal for message in removed):
+        lines[_REFUSAL] = _text(refusal.content)
+    return lines
+
+
+def _text(content: Sequence[UserContent]) -> str:
+    return " ".join(item if isinstance(item, str) else f"<{type(item).__name__}>" for item in content)
+
+
+def compact(conversation: Conversation, plan: CompactionPlan, request_tools: int) -> int:
+    """Compact a conversation.
+
+    Args:
+        conversation: The conversation.
+        plan: The compaction, with its summary if turns are summarised.
+        request_tools: The number of tools in the next request.
+
+    Returns:
+        An estimate of its size afterwards.
+    """
+    rate = plan.tokens / max(1, conversation.characters)
+    if plan.summarized:
+        conversation.verbatim = verbatim_lines(conversation, plan.summarized)
+        conversation.summarized_turns += count_turns(plan.summarized)
+    before, sent = conversation.characters, _messages_after(conversation, plan)
+    after = before - sum(map(characters_of, conversation.sent)) + sum(map(characters_of, sent))
+    tokens = max(1, int(plan.tokens - (before - after) * rate))
+    conversation.replace(sent, tokens=tokens, request_tools=request_tools)
+    return tokens
+
+
+def _messages_after(conversation: Conversation, plan: CompactionPlan) -> list[Message]:
+    texts: dict[int, dict[int, str]] = {}
+    for digest in plan.digests:
+        texts.setdefault(digest.message_index, {})[digest.result_index] = digest.text
+    removed = set(map(id, plan.summarized))
+    result: list[Message] = []
+    for index, message in enumerate(conversation.sent):
+        if plan.summarized and message is plan.summarized[0]:
+            result.append(_summary_message(conversation, plan.summary or ""))
+        if id(message) not in removed:
+            result.append(_shortened(message, texts.get(index, {})))
+            if message is conversation.refusal:
+                conversation.refusal = result[-1]
+    return result
+
+
+def _shortened(message: Message, texts: dict[int, str]) -> Message:
+    if not texts or not isinstance(message, ToolResultsMessage):
+        return message
+    results = [
+        ToolResult(
+            call_id=result.call_id, name=result.name, content=(texts[position],), is_error=result.is_error
+        )
+        if position in texts
+        else result
+        for position, result in enumerate(message.results)
+    ]
+    return ToolResultsMessage(results=tuple(results))
+
+
+def count_turns(messages: Sequence[Message]) -> int:
+    """The number of turns that begin in some messages."""
+    return sum(_begins_turn(messages, index) for index in range(len(messages)))
+
+
+def _summary_message(conversation: Conversation, summary: str) -> UserMessage:
+    count = conversation.summarized_turns
+    turns = "an earlier turn" if count == 1 else f"{count} earlier turns"
+    parts = [SUMMARY_HEADING.format(turns=turns), summary.strip()]
+    if conversation.verbatim:
+        parts += ["", VERBATIM_HEADING, *conversation.verbatim.values()]
+    return UserMessage(content=("\n".join([*parts, SUMMARY_END]),))

@@ -43,6 +43,7 @@ BY_NAME: Mapping[str, object] = {
     **dict.fromkeys(("line", "status", "queued", "max_restarts", "tokens", "context_window"), 7),
     **dict.fromkeys(("forced", "is_transient", "is_restored", "may_have_begun"), True),
     "parts": {"program": 5, "tools": 2},
+    "faults": [nh.skills.SkillFault(path="SKILL.md", message="no name", line=1)],
     "kind": "transient",
     "content": ["a text", nh.BinaryContent(data=b"", media_type="image/png")],
     "seq": 7,

@@ -46,10 +46,6 @@ class SkillsError(ConfigurationError):
         heading = f"The skills have {count} fault{'s' if count != 1 else ''}:"
         super().__init__("\n".join([heading, *map(str, self.faults)]))
 
-    def __reduce__(self) -> tuple[type["SkillsError"], tuple[tuple[SkillFault, ...]]]:
-        """Pickle the faults."""
-        return SkillsError, (self.faults,)
-
 
 class SkillFileError(NighthawkError):
     """A file of a skill cannot be read: it is not there, too large, or neither a text nor an image."""

@@ -1,8 +1,6 @@
 """`nighthawk-async journal replay` and `fork`: a run again from its records, or a new one from them."""
 
-import importlib
 import json
-import sys
 from bdb import BdbQuit
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -29,7 +27,7 @@ from ..runtime.model_access import using_interceptor
 from .journal_commands import RUN, STORE, check_run
 from .journal_store import open_store
 from .run_command import CONTEXT_SETTINGS
-from .run_script import ArgumentError, Backend, Script, bind_arguments, import_script
+from .run_script import ArgumentError, Backend, Script, bind_arguments, import_script, load_function
 
 
 def add_replays(journal: typer.Typer) -> None:
@@ -154,21 +152,13 @@ def _executor(model: str | None, records: Sequence[Record]) -> nh.executors.Step
 
 
 def _load_function(target: str, arguments: Sequence[str]) -> Callable[..., Any]:
-    """Import a function, `module:function` or `file.py:function`."""
+    """Import a function of a module, or of a file, which sees the arguments as a script does."""
     place, _, name = target.rpartition(":")
-    if not place:
-        raise ArgumentError(f"{target!r} is no function; write module:function, or file.py:function")
-    if place.endswith(".py"):
-        if not Path(place).is_file():
-            raise ArgumentError(f"there is no file {place!r}")
-        module = import_script(Script(given=place, function=name, arguments=arguments))
-    else:
-        if not sys.flags.safe_path:
-            sys.path.insert(0, str(Path.cwd()))
-        try:
-            module = importlib.import_module(place)
-        except ModuleNotFoundError as error:
-            raise ArgumentError(f"{place} cannot be imported: {error}") from None
+    if not place.endswith(".py"):
+        return load_function(target)
+    if not Path(place).is_file():
+        raise ArgumentError(f"there is no file {place!r}")
+    module = import_script(Script(given=place, function=name, arguments=arguments))
     function = getattr(module, name, None)
     if not callable(function) or isinstance(function, type):
         raise ArgumentError(f"{place} has no function {name!r}")

@@ -15,8 +15,8 @@ from ..errors import ConfigurationError, ToolRegistrationError
 from .dashboard_command import allowed_hosts, load_server, serve_app
 from .demo_command import DEMO_MODEL
 from .run_command import output_of_its_own
-from .run_script import Backend
-from .worker_command import executor_of, load_function
+from .run_script import Backend, load_function
+from .worker_command import executor_of
 
 _Run = Annotated[
     str | None,

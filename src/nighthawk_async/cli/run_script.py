@@ -4,6 +4,7 @@ Also converts arguments of the command line to arguments of a function, by its a
 """
 
 import builtins
+import importlib
 import importlib.machinery
 import importlib.util
 import inspect
@@ -16,7 +17,7 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import anyio
 from pydantic import ConfigDict, PydanticSchemaGenerationError, TypeAdapter, ValidationError
@@ -287,3 +288,32 @@ def _import(script: Script) -> ModuleType:
     sys.modules[name] = module
     loader.exec_module(module)
     return module
+
+
+def load_function(name: str) -> Callable[..., Any]:
+    """Import a function.
+
+    Args:
+        name: Its name: `module:function`, or `file.py:function`.
+
+    Raises:
+        ConfigurationError: There is no such module or function.
+    """
+    place, _, attribute = name.rpartition(":")
+    folder = Path.cwd()
+    if place.endswith(".py"):
+        folder, place = Path(place).resolve().parent, Path(place).stem
+    if not place or not attribute:
+        raise ConfigurationError(f"{name!r} is no function; write module:function, or file.py:function")
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    try:
+        module = importlib.import_module(place)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{place}.".startswith(f"{error.name}."):
+            raise  # of the module itself
+        raise ConfigurationError(f"{name}: there is no module {place!r}") from error
+    found = getattr(module, attribute, None)
+    if not callable(found):
+        raise ConfigurationError(f"{name}: the module has no function {attribute!r}")
+    return cast("Callable[..., Any]", found)

@@ -1,6 +1,5 @@
 """`nighthawk-async worker`: makes the calls of a queue, until a signal ends it."""
 
-import importlib
 import logging
 import os
 import signal
@@ -8,8 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import anyio
 import typer
@@ -24,7 +22,7 @@ from ..journal import JournalStore, Worker
 from .demo_command import DEMO_MODEL, prepare_local_model
 from .journal_store import open_store
 from .run_command import ExecutorOnDemand
-from .run_script import Backend
+from .run_script import Backend, load_function
 
 _MOST_PORT = 65_535
 
@@ -149,35 +147,6 @@ def executor_of(model: str | None) -> Any:
     # What is wrong with a model that was asked for ends the process, not each run.
     prepare_local_model(configuration.model, Console(file=sys.stderr, force_terminal=False))
     return nh.AgentStepExecutor.from_configuration(configuration=configuration)
-
-
-def load_function(name: str) -> Callable[..., Any]:
-    """Import a function.
-
-    Args:
-        name: Its name: `module:function`, or `file.py:function`.
-
-    Raises:
-        ConfigurationError: There is no such module or function.
-    """
-    place, _, attribute = name.rpartition(":")
-    folder = Path.cwd()
-    if place.endswith(".py"):
-        folder, place = Path(place).resolve().parent, Path(place).stem
-    if not place or not attribute:
-        raise ConfigurationError(f"{name!r} is no function; write module:function, or file.py:function")
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-    try:
-        module = importlib.import_module(place)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{place}.".startswith(f"{error.name}."):
-            raise  # of the module itself
-        raise ConfigurationError(f"{name}: there is no module {place!r}") from error
-    found = getattr(module, attribute, None)
-    if not callable(found):
-        raise ConfigurationError(f"{name}: the module has no function {attribute!r}")
-    return cast("Callable[..., Any]", found)
 
 
 @contextmanager

@@ -191,7 +191,7 @@ def test_a_function_that_is_not_there(journal: Path, capsys: pytest.CaptureFixtu
     for function, text in [
         ("handle", "write module:function"),
         ("shop17:other", "has no function 'other'"),
-        ("shop18:handle", "cannot be imported"),
+        ("shop18:handle", "there is no module 'shop18'"),
         ("shop18.py:handle", "there is no file"),
     ]:
         assert run("replay", journal, "order-17", function) == 2

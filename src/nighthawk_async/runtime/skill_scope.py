@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from typing import cast
 
 from ..errors import ConfigurationError, NaturalParseError
 from ..natural.blocks import NaturalBlock
@@ -120,8 +121,9 @@ def take_named_skills(block: NaturalBlock, context: StepContext) -> dict[str, Sc
     found: dict[str, ScopedSkill] = {}
     for name in block.read_names:
         value = context.step_locals.get(name, context.referenced_globals.get(name))
-        if issubclass(type(value), ScopedSkill):  # not isinstance, which asks the value for its __class__
-            found[name] = value
+        kind = type(value)  # isinstance would ask the value for its __class__
+        if issubclass(kind, ScopedSkill):
+            found[name] = cast("ScopedSkill", value)
     if found:
         for skill in found.values():
             _check_bindings(skill, block)

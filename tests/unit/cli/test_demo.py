@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
 from rich.console import Console
 
@@ -417,10 +418,10 @@ def test_a_demonstration_continues_on_the_command_line_after_a_real_interrupt(tm
     may_answer = threading.Event()
     asked = threading.Semaphore(0)
 
-    def answer(request: RecordedRequest) -> ModelReply:
+    async def answer(request: RecordedRequest) -> ModelReply:
         asked.release()
         if len(server.requests) > 3:
-            assert may_answer.wait(240)
+            assert await anyio.to_thread.run_sync(may_answer.wait, 240, abandon_on_cancel=True)
         return over_the_wire(request)
 
     command = [sys.executable, "-m", "nighthawk_async", "demo", "--model", "openai-chat:any"]

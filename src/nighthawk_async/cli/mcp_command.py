@@ -45,7 +45,7 @@ def _describe() -> None:  # pyright: ignore[reportUnusedFunction]
 def serve(
     functions: Annotated[
         list[str],
-        typer.Argument(help="The functions: module:function, or file.py:function.", metavar="FUNCTION..."),
+        typer.Argument(help="The functions: module:function, or file.py:function.", metavar="FUNCTION"),
     ],
     model: Annotated[
         str | None, typer.Option(help=f"The model, provider:name. [default: {DEMO_MODEL}]")

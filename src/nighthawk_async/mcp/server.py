@@ -161,6 +161,6 @@ def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
                 )
             if not text.isascii() or not text.isprintable():
                 raise NighthawkError(
-                    f"The {role} of the header {name!r} has characters that HTTP does not allow; they are ASCII."
+                    f"The {role} of the header {name!r} has characters that HTTP does not allow: use ASCII."
                 )
     return dict(headers)

@@ -24,9 +24,7 @@ def inline_tokens(page: Path) -> list[tuple[bool, Token]]:
     """The texts of a page, each with whether it is a heading."""
     tokens = MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8"))
     return [
-        (before.type == "heading_open", token)
-        for before, token in pairwise(tokens)
-        if token.type == "inline"
+        (before.type == "heading_open", token) for before, token in pairwise(tokens) if token.type == "inline"
     ]
 
 

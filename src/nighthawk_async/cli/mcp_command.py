@@ -33,12 +33,12 @@ _Token = Annotated[
     ),
 ]
 
-mcp = typer.Typer(help="Servers of the Model Context Protocol.", no_args_is_help=True)
+mcp = typer.Typer(help="Serve functions over the Model Context Protocol.", no_args_is_help=True)
 
 
 @mcp.callback()
 def _describe() -> None:  # pyright: ignore[reportUnusedFunction]
-    """Servers of the Model Context Protocol."""
+    """Serve functions over the Model Context Protocol."""
 
 
 @mcp.command()

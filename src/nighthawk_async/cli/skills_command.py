@@ -15,7 +15,7 @@ from .model_description import wide_console
 if TYPE_CHECKING:
     from ..skills import Skill
 
-skills = typer.Typer(help="Skills: folders with instructions.", no_args_is_help=True)
+skills = typer.Typer(help="Check folders of skills.", no_args_is_help=True)
 
 _DEFAULT_LIMIT = StepContextLimits().skills_max_tokens
 

@@ -7,7 +7,7 @@ from contextlib import (
     AsyncContextDecorator,
     ContextDecorator,
 )
-from typing import Any, Literal, TypeAlias, TypeVar, overload
+from typing import Any, Literal, TypeAlias, TypeVar, cast, overload
 
 from ..parallel.errors import ResourceOwnerError
 from ..parallel.resource_keeper import ResourceKeeper
@@ -75,7 +75,7 @@ async def resource(name: str, opener: Callable[[], Any], *, owner: ResourceOwner
     """
     if not name or any(character in name for character in "/[]"):
         raise ValueError(f"the name of a resource is not empty and contains no '/', '[' or ']': {name!r}")
-    if not callable(opener) or isinstance(opener, AsyncContextDecorator | ContextDecorator):
+    if not callable(opener) or isinstance(cast("object", opener), AsyncContextDecorator | ContextDecorator):
         raise TypeError(
             f"the resource {name!r} needs a function without arguments that opens it, such as open_shell and "
             f"not open_shell(), not {opener!r}"

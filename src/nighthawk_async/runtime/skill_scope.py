@@ -121,7 +121,7 @@ def take_named_skills(block: NaturalBlock, context: StepContext) -> dict[str, Sc
     for name in block.read_names:
         value = context.step_locals.get(name, context.referenced_globals.get(name))
         if issubclass(type(value), ScopedSkill):  # not isinstance, which asks the value for its __class__
-            found[name] = value  # type: ignore[assignment]
+            found[name] = value  # pyright: ignore[reportArgumentType]
     if found:
         for skill in found.values():
             _check_bindings(skill, block)

@@ -7,8 +7,7 @@ see, direct the run; each stands in a paragraph of its own above the block it co
 - `<!-- output -->` above a `text` block: the example before it printed exactly that.
 - `<!-- no-run: REASON -->`: the example is only compiled. The pages that may do so are listed in
 `test_examples.py`.
-- `<!-- file: NAME -->`: the example, or a `markdown` block, is a whole file. It is written, and does not run by
-itself.
+- `<!-- file: NAME -->`: the example, or a `markdown` block, is a whole file. It is written, and does not run.
 - `<!-- run -->` above an `sh` block: its commands run in the folder of the files, one after the other. With
 `<!-- typed: ONE | TWO -->` they run in a terminal, whose person answers the prompts so.
 - `<!-- serve -->` above an `sh` block: the same, but the server that it starts goes on until the page ends.

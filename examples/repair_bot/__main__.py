@@ -26,11 +26,13 @@ def read_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--model", default="openai-responses:gpt-5.4", help="the model of all agents")
     parser.add_argument("--tests", default=TESTS, help="the command that runs the tests")
-    parser.add_argument("--sandbox", choices=["required", "auto", "off"], default="required")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--depth", type=int, default=3)
-    parser.add_argument("--tokens", type=int, default=500_000)
-    parser.add_argument("--cost", type=float, help="US dollars")
+    parser.add_argument(
+        "--sandbox", choices=["required", "auto", "off"], default="required", help="for shells; see Workspace"
+    )
+    parser.add_argument("--rounds", type=int, default=3, help="the most rounds")
+    parser.add_argument("--depth", type=int, default=3, help="the most agents within each other")
+    parser.add_argument("--tokens", type=int, default=500_000, help="the most tokens of all agents together")
+    parser.add_argument("--cost", type=float, help="the most US dollars; default: no limit")
     parser.add_argument("--output", type=Path, help="a file for the diff")
     read = parser.parse_args(arguments)
     if not read.repository.is_dir():

@@ -109,7 +109,7 @@ def run(
             if default_handler is not None:
                 arguments["human"] = default_handler
         enclosing = NO_POLICIES if parent is None else parent.policies.of_inner_run()
-        inside = with_arguments(enclosing, arguments, InnerScope(executor, is_added=True))
+        inside = with_arguments(enclosing, arguments, InnerScope(executor, is_added=True), entry=run)
         return inside if offered is None else skill_types.with_skill_policies(inside, offered)
 
     return Run(

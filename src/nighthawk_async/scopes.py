@@ -177,7 +177,9 @@ def scope(
             parent,
             scope_id=scope_id,
             executor=executor,
-            policies=with_arguments(parent.policies, policies, InnerScope(executor, is_added=is_added)),
+            policies=with_arguments(
+                parent.policies, policies, InnerScope(executor, is_added=is_added), entry=scope
+            ),
             max_depth=max_depth,
             system_prompt_suffix_fragments=system_prompt_suffix_fragments,
             user_prompt_suffix_fragments=user_prompt_suffix_fragments,

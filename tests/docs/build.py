@@ -79,7 +79,7 @@ def summary(page: Path) -> str:
         each for each in re.split(r"\n\s*\n", text) if not each.startswith(("#", "-->", "<", "--8<"))
     ]
     sentence = " ".join((paragraphs or ["What changed."])[0].split())
-    return re.split(r"(?<=[.:])\s", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", sentence))[0].rstrip(":")
+    return re.split(r"(?<=\.)\s", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", sentence))[0].rstrip(":")
 
 
 def highlighted(page: str) -> str:

@@ -46,7 +46,8 @@ class Commands:
         self._servers.close()
 
     def write(self, name: str, text: str) -> None:
-        """Write a file."""
+        """Write a file, and make its folders."""
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(_with_port(text), encoding="utf-8")
 
     def run(self, lines: str, *, typed: Sequence[str] | None = None) -> str:

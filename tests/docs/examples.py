@@ -7,7 +7,7 @@ see, direct the run; each stands in a paragraph of its own above the block it co
 - `<!-- output -->` above a `text` block: the example before it printed exactly that.
 - `<!-- no-run: REASON -->`: the example is only compiled. The pages that may do so are listed in
 `test_examples.py`.
-- `<!-- file: NAME -->`: the example is a whole file. It is written, and does not run by itself.
+- `<!-- file: NAME -->`: the example, or a `markdown` block, is a whole file. It is written, and does not run.
 - `<!-- run -->` above an `sh` block: its commands run in the folder of the files, one after the other. With
 `<!-- typed: ONE | TWO -->` they run in a terminal, whose person answers the prompts so.
 - `<!-- serve -->` above an `sh` block: the same, but the server that it starts goes on until the page ends.
@@ -203,9 +203,10 @@ def _block_of(token: Token, directives: _Directives, place: str) -> Block | None
             kind=directives.kind, text=token.content, line=line, setups=setups, typed=directives.typed
         )
     if not is_example:
-        if directives.reason_not_to_run or directives.file or directives.typed:
+        is_text = language == "markdown" and bool(directives.file)
+        if directives.reason_not_to_run or directives.typed or (directives.file and not is_text):
             raise ValueError(f"{place}: no-run, file and typed do not stand above this")
-        return None
+        return Block(kind="file", text=token.content, line=line, file=directives.file) if is_text else None
     return Block(
         kind="file" if directives.file else "example",
         text=token.content,

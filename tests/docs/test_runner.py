@@ -108,6 +108,12 @@ def test_files_are_written_and_commands_run_among_them(
         run(text.format("two"))
 
 
+def test_a_file_of_markdown_is_written_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run("<!-- file: one/two.md -->\n'''markdown\nThree.\n'''\n")
+    assert (tmp_path / "one" / "two.md").read_text(encoding="utf-8") == "Three.\n"
+
+
 def test_a_command_that_fails_fails_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(AssertionError, match="ZeroDivisionError"):

@@ -1,10 +1,54 @@
 """Every page of the documentation has its place in the navigation, and every place its page."""
 
+import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
 PROJECT = Path(__file__).parents[2]
+PAGES = [
+    *(PROJECT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    *sorted((PROJECT / "docs").rglob("*.md")),
+    *sorted((PROJECT / "examples").rglob("*.md")),
+]
+
+
+@cache
+def inline_tokens(page: Path) -> list[tuple[bool, Token]]:
+    """The texts of a page, each with whether it is a heading."""
+    tokens = MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8"))
+    return [
+        (before.type == "heading_open", token) for before, token in pairwise(tokens) if token.type == "inline"
+    ]
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of the headings of a page, as Python-Markdown makes them."""
+    texts = (
+        "".join(child.content for child in token.children or ())
+        for is_heading, token in inline_tokens(page)
+        if is_heading
+    )
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", text).strip().lower()) for text in texts}
+
+
+def broken_links(page: Path) -> Iterator[str]:
+    """The links of a page to files and headings that do not exist."""
+    for _, token in inline_tokens(page):
+        for child in token.children or ():
+            link = str(child.attrGet("href") or child.attrGet("src") or "")
+            if not link or re.match(r"\w+:", link):
+                continue
+            file, _, anchor = link.partition("#")
+            target = page.parent / file if file else page
+            if not target.exists() or (anchor and anchor not in anchors(target)):
+                yield link
 
 
 def pages_in(navigation: object) -> Iterator[str]:
@@ -24,3 +68,8 @@ def test_the_navigation_names_every_page_once() -> None:
     named = sorted(pages_in(site["nav"]))
     folder = PROJECT / site["docs_dir"]
     assert named == sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(PROJECT).as_posix())
+def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    assert list(broken_links(page)) == []

@@ -85,7 +85,7 @@ def _files_of_pages(folder: Path) -> dict[Path, str]:
         folder / Path(page.name).stem / block.file: block.text
         for page in pages_of(PROJECT)
         for block in page.blocks
-        if block.kind == "file"
+        if block.kind == "file" and block.file.endswith(".py")
     }
 
 

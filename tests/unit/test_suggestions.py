@@ -83,8 +83,19 @@ def test_unknown_providers_and_capabilities() -> None:
 def test_unknown_attributes_and_arguments() -> None:
     with pytest.raises(AttributeError, match="Did you mean 'natural_function'"):
         _ = cast("Any", nh).natural_funtion
-    with pytest.raises(TypeError, match=r"'permision' is no argument.*Did you mean 'permissions'"):
-        nh.run(ScriptedModel([]), permision=None)  # pyright: ignore[reportCallIssue]
+    for name, hint in (
+        ("permision", "Did you mean 'permissions'"),
+        ("skill", "Did you mean 'skills'"),
+        ("server", "Did you mean 'servers'"),
+        ("compaction", "It is a setting of StepExecutorConfiguration"),
+    ):
+        with pytest.raises(TypeError, match=rf"run\(\) has no argument '{name}'\. {hint}"):
+            nh.run(ScriptedModel([]), **cast("Any", {name: None}))
+    with (
+        nh.run(ScriptedModel([])),
+        pytest.raises(TypeError, match=r"scope\(\) has no argument 'servers'\. Its"),
+    ):
+        nh.scope(servers=None).__enter__()  # pyright: ignore[reportCallIssue]
 
 
 @pytest.mark.anyio

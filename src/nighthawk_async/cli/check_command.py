@@ -12,7 +12,7 @@ from ..natural.checking import Finding, check_paths
 
 
 def check(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, and folders to search.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Files, and folders to search.")],
     output_format: Annotated[
         Literal["concise", "json"], typer.Option(help="The format: that of ruff, or JSON.")
     ] = "concise",

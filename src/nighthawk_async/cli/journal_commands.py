@@ -13,7 +13,7 @@ from ..journal import JournalStore
 from .journal_store import open_store
 from .model_description import wide_console
 
-journal = typer.Typer(help="The runs of a journal and their records.", no_args_is_help=True)
+journal = typer.Typer(help="Show, replay, check and prune durable runs.", no_args_is_help=True)
 
 STORE = Annotated[str, typer.Argument(help="The file or the address of the journal.", metavar="STORE")]
 RUN = Annotated[str, typer.Argument(help="The id of the run.", metavar="RUN")]

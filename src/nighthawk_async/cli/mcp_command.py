@@ -33,19 +33,19 @@ _Token = Annotated[
     ),
 ]
 
-mcp = typer.Typer(help="Servers of the Model Context Protocol.", no_args_is_help=True)
+mcp = typer.Typer(help="Serve functions over the Model Context Protocol.", no_args_is_help=True)
 
 
 @mcp.callback()
 def _describe() -> None:  # pyright: ignore[reportUnusedFunction]
-    """Servers of the Model Context Protocol."""
+    """Serve functions over the Model Context Protocol."""
 
 
 @mcp.command()
 def serve(
     functions: Annotated[
         list[str],
-        typer.Argument(help="The functions: module:function, or file.py:function.", metavar="FUNCTION..."),
+        typer.Argument(help="The functions: module:function, or file.py:function.", metavar="FUNCTION"),
     ],
     model: Annotated[
         str | None, typer.Option(help=f"The model, provider:name. [default: {DEMO_MODEL}]")

@@ -216,9 +216,7 @@ def _parse_value(text: str) -> Any:
         return text
 
 
-models = typer.Typer(
-    help="Models: what there is, what they can do, and whether they work.", no_args_is_help=True
-)
+models = typer.Typer(help="List models, and check what they can do.", no_args_is_help=True)
 
 _ModelArgument = Annotated[
     str, typer.Argument(metavar="PROVIDER:NAME", help="The model, for example anthropic:claude-haiku-5-5.")

@@ -15,7 +15,7 @@ from .model_description import wide_console
 if TYPE_CHECKING:
     from ..skills import Skill
 
-skills = typer.Typer(help="Skills: folders with instructions.", no_args_is_help=True)
+skills = typer.Typer(help="Check folders of skills.", no_args_is_help=True)
 
 _DEFAULT_LIMIT = StepContextLimits().skills_max_tokens
 
@@ -23,7 +23,7 @@ _DEFAULT_LIMIT = StepContextLimits().skills_max_tokens
 @skills.command("check")
 def check_skills(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="FOLDER...", help="Folders of skills, and skills themselves.")
+        list[Path], typer.Argument(metavar="FOLDER", help="Folders of skills, and skills themselves.")
     ],
     max_tokens: Annotated[
         int, typer.Option(help="The tokens that all names and descriptions may have (skills_max_tokens).")

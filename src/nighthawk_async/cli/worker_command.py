@@ -39,7 +39,7 @@ _Run = Annotated[
 def worker(
     functions: Annotated[
         list[str],
-        typer.Argument(help="The functions: module:function, or file.py:function.", metavar="FUNCTION..."),
+        typer.Argument(help="The functions: module:function, or file.py:function.", metavar="FUNCTION"),
     ],
     journal: Annotated[
         str,

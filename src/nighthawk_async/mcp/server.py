@@ -148,4 +148,19 @@ def http(
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise NighthawkError(f"The address of a server begins with http:// or https://, not {url!r}.")
     checked = checked_options(parts.hostname, options)
-    return Server(HttpDescription(url, headers=dict(headers or {}), auth=auth, options=checked))
+    return Server(HttpDescription(url, headers=_checked_headers(headers or {}), auth=auth, options=checked))
+
+
+def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers of every request. Errors quote no value: it may be a key."""
+    for name, value in headers.items():
+        for text, role in ((name, "name"), (value, "value")):
+            if not isinstance(cast("object", text), str):
+                raise NighthawkError(
+                    f"The {role} of the header {name!r} is a text, not {type(text).__name__}."
+                )
+            if not text.isascii() or not text.isprintable():
+                raise NighthawkError(
+                    f"The {role} of the header {name!r} has characters that HTTP does not allow: use ASCII."
+                )
+    return dict(headers)

@@ -4,8 +4,9 @@ The modules of a policy are imported only when a program asks for one of its kin
 quarter of the library's own modules that a first step loads.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
 
 from ..configuration import StepExecutorConfiguration
@@ -105,13 +106,16 @@ _SOURCES: Mapping[str, tuple[str, str]] = {
 """For each argument, the module below `policies` and the function in it that adds the policy."""
 
 
-def with_arguments(policies: Policies, arguments: PolicyArguments, inner: InnerScope) -> Policies:
+def with_arguments(
+    policies: Policies, arguments: PolicyArguments, inner: InnerScope, *, entry: Callable[..., object]
+) -> Policies:
     """Return the policies inside a run or scope.
 
     Args:
         policies: The policies of the parent.
         arguments: The arguments of the run or scope.
         inner: The executor inside, and whether the arguments are added to the policies of the parent.
+        entry: The function that got the arguments, `run` or `scope`.
 
     Raises:
         NighthawkError: An argument has a bad value.
@@ -124,11 +128,7 @@ def with_arguments(policies: Policies, arguments: PolicyArguments, inner: InnerS
         given["resilience"] = UNSET  # its fallbacks follow the executor
     for name in given:
         if name not in _SOURCES:
-            known = (*_SOURCES, "policies")
-            raise TypeError(
-                f"{name!r} is no argument of a run or scope.{did_you_mean(name, known)} Policies are: "
-                f"{', '.join(known)}."
-            )
+            raise TypeError(_unknown_argument(name, entry))
     for name, (module, function) in _SOURCES.items():
         if name in given and (given[name] is not UNSET or name == "resilience"):
             add = getattr(import_module(f"{__package__}.{module}"), function)
@@ -136,6 +136,14 @@ def with_arguments(policies: Policies, arguments: PolicyArguments, inner: InnerS
     if own is not None:
         policies = _with_own(policies, own, inner)
     return _with_visible_names(policies, inner.executor)
+
+
+def _unknown_argument(name: str, entry: Callable[..., object]) -> str:
+    own = [each.name for each in signature(entry).parameters.values() if each.kind is not each.VAR_KEYWORD]
+    known = (*own, *_SOURCES, "policies")
+    is_setting = name in StepExecutorConfiguration.model_fields
+    hint = " It is a setting of StepExecutorConfiguration." if is_setting else did_you_mean(name, known)
+    return f"{entry.__name__}() has no argument {name!r}.{hint} Its arguments are: {', '.join(known)}."
 
 
 def _with_own(policies: Policies, own: object, inner: InnerScope) -> Policies:

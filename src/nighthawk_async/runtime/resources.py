@@ -1,8 +1,13 @@
 """Resources that live with a step, a task or a run: opened once, and closed when their owner has ended."""
 
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Any, Literal, TypeAlias, TypeVar, overload
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncContextDecorator,
+    ContextDecorator,
+)
+from typing import Any, Literal, TypeAlias, TypeVar, cast, overload
 
 from ..parallel.errors import ResourceOwnerError
 from ..parallel.resource_keeper import ResourceKeeper
@@ -70,8 +75,11 @@ async def resource(name: str, opener: Callable[[], Any], *, owner: ResourceOwner
     """
     if not name or any(character in name for character in "/[]"):
         raise ValueError(f"the name of a resource is not empty and contains no '/', '[' or ']': {name!r}")
-    if not callable(opener):
-        raise TypeError(f"the resource {name!r} needs a function without arguments, not {opener!r}")
+    if not callable(opener) or isinstance(cast("object", opener), AsyncContextDecorator | ContextDecorator):
+        raise TypeError(
+            f"the resource {name!r} needs a function without arguments that opens it, such as open_shell and "
+            f"not open_shell(), not {opener!r}"
+        )
     keeper = _checked(_find_keeper(get_environment(), owner), name, owner)
     return await use_resource(keeper, name, name, opener)
 

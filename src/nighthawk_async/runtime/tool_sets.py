@@ -164,8 +164,9 @@ def sets_of(tools: Sequence[ToolSource]) -> tuple[ToolSet, ...]:
     if isinstance(cast("object", tools), str | Mapping | ToolSet) or not isinstance(
         cast("object", tools), Iterable
     ):
+        hint = " Put it into a list: tools=[…]." if isinstance(tools, ToolSet) or callable(tools) else ""
         raise ToolRegistrationError(
-            f"tools must be a sequence of callables, tools and tool sets, not {tools!r}."
+            f"tools must be a sequence of callables, tools and tool sets, not {tools!r}.{hint}"
         )
     return tuple(each if isinstance(each, ToolSet) else ToolSet([_made(each)]) for each in tools)
 
@@ -174,7 +175,10 @@ def _made(tool: Callable[..., Any] | Tool) -> Tool:
     if isinstance(tool, Tool):
         return tool
     if not callable(tool):
-        raise ToolRegistrationError(f"{tool!r} is no tool: neither a callable, nor a tool, nor a tool set.")
+        hint = " Did you mean its tools()?" if callable(getattr(tool, "tools", None)) else ""  # a server's
+        raise ToolRegistrationError(
+            f"{tool!r} is no tool: neither a callable, nor a tool, nor a tool set.{hint}"
+        )
     return make_tool_function(tool)
 
 

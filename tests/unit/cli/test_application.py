@@ -26,6 +26,7 @@ def test_help_names_the_commands(capsys: Captured) -> None:
     output = capsys.readouterr().out
     assert "demo" in output
     assert "models" in output
+    assert "..." not in output.partition("Commands:")[2]  # no description is cut
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param([], "Missing argument 'FUNCTION...'", id="no function"),
+        pytest.param([], "Missing argument 'FUNCTION'", id="no function"),
         pytest.param(["shout"], "write module:function", id="no module"),
         pytest.param(["nowhere:shout"], "there is no module 'nowhere'", id="unknown module"),
         pytest.param(["mcp_shop.py:whisper"], "has no function 'whisper'", id="unknown function"),

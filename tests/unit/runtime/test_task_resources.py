@@ -198,6 +198,9 @@ async def test_what_is_no_opener_is_refused() -> None:
     async def generate() -> AsyncGenerator[int, None]:
         yield 5
 
+    def count() -> Generator[int, None, None]:
+        yield 5
+
     async with nh.run(EXECUTOR):
         for opener, match in (
             (give_nothing, "neither aclose"),
@@ -206,8 +209,9 @@ async def test_what_is_no_opener_is_refused() -> None:
         ):
             with pytest.raises(TypeError, match=match):
                 await nh.resource("thing", cast("Any", opener))
-        with pytest.raises(TypeError, match="needs a function without arguments"):
-            await nh.resource("thing", cast("Any", 5))
+        for called in (5, Log().opener()(), contextmanager(count)()):
+            with pytest.raises(TypeError, match="needs a function without arguments"):
+                await nh.resource("thing", cast("Any", called))
         for name in ("", "a/b", "a[0]"):
             with pytest.raises(ValueError, match="name of a resource"):
                 await nh.resource(name, Log().opener())

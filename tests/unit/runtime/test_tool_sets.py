@@ -192,11 +192,12 @@ class Shelf:
         ([named("nh_find_tools")], "'nh_find_tools' is the name of a provided tool"),
         ([3], "3 is no tool"),
         ("look_up", "tools must be a sequence"),
-        (nh.tool_set([look_up]), "tools must be a sequence"),
+        (nh.tool_set([look_up]), "tools must be a sequence.* Put it into a list"),
+        ([nh.mcp.stdio("notes")], r"is no tool.* Did you mean its tools\(\)\?"),
         (look_up, "tools must be a sequence"),
         ([lambda text: text], "must be ASCII and match"),
     ],
-    ids=[*map(str, range(9))],
+    ids=[*map(str, range(10))],
 )
 async def test_bad_tools_are_refused_at_once(tools: Any, message: str) -> None:
     executor = ScriptedSteps().executor

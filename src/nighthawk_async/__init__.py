@@ -4,12 +4,12 @@ Packages by floor, lowest first; each imports only from lower floors (`tests/arc
 
     0  errors, pickling, types, secret_names, configuration, observation, tracing, executions, causes,
        threads, backoff, lazy_exports, suggestions
-    1  natural, prompt, wire, catalog, actors, parallel
+    1  confined_files, natural, prompt, wire, catalog, actors, parallel
     2  ports, journal_ports, credentials
     3  runtime
     4  policies, models, telemetry, observe, recording
-    5  executors, journal, library, skills
-    6  functions, runs, scopes, steps, hooks, human, oversight, resilience, asgi, mcp, testing, cli,
+    5  executors, journal, skills
+    6  functions, runs, scopes, steps, hooks, human, oversight, resilience, library, asgi, mcp, testing, cli,
        and this module
 
 Exports are loaded on first use: a program that defines no budget, asks no person and starts no actor does not

@@ -22,6 +22,7 @@ FLOORS: Mapping[str, int] = {
     "suggestions": 0,
     "executions": 0,
     "causes": 0,
+    "confined_files": 1,
     "natural": 1,
     "prompt": 1,
     "wire": 1,
@@ -39,7 +40,6 @@ FLOORS: Mapping[str, int] = {
     "recording": 4,
     "executors": 5,
     "journal": 5,
-    "library": 5,
     "skills": 5,
     "functions": 6,
     "runs": 6,
@@ -51,6 +51,7 @@ FLOORS: Mapping[str, int] = {
     "oversight": 6,
     "testing": 6,
     "asgi": 6,
+    "library": 6,
     "mcp": 6,
     "cli": 6,
     "__init__": 6,
@@ -87,11 +88,10 @@ SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
     }
     | {("cli", "__init__"), ("__main__", "cli")}
     | {("lazy_exports", "suggestions")}
-    | {("skills", "library")}  # the files of a folder, read without leaving it
     | {("functions", "scopes"), ("steps", "functions")}
     | {("observation", "types"), ("errors", "pickling"), ("threads", "executions")}
     | {
-        ("__init__", room) for room in ("asgi", "hooks", "human", "mcp", "oversight", "resilience")
+        ("__init__", room) for room in ("asgi", "library", "hooks", "human", "mcp", "oversight", "resilience")
     }  # joins them
     | {("mcp", "asgi")}  # a server of MCP is an ASGI application
     | {

@@ -1,4 +1,4 @@
-"""Functions that blocks often need: the files of a folder, a shell, pages of the web. Floor 5.
+"""Functions that blocks often need: the files of a folder, a shell, pages of the web. Floor 6.
 
     workspace = library.Workspace("/repo", writable=True)
     tests = await workspace.shell("pytest -q", timeout=120)
@@ -12,6 +12,7 @@ from ..lazy_exports import attach_exports
 __getattr__, __dir__, __all__ = attach_exports(
     __name__,
     names={
+        "agents": ("Finding", "Remark", "apply_patch", "research", "review"),
         "errors": (
             "EditError",
             "FetchError",

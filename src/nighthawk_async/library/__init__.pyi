@@ -1,5 +1,6 @@
 """Exports of `nighthawk_async.library`. Each name is loaded when it is first used."""
 
+from .agents import Finding, Remark, apply_patch, research, review
 from .errors import (
     EditError,
     FetchError,
@@ -19,10 +20,12 @@ __all__ = [
     "EditError",
     "FetchError",
     "FetchedPage",
+    "Finding",
     "ForbiddenAddressError",
     "LibraryError",
     "OutsideWorkspaceError",
     "PatchError",
+    "Remark",
     "Sandbox",
     "SearchMatch",
     "SearchResult",
@@ -30,5 +33,8 @@ __all__ = [
     "ShellResult",
     "Workspace",
     "WorkspaceError",
+    "apply_patch",
     "fetch",
+    "research",
+    "review",
 ]

@@ -11,20 +11,10 @@ NighthawkError
         └── ForbiddenAddressError       the address is not one of the public internet
 """
 
-from ..errors import NighthawkError
+from ..confined_files import LibraryError as LibraryError
+from ..confined_files import OutsideWorkspaceError as OutsideWorkspaceError
+from ..confined_files import WorkspaceError as WorkspaceError
 from ..pickling import set_public_module
-
-
-class LibraryError(NighthawkError):
-    """A function of the library was used in a way that it refuses."""
-
-
-class WorkspaceError(LibraryError):
-    """A file of a workspace cannot be read or written. Nothing was changed."""
-
-
-class OutsideWorkspaceError(WorkspaceError):
-    """A path leads out of the workspace, directly or over a symbolic link."""
 
 
 class EditError(LibraryError):

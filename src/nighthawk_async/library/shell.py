@@ -7,9 +7,9 @@ from pathlib import Path
 
 import anyio
 
+from ..confined_files import PROTECTED
 from ..parallel.resources import use_resource
 from ..runtime.resources import find_task_keeper
-from .confined_files import PROTECTED
 from .errors import ShellError
 from .shell_sandbox import Sandbox, confined_command, find_bubblewrap
 from .shell_session import ShellResult, ShellSession, make_scratch, shell_environment, shell_program

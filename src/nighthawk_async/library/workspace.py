@@ -8,8 +8,8 @@ from contextlib import contextmanager, suppress
 import regex
 from msgspec import Struct
 
+from ..confined_files import ConfinedFiles, FoundFile
 from ..types.messages import BinaryContent, guess_media_type
-from .confined_files import ConfinedFiles, FoundFile
 from .errors import LibraryError, WorkspaceError
 from .patch_forms import paths_of, read_patch
 from .patches import patched_files

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from ..confined_files import ConfinedFiles, OutsideWorkspaceError, WorkspaceError
 from ..errors import ConfigurationError
-from ..library.confined_files import ConfinedFiles
-from ..library.errors import OutsideWorkspaceError, WorkspaceError
 from ..suggestions import did_you_mean
 from .allowed_tools import AllowedTool, parse_allowed_tools
 from .errors import SkillFault, SkillsError

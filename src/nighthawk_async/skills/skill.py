@@ -6,9 +6,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, Union, cast
 
+from ..confined_files import ConfinedFiles, OutsideWorkspaceError, WorkspaceError
 from ..errors import NighthawkError
-from ..library.confined_files import ConfinedFiles
-from ..library.errors import OutsideWorkspaceError, WorkspaceError
 from ..runtime.policies import Policies
 from ..runtime.skill_scope import ScopedSkill, merged_skills
 from ..suggestions import did_you_mean

@@ -18,8 +18,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from ..errors import ConfigurationError
-from .errors import OutsideWorkspaceError, WorkspaceError
+from .errors import ConfigurationError, NighthawkError
+from .pickling import set_public_module
 
 _MOST_LINKS = 40
 _MOST_DEPTH = 100
@@ -33,6 +33,21 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | get
 _TEMPORARY = ".nighthawk-"
 PROTECTED = ".git"
 """The name of folders and files that are never changed."""
+
+
+class LibraryError(NighthawkError):
+    """A function of the library was used in a way that it refuses."""
+
+
+class WorkspaceError(LibraryError):
+    """A file of a workspace cannot be read or written. Nothing was changed."""
+
+
+class OutsideWorkspaceError(WorkspaceError):
+    """A path leads out of the workspace, directly or over a symbolic link."""
+
+
+set_public_module("library", globals())
 
 
 class FoundFile(NamedTuple):

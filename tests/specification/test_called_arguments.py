@@ -97,6 +97,10 @@ class Desk:
         Count <number>.
         """
 
+    @nh.repeatable
+    async def refund(self, amount: int, idempotency_key: str) -> None:
+        RECEIVED.append(amount)
+
 
 DESK = Desk()
 held = functools.partial(triage, ISSUE)
@@ -264,9 +268,10 @@ async def test_decorators_of_the_program_and_plain_functions_keep_their_own_argu
     assert RECEIVED == [8, "x"]
 
 
-async def test_a_key_that_the_library_adds_is_not_missing() -> None:
-    await call("pay(5)")
-    assert RECEIVED == [5]
+async def test_a_key_that_the_library_adds_is_not_missing(options: dict[str, Any]) -> None:
+    await call("pay(5)", **options)
+    await call("DESK.refund(amount=6)", **options)
+    assert RECEIVED == [5, 6]
 
 
 async def test_code_of_the_step_can_handle_the_refusal(options: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from ...runtime.events import CallKind
-from .callables import faithfully_wrapped, is_own_method, layers_of, names_of
+from .callables import faithfully_wrapped, is_own_method, layers_of, names_of, supplied_by
 from .declared_methods import borrowed_by, declared_by, declared_call, is_callable_object, title_of
 from .equivalents import called_method, class_names
 
@@ -32,6 +32,7 @@ class CallArguments:
 
 
 _NO_PLACEHOLDER = object()
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _MAX_PARTIALS = 1000
 NO_ARGUMENTS = CallArguments(values=MappingProxyType({}), given=frozenset())
 
@@ -175,9 +176,11 @@ def arguments_of(
             function = declared
         else:
             break
+    supplied = supplied_by(function)
     function = faithfully_wrapped(function)
     try:
         signature = inspect.signature(_without_claims(function), follow_wrapped=False)
+        signature = _without_parameters(signature, supplied)
     except (TypeError, ValueError):  # some functions written in C have no signature
         return _unnamed(args, kwargs)
     are_others = any(_may_hand_on_others(each, signature) for each in (function, *objects))
@@ -249,6 +252,17 @@ def _without_claims(function: Callable[..., object]) -> Callable[..., object]:
         bare.__kwdefaults__ = function.__kwdefaults__
         return bare
     return function
+
+
+def _without_parameters(signature: inspect.Signature, names: frozenset[str]) -> inspect.Signature:
+    """Return a signature without some parameters, unless arguments would then belong to others."""
+    kept = [each for each in signature.parameters.values() if each.name not in names]
+    positional = [each.name for each in signature.parameters.values() if each.kind in _POSITIONAL]
+    are_last = positional[: len(positional) - sum(name in names for name in positional)]
+    is_shifted = any(name in names for name in are_last) or (
+        len(are_last) < len(positional) and any(each.kind is each.VAR_POSITIONAL for each in kept)
+    )
+    return signature if is_shifted else signature.replace(parameters=kept)
 
 
 def _may_hand_on_others(function: Callable[..., object], signature: inspect.Signature) -> bool:

@@ -87,7 +87,10 @@ _UNSEEN = (eval, exec, compile, types.FunctionType, types.CodeType)
 """Callables that take or make code whose calls no guard sees."""
 
 _TITLES = frozenset(
-    {"__defaults__", "__globals__", "__kwdefaults__", "__module__", "__name__", "__qualname__", "__wrapped__"}
+    (
+        *("__defaults__", "__globals__", "__kwdefaults__", "__module__", "__name__", "__qualname__"),
+        *("__signature__", "__wrapped__"),
+    )
 )
 _CALL_NAMES = frozenset({"__call__", "__init__", "__new__"})
 """Special methods that are checked when the object or class is called."""

@@ -53,10 +53,23 @@ def faithfully_wrapped(function: Callable[..., object]) -> Callable[..., object]
         if not (type(function) is _CACHE_TYPE or _is_of_this_package(function)):
             break
         inner = own_attributes(function).get("__wrapped__")
-        if not callable(inner):
+        if not callable(inner) or not _calls(function, inner):
             break
         function = inner
     return function
+
+
+def supplied_by(function: Callable[..., object]) -> frozenset[str]:
+    """Return the parameters of a function that a wrapper of this package gives values to by itself.
+
+    `nighthawk_async.once` is such a wrapper: callers do not see the parameter `idempotency_key`.
+    """
+    outer = cast("object", function.__func__ if isinstance(function, types.MethodType) else function)
+    declared = own_attributes(outer).get("__signature__")
+    inner = own_attributes(outer).get("__wrapped__")
+    if not (isinstance(declared, inspect.Signature) and callable(inner) and _is_of_this_package(outer)):
+        return frozenset()
+    return frozenset(inspect.signature(inner).parameters.keys() - declared.parameters.keys())
 
 
 def function_title(function: object) -> str:
@@ -148,6 +161,18 @@ def _is_call_of_receiver(method: object) -> TypeGuard[types.MethodType]:
 def _own_function(declared: object) -> object:
     is_method = isinstance(declared, classmethod | staticmethod)
     return cast("object", cast("classmethod[Any, Any, Any]", declared).__func__) if is_method else None
+
+
+def _calls(wrapper: object, inner: object) -> bool:
+    """Whether a wrapper of this package calls this function, and does not merely claim to.
+
+    The attribute `__wrapped__` may be replaced by code; a function that is called is held by the closure.
+    """
+    if type(wrapper) is _CACHE_TYPE:
+        return True
+    cells = cast("types.FunctionType", wrapper).__closure__ or ()
+    held = [each.cell_contents for each in cells]
+    return any(each is inner or getattr(each, "function", None) is inner for each in held)
 
 
 def _is_of_this_package(function: object) -> bool:

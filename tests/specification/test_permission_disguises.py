@@ -89,7 +89,7 @@ async def charge(order: str, *, idempotency_key: str) -> None:
 
 
 async def test_a_key_that_the_library_adds_is_no_argument_of_a_rule() -> None:
-    allowing = nh.permissions(allow=[nh.rule("charge", order="tea")], default="deny")
+    allowing = nh.permissions(allow=[nh.rule(charge, order="tea")], default="deny")
     for order, kind in (("tea", None), ("gold", "oversight")):
         code = f"from {__name__} import charge\nawait charge(order={order!r})"
         result = await carried_out(executing(code), permissions=allowing)

@@ -67,12 +67,16 @@ class Sleepers:
 
     @property
     def script(self) -> str:
-        """Starts four that a shell may lose sight of, and waits until all of them are there."""
+        """Starts four that a shell may lose sight of, and waits until all of them are there.
+
+        Nothing else has the duration as an argument of its own: neither `grep`, nor a `setsid` whose command
+        line is empty for a moment while it becomes `sleep`.
+        """
         sleep = f"sleep {self.duration}"
         return (
-            f"{sleep} & setsid {sleep} & (setsid sh -c '{sleep} & {sleep}' &)\n"
+            f"{sleep} & setsid sh -c 'exec {sleep}' & (setsid sh -c '{sleep} & exec {sleep}' &)\n"
             "lines() { cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n'; }\n"
-            f"until [ $(lines | grep -cFx {self.duration}) -ge 4 ]; do :; done"
+            f"until [ $(lines | grep -c '^{self.duration}$') -ge 4 ]; do :; done"
         )
 
     def count(self) -> int:

@@ -73,9 +73,7 @@ async def test_a_wrapper_of_the_library_cannot_be_given_other_parameters(change:
     denying = nh.permissions(deny=[nh.rule("send_slowly", to="eve")], default="allow")
     attributes = dict(vars(send_slowly))
     try:
-        result = await carried_out(
-            executing(f"{change}\nawait send_slowly('eve')"), permissions=denying
-        )
+        result = await carried_out(executing(f"{change}\nawait send_slowly('eve')"), permissions=denying)
     finally:
         vars(send_slowly).clear()
         vars(send_slowly).update(attributes)

@@ -182,7 +182,7 @@ def _find_natural(
             function = held.func
         elif kind is MethodWrapperType and cast("MethodWrapperType", function).__name__ == "__call__":
             function = cast("MethodWrapperType", function).__self__
-        elif kind is not FunctionType and type(declared := getattr(kind, "__call__", None)) is FunctionType:
+        elif kind is not FunctionType and type(declared := getattr(kind, "__call__", None)) is FunctionType:  # noqa: B004
             first, function = (function, *first), declared
         else:
             break

@@ -2,11 +2,22 @@
 
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 import nighthawk_async as nh
-from tests.specification.permitted_steps import DENY, SENT, carried_out, send_mail, send_slowly
+from tests.specification.permitted_steps import (
+    ANSWERING,
+    DENY,
+    SENT,
+    Mailer,
+    Postman,
+    carried_out,
+    pay,
+    send_mail,
+    send_slowly,
+)
 from tests.specification.scripted_steps import executing
 
 pytestmark = pytest.mark.anyio
@@ -60,6 +71,34 @@ async def test_exceptions_of_the_step_and_of_libraries_are_still_made() -> None:
     )
     rules = nh.permissions(allow="E.__init__", default="deny")
     assert (await carried_out(executing(code), permissions=rules)).error is None
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "vars(send_mail)['__wrapped__'] = pay\nsend_mail('eve')",
+        "send_mail.__dict__.update(__wrapped__=pay)\nlist(map(send_mail, ['eve']))",
+        "vars(Mailer.send)['__wrapped__'] = pay\nMAILER.send('eve')",
+        "vars(ANSWERING)['__wrapped__'] = pay\nANSWERING('eve')",
+        "vars(ANSWERING).update(__module__='shop', __qualname__='pay', __name__='pay')\nANSWERING('eve')",
+        "Postman.__module__ = 'shop'\nPostman()('eve')",
+        "setattr(Postman, '__module__', 'shop')\nPostman()('eve')",
+    ],
+)
+@pytest.mark.parametrize("allowed", [pay, f"{pay.__module__}.pay", "shop.*"])
+async def test_a_function_is_not_allowed_as_another_one_that_it_claims_to_be(
+    code: str, allowed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Postman, "__module__", Postman.__module__)  # and back
+    try:
+        result = await carried_out(
+            executing(code), permissions=nh.permissions(allow=[allowed], default="deny")
+        )
+    finally:
+        for each in (send_mail, Mailer.send, ANSWERING):
+            vars(each).clear()
+    assert result.error["kind"] == "oversight"
+    assert SENT == []
 
 
 @pytest.mark.parametrize(

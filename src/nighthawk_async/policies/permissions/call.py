@@ -9,7 +9,15 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from ...runtime.events import CallKind
-from .callables import faithfully_wrapped, is_own_method, layers_of, names_of, supplied_by
+from .callables import (
+    faithfully_wrapped,
+    is_own_method,
+    layers_of,
+    names_of,
+    proven_layers_of,
+    proven_names_of,
+    supplied_by,
+)
 from .declared_methods import borrowed_by, declared_by, declared_call, is_callable_object, title_of
 from .equivalents import called_method, class_names
 
@@ -109,13 +117,14 @@ def describe_call(
             None for always.
         comes_to: The equivalents of the call; see `equivalents`.
     """
-    names = names_of(function)
+    names = proven_names_of(function)
     if is_own_name is not None:
         meant = tuple(name for name in names if "." in name or is_own_name(name))
         names, other_names = meant, (*names, *other_names)
     others = (*borrowed_by(function), *comes_to)
     other_names = (
         *other_names,
+        *names_of(function),
         *class_names(function),
         *(name for each in others for name in names_of(each)),
     )
@@ -128,8 +137,8 @@ def describe_call(
         other_names=other_names,
         given=arguments.given,
         has_named_arguments=arguments.are_named,
-        layers=layers_of(function),
-        declared=(*declared_by(function), *comes_to),
+        layers=proven_layers_of(function),
+        declared=(*layers_of(function), *declared_by(function), *comes_to),
         has_arguments=arguments is not NO_ARGUMENTS,
         method=called_method(function),
         definition_digest=_definition_digest_of(function),

@@ -203,7 +203,7 @@ class CallChecks:
         Raises:
             ToolBoundaryError: It is not allowed for all arguments, or changes the identity of a function.
         """
-        is_function = inspect.isroutine(owner) or isinstance(owner, types.CodeType)
+        is_function = inspect.isroutine(owner) or isinstance(owner, types.CodeType | type)
         is_title = name in _TITLES and is_function and not self._is_of_step(owner)
         if name == "__code__" or is_title or isinstance(owner, CallChecks):
             raise refusal_of_disguise(name, owner)

@@ -5,10 +5,12 @@ Functions are found behind bound and static methods, `functools.partial`, `__cal
 """
 
 import functools
+import gc
 import inspect
 import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Generic, TypeGuard, TypeVar, cast
 
 BOUND_TYPES = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
@@ -35,6 +37,20 @@ def layers_of(function: object) -> tuple[object, ...]:
         inner for each in layers if _is_call_of_receiver(each) for inner in _chain(each.__self__, _wrapped)
     ]
     return (*layers, *called)
+
+
+def proven_layers_of(function: object) -> tuple[object, ...]:
+    """Return a callable and all that it certainly calls: not what its attribute `__wrapped__` merely claims.
+
+    Code of a step can set that attribute, in `vars(function)` for example, to look like another function.
+    """
+    layers = layers_of(function)
+    claimed: set[int] = set()
+    for each in layers:
+        inner = None if _called(each) is not None else _wrapped(each)
+        if inner is not None and (id(each) in claimed or not _calls(each, inner)):
+            claimed.add(id(inner))
+    return tuple(each for each in layers if id(each) not in claimed)
 
 
 def called_function(function: object) -> object:
@@ -82,8 +98,22 @@ def function_title(function: object) -> str:
 
 def names_of(function: object) -> tuple[str, ...]:
     """Return the own names of a callable: `send`, `Mailer.send`, `shop.mail.Mailer.send`."""
+    return _names_in(layers_of(function))
+
+
+def proven_names_of(function: object) -> tuple[str, ...]:
+    """Return the own names of a callable that code of a step cannot give it; see `proven_layers_of`.
+
+    An object is named by its class: its attributes are not proven.
+    """
+    layers = proven_layers_of(function)
+    named = (each if isinstance(each, type) or inspect.isroutine(each) else type(each) for each in layers)
+    return _names_in([each for each in named if each is not _CACHE_TYPE])
+
+
+def _names_in(layers: Iterable[object]) -> tuple[str, ...]:
     names: dict[str, None] = {}
-    for layer in layers_of(function):
+    for layer in layers:
         if _called(layer) is not None:
             continue
         named = layer if isinstance(_attribute(layer, "__qualname__"), str) else type(layer)
@@ -164,15 +194,18 @@ def _own_function(declared: object) -> object:
 
 
 def _calls(wrapper: object, inner: object) -> bool:
-    """Whether a wrapper of this package calls this function, and does not merely claim to.
-
-    The attribute `__wrapped__` may be replaced by code; a function that is called is held by the closure.
-    """
+    """Whether a wrapper certainly calls a function: its closure holds that, or an effect with it."""
     if type(wrapper) is _CACHE_TYPE:
-        return True
-    cells = cast("types.FunctionType", wrapper).__closure__ or ()
-    held = [each.cell_contents for each in cells]
-    return any(each is inner or getattr(each, "function", None) is inner for each in held)
+        return any(each is inner for each in gc.get_referents(wrapper))
+    if not isinstance(wrapper, types.FunctionType):
+        return False
+    return any(each is inner or getattr(each, "function", None) is inner for each in _closure_of(wrapper))
+
+
+def _closure_of(function: types.FunctionType) -> Iterator[object]:
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # it has no value yet
+            yield cell.cell_contents
 
 
 def _is_of_this_package(function: object) -> bool:

@@ -287,8 +287,10 @@ class _Walker:
             try:
                 self._opened.append(os.open(name, _FOLDER, dir_fd=self._opened[-1]))
             except FileNotFoundError:
-                if not self._makes_folders or _is_protected(name):
+                if not self._makes_folders:
                     raise _MissingFolderError(f"{self._path}: no such file") from None
+                if _is_protected(name):
+                    raise WorkspaceError(f"{self._path} belongs to Git, and can only be read") from None
                 with _system_errors(self._path), suppress(FileExistsError):
                     os.mkdir(name, dir_fd=self._opened[-1])
                 continue

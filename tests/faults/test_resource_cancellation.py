@@ -1,12 +1,13 @@
 """Resources of tasks, steps and runs, ended at any moment: each is closed, once, and in time."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
 import anyio
 import pytest
+from anyio.abc import TaskStatus
 from anyio.lowlevel import checkpoint
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,8 +93,58 @@ async def lean_on_each_other(ledger: Ledger) -> None:
         await ledger.use("lower")
 
 
+async def talk_to_a_server(ledger: Ledger) -> None:
+    """A session as that of an MCP server: a task that reads, a handshake, and a farewell."""
+
+    @asynccontextmanager
+    async def open_session() -> AsyncGenerator[Callable[[str], Awaitable[str]], None]:
+        questions, asked = anyio.create_memory_object_stream[str](0)
+        answers, answered = anyio.create_memory_object_stream[str](0)
+
+        async def serve(*, task_status: TaskStatus[None]) -> None:  # "die" ends the session
+            task_status.started()
+            async with asked, answers:
+                async for question in asked:
+                    await answers.send(question.upper())
+                    if question == "die":
+                        outer.cancel_scope.cancel()
+
+        async def ask(question: str) -> str:
+            await questions.send(question)
+            return await answered.receive()
+
+        async with questions, answered, anyio.create_task_group() as outer:
+            await outer.start(serve)
+            async with anyio.create_task_group() as inner:
+                inner.start_soon(anyio.sleep_forever)
+                await ask("hello")
+                ledger.live.append("session")
+                ledger.opened += 1
+                try:
+                    yield ask
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await ticks(2)
+                    ledger.live.remove("session")
+                    inner.cancel_scope.cancel()
+                    outer.cancel_scope.cancel()
+
+    async def ask_it(question: str) -> None:
+        ask = await nh.resource("server", open_session, owner="run")
+        with suppress(anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await ask(question)
+
+    async with nh.run(CallbackExecutor(lambda call: pass_response())):
+        await ask_it("how are you")
+        async with nh.open_tasks(at_end="wait") as tasks:
+            tasks.start(partial(ask_it, "and now"))
+        await ask_it("die")
+        await ticks(6)
+        await ask_it("again")
+
+
 PROGRAMS: dict[str, Callable[[Ledger], Awaitable[None]]] = {
-    each.__name__: each for each in (use_everything, share_one, lean_on_each_other)
+    each.__name__: each for each in (use_everything, share_one, lean_on_each_other, talk_to_a_server)
 }
 
 
@@ -183,3 +234,27 @@ async def _numbered(ledger: Ledger, name: str) -> AsyncGenerator[int, None]:
     number = ledger.opened
     yield number
     ledger.live.remove(name)
+
+
+@pytest.mark.anyio
+async def test_an_object_that_nobody_waits_for_any_more_is_closed_to_the_end() -> None:
+    closed: list[str] = []
+
+    class Browser:
+        async def aclose(self) -> None:
+            await ticks(3)
+            closed.append("browser")
+
+    async def open_browser() -> Browser:
+        with anyio.CancelScope(shield=True):  # as one that starts a process
+            asking.set()
+            await ticks(5)
+        return Browser()
+
+    async with nh.run(CallbackExecutor(lambda call: pass_response())):
+        asking = anyio.Event()
+        async with anyio.create_task_group() as group:
+            group.start_soon(partial(nh.resource, "browser", open_browser))
+            await asking.wait()
+            group.cancel_scope.cancel()
+    assert closed == ["browser"]

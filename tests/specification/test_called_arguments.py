@@ -97,6 +97,17 @@ class Desk:
         Count <number>.
         """
 
+    @nh.natural_function
+    async def __call__(self, number: int) -> None:
+        RECEIVED.append(number)
+        """natural
+        Work with <number>.
+        """
+
+    @nh.repeatable
+    async def refund(self, amount: int, idempotency_key: str) -> None:
+        RECEIVED.append(amount)
+
 
 DESK = Desk()
 held = functools.partial(triage, ISSUE)
@@ -183,6 +194,9 @@ async def call(expression: str, **options: Any) -> str:
         ("DESK.file(5)", "argument 'issue' of Desk.file() must be Issue"),
         ("type(DESK).handle(DESK, 5)", "argument 'issue' of Desk.handle() must be Issue"),
         ("DESK.count('x')", "argument 'number' of Desk.count() must be int"),
+        ("DESK('x')", "argument 'number' of Desk.__call__() must be int"),
+        ("__import__('functools').partial(DESK, 'x')()", "argument 'number' of Desk.__call__() must be int"),
+        ("DESK.__call__.__call__('x')", "argument 'number' of Desk.__call__() must be int"),
         ("held(count='many')", "argument 'count' of triage() must be int"),
         ("scoped('x')", "argument 'number' of scoped() must be int"),
         ("[await triage(each) for each in (5,)]", "argument 'issue' of triage() must be Issue"),
@@ -218,12 +232,13 @@ async def test_valid_objects_arrive_as_they_are(options: dict[str, Any]) -> None
     await call("await triage(ISSUE, 2, 3, urgent=True, limit=10, owner='ada')", **options)
     await call("add_up(NUMBERS, 5)", **options)
     await call("DESK.count(number=3)", **options)
+    await call("DESK('4')", **options)
     await call("paint(color='red')", **options)
     assert RECEIVED[0] == (ISSUE, 2, (3,), True, 10, {"owner": "ada"})
     assert RECEIVED[0][0] is ISSUE
     assert RECEIVED[1] == (NUMBERS, 5)
     assert RECEIVED[1][0] is NUMBERS
-    assert RECEIVED[2:] == [(Desk, 3), {"color": "red"}]
+    assert RECEIVED[2:] == [(Desk, 3), 4, {"color": "red"}]
 
 
 async def test_data_is_converted_as_that_of_assignments_is(options: dict[str, Any]) -> None:
@@ -264,9 +279,10 @@ async def test_decorators_of_the_program_and_plain_functions_keep_their_own_argu
     assert RECEIVED == [8, "x"]
 
 
-async def test_a_key_that_the_library_adds_is_not_missing() -> None:
-    await call("pay(5)")
-    assert RECEIVED == [5]
+async def test_a_key_that_the_library_adds_is_not_missing(options: dict[str, Any]) -> None:
+    await call("pay(5)", **options)
+    await call("DESK.refund(amount=6)", **options)
+    assert RECEIVED == [5, 6]
 
 
 async def test_code_of_the_step_can_handle_the_refusal(options: dict[str, Any]) -> None:

@@ -26,9 +26,11 @@ _REGION_IN_HOST = re.compile(r"^bedrock[a-z-]*\.(?P<region>[a-z]{2,8}(?:-[a-z0-9
 _MANTLE = "bedrock-mantle"
 _BEDROCK = "bedrock"
 _LIBRARY = "botocore"
-_LOGGERS = ("botocore.auth", "botocore.parsers", "botocore.utils")
+_LOGGERS = ("botocore.auth", "botocore.endpoint", "botocore.parsers", "botocore.utils")
 _LOGGED_CREDENTIALS = re.compile(
-    r"security-token|secretaccesskey|session_?token|access_?token", re.IGNORECASE
+    r"security-token|secretaccesskey|session_?token|access_?token|bearer_?token|identity_?token"
+    r"|refresh_?token|client_?secret|saml_?assertion|authorization",
+    re.IGNORECASE,
 )
 _MOST_BYTES_ON_THE_LOOP = 256 * 1024
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator
+from typing import cast
 
 from ..errors import ModelError
 from ..pickling import set_public_module
@@ -56,8 +57,10 @@ def _texts(error: BaseException) -> Iterator[str]:
         shown = waiting.pop()
         if id(shown) not in seen:
             seen.add(id(shown))
-            yield str(shown)
+            yield from (str(shown), *getattr(shown, "__notes__", ()))
             waiting += [each for each in (shown.__cause__, shown.__context__) if each is not None]
+            if isinstance(shown, BaseExceptionGroup):
+                waiting += cast("tuple[BaseException, ...]", shown.exceptions)
 
 
 def is_network_error(error: BaseException) -> bool:

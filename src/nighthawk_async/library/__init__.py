@@ -23,7 +23,7 @@ __getattr__, __dir__, __all__ = attach_exports(
             "ShellError",
             "WorkspaceError",
         ),
-        "web": ("FetchedPage", "fetch"),
+        "web": ("FetchedPage", "Web", "fetch"),
         "shell_sandbox": ("Sandbox",),
         "shell_session": ("ShellResult",),
         "workspace": ("SearchMatch", "SearchResult", "Workspace"),

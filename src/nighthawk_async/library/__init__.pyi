@@ -13,7 +13,7 @@ from .errors import (
 )
 from .shell_sandbox import Sandbox
 from .shell_session import ShellResult
-from .web import FetchedPage, fetch
+from .web import FetchedPage, Web, fetch
 from .workspace import SearchMatch, SearchResult, Workspace
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "SearchResult",
     "ShellError",
     "ShellResult",
+    "Web",
     "Workspace",
     "WorkspaceError",
     "apply_patch",

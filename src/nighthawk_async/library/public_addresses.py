@@ -9,7 +9,10 @@ from .errors import FetchError, ForbiddenAddressError
 _NAT64 = IPv6Network("64:ff9b::/96")
 _COMPATIBLE = IPv6Network("::/96")
 # Reserved; not every version of Python knows so.
-_RESERVED_4 = IPv4Network("192.0.0.0/24")
+_RESERVED_4 = (
+    IPv4Network("192.0.0.0/24"),
+    IPv4Network("168.63.129.16/32"),  # in Azure, the host of every machine, which knows its settings
+)
 _RESERVED_6 = (IPv6Network("64:ff9b:1::/48"), IPv6Network("3fff::/20"), IPv6Network("5f00::/16"))
 
 
@@ -20,7 +23,8 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
         address: The address.
     """
     if isinstance(address, IPv4Address):
-        is_unusual = address.is_multicast or address.is_reserved or address in _RESERVED_4
+        is_unusual = address.is_multicast or address.is_reserved
+        is_unusual |= any(address in network for network in _RESERVED_4)
         return address.is_global and not is_unusual
     contained = _contained(address)
     if contained is not None:
@@ -61,7 +65,7 @@ class AllowedHosts:
         """
         names: set[str] = set()
         networks: list[IPv4Network | IPv6Network] = []
-        for each in [allow] if isinstance(allow, str) else allow:
+        for each in allow:
             try:
                 networks.append(ip_network(each))
             except ValueError:

@@ -1,6 +1,6 @@
 """The shells of a workspace: one for each task, which ends with the task."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from ..confined_files import PROTECTED
 from ..parallel.resources import use_resource
 from ..runtime.resources import find_task_keeper
 from .errors import ShellError
-from .shell_sandbox import Sandbox, confined_command, find_bubblewrap
+from .shell_sandbox import Sandbox, confined_command, find_bubblewrap, program_folders
 from .shell_session import ShellResult, ShellSession, make_scratch, shell_environment, shell_program
 
 
@@ -24,6 +24,7 @@ class Shell:
         writable: Whether its files may be changed.
         sandbox: Whether Bubblewrap confines the shells.
         network: Whether a confined shell has a network.
+        readable: Folders and files that a confined shell can read, besides the system and the programs.
         environment: Environment variables, besides the search path and the language.
     """
 
@@ -31,6 +32,7 @@ class Shell:
     writable: bool
     sandbox: Sandbox
     network: bool
+    readable: Sequence[Path]
     environment: Mapping[str, str]
 
     async def run(self, command: str, *, seconds: float | None, most_characters: int) -> ShellResult:
@@ -77,6 +79,7 @@ class Shell:
                 scratch=scratch,
                 writable=self.writable,
                 network=self.network,
+                readable=[*program_folders(), *self.readable],
                 protected=_protected_in(self.root),
             )
         return await ShellSession.open(

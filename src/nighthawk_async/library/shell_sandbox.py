@@ -1,9 +1,10 @@
 """Bubblewrap: the command line that confines a shell, and whether it works on this machine."""
 
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
@@ -16,6 +17,11 @@ Sandbox: TypeAlias = Literal["required", "auto", "off"]
 """Whether a shell is confined: always (or refused), if Bubblewrap works here, or never."""
 
 _PROBE_SECONDS = 10.0
+_SYSTEM = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"),
+    *("/nix/store", "/gnu/store", "/sys"),
+)
+"""The folders of a system that hold its programs and their settings, and nothing of its users."""
 _probed: dict[str, str] = {}
 """For each program that was tried, the reason why it does not work; empty if it does."""
 
@@ -28,12 +34,14 @@ def confined_command(
     scratch: Path,
     writable: bool,
     network: bool,
+    readable: Sequence[Path] = (),
     protected: Sequence[Path] = (),
 ) -> list[str]:
     """The command line that runs a command in Bubblewrap. Pure.
 
-    The system can be read, but not what is in `/tmp` and `/run`: there are the sockets of services that would
-    do for the command what it may not do itself. No process of the command outlives it.
+    Only the folders of the system, the workspace and what is named here exist for the command. So there are
+    no home folders, with keys in them, and no sockets of services that would do for the command what it may
+    not do itself. No process of the command outlives it.
 
     Args:
         program: The path of `bwrap`.
@@ -42,20 +50,61 @@ def confined_command(
         scratch: The private folder of the shell; always writable.
         writable: Whether the workspace can be written.
         network: Whether there is a network.
+        readable: Further folders and files that can be read.
         protected: What in the workspace can never be written.
     """
-    resolver = ("--ro-bind-try", "/run/systemd/resolve", "/run/systemd/resolve")  # the file that names it
+    resolver = ("/run/systemd/resolve",) if network else ()  # the folder of the file that names it
+    is_everything = root == root.parent
+    workspace = ("--bind" if writable else "--ro-bind", str(root), str(root))
     return [
         *(program, "--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
         *(() if network else ("--unshare-net",)),
-        *("--cap-drop", "ALL", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
-        *("--tmpfs", "/tmp", "--tmpfs", "/run"),
-        *(resolver if network else ()),
-        *("--bind" if writable else "--ro-bind", str(root), str(root)),
-        *(argument for path in protected for argument in ("--ro-bind", str(path), str(path))),
-        *("--bind", str(scratch), str(scratch), "--chdir", str(root), "--"),
+        *("--cap-drop", "ALL"),
+        *(workspace if is_everything else _options("--ro-bind-try", _SYSTEM)),
+        *("--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/run"),
+        *("--tmpfs", "/var/tmp"),
+        *_options("--ro-bind-try", (*resolver, *map(str, readable))),
+        *(() if is_everything else workspace),
+        *_options("--ro-bind", map(str, protected)),
+        *("--bind", str(scratch), str(scratch)),
+        *(() if is_everything else ("--remount-ro", "/")),
+        *("--chdir", str(root), "--"),
         *command,
     ]
+
+
+def _options(option: str, paths: Iterable[str]) -> list[str]:
+    return [argument for path in paths for argument in (option, path, path)]
+
+
+def program_folders() -> list[Path]:
+    """The folders of the search path, and those of this Python, as far as they are elsewhere in the system.
+
+    A folder that contains a home folder is left out.
+    """
+    homes = [Path(path).resolve() for path in (os.path.expanduser("~"), "/root", "/home")]
+    found = dict.fromkeys(map(Path, (*os.get_exec_path(), sys.prefix, sys.base_prefix)))
+    return [
+        path
+        for path in found
+        if path.is_absolute()
+        and path.is_dir()
+        and not any(path.is_relative_to(folder) for folder in _SYSTEM)
+        and not any(home.is_relative_to(path.resolve()) for home in homes)
+    ]
+
+
+def existing_paths(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """Return what a confined shell can read besides.
+
+    Raises:
+        ConfigurationError: It does not exist.
+    """
+    found = [Path(each).absolute() for each in ([paths] if isinstance(paths, str) else paths)]
+    for path in found:
+        if not path.exists():
+            raise ConfigurationError(f"what the shell should be able to read does not exist: {path}")
+    return found
 
 
 def check_sandbox(sandbox: object) -> None:
@@ -100,7 +149,13 @@ async def _probe(program: str) -> str:
     """Try it, once in a process; return the reason why it does not work, or nothing."""
     if program not in _probed:
         command = confined_command(
-            program, ["true"], root=Path("/usr"), scratch=Path("/tmp"), writable=False, network=False
+            program,
+            ["true"],
+            root=Path("/usr"),
+            scratch=Path("/tmp"),
+            writable=False,
+            network=False,
+            readable=program_folders(),
         )
         try:
             with anyio.fail_after(_PROBE_SECONDS):

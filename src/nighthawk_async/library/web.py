@@ -1,4 +1,4 @@
-"""`fetch`: a page of the public internet, as text.
+"""`fetch` and `Web`: a page of the public internet, as text.
 
 Addresses are resolved here, checked, and connected to as they were checked, so a name that has another
 address a moment later leads nowhere. Each redirect is checked anew.
@@ -7,6 +7,7 @@ address a moment later leads nowhere. Each redirect is checked anew.
 import socket
 import zlib
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from email.message import Message
 
 import anyio
@@ -19,6 +20,7 @@ from .errors import FetchError
 from .page_text import decoded, html_as_text, is_html, is_text
 from .public_addresses import AllowedHosts
 
+_SECONDS = 30.0
 _MOST_BYTES = 2_000_000
 _MOST_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -47,14 +49,63 @@ class FetchedPage(Struct, frozen=True):
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Web:
+    """The pages of the public internet, and of hosts of yours.
+
+        intranet = library.Web(allow=("intranet.example", "10.0.0.0/8"))
+        page = await intranet.fetch("https://intranet.example/")
+
+    Name it in a block, or call it in Python. The program decides on the hosts that are allowed; a call of
+    `fetch`, which a model may write, cannot add any.
+
+    Args:
+        allow: Names of hosts, addresses and networks that may be fetched although they are not on the public
+            internet.
+
+    Raises:
+        FetchError: Something of `allow` is neither a host name nor a network.
+    """
+
+    allow: Iterable[str] = ()
+    _allowed: AllowedHosts = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        allow = (self.allow,) if isinstance(self.allow, str) else tuple(self.allow)
+        object.__setattr__(self, "allow", allow)
+        object.__setattr__(self, "_allowed", AllowedHosts.parse(allow))
+
+    async def fetch(
+        self,
+        url: str,
+        *,
+        timeout: float = _SECONDS,  # noqa: ASYNC109  (covers all redirects, and is part of a call that models write)
+        max_bytes: int = _MOST_BYTES,
+    ) -> FetchedPage:
+        """Get a page, as text; see `nighthawk_async.library.fetch`.
+
+        Raises:
+            ForbiddenAddressError: The host, or one that it redirects to, has an address that is neither on
+                the public internet nor allowed.
+            FetchError: The URL is invalid, the page cannot be fetched in time, is too large, or is no text.
+        """
+        try:
+            with anyio.fail_after(timeout):
+                return await _fetch(url, self._allowed, max_bytes)
+        except TimeoutError:
+            raise FetchError(f"{url} was not fetched within {timeout:g} seconds") from None
+
+
+_PUBLIC = Web()
+
+
 async def fetch(
     url: str,
     *,
-    timeout: float = 30.0,  # noqa: ASYNC109  (covers all redirects, and is part of a call that models write)
+    timeout: float = _SECONDS,  # noqa: ASYNC109  (as in `Web.fetch`)
     max_bytes: int = _MOST_BYTES,
-    allow: Iterable[str] = (),
 ) -> FetchedPage:
-    """Get a page of the public internet, as text.
+    """Get a page of the public internet, as text. For other hosts, see `Web`.
 
     No cookies, credentials or proxies are used, and no more than 5 redirects are followed. A page with an
     error status, for example 404, is returned like any other.
@@ -63,20 +114,13 @@ async def fetch(
         url: The address, with the scheme `http` or `https`.
         timeout: The time limit for everything, in seconds.
         max_bytes: The most bytes of the page, after decompression.
-        allow: Names of hosts, addresses and networks (`10.0.0.0/8`) that may be fetched although they are not
-            on the public internet.
 
     Raises:
         ForbiddenAddressError: The host, or one that it redirects to, has an address that is not on the
             public internet.
         FetchError: The URL is invalid, the page cannot be fetched in time, is too large, or is no text.
     """
-    allowed = AllowedHosts.parse(allow)
-    try:
-        with anyio.fail_after(timeout):
-            return await _fetch(url, allowed, max_bytes)
-    except TimeoutError:
-        raise FetchError(f"{url} was not fetched within {timeout:g} seconds") from None
+    return await _PUBLIC.fetch(url, timeout=timeout, max_bytes=max_bytes)
 
 
 async def _fetch(url: str, allowed: AllowedHosts, most_bytes: int) -> FetchedPage:

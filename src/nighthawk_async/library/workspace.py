@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 import regex
@@ -14,7 +14,7 @@ from .errors import LibraryError, WorkspaceError
 from .patch_forms import paths_of, read_patch
 from .patches import patched_files
 from .shell import Shell
-from .shell_sandbox import Sandbox, check_sandbox
+from .shell_sandbox import Sandbox, check_sandbox, existing_paths
 from .shell_session import ShellResult
 from .texts import bounded, check_most_characters, compiled_glob, lines_of, replaced
 
@@ -78,15 +78,17 @@ class Workspace:
     Args:
         root: The folder.
         writable: Whether files may be changed.
-        sandbox: Whether Bubblewrap confines the shell, so that it can write in the folder only: `required`
-            always (where it does not work, commands are refused), `auto` where it works, `off` never. A shell
-            that is not confined can do all that the user of the program can.
-        network: Whether a confined shell has a network.
+        sandbox: Whether Bubblewrap confines the shell, so that it can write in the folder only, and sees no
+            home folders: `required` always (where it does not work, commands are refused), `auto` where it
+            works, `off` never. A shell that is not confined can do all that the user of the program can.
+        network: Whether a confined shell has a network, this machine and its private networks included.
+        readable: Folders and files that a confined shell can read, besides the folder, the system, the
+            folders of the search path and this Python.
         environment: Environment variables of the shell, besides the search path and the language.
 
     Raises:
-        ConfigurationError: It is no folder, the system cannot confine paths (it has no `openat`), or
-            `sandbox` is another word.
+        ConfigurationError: It is no folder, the system cannot confine paths (it has no `openat`), `sandbox`
+            is another word, or something of `readable` does not exist.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Workspace:
         writable: bool = False,
         sandbox: Sandbox = "required",
         network: bool = False,
+        readable: Iterable[str | os.PathLike[str]] = (),
         environment: Mapping[str, str] | None = None,
     ) -> None:
         check_sandbox(sandbox)
@@ -105,6 +108,7 @@ class Workspace:
             writable=writable,
             sandbox=sandbox,
             network=network,
+            readable=existing_paths(readable),
             environment=dict(environment or {}),
         )
         self.writable = writable

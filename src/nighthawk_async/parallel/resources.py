@@ -82,9 +82,13 @@ async def _enter(stack: AsyncExitStack, opener: Opener[Any]) -> Any:
 
 
 async def _call(close: Callable[[], object]) -> None:
-    closing = close()
-    if inspect.isawaitable(closing):
-        await closing
+    # Shielded, as nobody may wait any more for an object that was opened a moment ago.
+    with anyio.move_on_after(_CLOSE_SECONDS, shield=True) as limit:
+        closing = close()
+        if inspect.isawaitable(closing):
+            await closing
+    if limit.cancelled_caught:
+        await checkpoint()  # the scope of the resource has been cancelled before this one
 
 
 def _code_of(opener: object) -> tuple[object, object]:

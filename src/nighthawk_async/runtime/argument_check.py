@@ -12,7 +12,14 @@ import operator
 import secrets
 from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache, partial
-from types import CodeType, FunctionType, MethodType
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+)
 from typing import Any, Literal, TypeAlias, cast
 
 from ..errors import ToolBoundaryError, ToolValidationError
@@ -26,6 +33,7 @@ PreparedCall: TypeAlias = tuple[Callable[..., object], tuple[object, ...], Mappi
 
 _PACKAGE = __name__.partition(".")[0]
 _GUIDANCE = "Call it again with arguments that match its signature."
+_NEVER_NATURAL = frozenset({type, BuiltinFunctionType, MethodDescriptorType})
 _PLACEHOLDER = f"checks of calls {secrets.token_hex(16)}"
 """The constant that stands for the checks in compiled code: a text that no source text can guess."""
 
@@ -172,6 +180,10 @@ def _find_natural(
             held = cast("partial[object]", function)
             first, keywords = (*held.args, *first), {**held.keywords, **keywords}
             function = held.func
+        elif kind is MethodWrapperType and cast("MethodWrapperType", function).__name__ == "__call__":
+            function = cast("MethodWrapperType", function).__self__
+        elif kind is not FunctionType and type(declared := getattr(kind, "__call__", None)) is FunctionType:  # noqa: B004
+            first, function = (function, *first), declared
         else:
             break
     check = _find_check(function)
@@ -196,9 +208,7 @@ class _CallChecks:
 
     def function_of(self, function: object) -> object:
         """Return the function of a call; of a natural function, one that validates its arguments."""
-        if type(function) not in (FunctionType, MethodType, functools.partial):
-            return function
-        if _find_natural(function) is None:
+        if type(function) in _NEVER_NATURAL or _find_natural(function) is None:
             return function
         return partial(_call, cast("Callable[..., object]", function))
 
@@ -237,4 +247,4 @@ class _Checking(ast.NodeTransformer):
         called = cast("ast.Call", self.generic_visit(node))
         checks = ast.Attribute(value=ast.Constant(value=_PLACEHOLDER), attr="function_of", ctx=ast.Load())
         called.func = ast.Call(func=checks, args=[called.func], keywords=[])
-        return ast.fix_missing_locations(called)
+        return called

@@ -29,7 +29,7 @@ COUNTERPARTS: Mapping[str, tuple[str, ...]] = {
     "MultiEdit": (f"{_WORKSPACE}.edit", f"{_WORKSPACE}.patch"),
     "Write": (f"{_WORKSPACE}.create",),
     "Bash": (f"{_WORKSPACE}.shell",),
-    "WebFetch": ("nighthawk_async.library.web.fetch",),
+    "WebFetch": ("nighthawk_async.library.web.fetch", "nighthawk_async.library.web.Web.fetch"),
 }
 """The tools of other hosts, and the functions of the function library that do the same."""
 

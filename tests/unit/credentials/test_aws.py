@@ -1,5 +1,6 @@
 """`nh.credentials.aws`: the signatures of botocore over what is sent, with the keys that it finds."""
 
+import logging
 import pickle
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -233,6 +234,16 @@ async def test_the_library_logs_no_credential(
     assert "StringToSign" in caplog.text
     assert "[redacted: it holds credentials]" in caplog.text
     assert SESSION not in caplog.text
+    assert SECRET not in caplog.text
+
+
+async def test_the_library_logs_no_request_that_holds_a_token(caplog: pytest.LogCaptureFixture) -> None:
+    await aws().headers("POST", URL, b"")
+    caplog.set_level(1)
+    logger = logging.getLogger("botocore.endpoint")  # of AWS IAM Identity Center, and of a web identity
+    for name in ("x-amz-sso_bearer_token", "WebIdentityToken", "refreshToken", "clientSecret"):
+        logger.debug("Making request for %s with params: %s", "model", {"headers": {name: SECRET}})
+    assert caplog.text.count("[redacted: it holds credentials]") == 4
     assert SECRET not in caplog.text
 
 

@@ -5,6 +5,7 @@ import logging
 import pickle
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -465,6 +466,20 @@ async def test_secrets_in_the_error_of_a_function_are_not_shown() -> None:
     assert "abcdef" not in str(raised.value)
     assert "login.example" in str(raised.value)
     assert raised.value.__cause__ is None
+
+
+@pytest.mark.parametrize("is_note", [False, True])
+async def test_secrets_in_a_group_of_errors_or_in_a_note_are_not_shown(is_note: bool) -> None:
+    def fetch() -> str:
+        inner = OSError("cannot reach https://login.example/token?client_secret=abcdef")
+        error = ValueError("failed") if is_note else ExceptionGroup("failed", [inner])
+        if is_note:
+            error.add_note(str(inner))
+        raise error
+
+    with pytest.raises(CredentialError) as raised:
+        await header_of(bearer(fetch))
+    assert "abcdef" not in "".join(traceback.format_exception(raised.value))
 
 
 @pytest.mark.parametrize(

@@ -67,12 +67,16 @@ class Sleepers:
 
     @property
     def script(self) -> str:
-        """Starts four that a shell may lose sight of, and waits until all of them are there."""
+        """Starts four that a shell may lose sight of, and waits until all of them are there.
+
+        Nothing else has the duration as an argument of its own: neither `grep`, nor a `setsid` whose command
+        line is empty for a moment while it becomes `sleep`.
+        """
         sleep = f"sleep {self.duration}"
         return (
-            f"{sleep} & setsid {sleep} & (setsid sh -c '{sleep} & {sleep}' &)\n"
+            f"{sleep} & setsid sh -c 'exec {sleep}' & (setsid sh -c '{sleep} & exec {sleep}' &)\n"
             "lines() { cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n'; }\n"
-            f"until [ $(lines | grep -cFx {self.duration}) -ge 4 ]; do :; done"
+            f"until [ $(lines | grep -c '^{self.duration}$') -ge 4 ]; do :; done"
         )
 
     def count(self) -> int:
@@ -451,13 +455,17 @@ def test_the_command_line_that_confines() -> None:
     assert command[0] == "/usr/bin/bwrap"
     assert command[-3:] == ["--", "bash", "-c"]
     assert options(command, "--bind") == ["/repo", "/tmp/private"]
-    assert options(command, "--ro-bind") == ["/"]
+    assert options(command, "--ro-bind") == []
+    assert "/usr" in options(command, "--ro-bind-try")
+    assert not {"/", "/home", "/root", "/var"} & set(options(command, "--ro-bind-try"))
     assert {"--unshare-net", "--unshare-pid", "--die-with-parent"} <= set(command)
     assert command.index("--tmpfs") < command.index("--bind")  # the folders may be in /tmp
     read_only = confined_command("bwrap", ["sh"], root=root, scratch=scratch, writable=False, network=True)
     assert options(read_only, "--bind") == ["/tmp/private"]
-    assert options(read_only, "--ro-bind") == ["/", "/repo"]
+    assert options(read_only, "--ro-bind") == ["/repo"]
     assert "--unshare-net" not in read_only
+    whole = confined_command("bwrap", ["sh"], root=Path("/"), scratch=scratch, writable=True, network=False)
+    assert whole.index("--bind") < whole.index("--proc")  # else the processes of all would be seen
 
 
 async def test_a_confined_shell_reaches_nothing_else(tmp_path: Path) -> None:
@@ -486,6 +494,34 @@ async def test_a_confined_shell_reaches_nothing_else(tmp_path: Path) -> None:
         read_only = Workspace(root, sandbox="required")
         assert "Read-only" in (await read_only.shell("echo b >inside; cat inside")).output
     assert (root / "inside").read_text() == "a\n"
+
+
+async def test_a_confined_shell_sees_no_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    await needs_bubblewrap()
+    home = tmp_path / "home"
+    root = home / "repo"
+    keys = [home / ".ssh" / "id_ed25519", home / ".aws" / "credentials", home / "tools" / "notes"]
+    for path in (root / "file", *keys, home / "bin" / "hello"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("#!/bin/sh\necho hello\n")
+        path.chmod(0o755)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PATH", f"{home}:{home / 'bin'}:{os.environ['PATH']}")
+    workspace = Workspace(root, writable=True)
+    result = await workspace.shell(
+        f"ls -A {home} ~ /root /home 2>/dev/null; hello; cat {' '.join(map(str, keys))}"
+    )
+    assert f"{home}:\nbin\nrepo\n" in result.output
+    assert "hello\n" in result.output
+    assert result.output.count("No such file") == len(keys)
+    python = await workspace.shell(f"{sys.executable} -c 'import anyio; print(1)'")
+    assert python == ShellResult(output="1\n", status=0)
+    assert "Read-only" in (await workspace.shell(f"echo a >{home}/new; echo a >/new")).output
+    reading = Workspace(root, readable=[home / "tools"])
+    assert (await reading.shell(f"cat {keys[2]}")).output == "#!/bin/sh\necho hello\n"
+    assert "Read-only" in (await reading.shell(f"echo a >{keys[2]}")).output
+    with pytest.raises(ConfigurationError, match=r"does not exist: .*missing"):
+        Workspace(root, readable=[home / "missing"])
 
 
 async def test_a_confined_shell_cannot_change_what_git_runs(tmp_path: Path) -> None:

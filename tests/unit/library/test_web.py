@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
-from nighthawk_async.library import FetchedPage, FetchError, ForbiddenAddressError, fetch
+from nighthawk_async.library import FetchedPage, FetchError, ForbiddenAddressError, Web, fetch
 from nighthawk_async.library import web as web_module
 from nighthawk_async.library.page_text import html_as_text
 from nighthawk_async.library.public_addresses import is_public
@@ -108,7 +108,7 @@ def resolver(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[list[str]]]:
 
 async def test_a_page_is_fetched(site: Site) -> None:
     url = site.page("/a?b=c", "Grüße".encode(), content_type="text/plain; charset=utf-8")
-    assert await fetch(f"{url}#part", allow=HERE) == FetchedPage(
+    assert await Web(allow=HERE).fetch(f"{url}#part") == FetchedPage(
         url=url, status=200, content_type="text/plain", text="Grüße"
     )
     (request,) = site.requests
@@ -118,7 +118,7 @@ async def test_a_page_is_fetched(site: Site) -> None:
 
 async def test_an_error_status_is_a_page(site: Site) -> None:
     site.answers["/missing"] = lambda handler: handler.send_error(404)
-    page = await fetch(f"{site.url}/missing", allow=HERE)
+    page = await Web(allow=HERE).fetch(f"{site.url}/missing")
     assert page.status == 404
     assert "Nothing matches the given URI" in page.text
 
@@ -128,7 +128,16 @@ async def test_an_error_status_is_a_page(site: Site) -> None:
     [
         *("127.0.0.1", "localhost", "LOCALHOST", "127.1", "0x7f000001", "0x7f.1", "2130706433", "0"),
         *("[::1]", "[::]", "[::ffff:127.0.0.1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]"),
-        *("10.1.2.3", "192.168.0.1", "172.16.0.1", "169.254.169.254", "100.64.0.1", "[fe80::1]", "[fd00::1]"),
+        *(
+            "10.1.2.3",
+            "192.168.0.1",
+            "172.16.0.1",
+            "169.254.169.254",
+            "168.63.129.16",
+            "100.64.0.1",
+            "[fe80::1]",
+            "[fd00::1]",
+        ),
         *("[fec0::1]", "[2001:0:7f00:1::]", "224.0.0.1", "255.255.255.255", "[ff02::1]"),
         *("192.0.0.8", "198.18.0.1", "[::ffff:0:7f00:1]", "[64:ff9b:1::7f00:1]", "[3fff::1]", "[5f00::1]"),
         "127\u30020\u30020\u30021",
@@ -195,28 +204,28 @@ async def test_the_next_address_is_tried(site: Site, resolver: dict[str, list[li
     site.page("/", b"page", content_type="text/plain")
     resolver["two.example"] = [["127.0.0.2", "127.0.0.1"], ["127.0.0.2"]]
     url = f"http://two.example:{site.port}/"
-    assert (await fetch(url, allow=["Two.Example"])).text == "page"
+    assert (await Web(allow=["Two.Example"]).fetch(url)).text == "page"
     with pytest.raises(FetchError, match="cannot be fetched"):
-        await fetch(url, allow=HERE)
+        await Web(allow=HERE).fetch(url)
 
 
 async def test_redirects_are_followed(site: Site) -> None:
     site.page("/end", b"end", content_type="text/plain")
     for number, status in enumerate((301, 302, 303, 307, 308)):
         site.redirect(f"/{number}", f"/{number + 1}" if number < 4 else "end", status)
-    page = await fetch(f"{site.url}/0", allow=HERE)
+    page = await Web(allow=HERE).fetch(f"{site.url}/0")
     assert (page.url, page.text) == (f"{site.url}/end", "end")
     assert not any("cookie" in request for request in site.requests)
     site.redirect("/more", "/0")
     with pytest.raises(FetchError, match="more than 5 redirects"):
-        await fetch(f"{site.url}/more", allow=HERE)
+        await Web(allow=HERE).fetch(f"{site.url}/more")
 
 
 @pytest.mark.parametrize("target", ["http://[::1]:{port}/", "//localhost:{port}/", "http://10.0.0.1/"])
 async def test_redirects_to_private_addresses_are_refused(target: str, site: Site) -> None:
     url = site.redirect("/", target.format(port=site.port))
     with pytest.raises(ForbiddenAddressError):
-        await fetch(url, allow=["127.0.0.1"] if "localhost" not in target else ["127.0.0.2"])
+        await Web(allow=["127.0.0.1"] if "localhost" not in target else ["127.0.0.2"]).fetch(url)
     with pytest.raises(ForbiddenAddressError):
         await fetch(url)
 
@@ -224,14 +233,14 @@ async def test_redirects_to_private_addresses_are_refused(target: str, site: Sit
 @pytest.mark.parametrize("target", ["file:///etc/passwd", "http://u:p@127.0.0.1/", "data:text/plain,x"])
 async def test_redirects_to_other_urls_are_refused(target: str, site: Site) -> None:
     with pytest.raises(FetchError):
-        await fetch(site.redirect("/", target), allow=HERE)
+        await Web(allow=HERE).fetch(site.redirect("/", target))
     assert len(site.requests) == 1
 
 
 async def test_proxies_of_the_environment_are_not_used(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
-    assert (await fetch(site.page("/", b"x", content_type="text/plain"), allow=HERE)).text == "x"
+    assert (await Web(allow=HERE).fetch(site.page("/", b"x", content_type="text/plain"))).text == "x"
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "x-gzip", "raw", "parts"])
@@ -247,10 +256,10 @@ async def test_compressed_pages(encoding: str, site: Site) -> None:
     }[encoding]
     name = {"raw": "deflate", "parts": "gzip"}.get(encoding, encoding)
     url = site.page("/", body, content_type="text/plain", content_encoding=name)
-    assert (await fetch(url, allow=HERE)).text.encode() == text
+    assert (await Web(allow=HERE).fetch(url)).text.encode() == text
     with pytest.raises(FetchError, match="more than 109,999 bytes"):
-        await fetch(url, allow=HERE, max_bytes=len(text) - 1)
-    assert (await fetch(url, allow=HERE, max_bytes=len(text))).status == 200
+        await Web(allow=HERE).fetch(url, max_bytes=len(text) - 1)
+    assert (await Web(allow=HERE).fetch(url, max_bytes=len(text))).status == 200
 
 
 async def test_damaged_compression_is_refused(site: Site) -> None:
@@ -260,7 +269,7 @@ async def test_damaged_compression_is_refused(site: Site) -> None:
     ):
         url = site.page(f"/{number}", content, content_type="text/plain", content_encoding=encoding)
         with pytest.raises(FetchError, match=r"compressed|encoding"):
-            await fetch(url, allow=HERE)
+            await Web(allow=HERE).fetch(url)
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "identity"])
@@ -277,7 +286,7 @@ async def test_a_page_without_end_is_refused(encoding: str, site: Site) -> None:
 
     site.answers["/"] = answer
     with pytest.raises(FetchError, match="more than 2,000,000 bytes"):
-        await fetch(f"{site.url}/", allow=HERE)
+        await Web(allow=HERE).fetch(f"{site.url}/")
 
 
 async def test_a_bomb_is_not_decompressed() -> None:
@@ -299,7 +308,7 @@ async def test_a_slow_server_meets_the_time_limit(part: str, site: Site) -> None
 
     site.answers["/"] = answer
     with pytest.raises(FetchError, match=r"not fetched within 0\.2 seconds"):
-        await fetch(f"{site.url}/", allow=HERE, timeout=0.2)
+        await Web(allow=HERE).fetch(f"{site.url}/", timeout=0.2)
 
 
 async def test_damaged_responses_are_refused(site: Site) -> None:
@@ -320,7 +329,7 @@ async def test_damaged_responses_are_refused(site: Site) -> None:
     for number, answer in enumerate((headers_without_end, no_http, cut)):
         site.answers[f"/{number}"] = answer
         with pytest.raises(FetchError, match=r"cannot be fetched|is damaged"):
-            await fetch(f"{site.url}/{number}", allow=HERE)
+            await Web(allow=HERE).fetch(f"{site.url}/{number}")
 
 
 async def test_content_that_is_no_text_is_refused(site: Site) -> None:
@@ -329,7 +338,7 @@ async def test_content_that_is_no_text_is_refused(site: Site) -> None:
     ):
         url = site.page(f"/{number}", content, **({"content_type": kind} if kind else {}))
         with pytest.raises(FetchError, match="is no text"):
-            await fetch(url, allow=HERE)
+            await Web(allow=HERE).fetch(url)
 
 
 @pytest.mark.parametrize(
@@ -348,14 +357,28 @@ async def test_content_that_is_no_text_is_refused(site: Site) -> None:
 )
 async def test_encodings(content: bytes, kind: str, text: str, site: Site) -> None:
     url = site.page("/", content, **({"content_type": kind} if kind else {}))
-    assert (await fetch(url, allow=HERE)).text == text
+    assert (await Web(allow=HERE).fetch(url)).text == text
 
 
 async def test_networks_and_names_are_allowed_by_what_they_are() -> None:
     with pytest.raises(FetchError, match="neither a host name nor a network"):
-        await fetch("http://127.0.0.1/", allow=["http://127.0.0.1"])
+        await Web(allow=["http://127.0.0.1"]).fetch("http://127.0.0.1/")
     with pytest.raises(ForbiddenAddressError):
-        await fetch("http://127.0.0.1:1/", allow=["10.0.0.0/8", "localhost", "::1"])
+        await Web(allow=["10.0.0.0/8", "localhost", "::1"]).fetch("http://127.0.0.1:1/")
+
+
+async def test_a_model_cannot_allow_hosts(site: Site) -> None:
+    url = site.page("/", b"keys", content_type="text/plain")
+    web = Web(allow="10.0.0.0/8")
+    for call in (fetch, web.fetch):
+        with pytest.raises(TypeError, match="allow"):
+            await call(url, allow=HERE)  # type: ignore[call-arg]
+    with pytest.raises(AttributeError):
+        web.allow = HERE  # type: ignore[misc]
+    with pytest.raises(ForbiddenAddressError):
+        await web.fetch(url)
+    assert repr(web) == "Web(allow=('10.0.0.0/8',))"
+    assert site.requests == []
 
 
 HTML = """<!doctype html><html><head><title>The  title</title><style>p {}</style>
@@ -459,10 +482,10 @@ async def test_the_certificate_belongs_to_the_name(
     thread.start()
     try:
         resolver.update({"shop.example": [["127.0.0.1"]], "other.example": [["127.0.0.1"]]})
-        page = await fetch(f"https://shop.example:{site.port}/", allow=HERE)
+        page = await Web(allow=HERE).fetch(f"https://shop.example:{site.port}/")
         assert (page.text, site.requests[0]["host"]) == ("safe", f"shop.example:{site.port}")
         with pytest.raises(FetchError, match="certificate"):
-            await fetch(f"https://other.example:{site.port}/", allow=HERE)
+            await Web(allow=HERE).fetch(f"https://other.example:{site.port}/")
     finally:
         site.server.shutdown()
         thread.join()

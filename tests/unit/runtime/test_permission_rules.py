@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from enum import Enum
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -70,9 +70,14 @@ def test_a_bound_method_is_the_one_of_that_object() -> None:
 
 
 def test_wrappers_are_seen_through() -> None:
-    @functools.wraps(send_mail)
-    def wrapper(*args: Any, **kwargs: Any) -> None: ...
+    def wrapped(function: Any) -> Any:
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> None:
+            function(*args, **kwargs)
 
+        return wrapper
+
+    wrapper = wrapped(send_mail)
     for function in (
         functools.partial(send_mail),
         wrapper,
@@ -80,6 +85,18 @@ def test_wrappers_are_seen_through() -> None:
         functools.cache(send_mail),
     ):
         assert is_about(rule(send_mail), call_of(function, "ada", body="x")) == (True, True)
+
+
+def test_a_wrapper_that_only_claims_to_call_a_function_is_not_allowed_as_it() -> None:
+    class Claiming:
+        def __call__(self, *args: Any) -> None: ...
+
+    def other(*args: Any) -> None: ...
+
+    for function in (other, Claiming()):
+        functools.update_wrapper(cast("Any", function), send_mail, assigned=())
+        assert is_about(rule(send_mail), call_of(function, "ada")) == (False, True)
+        assert is_about(rule(f"{__name__}.send_mail"), call_of(function, "ada")) == (False, True)
 
 
 @pytest.mark.parametrize(

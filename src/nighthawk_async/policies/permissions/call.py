@@ -9,7 +9,15 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from ...runtime.events import CallKind
-from .callables import faithfully_wrapped, is_own_method, layers_of, names_of
+from .callables import (
+    faithfully_wrapped,
+    is_own_method,
+    layers_of,
+    names_of,
+    proven_layers_of,
+    proven_names_of,
+    supplied_by,
+)
 from .declared_methods import borrowed_by, declared_by, declared_call, is_callable_object, title_of
 from .equivalents import called_method, class_names
 
@@ -32,6 +40,7 @@ class CallArguments:
 
 
 _NO_PLACEHOLDER = object()
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _MAX_PARTIALS = 1000
 NO_ARGUMENTS = CallArguments(values=MappingProxyType({}), given=frozenset())
 
@@ -108,13 +117,14 @@ def describe_call(
             None for always.
         comes_to: The equivalents of the call; see `equivalents`.
     """
-    names = names_of(function)
+    names = proven_names_of(function)
     if is_own_name is not None:
         meant = tuple(name for name in names if "." in name or is_own_name(name))
         names, other_names = meant, (*names, *other_names)
     others = (*borrowed_by(function), *comes_to)
     other_names = (
         *other_names,
+        *names_of(function),
         *class_names(function),
         *(name for each in others for name in names_of(each)),
     )
@@ -127,8 +137,8 @@ def describe_call(
         other_names=other_names,
         given=arguments.given,
         has_named_arguments=arguments.are_named,
-        layers=layers_of(function),
-        declared=(*declared_by(function), *comes_to),
+        layers=proven_layers_of(function),
+        declared=(*layers_of(function), *declared_by(function), *comes_to),
         has_arguments=arguments is not NO_ARGUMENTS,
         method=called_method(function),
         definition_digest=_definition_digest_of(function),
@@ -175,9 +185,11 @@ def arguments_of(
             function = declared
         else:
             break
+    supplied = supplied_by(function)
     function = faithfully_wrapped(function)
     try:
         signature = inspect.signature(_without_claims(function), follow_wrapped=False)
+        signature = _without_parameters(signature, supplied)
     except (TypeError, ValueError):  # some functions written in C have no signature
         return _unnamed(args, kwargs)
     are_others = any(_may_hand_on_others(each, signature) for each in (function, *objects))
@@ -249,6 +261,17 @@ def _without_claims(function: Callable[..., object]) -> Callable[..., object]:
         bare.__kwdefaults__ = function.__kwdefaults__
         return bare
     return function
+
+
+def _without_parameters(signature: inspect.Signature, names: frozenset[str]) -> inspect.Signature:
+    """Return a signature without some parameters, unless arguments would then belong to others."""
+    kept = [each for each in signature.parameters.values() if each.name not in names]
+    positional = [each.name for each in signature.parameters.values() if each.kind in _POSITIONAL]
+    are_last = positional[: len(positional) - sum(name in names for name in positional)]
+    is_shifted = any(name in names for name in are_last) or (
+        len(are_last) < len(positional) and any(each.kind is each.VAR_POSITIONAL for each in kept)
+    )
+    return signature if is_shifted else signature.replace(parameters=kept)
 
 
 def _may_hand_on_others(function: Callable[..., object], signature: inspect.Signature) -> bool:

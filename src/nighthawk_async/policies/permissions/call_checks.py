@@ -87,7 +87,10 @@ _UNSEEN = (eval, exec, compile, types.FunctionType, types.CodeType)
 """Callables that take or make code whose calls no guard sees."""
 
 _TITLES = frozenset(
-    {"__defaults__", "__globals__", "__kwdefaults__", "__module__", "__name__", "__qualname__", "__wrapped__"}
+    (
+        *("__defaults__", "__globals__", "__kwdefaults__", "__module__", "__name__", "__qualname__"),
+        *("__signature__", "__wrapped__"),
+    )
 )
 _CALL_NAMES = frozenset({"__call__", "__init__", "__new__"})
 """Special methods that are checked when the object or class is called."""
@@ -200,7 +203,7 @@ class CallChecks:
         Raises:
             ToolBoundaryError: It is not allowed for all arguments, or changes the identity of a function.
         """
-        is_function = inspect.isroutine(owner) or isinstance(owner, types.CodeType)
+        is_function = inspect.isroutine(owner) or isinstance(owner, types.CodeType | type)
         is_title = name in _TITLES and is_function and not self._is_of_step(owner)
         if name == "__code__" or is_title or isinstance(owner, CallChecks):
             raise refusal_of_disguise(name, owner)

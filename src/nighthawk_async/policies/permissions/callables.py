@@ -5,10 +5,12 @@ Functions are found behind bound and static methods, `functools.partial`, `__cal
 """
 
 import functools
+import gc
 import inspect
 import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Generic, TypeGuard, TypeVar, cast
 
 BOUND_TYPES = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
@@ -37,6 +39,20 @@ def layers_of(function: object) -> tuple[object, ...]:
     return (*layers, *called)
 
 
+def proven_layers_of(function: object) -> tuple[object, ...]:
+    """Return a callable and all that it certainly calls: not what its attribute `__wrapped__` merely claims.
+
+    Code of a step can set that attribute, in `vars(function)` for example, to look like another function.
+    """
+    layers = layers_of(function)
+    claimed: set[int] = set()
+    for each in layers:
+        inner = None if _called(each) is not None else _wrapped(each)
+        if inner is not None and (id(each) in claimed or not _calls(each, inner)):
+            claimed.add(id(inner))
+    return tuple(each for each in layers if id(each) not in claimed)
+
+
 def called_function(function: object) -> object:
     """Return the function behind a bound method, a partial or a `__call__`."""
     if type(function) in _PLAIN:
@@ -53,10 +69,23 @@ def faithfully_wrapped(function: Callable[..., object]) -> Callable[..., object]
         if not (type(function) is _CACHE_TYPE or _is_of_this_package(function)):
             break
         inner = own_attributes(function).get("__wrapped__")
-        if not callable(inner):
+        if not callable(inner) or not _calls(function, inner):
             break
         function = inner
     return function
+
+
+def supplied_by(function: Callable[..., object]) -> frozenset[str]:
+    """Return the parameters of a function that a wrapper of this package gives values to by itself.
+
+    `nighthawk_async.once` is such a wrapper: callers do not see the parameter `idempotency_key`.
+    """
+    outer = cast("object", function.__func__ if isinstance(function, types.MethodType) else function)
+    declared = own_attributes(outer).get("__signature__")
+    inner = own_attributes(outer).get("__wrapped__")
+    if not (isinstance(declared, inspect.Signature) and callable(inner) and _is_of_this_package(outer)):
+        return frozenset()
+    return frozenset(inspect.signature(inner).parameters.keys() - declared.parameters.keys())
 
 
 def function_title(function: object) -> str:
@@ -69,8 +98,22 @@ def function_title(function: object) -> str:
 
 def names_of(function: object) -> tuple[str, ...]:
     """Return the own names of a callable: `send`, `Mailer.send`, `shop.mail.Mailer.send`."""
+    return _names_in(layers_of(function))
+
+
+def proven_names_of(function: object) -> tuple[str, ...]:
+    """Return the own names of a callable that code of a step cannot give it; see `proven_layers_of`.
+
+    An object is named by its class: its attributes are not proven.
+    """
+    layers = proven_layers_of(function)
+    named = (each if isinstance(each, type) or inspect.isroutine(each) else type(each) for each in layers)
+    return _names_in([each for each in named if each is not _CACHE_TYPE])
+
+
+def _names_in(layers: Iterable[object]) -> tuple[str, ...]:
     names: dict[str, None] = {}
-    for layer in layers_of(function):
+    for layer in layers:
         if _called(layer) is not None:
             continue
         named = layer if isinstance(_attribute(layer, "__qualname__"), str) else type(layer)
@@ -148,6 +191,21 @@ def _is_call_of_receiver(method: object) -> TypeGuard[types.MethodType]:
 def _own_function(declared: object) -> object:
     is_method = isinstance(declared, classmethod | staticmethod)
     return cast("object", cast("classmethod[Any, Any, Any]", declared).__func__) if is_method else None
+
+
+def _calls(wrapper: object, inner: object) -> bool:
+    """Whether a wrapper certainly calls a function: its closure holds that, or an effect with it."""
+    if type(wrapper) is _CACHE_TYPE:
+        return any(each is inner for each in gc.get_referents(wrapper))
+    if not isinstance(wrapper, types.FunctionType):
+        return False
+    return any(each is inner or getattr(each, "function", None) is inner for each in _closure_of(wrapper))
+
+
+def _closure_of(function: types.FunctionType) -> Iterator[object]:
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # it has no value yet
+            yield cell.cell_contents
 
 
 def _is_of_this_package(function: object) -> bool:

@@ -118,7 +118,7 @@ class Conversation:
 
     def _restart(self, system_prompt: str) -> None:
         self.messages: list[Message] = []
-        self.sent: list[Message] = []
+        self.sent = self.messages  # until messages are replaced
         self.program: Message | None = None
         self.refusal: Message | None = None
         self.summarized_turns = 0
@@ -153,8 +153,7 @@ class Conversation:
             message: The message.
             is_kept: Whether it must never be summarised.
         """
-        self.messages.append(message)
-        self.sent.append(message)
+        self._append(message)
         if is_kept:
             self._kept.add(id(message))
         if self.context_window is not None:
@@ -173,8 +172,7 @@ class Conversation:
             usage: The usage that was reported for it; None for none.
             request_tools: The number of tools in its request.
         """
-        self.messages.append(message)
-        self.sent.append(message)
+        self._append(message)
         if self.context_window is None:
             return
         reported = self._size_after(message, usage)
@@ -184,6 +182,11 @@ class Conversation:
             return
         self._set_base(reported, request_tools)
         self._characters += characters_of(message)
+
+    def _append(self, message: Message) -> None:
+        self.messages.append(message)
+        if self.sent is not self.messages:
+            self.sent.append(message)
 
     def is_kept(self, message: Message) -> bool:
         """Whether a message must never be summarised."""

@@ -177,8 +177,8 @@ def check_size(
     raise ContextWindowError(
         f"step {step_id}: the request has {tokens:,} tokens, more than the {window:,} of {model.name}: "
         f"{listed}.{vetoed} It was not sent. Shorten what takes most: values in the prompt (context_limits), "
-        "tools (deferred=True), tool results (tool_result_max_tokens), the past (transcript.trimmed); or choose "
-        "a model with a larger context.",
+        "tools (deferred=True), tool results (tool_result_max_tokens), the past (transcript.trimmed); or "
+        "choose a model with a larger context.",
         tokens=tokens,
         context_window=window,
         parts=parts,

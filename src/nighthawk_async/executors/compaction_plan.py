@@ -1,12 +1,13 @@
 """Decides what a compaction replaces: tool results by digests, and older turns by a summary; no I/O."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from ..prompt.plain_text import break_delimiters
+from ..runtime.conversations import begins_turn
 from ..types.compaction import CompactionPlan, ResultDigest
 from ..types.messages import (
     AssistantMessage,
@@ -112,16 +113,10 @@ def _marks(conversation: Conversation) -> _Marks:
 
 def _index_of_recent(messages: Sequence[Message], keep_turns: int) -> int:
     """The index of the first message of the latest turns."""
-    starts = [index for index in range(len(messages)) if _begins_turn(messages, index)]
+    starts = [index for index in range(len(messages)) if begins_turn(messages, index)]
     if len(starts) <= keep_turns:
         return starts[0] if starts else len(messages)
     return starts[-keep_turns]
-
-
-def _begins_turn(messages: Sequence[Message], index: int) -> bool:
-    """Whether a message is a response that begins a turn, rather than go on after a pause of the provider."""
-    before = messages[index - 1] if index else None
-    return isinstance(messages[index], AssistantMessage) and not isinstance(before, AssistantMessage)
 
 
 def _saved(digest: ResultDigest) -> int:
@@ -143,7 +138,7 @@ def _summarized(
     removed: list[Message] = []
     left = after + marks.summary
     for index, message in enumerate(conversation.sent[:recent]):
-        if removed and left <= marks.target and _begins_turn(conversation.sent, index):
+        if removed and left <= marks.target and begins_turn(conversation.sent, index):
             break
         if conversation.is_kept(message):
             continue
@@ -198,7 +193,7 @@ def _drop(by_subject: dict[str, Any], about: str) -> None:
         del by_subject[each]
 
 
-def _latest_within(conversation: Conversation, sizes: Mapping[str, int]) -> list[str]:
+def _latest_within(conversation: Conversation, sizes: dict[str, int]) -> list[str]:
     """The latest subjects that have room, oldest first: the refusal and the latest assignment always.
 
     Args:
@@ -318,7 +313,7 @@ def _shortened(message: Message, texts: dict[int, str]) -> Message:
 
 def count_turns(messages: Sequence[Message]) -> int:
     """The number of turns that begin in some messages."""
-    return sum(_begins_turn(messages, index) for index in range(len(messages)))
+    return sum(begins_turn(messages, index) for index in range(len(messages)))
 
 
 def _summary_message(conversation: Conversation, summary: str) -> UserMessage:

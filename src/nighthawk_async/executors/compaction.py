@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 
-from ..errors import HookError, StepRejectedError
+from ..errors import BudgetExceededError, HookError, StepRejectedError
 from ..observation import using_node_writer
 from ..parallel.nodes import begin_group, ended_group
 from ..ports import Model
@@ -45,7 +45,7 @@ async def fitting_request(model: Model, task: AgentTask, request: ModelRequest, 
         StepAbortedError: A hook ended the step.
         HookError: A hook or policy failed.
         ModelError: The summary of older turns failed.
-        BudgetExceededError: A budget has no room for the summary.
+        BudgetExceededError: A budget has no room for the summary, and the request does not fit without.
         ExecutionError: There is no summary.
     """
     conversation = task.conversation
@@ -55,7 +55,12 @@ async def fitting_request(model: Model, task: AgentTask, request: ModelRequest, 
         reviewed = await _reviewed(plan)
         is_vetoed = reviewed is None
         if reviewed is not None:
-            tokens = await _carry_out(model, task, request, reviewed)
+            try:
+                tokens = await _carry_out(model, task, request, reviewed)
+            except BudgetExceededError as error:
+                if tokens > conversation.room:
+                    raise
+                write_note(f"conversation not compacted: {error}")  # the request may be the last one
             request = replace(request, messages=tuple(conversation.sent))
     if tokens > conversation.room:
         check_size(task.step_id, conversation, model, request, is_vetoed=is_vetoed)

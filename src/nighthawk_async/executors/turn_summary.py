@@ -94,7 +94,7 @@ async def _ask(model: Model, request: ModelRequest, task: AgentTask) -> tuple[st
     stream: object = None
     await load_price(model)
     try:
-        stream = response = open_stream(model, request)
+        stream = response = open_stream(model, request, may_be_last=False)
         async with response as events:
             async for event in events:
                 match event:

@@ -385,6 +385,20 @@ async def test_a_summary_counts_for_the_usage_and_the_budget_of_its_step() -> No
             await read_all(Book().page)
 
 
+@pytest.mark.parametrize("turns", range(33, 41))
+async def test_a_summary_does_not_take_the_last_request_of_a_budget_that_concludes(turns: int) -> None:
+    def conclude(request: nh.models.ModelRequest, page: int) -> Any:
+        if "budget" not in str(request.messages[-1]):
+            return None
+        done = tool_call("nh_outcome", kind="pass", bindings={"result": page - 1})
+        return model_response(done, usage=nh.Usage(requests=1, input_tokens=size_of(request)))
+
+    model = ReadingModel(120, window=10_000, extra=conclude)
+    async with nh.run(executor_of(model), budget=nh.budget(turns=turns, on_exceeded="conclude")):
+        assert await read_all(Book().page) == turns - len(model.summaries) - 2
+    assert len(model.requests) == turns
+
+
 async def test_another_model_may_summarise(monkeypatch: pytest.MonkeyPatch) -> None:
     cheap = ReadingModel(0)
     cheap.name = "scripted:cheap"

@@ -124,7 +124,7 @@ class Conversation:
         self.summarized_turns = 0
         self.verbatim: dict[str, str] = {}
         self._kept: set[int] = set()
-        self._base: int | None = None  # what was reported, or estimated after a compaction; None for neither
+        self._base: int | None = None  # what was reported, or estimated from that; None if nothing was
         self._tools = 0  # the number of tools that the base includes
         self._uncounted: list[str] = []
         self._counted = 0
@@ -234,7 +234,7 @@ class Conversation:
         return (self._base or 0) + self._counted + fixed
 
     def replace(self, sent: Iterable[Message], *, tokens: int, request_tools: int) -> None:
-        """Send other messages from now on.
+        """Send other messages from now on. They are counted anew if no usage has been reported.
 
         Args:
             sent: The messages.
@@ -242,8 +242,14 @@ class Conversation:
             request_tools: The number of tools that it includes.
         """
         self.sent = list(sent)
-        self._characters = self._system_characters + sum(map(characters_of, self.sent))
-        self._set_base(tokens, request_tools)
+        self._characters = self._added_characters = self._system_characters
+        if self._base is None:
+            self._uncounted, self._counted = [], 0
+            for message in self.sent:
+                self._count_in(message)
+        else:
+            self._characters += sum(map(characters_of, self.sent))
+            self._set_base(tokens, request_tools)
 
     def _count_in(self, message: Message) -> None:
         characters = characters_of(message)

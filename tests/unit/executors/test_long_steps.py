@@ -348,10 +348,14 @@ async def test_a_model_that_reports_no_usage_is_counted() -> None:
             events = [each for each in answer.events if not isinstance(each, nh.models.UsageReported)]
             return replace(answer, events=tuple(events))
 
-    model = Silent(60)
-    assert await read(model) == 59
-    assert model.compactions
-    assert max(model.sizes) < WINDOW * 0.75
+    def page(number: int) -> str:
+        return "fish " * 500 if number % 20 < 10 else text_of_page(number)  # few or many tokens
+
+    model = Silent(200)
+    async with nh.run(executor_of(model)):
+        assert await read_all(page) == 199
+    assert len(model.compactions) > 3
+    assert max(model.sizes) < WINDOW * 0.705  # counted again after each compaction, not estimated
 
 
 # ---- the summary

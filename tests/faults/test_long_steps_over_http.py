@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -63,6 +64,32 @@ async def test_compacted_requests_are_valid_and_stay_within_the_context(provider
     assert len(server.requests) == PAGES + 1 + len(reader.summaries)
     assert "[Shortened: nh_eval(" in server.requests[-1].content.decode()
     assert "NH:SUMMARY" in server.requests[-1].content.decode()
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_between_compactions_the_bytes_of_a_request_begin_with_those_of_the_one_before(
+    provider: str,
+) -> None:
+    reader = Reader()
+    async with ModelServer(reader) as server, nh.run(executor_at(server, provider)):
+        await read_all(Book().page)
+    bodies = [request.content.decode() for request in server.requests]
+    prefixes = [prefix_of(body) for body in bodies if body not in reader.summaries]
+    broken = [not after.startswith(before) for before, after in pairwise(prefixes)]
+    shorter = [len(after) < len(before) for before, after in pairwise(prefixes)]
+    assert broken == shorter
+    assert 5 <= sum(broken) <= 20
+
+
+def prefix_of(body: str) -> str:
+    """What a provider caches of a request, in its order, without the end of the messages and marks."""
+    content = json.loads(body, object_hook=without_marks)
+    *fixed, messages = sorted(content, key=lambda name: name in ("messages", "input", "contents"))
+    return f"{[content[name] for name in fixed]}{json.dumps(content[messages])[:-1]}"
+
+
+def without_marks(value: dict[str, Any]) -> dict[str, Any]:
+    return {name: each for name, each in value.items() if name != "cache_control"}
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 
-from ..errors import HookError, StepRejectedError
+from ..errors import BudgetExceededError, HookError, StepRejectedError
 from ..observation import using_node_writer
 from ..parallel.nodes import begin_group, ended_group
 from ..ports import Model
@@ -45,7 +45,7 @@ async def fitting_request(model: Model, task: AgentTask, request: ModelRequest, 
         StepAbortedError: A hook ended the step.
         HookError: A hook or policy failed.
         ModelError: The summary of older turns failed.
-        BudgetExceededError: A budget has no room for the summary.
+        BudgetExceededError: A budget has no room for the summary, and the request does not fit without.
         ExecutionError: There is no summary.
     """
     conversation = task.conversation
@@ -55,10 +55,15 @@ async def fitting_request(model: Model, task: AgentTask, request: ModelRequest, 
         reviewed = await _reviewed(plan)
         is_vetoed = reviewed is None
         if reviewed is not None:
-            tokens = await _carry_out(model, task, request, reviewed)
+            try:
+                tokens = await _carry_out(model, task, request, reviewed)
+            except BudgetExceededError as error:
+                if tokens > conversation.room:
+                    raise
+                write_note(f"conversation not compacted: {error}")  # the request may be the last one
             request = replace(request, messages=tuple(conversation.sent))
     if tokens > conversation.room:
-        _check_size(task, model, request, is_vetoed=is_vetoed)
+        check_size(task.step_id, conversation, model, request, is_vetoed=is_vetoed)
     return request
 
 
@@ -152,13 +157,21 @@ def _report(task: AgentTask, plan: CompactionPlan, attributes: Mapping[str, int]
     _LOGGER.info("step %s: %s", task.step_id, text)
 
 
-def _check_size(task: AgentTask, model: Model, request: ModelRequest, *, is_vetoed: bool) -> None:
+def check_size(
+    step_id: str, conversation: Conversation, model: Model, request: ModelRequest, *, is_vetoed: bool = False
+) -> None:
     """Refuse a request that cannot fit.
+
+    Args:
+        step_id: The step, for the error.
+        conversation: Its conversation, which has a threshold.
+        model: The model.
+        request: The request.
+        is_vetoed: Whether a hook or policy vetoed the compaction.
 
     Raises:
         ContextWindowError: It is larger than the context of its model.
     """
-    conversation = task.conversation
     window = conversation.context_window or 0
     parts = _sizes(conversation, request)
     tokens = sum(parts.values())
@@ -167,10 +180,10 @@ def _check_size(task: AgentTask, model: Model, request: ModelRequest, *, is_veto
     listed = ", ".join(f"{name} {size:,}" for name, size in parts.items() if size)
     vetoed = " A hook or policy vetoed the compaction." if is_vetoed else ""
     raise ContextWindowError(
-        f"step {task.step_id}: the request has {tokens:,} tokens, more than the {window:,} of {model.name}: "
+        f"step {step_id}: the request has {tokens:,} tokens, more than the {window:,} of {model.name}: "
         f"{listed}.{vetoed} It was not sent. Shorten what takes most: values in the prompt (context_limits), "
-        "tools (deferred=True), tool results (tool_result_max_tokens); or choose a model with a larger "
-        "context.",
+        "tools (deferred=True), tool results (tool_result_max_tokens), the past (transcript.trimmed); or "
+        "choose a model with a larger context.",
         tokens=tokens,
         context_window=window,
         parts=parts,
@@ -184,15 +197,18 @@ def _sizes(conversation: Conversation, request: ModelRequest) -> dict[str, int]:
     parts = {
         "system prompt": counter.count(request.system_prompt),
         "tools": sum(counter.count(text_of_tool(tool)) for tool in request.tools),
+        "past": 0,
         "program": 0,
         "responses": 0,
         "tool results": 0,
         "messages": 0,
     }
+    is_past = True
     for message in request.messages:
+        is_past = is_past and message is not conversation.program
         media = sum(not isinstance(item, str) for item in message.content)
         size = sum(map(counter.count, texts_of(message))) + MULTIMODAL_ITEM_TOKENS * media
-        parts[_kind(conversation, message)] += size
+        parts["past" if is_past else _kind(conversation, message)] += size
     return parts
 
 

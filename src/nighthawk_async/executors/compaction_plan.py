@@ -1,10 +1,13 @@
 """Decides what a compaction replaces: tool results by digests, and older turns by a summary; no I/O."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from ..prompt.plain_text import break_delimiters
+from ..runtime.conversations import begins_turn
 from ..types.compaction import CompactionPlan, ResultDigest
 from ..types.messages import (
     AssistantMessage,
@@ -25,7 +28,7 @@ SUMMARY_TOKENS = 1_500
 _PART_OF_SUMMARY = 10
 _PART_OF_GAIN = 10
 _PART_OF_ASSIGNMENTS = 4
-"""Answers to assignments stay whole up to 1/n of the conversation, where n is this number."""
+"""Answers to assignments stay word for word up to 1/n of the conversation, where n is this number."""
 
 _MOST_ARGUMENTS = 300
 
@@ -70,10 +73,10 @@ def plan_compaction(
     sent, marks = conversation.sent, _marks(conversation)
     rate = tokens / max(1, conversation.characters)
     recent = _index_of_recent(sent, keep_turns)
-    whole = [result for _, _, result in answers_to_keep(conversation, sent)]
+    whole = results_to_keep(conversation, sent)
     digests: list[ResultDigest] = []
     after = float(tokens)
-    for digest in digests_of(sent, recent, whole):
+    for digest in digests_of(sent, recent, whole, program=conversation.program):
         if after <= marks.target:
             break
         digests.append(digest)
@@ -110,16 +113,10 @@ def _marks(conversation: Conversation) -> _Marks:
 
 def _index_of_recent(messages: Sequence[Message], keep_turns: int) -> int:
     """The index of the first message of the latest turns."""
-    starts = [index for index in range(len(messages)) if _begins_turn(messages, index)]
+    starts = [index for index in range(len(messages)) if begins_turn(messages, index)]
     if len(starts) <= keep_turns:
         return starts[0] if starts else len(messages)
     return starts[-keep_turns]
-
-
-def _begins_turn(messages: Sequence[Message], index: int) -> bool:
-    """Whether a message is a response that begins a turn, rather than go on after a pause of the provider."""
-    before = messages[index - 1] if index else None
-    return isinstance(messages[index], AssistantMessage) and not isinstance(before, AssistantMessage)
 
 
 def _saved(digest: ResultDigest) -> int:
@@ -141,7 +138,7 @@ def _summarized(
     removed: list[Message] = []
     left = after + marks.summary
     for index, message in enumerate(conversation.sent[:recent]):
-        if removed and left <= marks.target and _begins_turn(conversation.sent, index):
+        if removed and left <= marks.target and begins_turn(conversation.sent, index):
             break
         if conversation.is_kept(message):
             continue
@@ -153,45 +150,64 @@ def _summarized(
     return (removed, left) if has_turn and is_worth_it else ([], after)
 
 
-def answers_to_keep(
-    conversation: Conversation, messages: Iterable[Message]
-) -> list[tuple[str, ToolCall | None, ToolResult]]:
-    """Return the answers that stay word for word: to the latest assignments, and to the refused outcome.
+def results_to_keep(conversation: Conversation, messages: Iterable[Message]) -> list[ToolResult]:
+    """Return the results that stay whole: the answers to the latest assignments, and to the refused outcome.
 
     Args:
         conversation: The conversation.
         messages: The messages to look at.
-
-    Returns:
-        What they are about, the call, and the answer; oldest first.
     """
-    found: dict[str, tuple[str, ToolCall | None, ToolResult]] = {}
+    answers = _answers(conversation, messages)
+    sizes = {about: characters_in(result.content) for about, (_, result) in answers.items()}
+    return [answers[about][1] for about in _latest_within(conversation, sizes)]
+
+
+def _answers(
+    conversation: Conversation, messages: Iterable[Message]
+) -> dict[str, tuple[ToolCall, ToolResult]]:
+    """The latest answers that matter with their calls, by what they are about; oldest first."""
+    found: dict[str, tuple[ToolCall, ToolResult]] = {}
     calls: tuple[ToolCall, ...] = ()
+    past = _past_of(conversation)
     for message in messages:
         if isinstance(message, AssistantMessage):
             calls = message.tool_calls
-        elif isinstance(message, ToolResultsMessage):
+        elif isinstance(message, ToolResultsMessage) and id(message) not in past:
             for call, result in zip(calls, message.results, strict=False):
                 about = _about(conversation, message, call)
                 if about:
-                    found.pop(about, None)
-                    found[about] = (about, call, result)
-    return _within(found.values(), conversation.characters // _PART_OF_ASSIGNMENTS)
+                    _drop(found, about)
+                    found[about] = (call, result)
+    return found
 
 
-def _within(
-    answers: Iterable[tuple[str, ToolCall | None, ToolResult]], room: int
-) -> list[tuple[str, ToolCall | None, ToolResult]]:
-    """Return the latest answers that fit into a number of characters; the latest of each kind always."""
-    kept: list[tuple[str, ToolCall | None, ToolResult]] = []
-    for about, call, result in reversed(list(answers)):
-        if about == _REFUSAL:
-            kept.append((about, call, result))
-            continue
-        is_latest = all(other == _REFUSAL for other, _, _ in kept)
-        room -= characters_in(result.content)
-        if room >= 0 or is_latest:
-            kept.append((about, call, result))
+def _past_of(conversation: Conversation) -> set[int]:
+    """The ids of the messages of earlier steps, whose names are not those of this one."""
+    is_begun = [message is conversation.program for message in conversation.sent]
+    return set(map(id, conversation.sent[: is_begun.index(True) if any(is_begun) else 0]))
+
+
+def _drop(by_subject: dict[str, Any], about: str) -> None:
+    """Drop what a later answer replaces: the same subject, and its fields."""
+    for each in [each for each in by_subject if each == about or each.startswith(f"{about}.")]:
+        del by_subject[each]
+
+
+def _latest_within(conversation: Conversation, sizes: dict[str, int]) -> list[str]:
+    """The latest subjects that have room, oldest first: the refusal and the latest assignment always.
+
+    Args:
+        conversation: The conversation.
+        sizes: The characters that each subject takes, oldest first.
+    """
+    room = conversation.characters // _PART_OF_ASSIGNMENTS
+    kept: list[str] = []
+    for about, size in reversed(sizes.items()):
+        if about != _REFUSAL:
+            room -= size
+        is_latest = all(other == _REFUSAL for other in kept)
+        if room >= 0 or is_latest or about == _REFUSAL:
+            kept.append(about)
     return kept[::-1]
 
 
@@ -215,20 +231,28 @@ def _about(conversation: Conversation, message: Message, call: ToolCall) -> str:
 def verbatim_lines(conversation: Conversation, removed: Sequence[Message]) -> dict[str, str]:
     """The lines that stay word for word once some messages are removed, with those of earlier summaries.
 
+    What the messages that stay say anew is left out.
+
     Args:
         conversation: The conversation.
         removed: The messages.
     """
     lines = dict(conversation.verbatim)
-    for about, call, result in answers_to_keep(conversation, removed):
-        arguments = "" if call is None else call.arguments
+    for about, (call, result) in _answers(conversation, removed).items():
+        arguments = call.arguments
         short = arguments if len(arguments) <= _MOST_ARGUMENTS else f"{arguments[:_MOST_ARGUMENTS]}…"
-        lines.pop(about, None)
+        _drop(lines, about)
         lines[about] = f"{result.name}({short}) -> {_text(result.content)}"
-    refusal = conversation.refusal
-    if isinstance(refusal, UserMessage) and any(message is refusal for message in removed):
+    refusal, gone = conversation.refusal, set(map(id, removed))
+    if isinstance(refusal, UserMessage) and id(refusal) in gone:
         lines[_REFUSAL] = _text(refusal.content)
-    return lines
+    staying = [message for message in conversation.sent if id(message) not in gone]
+    if any(message is refusal for message in staying):
+        lines.pop(_REFUSAL, None)
+    for about in _answers(conversation, staying):
+        _drop(lines, about)
+    sizes = {about: len(line) for about, line in lines.items()}
+    return {about: lines[about] for about in _latest_within(conversation, sizes)}
 
 
 def _text(content: Sequence[UserContent]) -> str:
@@ -289,7 +313,7 @@ def _shortened(message: Message, texts: dict[int, str]) -> Message:
 
 def count_turns(messages: Sequence[Message]) -> int:
     """The number of turns that begin in some messages."""
-    return sum(_begins_turn(messages, index) for index in range(len(messages)))
+    return sum(begins_turn(messages, index) for index in range(len(messages)))
 
 
 def _summary_message(conversation: Conversation, summary: str) -> UserMessage:
@@ -298,4 +322,4 @@ def _summary_message(conversation: Conversation, summary: str) -> UserMessage:
     parts = [SUMMARY_HEADING.format(turns=turns), summary.strip()]
     if conversation.verbatim:
         parts += ["", VERBATIM_HEADING, *conversation.verbatim.values()]
-    return UserMessage(content=("\n".join([*parts, SUMMARY_END]),))
+    return UserMessage(content=("\n".join([parts[0], *map(break_delimiters, parts[1:]), SUMMARY_END]),))

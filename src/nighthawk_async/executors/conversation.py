@@ -118,13 +118,13 @@ class Conversation:
 
     def _restart(self, system_prompt: str) -> None:
         self.messages: list[Message] = []
-        self.sent: list[Message] = []
+        self.sent = self.messages  # until messages are replaced
         self.program: Message | None = None
         self.refusal: Message | None = None
         self.summarized_turns = 0
         self.verbatim: dict[str, str] = {}
         self._kept: set[int] = set()
-        self._base: int | None = None  # what was reported, or estimated after a compaction; None for neither
+        self._base: int | None = None  # what was reported, or estimated from that; None if nothing was
         self._tools = 0  # the number of tools that the base includes
         self._uncounted: list[str] = []
         self._counted = 0
@@ -153,8 +153,7 @@ class Conversation:
             message: The message.
             is_kept: Whether it must never be summarised.
         """
-        self.messages.append(message)
-        self.sent.append(message)
+        self._append(message)
         if is_kept:
             self._kept.add(id(message))
         if self.context_window is not None:
@@ -173,8 +172,7 @@ class Conversation:
             usage: The usage that was reported for it; None for none.
             request_tools: The number of tools in its request.
         """
-        self.messages.append(message)
-        self.sent.append(message)
+        self._append(message)
         if self.context_window is None:
             return
         reported = self._size_after(message, usage)
@@ -184,6 +182,11 @@ class Conversation:
             return
         self._set_base(reported, request_tools)
         self._characters += characters_of(message)
+
+    def _append(self, message: Message) -> None:
+        self.messages.append(message)
+        if self.sent is not self.messages:
+            self.sent.append(message)
 
     def is_kept(self, message: Message) -> bool:
         """Whether a message must never be summarised."""
@@ -231,7 +234,7 @@ class Conversation:
         return (self._base or 0) + self._counted + fixed
 
     def replace(self, sent: Iterable[Message], *, tokens: int, request_tools: int) -> None:
-        """Send other messages from now on.
+        """Send other messages from now on. They are counted anew if no usage has been reported.
 
         Args:
             sent: The messages.
@@ -239,8 +242,14 @@ class Conversation:
             request_tools: The number of tools that it includes.
         """
         self.sent = list(sent)
-        self._characters = self._system_characters + sum(map(characters_of, self.sent))
-        self._set_base(tokens, request_tools)
+        self._characters = self._added_characters = self._system_characters
+        if self._base is None:
+            self._uncounted, self._counted = [], 0
+            for message in self.sent:
+                self._count_in(message)
+        else:
+            self._characters += sum(map(characters_of, self.sent))
+            self._set_base(tokens, request_tools)
 
     def _count_in(self, message: Message) -> None:
         characters = characters_of(message)

@@ -33,6 +33,7 @@ from .answer_form import (
     variant_schemas,
     wrapped_schema,
 )
+from .conversation import Conversation
 from .outcome_codec import answer_from_mapping
 from .question import Asker, Question
 from .step_prompt import StepPrompt
@@ -60,6 +61,7 @@ async def answer_directly(
     Raises:
         AnnotationError: A type has no JSON Schema. Nothing was sent.
         ExecutionError: The model's answers stayed unacceptable.
+        ContextWindowError: A request is too large for the context of the model. It was not sent.
         ModelError: A model request failed.
     """
     asker = Asker(
@@ -71,6 +73,7 @@ async def answer_directly(
         may_end=step.actor.may_end,
         report_usage=report,
         refusals=bindings.refusals,
+        conversation=Conversation.of_step(prompt.configuration, model, prompt.counter, ()),
         past=() if step.past is None else _past_messages(step.past, model),
     )
     try:

@@ -42,6 +42,7 @@ class GovernedStream(ForwardedStream):
         request: The request.
         policies: The active policies.
         parent: The parent node; None without observers.
+        may_be_last: Whether its answer may end the step.
     """
 
     def __init__(
@@ -51,8 +52,9 @@ class GovernedStream(ForwardedStream):
         policies: Policies,
         *,
         parent: NodeWriter | None,
+        may_be_last: bool,
     ) -> None:
-        self._call = ModelCall(model, request)
+        self._call = ModelCall(model, request, may_be_last=may_be_last)
         self._before = policies.overriding["before_request"]
         self._after = policies.overriding["after_request"]
         self._parent = parent

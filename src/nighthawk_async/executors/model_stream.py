@@ -30,13 +30,14 @@ async def load_price(model: Model) -> None:
 
 
 def open_stream(
-    model: Model, request: ModelRequest
+    model: Model, request: ModelRequest, *, may_be_last: bool = True
 ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
     """Send a request and stream its response; see `ports.Model.stream`.
 
     Args:
         model: The model to ask.
         request: The request.
+        may_be_last: Whether its answer may end the step, so that it may take the last of a budget.
 
     Raises:
         InterceptionError: An interceptor is active and has no answer.
@@ -54,7 +55,7 @@ def open_stream(
         return ask_source(model, request)
     from .governed_stream import GovernedStream  # here, because most requests need none
 
-    return GovernedStream(model, request, policies, parent=parent)
+    return GovernedStream(model, request, policies, parent=parent, may_be_last=may_be_last)
 
 
 def find_partial_answer() -> "PartialAnswer | None":

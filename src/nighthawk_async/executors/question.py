@@ -27,6 +27,7 @@ from ..types.model import (
     UsageReported,
 )
 from ..types.usage import Usage
+from .conversation import Conversation
 from .model_stream import find_partial_answer, load_price, open_stream, unreported_usage, usage_of_request
 from .outcome_codec import parse_json_object
 from .refusals import ANSWER_AGAIN, CUT_OFF, Refusals, cause_of, count_correction, quote, refusal_text
@@ -78,6 +79,7 @@ class Asker:
         may_end: Waits before an answer counts; False when messages wait for the model.
         report_usage: Counts the usage of one model request, by model id.
         refusals: Phrases the refusals of answers for the model.
+        conversation: The messages of the current question; they are not compacted.
         past: The messages that each conversation begins with.
         asked: The messages of all questions so far, without those of the past.
         system_prompts: The system prompts of the questions so far.
@@ -91,6 +93,7 @@ class Asker:
     may_end: Callable[[], Awaitable[bool]]
     report_usage: Callable[[str, Usage], None]
     refusals: Refusals
+    conversation: Conversation
     past: tuple[Message, ...] = ()
     asked: list[Message] = field(default_factory=list[Message])
     system_prompts: list[str] = field(default_factory=list[str])
@@ -111,20 +114,24 @@ class Asker:
             ExecutionError: The answers stayed unacceptable, or the provider withheld one; quotes the last.
             VerificationError: A check refused too many answers.
             StepRejectedError: Oversight, or a hook, rejected too many.
+            ContextWindowError: The question is too large for the context of the model. It was not sent.
             ModelError: A model request failed.
         """
-        begin, messages, corrections = len(self.asked), self.asked, 0
-        messages.append(UserMessage(content=question.user_prompt))
+        corrections, program = 0, UserMessage(content=question.user_prompt)
+        self.conversation.begin(question.system_prompt, program, past=self.past)
+        self.asked.append(program)
         self.system_prompts.append(question.system_prompt)
         while True:
             steered = await self.turn_boundary()
             if steered:
-                messages.append(UserMessage(content=steered))
-            response = await self._ask_once(question, (*self.past, *messages[begin:]))
+                self._add(UserMessage(content=steered))
+            response = await self._ask_once(question)
             if response.finish_reason == "content_filter":  # asking again would change nothing
                 what = f"step {self.step_id}: the provider's content filter withheld the answer"
                 raise ExecutionError(f"{what}: {quote(response.text)}").without_content(what)
-            messages.append(AssistantMessage(text=response.text, provider_content=response.provider_content))
+            answer = AssistantMessage(text=response.text, provider_content=response.provider_content)
+            self.asked.append(answer)
+            self.conversation.add_response(answer, response.usage, 0)
             try:
                 if response.finish_reason == "length":
                     raise ExecutionError(CUT_OFF).caused_by("cut_off")
@@ -149,15 +156,23 @@ class Asker:
                 continue
             write_note(refusal)
             count_correction(cause)
-            messages.append(UserMessage(content=(refusal,)))
+            self._add(UserMessage(content=(refusal,)))
 
-    async def _ask_once(self, question: Question, messages: tuple[Message, ...]) -> _Response:
+    def _add(self, message: UserMessage) -> None:
+        self.asked.append(message)
+        self.conversation.add(message)
+
+    async def _ask_once(self, question: Question) -> _Response:
         request = ModelRequest(
             system_prompt=question.system_prompt,
-            messages=messages,
+            messages=tuple(self.conversation.sent),
             response_format=ResponseFormat(name=question.name, schema=question.schema),
             settings=self.settings,
         )
+        if self.conversation.may_be_due(request) and await self.conversation.find_excess(request) is not None:
+            from .compaction import check_size  # here, because most questions are short
+
+            check_size(self.step_id, self.conversation, self.model, request)
         await load_price(self.model)
         response = _Response()
         failure: ModelError | None = None

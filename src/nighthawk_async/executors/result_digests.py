@@ -23,20 +23,27 @@ _AGAIN: Mapping[str, str] = {
     "nh_eval": "Evaluate it again to see it, unless that changes something.",
     "nh_assign": "The value is still there: see it with nh_eval.",
     "nh_exec": "What it set is still there: see it with nh_eval.",
+    "nh_skill": "Read it again before you go on with what it is for.",
 }
 _CALL_AGAIN = "To see it again, repeat the call if it only reads."
+_OF_EARLIER_STEP = "An earlier step made this call, and had names of its own."
 
 
-def digests_of(messages: Sequence[Message], end: int, whole: Iterable[ToolResult]) -> Iterator[ResultDigest]:
+def digests_of(
+    messages: Sequence[Message], end: int, whole: Iterable[ToolResult], *, program: Message | None
+) -> Iterator[ResultDigest]:
     """Yield digests of the tool results at the beginning of a conversation, oldest first.
 
     Args:
         messages: The conversation.
         end: The index of the first message that stays whole.
         whole: Results that stay whole.
+        program: The message with the program of the step; those before it are of its past.
     """
     kept = set(map(id, whole))
+    is_past = any(message is program for message in messages)
     for index, message in enumerate(messages[:end]):
+        is_past = is_past and message is not program
         if not isinstance(message, ToolResultsMessage):
             continue
         calls = _calls_before(messages, index)
@@ -44,7 +51,7 @@ def digests_of(messages: Sequence[Message], end: int, whole: Iterable[ToolResult
             if id(result) in kept or not _is_long(result):
                 continue
             call = calls[position] if position < len(calls) else None
-            text = digest_of(result, call)
+            text = digest_of(result, call, is_past=is_past)
             if len(text) < characters_in(result.content):
                 yield ResultDigest(result=result, text=text, message_index=index, result_index=position)
 
@@ -61,12 +68,13 @@ def _calls_before(messages: Sequence[Message], index: int) -> tuple[ToolCall, ..
     return before.tool_calls if isinstance(before, AssistantMessage) else ()
 
 
-def digest_of(result: ToolResult, call: ToolCall | None) -> str:
+def digest_of(result: ToolResult, call: ToolCall | None, *, is_past: bool = False) -> str:
     """The digest of a tool result.
 
     Args:
         result: The result.
         call: The call that it answers; None if that is not known.
+        is_past: Whether an earlier step made the call, so that its names may be gone.
     """
     arguments = "" if call is None else _cut(_one_line(call.arguments), _MOST_ARGUMENTS)
     size = sum(len(item) for item in result.content if isinstance(item, str))
@@ -75,7 +83,8 @@ def digest_of(result: ToolResult, call: ToolCall | None) -> str:
     parts = [f"{_START}{result.name}({arguments}) {outcome} {kind} of {size:,} characters"]
     if beginning:
         parts.append(f", beginning: {_cut(beginning, _MOST_OF_BEGINNING)}")
-    return f"{''.join(parts)}. {_AGAIN.get(result.name, _CALL_AGAIN)}]"
+    again = _OF_EARLIER_STEP if is_past else _AGAIN.get(result.name, _CALL_AGAIN)
+    return f"{''.join(parts)}. {again}]"
 
 
 def _described(content: Sequence[UserContent]) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ..recording.redaction import Redactor
+from ..runtime.conversations import begins_turn
 from ..types.messages import AssistantMessage, Message, ToolResultsMessage, UserContent
 from ..wire.media import describe_media
 
@@ -32,8 +33,8 @@ def _sections(system_prompt: str, messages: Sequence[Message], max_characters: i
     if system_prompt:
         yield f"── system\n{_cut(system_prompt, max_characters)}"
     turn = 0
-    for message in messages:
-        turn += isinstance(message, AssistantMessage)
+    for index, message in enumerate(messages):
+        turn += begins_turn(messages, index)
         yield "\n".join([_title(message, turn), *_lines(message, max_characters)])
 
 

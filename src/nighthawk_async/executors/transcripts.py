@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from ..errors import TranscriptError
-from ..runtime.conversations import LastStep, Past, find_last_step
+from ..runtime.conversations import LastStep, Past, begins_turn, find_last_step
 from ..runtime.tool_function import OUTCOME_TOOL_NAME
 from ..types.messages import (
     AssistantMessage,
@@ -34,8 +34,9 @@ class Transcript:
             await triage(mail)  # begins with the conversation, without its last turn
 
     A turn is one response of the model, with the messages to it since the response before and the results of
-    its calls. `len` is the number of turns, and a slice keeps some of them: `transcript[:-1]`. The messages
-    before the first response, which have the program and its values, always stay.
+    its calls; what the provider sent after a pause belongs to it. `len` is the number of turns, and a slice
+    keeps some of them: `transcript[:-1]`. The messages before the first response, which have the program and
+    its values, always stay.
 
     Every call has its result: calls that had none when the step ended get one that says so, and the accepted
     outcome gets `accepted`.
@@ -68,7 +69,7 @@ class Transcript:
         _check_pairs(self.messages)
 
     def __len__(self) -> int:
-        return sum(isinstance(message, AssistantMessage) for message in self.messages)
+        return sum(begins_turn(self.messages, index) for index in range(len(self.messages)))
 
     def __bool__(self) -> bool:
         return True
@@ -275,12 +276,12 @@ def _split(messages: Sequence[Message]) -> tuple[list[Message], list[list[Messag
     opening: list[Message] = []
     turns: list[list[Message]] = []
     before: list[Message] = []  # messages to the next response
-    for message in messages:
+    for index, message in enumerate(messages):
         match message:
-            case AssistantMessage():
+            case AssistantMessage() if begins_turn(messages, index):
                 turns.append([*before, message])
                 before = []
-            case ToolResultsMessage():
+            case AssistantMessage() | ToolResultsMessage():
                 turns[-1].append(message)
             case UserMessage():
                 (before if turns else opening).append(message)

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..errors import ExecutionError, ModelError
 from ..ports import Model
+from ..prompt.plain_text import break_delimiters
 from ..types.messages import (
     AssistantMessage,
     Message,
@@ -93,7 +94,7 @@ async def _ask(model: Model, request: ModelRequest, task: AgentTask) -> tuple[st
     stream: object = None
     await load_price(model)
     try:
-        stream = response = open_stream(model, request)
+        stream = response = open_stream(model, request, may_be_last=False)
         async with response as events:
             async for event in events:
                 match event:
@@ -118,7 +119,7 @@ def _request(
     task: AgentTask, messages: Iterable[Message], settings: Mapping[str, Any], max_tokens: int
 ) -> ModelRequest:
     program = "\n".join(item for item in task.user_prompt if isinstance(item, str))
-    prompt = _PROMPT.format(program=program, turns="\n".join(_lines(messages)))
+    prompt = _PROMPT.format(program=program, turns=break_delimiters("\n".join(_lines(messages))))
     return ModelRequest(
         system_prompt=_SYSTEM_PROMPT.format(words=int(max_tokens * _WORDS_PER_TOKEN)),
         messages=(UserMessage(content=(prompt,)),),

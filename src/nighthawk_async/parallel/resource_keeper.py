@@ -66,8 +66,11 @@ class ResourceKeeper:
     async def close(self, leaving: BaseException | None) -> None:
         """Close the resources, as the work of the owner has ended; see `resources.OwnedResources.close`."""
         self.is_ending = True
-        if self.resources is not None:
-            await self.resources.close(leaving)
+        try:
+            if self.resources is not None:
+                await self.resources.close(leaving)
+        finally:
+            self.context = Context()  # the other one refers to the owner, which refers to this keeper
 
     async def __aenter__(self) -> "ResourceKeeper":
         return self

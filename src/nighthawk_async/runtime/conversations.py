@@ -5,16 +5,28 @@ also knows the task that ran it: other tasks do not see it, and do not keep its 
 """
 
 import weakref
+from collections.abc import Sequence
 from contextvars import ContextVar
 from functools import partial
 
 from msgspec import Struct
 
 from ..parallel.event_loop import find_task
-from ..types.messages import Message
+from ..types.messages import AssistantMessage, Message
 from ..types.outcomes import OutcomeKind
 from .error_text import describe_error
 from .usage_meter import UsageMeter
+
+
+def begins_turn(messages: Sequence[Message], index: int) -> bool:
+    """Whether a message is a response that begins a turn, rather than go on after a pause of the provider.
+
+    Args:
+        messages: Messages, oldest first.
+        index: The index of the message.
+    """
+    before = messages[index - 1] if index else None
+    return isinstance(messages[index], AssistantMessage) and not isinstance(before, AssistantMessage)
 
 
 class Past(Struct, frozen=True, kw_only=True, eq=False):

@@ -123,6 +123,7 @@ class ModelCall:
     Args:
         model: The model.
         request: The request.
+        may_be_last: Whether its answer may end the step, so that it may take the last of a budget.
 
     Attributes:
         request: The request as it is sent; policies may replace it before.
@@ -132,11 +133,12 @@ class ModelCall:
         error: The error that it failed with; None if it did not fail.
     """
 
-    __slots__ = ("charges", "error", "finish_reason", "model", "request", "usage")
+    __slots__ = ("charges", "error", "finish_reason", "may_be_last", "model", "request", "usage")
 
-    def __init__(self, model: Model, request: ModelRequest) -> None:
+    def __init__(self, model: Model, request: ModelRequest, *, may_be_last: bool = True) -> None:
         self.model = model
         self.request = request
+        self.may_be_last = may_be_last
         self.charges: RequestCharges | None = None
         self.usage: Usage | None = None
         self.finish_reason: FinishReason | None = None

@@ -401,6 +401,18 @@ async def test_slices_keep_calls_and_results_together_and_the_program() -> None:
     assert len(FOUR) == 4
 
 
+async def test_what_came_after_a_pause_stays_with_the_response_before_it() -> None:
+    paused, rest, last = (AssistantMessage(text=text) for text in ("I search.", "Found.", "Done."))
+    messages = (UserMessage(content=("Go.",)), paused, rest, UserMessage(content=("And?",)), last)
+    whole = nh.Transcript(step_id="module:1", model="a:b", system_prompt="", messages=messages)
+    assert len(whole) == 2
+    assert whole[:1].messages == messages[:3]
+    assert whole.trimmed(turns=2) == whole
+    assert whole.trimmed(turns=1).messages == (messages[0], *messages[3:])
+    assert "model, turn 2" in str(whole)
+    assert "turn 3" not in str(whole)
+
+
 async def test_the_last_turns_are_kept_by_number() -> None:
     assert FOUR.trimmed(turns=1).messages == (OPENING, *turn(4))
     assert FOUR.trimmed(turns=0).messages == (OPENING,)

@@ -85,6 +85,19 @@ async def test_a_key_stays_with_its_provider_and_other_settings_go_everywhere(se
 
 
 @anyio_test
+async def test_compaction_by_one_provider_is_not_asked_of_another(server: ModelServer) -> None:
+    settings = {
+        "base_url": server.base_url,
+        "capabilities": {"context_management": True},
+        "context_management": [{"type": "compaction", "compact_threshold": 200_000}],
+    }
+    async with nh.run(executor(RESPONSES, **settings)):
+        await ensemble(stars, {RESPONSES: 1, ANTHROPIC: 1}, reconcile=len)("Good")
+    asked = {model_of(request): "context_management" in request.body for request in server.requests}
+    assert asked == {"two": True, "three": False}
+
+
+@anyio_test
 async def test_credentials_stay_with_their_provider(server: ModelServer) -> None:
     settings = {"credentials": nh.credentials.bearer(lambda: KEY), "base_url": server.base_url}
     async with nh.run(executor(CHAT, **settings)):

@@ -195,7 +195,9 @@ class RetryPolicy:
 
 
 _OF_ONE_MODEL = frozenset({"capabilities", "extra_body"})
-_OF_ONE_PROVIDER = frozenset({"api_key", "base_url", "credentials", "extra_headers", "idempotency_header"})
+_OF_ONE_PROVIDER = frozenset(
+    ("api_key", "base_url", "context_management", "credentials", "extra_headers", "idempotency_header")
+)
 
 
 def executors_for(executor: StepExecutor, models: Iterable[str]) -> dict[str, StepExecutor]:

@@ -74,7 +74,11 @@ class BudgetPolicy(Policy):
             await report_thresholds(self.accounts)
 
     async def before_request(self, call: ModelCall) -> None:
-        """Reserve the request in every account, and mark it when it is the last one that fits."""
+        """Reserve the request in every account, and mark it when it is the last one that fits.
+
+        Raises:
+            BudgetExceededError: There is no room for it, or it would take that of the last one.
+        """
         if not self.accounts:
             return
         environment = get_environment()
@@ -91,7 +95,9 @@ class BudgetPolicy(Policy):
             raise
         call.charges = _Charges(budgeted)
         call.request = budgeted.request
-        if budgeted.concludes:
+        if budgeted.next_breach is not None:
+            if not call.may_be_last:
+                raise budgeted.next_breach
             call.request = concluding_request(call.request, call.model, environment.step)
 
     async def after_request(self, call: ModelCall) -> None:

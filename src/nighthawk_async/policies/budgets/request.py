@@ -16,7 +16,7 @@ from typing import Protocol, runtime_checkable
 import anyio.to_thread
 
 from ...catalog.request_cost import Prices, highest_cost, known_cost, priced
-from ...errors import ConfigurationError
+from ...errors import BudgetExceededError, ConfigurationError
 from ...ports import AttemptsSource, HasSettings, Model
 from ...prompt.tokens import TokenCounter
 from ...runtime.request_bound import (
@@ -73,9 +73,9 @@ class BudgetedRequest:
     """The error of the user's price function, because of which the whole reservation was charged."""
 
     @property
-    def concludes(self) -> bool:
-        """Whether this is the last request that fits, so that the model must end the block."""
-        return self.reservation.concludes
+    def next_breach(self) -> BudgetExceededError | None:
+        """The reason why this is the last request that fits, so that the model must end the block."""
+        return self.reservation.next_breach
 
     def note(self, event: ModelEvent) -> None:
         """Keep the text that has arrived, to estimate usage that is not reported."""

@@ -32,15 +32,18 @@ class Reservation:
     Args:
         entries: The reserved amounts.
         payer: The step that pays; None for none.
-        concludes: Whether an account with `on_exceeded="conclude"` has no room for another such request.
+        next_breach: The reason why an account with `on_exceeded="conclude"` has no room for another such
+            request; None when there is room.
     """
 
-    __slots__ = ("_entries", "_payer", "concludes")
+    __slots__ = ("_entries", "_payer", "next_breach")
 
-    def __init__(self, entries: Sequence[Entry], *, payer: Payer | None, concludes: bool) -> None:
+    def __init__(
+        self, entries: Sequence[Entry], *, payer: Payer | None, next_breach: BudgetExceededError | None
+    ) -> None:
         self._entries = tuple(entries)
         self._payer = payer
-        self.concludes = concludes
+        self.next_breach = next_breach
 
     @property
     def amounts(self) -> list[Amounts]:
@@ -227,7 +230,8 @@ def _reserve_locked(entries: Sequence[Entry], payers: Sequence[Payer]) -> Reserv
     payer = payers[-1] if payers else None
     if payer is not None:
         payer.requests += 1
-    return Reservation(entries, payer=payer, concludes=any(_is_last_locked(entry) for entry in entries))
+    breaches = (breach for entry in entries if (breach := _find_next_breach_locked(entry)) is not None)
+    return Reservation(entries, payer=payer, next_breach=next(breaches, None))
 
 
 def _check_room_locked(entries: Sequence[Entry]) -> None:
@@ -251,19 +255,19 @@ def _find_lasting_breach_locked(
     return next((breach for breach in breaches if breach is not None), None)
 
 
-def _is_last_locked(entry: Entry) -> bool:
-    """Whether steps must conclude, because the account has no room for another request or tool call.
+def _find_next_breach_locked(entry: Entry) -> BudgetExceededError | None:
+    """Return the reason why steps must conclude: there is no room for another request or tool call.
 
     Reservations of others do not count: most of them are returned.
     """
     account = entry.account
     if account.terms.on_exceeded != "conclude":
-        return False
+        return None
     both: dict[Resource, Amount] = {
         resource: 2 * amount if resource == "turns" else amount + _grown(amount)
         for resource, amount in entry.amounts.items()
     }
-    return account.find_lasting_breach_locked({**both, "tool_calls": 1}) is not None
+    return account.find_lasting_breach_locked({**both, "tool_calls": 1})
 
 
 def _sum(one: Amounts, other: Amounts) -> Amounts:

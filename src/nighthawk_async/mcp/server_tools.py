@@ -5,12 +5,11 @@ from functools import partial
 from typing import get_args
 
 from ..errors import ToolRegistrationError
-from ..runtime.environment import get_environment
 from ..runtime.tool_function import TOOL_NAME, Tool
 from ..runtime.tool_scope import ToolSearch, ToolSet
 from ..runtime.tool_sets import ForeignTool
 from .description import ServerDescription
-from .sessions import find_session, session_in
+from .sessions import find_session, session_in_run
 from .tool_facts import ToolFacts
 
 
@@ -67,7 +66,7 @@ class ServerTools(ToolSet):
 
     async def prepare(self) -> None:
         """Take the tools that the server has by now; connects to it if the run has not."""
-        session = await session_in(get_environment().run_state.get_services(), self._server)
+        session = await session_in_run(self._server)
         await session.refresh()
         digests = [tool.digest for tool in session.tools.values()]
         if digests != self._digests:
@@ -78,7 +77,7 @@ class ServerTools(ToolSet):
         from .invocations import as_effect  # here, because journals are not loaded before the package mcp is
 
         async def call(arguments: dict[str, object]) -> object:
-            session = await session_in(get_environment().run_state.get_services(), self._server)
+            session = await session_in_run(self._server)
             return await session.call_tool(facts, arguments)
 
         tool = ServerTool(
@@ -94,5 +93,5 @@ class ServerTools(ToolSet):
 
     def _digest_now(self, tool: str) -> str:
         """The digest of a tool's definition in the run of the caller; empty if it is gone."""
-        session = find_session(get_environment().run_state.get_services(), self._server)
+        session = find_session(self._server)
         return "" if session is None else session.digest_of(tool)

@@ -2,12 +2,10 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import get_args
 
-from ..errors import ToolRegistrationError
-from ..runtime.tool_function import TOOL_NAME, Tool
+from ..runtime.tool_function import Tool
 from ..runtime.tool_scope import ToolSearch, ToolSet
-from ..runtime.tool_sets import ForeignTool
+from ..runtime.tool_sets import ForeignTool, check_set_arguments
 from .description import ServerDescription
 from .sessions import find_session, session_in_run
 from .tool_facts import ToolFacts
@@ -51,14 +49,7 @@ class ServerTools(ToolSet):
     """
 
     def __init__(self, server: ServerDescription, *, prefix: str, deferred: bool, search: ToolSearch) -> None:
-        if prefix and not TOOL_NAME.fullmatch(prefix):
-            raise ToolRegistrationError(
-                f"prefix must be ASCII and match ^[A-Za-z_][A-Za-z0-9_]*$, not {prefix!r}."
-            )
-        if search not in get_args(ToolSearch):
-            raise ToolRegistrationError(f"search must be one of {get_args(ToolSearch)}, not {search!r}.")
-        if search != "lexical" and not deferred:
-            raise ToolRegistrationError(f"search={search!r} is for deferred tools; pass deferred=True.")
+        check_set_arguments(prefix, deferred=deferred, search=search)
         super().__init__(deferred=deferred, search=search)
         self._server = server
         self._prefix = prefix

@@ -16,12 +16,13 @@ from pydantic_core import PydanticSerializationError
 from ..asgi.admission import RefusedError
 from ..asgi.problems import Problem, exact_cause, find_problem, log_problem
 from ..causes import leaves_of
-from ..errors import NighthawkError, ToolBoundaryError
+from ..errors import ErrorKind, NighthawkError, ToolBoundaryError
 from ..pickling import PicklableError
 from ..prompt.multimodal import as_user_content, project_to_text
 from ..prompt.plain_text import single_line
 from ..runtime.error_text import message_without_content
 from ..types.messages import BinaryContent, FileUrl, UserContent
+from .errors import ERROR_KIND
 from .serving_tools import ObjectForm
 
 _LOGGER = logging.getLogger("nighthawk")
@@ -123,7 +124,7 @@ def failure_of(error: Exception, *, call: str) -> dict[str, Any]:
         _LOGGER.error("%s has failed: %s", call, type(error).__name__, exc_info=error)
     elif isinstance(error, UnsendableResultError):
         _LOGGER.error("%s has failed: %s", call, error, exc_info=error)
-    return failure_text(_describe(error, problem))
+    return failure_text(_describe(error, problem), kind=_kind_of(error))
 
 
 def problem_text(problem: Problem) -> str:
@@ -135,13 +136,24 @@ def problem_text(problem: Problem) -> str:
     return f"{problem.title}. {problem.detail.replace(_TRY_AGAIN, _advice(problem.retry_after_seconds))}"
 
 
-def failure_text(text: str) -> dict[str, Any]:
+def failure_text(text: str, *, kind: ErrorKind = "execution") -> dict[str, Any]:
     """Return the result of a call that has failed.
 
     Args:
         text: The failure, for the model.
+        kind: The kind of the failure, for clients of this library.
     """
-    return {**_COMPLETE, "content": [_text(text)], "isError": True}
+    return {**_COMPLETE, "content": [_text(text)], "isError": True, "_meta": {ERROR_KIND: kind}}
+
+
+def _kind_of(error: Exception) -> ErrorKind:
+    if isinstance(error, ToolBoundaryError):
+        return error.kind
+    cause = exact_cause(error)
+    is_transient = isinstance(cause, RefusedError) or (
+        isinstance(cause, NighthawkError) and cause.is_transient
+    )
+    return "transient" if is_transient else "execution"
 
 
 def _describe(error: Exception, problem: Problem | None) -> str:

@@ -112,7 +112,9 @@ class Session:
                 with anyio.move_on_after(wait):
                     await self._stopped.wait()
         finally:
-            self._change(None, McpError(f"The run has ended, and its session with server {name!r}."))
+            self._change(
+                None, McpError(f"The session with server {name!r} has ended, as its run or `async with` did.")
+            )
 
     async def _give_up(self, error: Exception | None) -> None:
         reason = "" if error is None else f": {error}"

@@ -414,6 +414,11 @@ if __name__ == "__main__":
         sys.exit(3)
     if "dies_again" in OPTIONS and (FOLDER / "died").exists():
         sys.exit(4)
+    if "hangs_first" in OPTIONS and not (FOLDER / "hung").exists():
+        (FOLDER / "hung").touch()
+        note("started")
+        sys.stdin.read()
+        sys.exit()
     if "collision" in OPTIONS:
         TOOLS["a_b"] = {"definition": {"name": "a_b", "inputSchema": NOTHING}, "function": echo}
         TOOLS["a.b"] = {"definition": {"name": "a.b", "inputSchema": NOTHING}, "function": echo}

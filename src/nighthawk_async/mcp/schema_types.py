@@ -25,6 +25,7 @@ _SIMPLE: Mapping[str, object] = {
 _MAX_DEPTH = 4
 _MAX_FIELDS = 12
 _MAX_LITERALS = 20
+_MAX_SCHEMAS = 2_000  # in one document, counted as often as they are referred to
 _DEFINITIONS = "#/"
 _BOUNDS: Mapping[str, Any] = {"minimum": Ge, "maximum": Le, "minLength": MinLen, "maxLength": MaxLen}
 
@@ -38,10 +39,12 @@ class SchemaTypes:
 
     def __init__(self, document: Schema) -> None:
         self._document = document
+        self._seen = 0
 
     def type_of(self, schema: object, depth: int = 0) -> object:
         """Return the type of a schema; `Any` where there is none."""
-        if depth > _MAX_DEPTH or not isinstance(schema, Mapping):
+        self._seen += 1
+        if self._seen > _MAX_SCHEMAS or depth > _MAX_DEPTH or not isinstance(schema, Mapping):
             return Any
         given = cast("Schema", schema)
         if isinstance(reference := given.get("$ref"), str):

@@ -422,6 +422,11 @@ if __name__ == "__main__":
     if "collision" in OPTIONS:
         TOOLS["a_b"] = {"definition": {"name": "a_b", "inputSchema": NOTHING}, "function": echo}
         TOOLS["a.b"] = {"definition": {"name": "a.b", "inputSchema": NOTHING}, "function": echo}
+    for option in OPTIONS:
+        if option.startswith("odd_names="):
+            properties = dict.fromkeys(json.loads(option.partition("=")[2]), TEXT)
+            schema = {"type": "object", "properties": properties, "required": list(properties)}
+            TOOLS["odd"] = {"definition": {"name": "odd", "inputSchema": schema}, "function": show_arguments}
     if "ignores_end" in OPTIONS:
         threading.Thread(target=lambda: time.sleep(600)).start()
     Server().serve()

@@ -103,7 +103,7 @@ async def take_order() -> Order:
 async def fail(kind: str) -> str:
     """Fail."""
     if kind == "time":
-        raise nh.ToolBoundaryError(kind="transient", message="closed until noon")
+        raise nh.errors.ToolBoundaryError(kind="transient", message="closed until noon")
     raise ValueError(f"no {kind}")
 
 

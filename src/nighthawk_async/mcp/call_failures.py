@@ -9,9 +9,10 @@ from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, INVALID
 from ..errors import ErrorKind
 from ..pickling import PicklableError
 from .connection import Connection
-from .errors import ERROR_KIND, ServerCallError, ServerToolError
+from .errors import ServerCallError, ServerToolError
 from .results import content_of, text_of
 from .tool_facts import ToolFacts
+from .values import ERROR_KIND
 
 _BAD_ARGUMENTS = re.compile(r"-32602|validation error|invalid arguments", re.IGNORECASE)
 _BAD_STATUS = "Server returned an error response"

@@ -12,9 +12,6 @@ NighthawkError
 from ..errors import ErrorKind, NighthawkError, ToolBoundaryError
 from ..pickling import set_public_module
 
-ERROR_KIND = "nighthawk-async/error-kind"
-"""The key under which servers of this library say the kind of a failure, in the metadata of a result."""
-
 
 class McpError(NighthawkError):
     """A server of the Model Context Protocol cannot be used as asked."""

@@ -1,6 +1,5 @@
 """The package `mcp`, which implements the protocol. It is loaded at the first use, which takes seconds."""
 
-import sys
 from importlib import import_module
 from importlib.util import find_spec
 from threading import Lock
@@ -23,7 +22,7 @@ def check_package() -> None:
     Raises:
         ConfigurationError: It is not.
     """
-    if "mcp" not in sys.modules and find_spec("mcp") is None:
+    if find_spec("mcp") is None:
         raise ConfigurationError(_INSTALL)
 
 

@@ -22,8 +22,8 @@ from ..prompt.multimodal import as_user_content, project_to_text
 from ..prompt.plain_text import single_line
 from ..runtime.error_text import message_without_content
 from ..types.messages import BinaryContent, FileUrl, UserContent
-from .errors import ERROR_KIND
 from .serving_tools import ObjectForm
+from .values import ERROR_KIND, IS_JSON
 
 _LOGGER = logging.getLogger("nighthawk")
 
@@ -51,7 +51,7 @@ def result_of(value: object, object_form: ObjectForm | None) -> dict[str, Any]:
         UnsendableResultError: The value has no JSON form, or is not of the declared type.
     """
     if object_form is None:
-        return {**_COMPLETE, "content": _content_of(value)}
+        return {**_COMPLETE, **_content_of(value)}
     try:
         valid = object_form.adapter.validate_python(value)
         data = object_form.adapter.dump_python(valid, mode="json")
@@ -61,15 +61,16 @@ def result_of(value: object, object_form: ObjectForm | None) -> dict[str, Any]:
     return {**_COMPLETE, "content": [_text(text)], "structuredContent": data}
 
 
-def _content_of(value: object) -> list[dict[str, Any]]:
+def _content_of(value: object) -> dict[str, Any]:
     """Return a value as content: a text as it is, images and audio as such, other values as JSON."""
     if isinstance(value, str):
-        return [_text(value)]
+        return {"content": [_text(value)]}
     content = as_user_content(value)
     if content is not None:
-        return [_block(item) for item in content]
+        return {"content": [_block(item) for item in content]}
     try:
-        return [_text(_ANY.dump_json(value, fallback=repr).decode())]
+        text = _ANY.dump_json(value, fallback=repr).decode()
+        return {"content": [_text(text)], "_meta": {IS_JSON: True}}
     except (ValueError, RecursionError, PydanticSerializationError) as error:
         raise UnsendableResultError("The result of the function has no JSON form.") from error
 

@@ -100,6 +100,11 @@ async def take_order() -> Order:
     return await nh.ask_user("What do you drink?", schema=Order)
 
 
+async def double(numbers: list[float]) -> list[float]:
+    """Double numbers."""
+    return [2 * number for number in numbers]
+
+
 async def fail(kind: str) -> str:
     """Fail."""
     if kind == "time":
@@ -123,13 +128,15 @@ class Person:
 
 async def test_questions_values_and_errors_of_a_served_function_reach_the_caller() -> None:
     person = Person()
-    app = nh.mcp.serve([take_order, fail], run=count_run)
+    app = nh.mcp.serve([take_order, double, stars, fail], run=count_run)
     async with (
         serving(app) as url,
         nh.run(ScriptedModel([]), human=person),
         nh.mcp.connect(nh.mcp.http(url, name="bar")) as bar,
     ):
         assert await bar.take_order() == {"drink": "tea", "sugar": 2}
+        assert await bar.double(numbers=[1, 0.5]) == [2, 1]
+        assert await bar.stars(review="**") == 2
         with pytest.raises(nh.mcp.ServerToolError, match="fail: ValueError: no milk"):
             await bar.fail(kind="milk")
         with pytest.raises(nh.mcp.ServerToolError, match="Input should be a valid string") as refused:

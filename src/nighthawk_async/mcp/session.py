@@ -44,6 +44,7 @@ Result = TypeVar("Result")
 
 _LOGGER = logging.getLogger("nighthawk.mcp")
 _MAX_SENDS = 3
+_END_SECONDS = 8.0
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 5.0
 
@@ -67,6 +68,7 @@ class Session:
         self._writers = anyio.Semaphore(server.options.max_concurrent)
         self._loop = current_token()
         self._stopped = anyio.Event()
+        self._scope = anyio.CancelScope()
         self._connection: Connection | None = None
         self._failure: Exception | None = None
         self._changed = anyio.Event()
@@ -79,42 +81,47 @@ class Session:
 
     @asynccontextmanager
     async def opened(self) -> "AsyncGenerator[Session, None]":
-        """Hold the session open during the `async with` statement.
+        """Hold the session open during the `async with` statement, also while that is cancelled.
 
         Raises:
             ServerUnavailableError: The first connection cannot be opened.
         """
         async with BareTaskGroup() as group:
-            await group.start(self._serve)
             try:
+                await group.start(self._serve)
                 yield self
             finally:
+                self._scope.deadline = anyio.current_time() + _END_SECONDS
                 self._stopped.set()
 
     async def _serve(self, *, task_status: TaskStatus[None]) -> None:
-        """Hold a connection open, and another one when it is lost, until the session ends."""
-        name = self.server.name
+        """Hold the session open until it ends."""
         try:
-            while not self._stopped.is_set():
-                error = await self._connect(task_status)
-                if self._stopped.is_set():
-                    return
-                if not self._is_started:
-                    raise error if error is not None else McpError(f"Server {name!r} ended at once.")
-                if self._restarts >= self.server.options.max_restarts:
-                    await self._give_up(error)
-                    return
-                wait = backoff_seconds(self._restarts, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
-                self._restarts += 1
-                _LOGGER.warning(
-                    "%s was lost, and is connected again%s", name, "" if error is None else f": {error}"
-                )
-                with anyio.move_on_after(wait):
-                    await self._stopped.wait()
+            with self._scope:
+                await self._keep_connected(task_status)
         finally:
-            self._change(
-                None, McpError(f"The session with server {name!r} has ended, as its run or `async with` did.")
+            text = f"The session with server {self.server.name!r} has ended, as its run or `async with` did."
+            self._change(None, McpError(text))
+
+    async def _keep_connected(self, task_status: TaskStatus[None]) -> None:
+        """Hold a connection open, and another one when it is lost."""
+        name = self.server.name
+        while not self._stopped.is_set():
+            error = await self._connect(task_status)
+            if self._stopped.is_set():
+                return
+            if not self._is_started:
+                raise error if error is not None else McpError(f"Server {name!r} ended at once.")
+            if self._restarts >= self.server.options.max_restarts:
+                await self._give_up(error)
+                return
+            wait = backoff_seconds(self._restarts, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
+            self._restarts += 1
+            _LOGGER.warning(
+                "%s was lost, and is connected again%s", name, "" if error is None else f": {error}"
             )
+            with anyio.move_on_after(wait):
+                await self._stopped.wait()
 
     async def _give_up(self, error: Exception | None) -> None:
         reason = "" if error is None else f": {error}"
@@ -141,7 +148,7 @@ class Session:
                     connection.failed_status = None  # those so far were about the version of the protocol
                     self._change(connection, None)
                     if not self._is_started:
-                        self._is_started = True
+                        self._is_started = self._scope.shield = True  # until the end of those who use it
                         task_status.started()
                     await self._wait_for_end(connection)
                     self._change(None, None)

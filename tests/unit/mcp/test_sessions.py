@@ -253,6 +253,19 @@ async def test_the_end_of_a_cancelled_task_can_still_use_the_servers_of_the_run(
     assert processes() == []
 
 
+async def test_the_end_of_a_cancelled_task_can_still_use_a_server_without_a_run(plain: PlainServer) -> None:
+    with anyio.CancelScope() as scope:
+        async with nh.mcp.connect(plain.describe("ignores_end")) as tools:
+            scope.cancel()
+            try:
+                await checkpoint()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    assert await tools.append(line="cleaned up") == "done"
+    assert plain.count("append") == 1
+    assert processes() == []
+
+
 async def test_resources_of_a_run_end_before_its_servers(plain: PlainServer) -> None:
     class Journal:
         def __init__(self, tools: Any) -> None:

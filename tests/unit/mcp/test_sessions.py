@@ -14,15 +14,10 @@ from anyio.lowlevel import checkpoint
 
 import nighthawk_async as nh
 from nighthawk_async.testing import ScriptedModel
-from tests.unit.mcp.support import PlainServer, wait_until
+from tests.unit.mcp.support import PlainServer, processes, wait_until
 
 pytestmark = pytest.mark.anyio
 MODEL = ScriptedModel([])
-
-
-def processes() -> list[psutil.Process]:
-    """The children of this process, and theirs."""
-    return psutil.Process().children(recursive=True)
 
 
 async def test_a_description_starts_nothing_and_serves_many_runs_at_once(plain: PlainServer) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 
 import anyio
 import httpx2
-import psutil
 import pytest
 
 import nighthawk_async as nh
@@ -97,7 +96,7 @@ async def test_a_server_that_is_killed_at_random_loses_no_call_that_may_be_repea
                 group.start_soon(write, tools, number)
             for _ in range(3):
                 await anyio.sleep(chance.random() * 0.1)
-                for process in psutil.Process().children():
+                for process in processes():
                     process.send_signal(signal.SIGKILL)
         assert len(outcomes) == 10
         assert await tools.echo(text="at last") == "at last"

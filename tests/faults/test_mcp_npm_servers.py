@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import psutil
 import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
+from tests.unit.mcp.support import processes
 
 pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
 FOLDER = Path(os.environ.get("NIGHTHAWK_NPM") or Path(__file__).parents[2] / ".cache" / "npm")
@@ -107,4 +107,4 @@ async def test_a_thousand_calls_of_which_some_are_cancelled(chance: random.Rando
                 group.start_soon(call, number)
         assert await tools.echo(message="after") == "Echo: after"
     assert 800 < len(done) < 1_000
-    assert psutil.Process().children(recursive=True) == []
+    assert processes() == []

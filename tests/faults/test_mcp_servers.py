@@ -14,12 +14,11 @@ from typing import Any
 
 import anyio
 import httpx2
-import psutil
 import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.testing import ScriptedModel
-from tests.unit.mcp.support import PlainServer, wait_until
+from tests.unit.mcp.support import PlainServer, processes, wait_until
 from tests.unit.mcp.test_sdk_servers import SDK_SERVER, VERSION_1, free_port, wait_for_port
 
 pytestmark = [
@@ -71,7 +70,7 @@ async def test_calls_that_are_cancelled_at_random_leave_the_session_alive(
                 group.start_soon(call, number)
         assert await tools.append(line="last") == "done"
     assert plain.count("started") == 2
-    assert psutil.Process().children(recursive=True) == []
+    assert processes() == []
 
 
 async def test_a_server_that_is_killed_at_random_loses_no_call_that_may_be_repeated(
@@ -97,11 +96,11 @@ async def test_a_server_that_is_killed_at_random_loses_no_call_that_may_be_repea
                 group.start_soon(write, tools, number)
             for _ in range(3):
                 await anyio.sleep(chance.random() * 0.1)
-                for process in psutil.Process().children():
+                for process in processes():
                     process.send_signal(signal.SIGKILL)
         assert len(outcomes) == 10
         assert await tools.echo(text="at last") == "at last"
-    assert psutil.Process().children(recursive=True) == []
+    assert processes() == []
 
 
 async def test_a_run_that_is_cancelled_while_its_servers_start_leaves_nothing_behind(
@@ -113,7 +112,7 @@ async def test_a_run_that_is_cancelled_while_its_servers_start_leaves_nothing_be
                 ScriptedModel([]), servers={"one": plain.describe(), "other": plain.describe()}
             ):
                 await anyio.sleep_forever()
-        assert psutil.Process().children(recursive=True) == []
+        assert processes() == []
 
 
 @contextmanager

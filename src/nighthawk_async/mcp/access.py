@@ -4,14 +4,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
-from ..actors import BareTaskGroup
 from ..natural.program import is_usable_name
-from ..runtime.environment import find_environment
-from ..runtime.run_state import RunServices
 from .errors import McpError
 from .methods import ConnectedServer
 from .server import Server
-from .sessions import session_in
+from .sessions import find_run_keeper, open_session, session_in_run
 from .values import LinkedResource, PromptDescription, PromptText, ResourceContent, ResourceTemplate
 
 if TYPE_CHECKING:
@@ -59,17 +56,11 @@ async def connect(server: Server, *, name: str = "server") -> AsyncGenerator[Any
         raise McpError(f"connect takes a server, as nighthawk_async.mcp.stdio makes it, not {server!r}")
     if not is_usable_name(name):
         raise McpError(f"The name of a connected server must be an identifier, not {name!r}")
-    environment = find_environment()
-    services = None if environment is None else environment.run_state.services
-    if services is not None:
-        yield await server.bind(name, services)
+    if find_run_keeper() is not None:
+        yield await server.bind(name)
         return
-    async with BareTaskGroup() as group:
-        services = RunServices(group)
-        try:
-            yield await server.bind(name, services)
-        finally:
-            services.stop()
+    async with open_session(server.description) as session:
+        yield session.bound_as(name)
 
 
 async def list_resources(server: ConnectedServer | Server) -> list[LinkedResource]:
@@ -200,7 +191,6 @@ async def _session_of(server: ConnectedServer | Server) -> "Session":
         raise McpError(
             f"{server!r} is no server: give the object of `servers=`, or of nighthawk_async.mcp.connect"
         )
-    environment = find_environment()
-    if environment is None:
-        raise McpError(f"{server!r} has no session outside of a run; use nighthawk_async.mcp.connect.")
-    return await session_in(environment.run_state.get_services(), server.description)
+    if find_run_keeper() is None:
+        raise McpError(f"{server!r} has no session here; use nighthawk_async.mcp.connect.")
+    return await session_in_run(server.description)

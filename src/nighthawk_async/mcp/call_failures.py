@@ -6,17 +6,20 @@ from http import HTTPStatus
 from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, CallToolResult
 
+from ..errors import ErrorKind
 from ..pickling import PicklableError
 from .connection import Connection
 from .errors import ServerCallError, ServerToolError
 from .results import content_of, text_of
 from .tool_facts import ToolFacts
+from .values import ERROR_KIND
 
 _BAD_ARGUMENTS = re.compile(r"-32602|validation error|invalid arguments", re.IGNORECASE)
 _BAD_STATUS = "Server returned an error response"
 _SERVER_ERROR = 500
 _TRANSIENT_STATUSES = (408, 425, 429)
 _QUOTED_CHARACTERS = 4_000
+_KINDS: tuple[ErrorKind, ...] = ("invalid_input", "transient", "execution")
 
 
 class ConnectionLostError(PicklableError):
@@ -77,5 +80,15 @@ def raise_if_error(server: str, tool: ToolFacts, result: CallToolResult) -> None
     if not result.is_error:
         return
     text = text_of(result)[:_QUOTED_CHARACTERS] or "the tool failed without a word"
-    kind = "invalid_input" if _BAD_ARGUMENTS.search(text) else "execution"
-    raise ServerToolError(server, f"{tool.name}: {text}", kind=kind, content=content_of(result))
+    raise ServerToolError(
+        server, f"{tool.name}: {text}", kind=_kind_of(result, text), content=content_of(result)
+    )
+
+
+def _kind_of(result: CallToolResult, text: str) -> ErrorKind:
+    """Return the kind that the server says, or that its words tell."""
+    said: object = (result.meta or {}).get(ERROR_KIND)
+    for kind in _KINDS:
+        if said == kind:
+            return kind
+    return "invalid_input" if _BAD_ARGUMENTS.search(text) else "execution"

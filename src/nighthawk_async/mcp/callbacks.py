@@ -12,9 +12,9 @@ from ..errors import HumanError, NighthawkError, NoHumanError
 from ..policies.people.questions import ask_user
 from ..runtime.error_text import describe_error
 from .description import ServerDescription
-from .forms import form_type
 from .in_flight import CallsInFlight
 from .sampling import sampled
+from .schema_types import form_type
 
 _LOGGER = logging.getLogger("nighthawk.mcp")
 _LEVELS: Mapping[str, int] = {

@@ -5,8 +5,8 @@ them from there.
 """
 
 import keyword
-import re
 import textwrap
+import unicodedata
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from types import FunctionType
@@ -20,8 +20,7 @@ Invoke: TypeAlias = Callable[[ToolFacts, dict[str, object]], Awaitable[object]]
 DigestOf: TypeAlias = Callable[[str], str]
 """Returns the digest of the definition that the server has for a tool by now."""
 
-_FOREIGN_CHARACTER = re.compile(r"\W")
-_NO_IDENTIFIERS = ("self", "_invoke", "_tool", "_given")
+_NO_IDENTIFIERS = ("self", "_invoke", "_tool", "_given", "__debug__")
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -103,8 +102,9 @@ def _default_of(schema: object, annotation: object) -> object:
 
 
 def _python_name(name: str, taken: set[str]) -> str:
-    valid = _FOREIGN_CHARACTER.sub("_", name) or "_"
-    if valid[0].isdigit():
+    normal = unicodedata.normalize("NFKC", name)  # as Python reads names
+    valid = "".join(each if f"_{each}".isidentifier() else "_" for each in normal) or "_"
+    if not valid.isidentifier():
         valid = f"_{valid}"
     while keyword.iskeyword(valid) or valid in taken:
         valid += "_"

@@ -3,6 +3,7 @@
 import base64
 import binascii
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any, cast
 
@@ -17,11 +18,12 @@ from mcp_types import (
     TextContent,
     TextResourceContents,
 )
+from pydantic_core import from_json
 
 from ..journal.values import is_registered, register
 from ..types.messages import BinaryContent
 from .tool_facts import ToolFacts
-from .values import LinkedResource, PromptText, ResourceContent
+from .values import IS_JSON, LinkedResource, PromptText, ResourceContent
 
 _UNKNOWN_MEDIA_TYPE = "application/octet-stream"
 
@@ -29,13 +31,18 @@ _UNKNOWN_MEDIA_TYPE = "application/octet-stream"
 def value_of(result: CallToolResult, tool: ToolFacts) -> object:
     """Return the result of a tool: structured content as it is, otherwise its content.
 
-    A single item stands for itself: one text is a `str`, also if it is JSON. Several are a list.
+    A single item stands for itself: one text is a `str`, also if it is JSON, unless the server is one of this
+    library and says that it stands for a value. Several are a list.
     Images and other bytes count as content: structured content has them as text, if at all.
     """
     has_structured = "structured_content" in result.model_fields_set
     if has_structured and not any(map(_is_binary, result.content)):
         return tool.unwrapped(result.structured_content)
-    return content_of(result)
+    value = content_of(result)
+    if isinstance(value, str) and (result.meta or {}).get(IS_JSON) is True:
+        with suppress(ValueError):
+            return from_json(value)
+    return value
 
 
 def _is_binary(content: object) -> bool:

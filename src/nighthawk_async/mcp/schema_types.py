@@ -5,9 +5,12 @@ them but the answers of people: servers validate their arguments themselves.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import date, datetime
 from functools import reduce
-from typing import Any, Literal, NotRequired, TypeAlias, cast
+from typing import Annotated, Any, Literal, NotRequired, TypeAlias, cast
 
+from annotated_types import Ge, Le, MaxLen, MinLen
+from pydantic import AfterValidator, AnyUrl, Field, TypeAdapter
 from typing_extensions import TypedDict  # which pydantic demands before Python 3.12
 
 Schema: TypeAlias = Mapping[str, Any]
@@ -22,7 +25,9 @@ _SIMPLE: Mapping[str, object] = {
 _MAX_DEPTH = 4
 _MAX_FIELDS = 12
 _MAX_LITERALS = 20
+_MAX_SCHEMAS = 2_000  # in one document, counted as often as they are referred to
 _DEFINITIONS = "#/"
+_BOUNDS: Mapping[str, Any] = {"minimum": Ge, "maximum": Le, "minLength": MinLen, "maxLength": MaxLen}
 
 
 class SchemaTypes:
@@ -34,10 +39,12 @@ class SchemaTypes:
 
     def __init__(self, document: Schema) -> None:
         self._document = document
+        self._seen = 0
 
     def type_of(self, schema: object, depth: int = 0) -> object:
         """Return the type of a schema; `Any` where there is none."""
-        if depth > _MAX_DEPTH or not isinstance(schema, Mapping):
+        self._seen += 1
+        if self._seen > _MAX_SCHEMAS or depth > _MAX_DEPTH or not isinstance(schema, Mapping):
             return Any
         given = cast("Schema", schema)
         if isinstance(reference := given.get("$ref"), str):
@@ -129,3 +136,57 @@ def _union(types: Sequence[object]) -> object:
         return None
     ordered = sorted(distinct, key=lambda each: each is None)
     return reduce(lambda union, each: union | each, cast("list[Any]", ordered))
+
+
+def form_type(schema: Schema) -> object | None:
+    """Return the type of the answers to a form; None for a form without fields, which is a yes or no.
+
+    Answers are plain data: a date stays a text.
+
+    Args:
+        schema: The JSON Schema: an object of texts, numbers, booleans and choices.
+    """
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping) or not properties:
+        return None
+    required, types = required_of(schema), SchemaTypes(schema)
+    fields: dict[str, Any] = {}
+    for name, each in cast("Mapping[str, object]", properties).items():
+        field = _field(each, types.type_of(each))
+        fields[name] = field if name in required else NotRequired[field]
+    return cast("Any", TypedDict)("Form", fields)
+
+
+def _field(schema: object, annotation: object) -> Any:
+    given: Schema = cast("Schema", schema) if isinstance(schema, Mapping) else {}
+    metadata: list[object] = [make(given[name]) for name, make in _BOUNDS.items() if name in given]
+    if (check := _FORMATS.get(str(given.get("format")))) is not None and annotation is str:
+        metadata.append(AfterValidator(check))
+    shown = {name: given[name] for name in ("title", "description") if isinstance(given.get(name), str)}
+    return Annotated[(cast("Any", annotation), *metadata, Field(**shown))]
+
+
+def _written_as(kind: Any) -> Any:
+    adapter = TypeAdapter[object](kind)
+
+    def check(text: str) -> str:
+        adapter.validate_python(text)
+        return text
+
+    return check
+
+
+def _check_email(text: str) -> str:
+    name, at, host = text.rpartition("@")
+    if not (name and at and host) or any(each.isspace() for each in text):
+        raise ValueError("an e-mail address has the form name@host")
+    return text
+
+
+_FORMATS: Mapping[str, Any] = {
+    "email": _check_email,
+    "uri": _written_as(AnyUrl),
+    "date": _written_as(date),
+    "date-time": _written_as(datetime),
+}
+"""Checks of the formats that the protocol allows."""

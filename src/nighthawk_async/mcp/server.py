@@ -7,7 +7,6 @@ from typing import Unpack, cast
 from urllib.parse import urlsplit
 
 from ..errors import NighthawkError
-from ..runtime.run_state import RunServices
 from ..runtime.tool_scope import ToolSearch, ToolSet
 from .description import (
     HttpDescription,
@@ -16,7 +15,7 @@ from .description import (
     StdioDescription,
     checked_options,
 )
-from .sessions import session_in
+from .sessions import session_in_run
 
 
 class Server:
@@ -65,18 +64,17 @@ class Server:
 
         return ServerTools(self._description, prefix=prefix, deferred=deferred, search=search)
 
-    async def bind(self, name: str, services: RunServices) -> object:
-        """Connect, for a run, and return the object that blocks know by a name; see `servers=` of a run.
+    async def bind(self, name: str) -> object:
+        """Connect, for the current run, and return the object that blocks know by a name.
 
         Args:
             name: The name.
-            services: The services of the run.
 
         Raises:
             ServerUnavailableError: The server cannot be started or reached.
             ConfigurationError: The package `mcp` is not installed.
         """
-        session = await session_in(services, self._description)
+        session = await session_in_run(self._description)
         return session.bound_as(name)
 
 

@@ -2,15 +2,12 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import get_args
 
-from ..errors import ToolRegistrationError
-from ..runtime.environment import get_environment
-from ..runtime.tool_function import TOOL_NAME, Tool
+from ..runtime.tool_function import Tool
 from ..runtime.tool_scope import ToolSearch, ToolSet
-from ..runtime.tool_sets import ForeignTool
+from ..runtime.tool_sets import ForeignTool, check_set_arguments
 from .description import ServerDescription
-from .sessions import find_session, session_in
+from .sessions import find_session, session_in_run
 from .tool_facts import ToolFacts
 
 
@@ -52,14 +49,7 @@ class ServerTools(ToolSet):
     """
 
     def __init__(self, server: ServerDescription, *, prefix: str, deferred: bool, search: ToolSearch) -> None:
-        if prefix and not TOOL_NAME.fullmatch(prefix):
-            raise ToolRegistrationError(
-                f"prefix must be ASCII and match ^[A-Za-z_][A-Za-z0-9_]*$, not {prefix!r}."
-            )
-        if search not in get_args(ToolSearch):
-            raise ToolRegistrationError(f"search must be one of {get_args(ToolSearch)}, not {search!r}.")
-        if search != "lexical" and not deferred:
-            raise ToolRegistrationError(f"search={search!r} is for deferred tools; pass deferred=True.")
+        check_set_arguments(prefix, deferred=deferred, search=search)
         super().__init__(deferred=deferred, search=search)
         self._server = server
         self._prefix = prefix
@@ -67,7 +57,7 @@ class ServerTools(ToolSet):
 
     async def prepare(self) -> None:
         """Take the tools that the server has by now; connects to it if the run has not."""
-        session = await session_in(get_environment().run_state.get_services(), self._server)
+        session = await session_in_run(self._server)
         await session.refresh()
         digests = [tool.digest for tool in session.tools.values()]
         if digests != self._digests:
@@ -78,7 +68,7 @@ class ServerTools(ToolSet):
         from .invocations import as_effect  # here, because journals are not loaded before the package mcp is
 
         async def call(arguments: dict[str, object]) -> object:
-            session = await session_in(get_environment().run_state.get_services(), self._server)
+            session = await session_in_run(self._server)
             return await session.call_tool(facts, arguments)
 
         tool = ServerTool(
@@ -94,5 +84,5 @@ class ServerTools(ToolSet):
 
     def _digest_now(self, tool: str) -> str:
         """The digest of a tool's definition in the run of the caller; empty if it is gone."""
-        session = find_session(get_environment().run_state.get_services(), self._server)
+        session = find_session(self._server)
         return "" if session is None else session.digest_of(tool)

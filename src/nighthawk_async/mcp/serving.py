@@ -13,8 +13,9 @@ from ..errors import NighthawkError
 from ..observe.tree import TaskTree
 from ..policies.budgets.budget import Budget
 from ..runtime.run import Run
+from .package import check_package
 from .serving_http import ANY, LOOPBACK_HOSTS, HttpSettings, McpApplication
-from .serving_protocol import Description, ServedProtocol, check_package, checked_run, load_package
+from .serving_protocol import Description, ServedProtocol, checked_run, load_package
 from .serving_stdio import Wire, as_files, claimed_stdio
 from .serving_tools import Served, made_tools
 

@@ -1,18 +1,16 @@
-"""A server of the protocol, whatever its transport: the package that implements it, and its run."""
+"""A server of the protocol, whatever its transport, and its run."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from msgspec import Struct
 
 from ..actors import BareTaskGroup
 from ..asgi.service import Service
-from ..errors import ConfigurationError, NighthawkError
+from ..errors import NighthawkError
 from ..runtime.run import Run
-from ..threads import call_in_thread
+from .package import load_modules
 from .serving_calls import ServedCalls
 from .serving_rounds import Rounds
 from .serving_tools import ServedTool
@@ -35,26 +33,9 @@ class Description(Struct, frozen=True, kw_only=True):
     instructions: str | None
 
 
-def check_package() -> None:
-    """Check that the package `mcp` is installed, without importing it.
-
-    Raises:
-        ConfigurationError: It is not.
-    """
-    if find_spec("mcp") is None:
-        raise ConfigurationError(
-            "MCP servers need the package mcp: install the extra 'mcp': pip install 'nighthawk-async[mcp]'"
-        )
-
-
 async def load_package() -> None:
-    """Import the package `mcp`, which takes more than a second, in a worker thread."""
-    await call_in_thread(_import_package)
-
-
-def _import_package() -> None:
-    for module in ("lowlevel", "stdio", "streamable_http_manager"):
-        import_module(f"mcp.server.{module}")
+    """Import what servers need of the package `mcp`."""
+    await load_modules(*(f"mcp.server.{name}" for name in ("lowlevel", "stdio", "streamable_http_manager")))
 
 
 class ServedProtocol:

@@ -16,13 +16,14 @@ from pydantic_core import PydanticSerializationError
 from ..asgi.admission import RefusedError
 from ..asgi.problems import Problem, exact_cause, find_problem, log_problem
 from ..causes import leaves_of
-from ..errors import NighthawkError, ToolBoundaryError
+from ..errors import ErrorKind, NighthawkError, ToolBoundaryError
 from ..pickling import PicklableError
 from ..prompt.multimodal import as_user_content, project_to_text
 from ..prompt.plain_text import single_line
 from ..runtime.error_text import message_without_content
 from ..types.messages import BinaryContent, FileUrl, UserContent
 from .serving_tools import ObjectForm
+from .values import ERROR_KIND, IS_JSON
 
 _LOGGER = logging.getLogger("nighthawk")
 
@@ -50,7 +51,7 @@ def result_of(value: object, object_form: ObjectForm | None) -> dict[str, Any]:
         UnsendableResultError: The value has no JSON form, or is not of the declared type.
     """
     if object_form is None:
-        return {**_COMPLETE, "content": _content_of(value)}
+        return {**_COMPLETE, **_content_of(value)}
     try:
         valid = object_form.adapter.validate_python(value)
         data = object_form.adapter.dump_python(valid, mode="json")
@@ -60,15 +61,16 @@ def result_of(value: object, object_form: ObjectForm | None) -> dict[str, Any]:
     return {**_COMPLETE, "content": [_text(text)], "structuredContent": data}
 
 
-def _content_of(value: object) -> list[dict[str, Any]]:
+def _content_of(value: object) -> dict[str, Any]:
     """Return a value as content: a text as it is, images and audio as such, other values as JSON."""
     if isinstance(value, str):
-        return [_text(value)]
+        return {"content": [_text(value)]}
     content = as_user_content(value)
     if content is not None:
-        return [_block(item) for item in content]
+        return {"content": [_block(item) for item in content]}
     try:
-        return [_text(_ANY.dump_json(value, fallback=repr).decode())]
+        text = _ANY.dump_json(value, fallback=repr).decode()
+        return {"content": [_text(text)], "_meta": {IS_JSON: True}}
     except (ValueError, RecursionError, PydanticSerializationError) as error:
         raise UnsendableResultError("The result of the function has no JSON form.") from error
 
@@ -123,7 +125,7 @@ def failure_of(error: Exception, *, call: str) -> dict[str, Any]:
         _LOGGER.error("%s has failed: %s", call, type(error).__name__, exc_info=error)
     elif isinstance(error, UnsendableResultError):
         _LOGGER.error("%s has failed: %s", call, error, exc_info=error)
-    return failure_text(_describe(error, problem))
+    return failure_text(_describe(error, problem), kind=_kind_of(error))
 
 
 def problem_text(problem: Problem) -> str:
@@ -135,13 +137,24 @@ def problem_text(problem: Problem) -> str:
     return f"{problem.title}. {problem.detail.replace(_TRY_AGAIN, _advice(problem.retry_after_seconds))}"
 
 
-def failure_text(text: str) -> dict[str, Any]:
+def failure_text(text: str, *, kind: ErrorKind = "execution") -> dict[str, Any]:
     """Return the result of a call that has failed.
 
     Args:
         text: The failure, for the model.
+        kind: The kind of the failure, for clients of this library.
     """
-    return {**_COMPLETE, "content": [_text(text)], "isError": True}
+    return {**_COMPLETE, "content": [_text(text)], "isError": True, "_meta": {ERROR_KIND: kind}}
+
+
+def _kind_of(error: Exception) -> ErrorKind:
+    if isinstance(error, ToolBoundaryError):
+        return error.kind
+    cause = exact_cause(error)
+    is_transient = isinstance(cause, RefusedError) or (
+        isinstance(cause, NighthawkError) and cause.is_transient
+    )
+    return "transient" if is_transient else "execution"
 
 
 def _describe(error: Exception, problem: Problem | None) -> str:

@@ -1,26 +1,28 @@
-"""A session with a server: a task of the run holds its connection, and opens another one when that is lost.
+"""A session with a server: a task holds its connection, and opens another one when that is lost.
 
 Calls are made by their callers, in their own tasks: cancelling a caller cancels its call at the server.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from copy import copy
 from functools import partial
 from typing import TypeVar
 
 import anyio
+from anyio.abc import TaskStatus
+from anyio.lowlevel import current_token
 from mcp.shared.exceptions import MCPError
 from mcp_types import URL_ELICITATION_REQUIRED, ElicitationRequiredErrorData
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
+from ..actors import BareTaskGroup
 from ..backoff import backoff_seconds
 from ..causes import leaves_of
-from ..errors import ToolRegistrationError
+from ..errors import NighthawkError, ToolRegistrationError
 from ..runtime.error_text import describe_error
-from ..runtime.run_state import RunServices
 from .call_failures import (
     ConnectionLostError,
     failure_of,
@@ -42,12 +44,13 @@ Result = TypeVar("Result")
 
 _LOGGER = logging.getLogger("nighthawk.mcp")
 _MAX_SENDS = 3
+_END_SECONDS = 8.0
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 5.0
 
 
 class Session:
-    """A session with a server in one run.
+    """A session with a server.
 
     Args:
         server: The server.
@@ -63,54 +66,74 @@ class Session:
         self.calls = CallsInFlight(server.options.call_timeout)
         self._callbacks = Callbacks(server, self.calls, self._note_tools_changed)
         self._writers = anyio.Semaphore(server.options.max_concurrent)
-        self._services: RunServices | None = None
+        self._loop = current_token()
+        self._stopped = anyio.Event()
+        self._scope = anyio.CancelScope()
         self._connection: Connection | None = None
         self._failure: Exception | None = None
         self._changed = anyio.Event()
+        self._is_started = False
         self._restarts = 0
         self._has_other_tools = False
         self._listing = anyio.Lock()
         self._bound: dict[str, ConnectedServer] = {}
         self._invocations = Invocations(self.server.name, self.call_tool)
 
-    async def serve(self, services: RunServices) -> None:
-        """Hold the session open until the run ends.
+    @asynccontextmanager
+    async def opened(self) -> "AsyncGenerator[Session, None]":
+        """Hold the session open during the `async with` statement, also while that is cancelled.
 
         Raises:
             ServerUnavailableError: The first connection cannot be opened.
         """
-        name, self._services = self.server.name, services
-        try:
-            while not services.is_stopped:
-                error = await self._connect(services)
-                if services.is_stopped:
-                    return
-                if not services.has_started(self.server):
-                    raise error if error is not None else McpError(f"Server {name!r} ended at once.")
-                if self._restarts >= self.server.options.max_restarts:
-                    await self._give_up(services, error)
-                    return
-                wait = backoff_seconds(self._restarts, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
-                self._restarts += 1
-                _LOGGER.warning(
-                    "%s was lost, and is connected again%s", name, "" if error is None else f": {error}"
-                )
-                with anyio.move_on_after(wait):
-                    await services.wait_stopped()
-        finally:
-            self._change(None, McpError(f"The run has ended, and its session with server {name!r}."))
+        async with BareTaskGroup() as group:
+            try:
+                await group.start(self._serve)
+                yield self
+            finally:
+                self._scope.deadline = anyio.current_time() + _END_SECONDS
+                self._stopped.set()
 
-    async def _give_up(self, services: RunServices, error: Exception | None) -> None:
+    async def _serve(self, *, task_status: TaskStatus[None]) -> None:
+        """Hold the session open until it ends."""
+        try:
+            with self._scope:
+                await self._keep_connected(task_status)
+        finally:
+            text = f"The session with server {self.server.name!r} has ended, as its run or `async with` did."
+            self._change(None, McpError(text))
+
+    async def _keep_connected(self, task_status: TaskStatus[None]) -> None:
+        """Hold a connection open, and another one when it is lost."""
+        name = self.server.name
+        while not self._stopped.is_set():
+            error = await self._connect(task_status)
+            if self._stopped.is_set():
+                return
+            if not self._is_started:
+                raise error if error is not None else McpError(f"Server {name!r} ended at once.")
+            if self._restarts >= self.server.options.max_restarts:
+                await self._give_up(error)
+                return
+            wait = backoff_seconds(self._restarts, first=_FIRST_WAIT, longest=_LONGEST_WAIT)
+            self._restarts += 1
+            _LOGGER.warning(
+                "%s was lost, and is connected again%s", name, "" if error is None else f": {error}"
+            )
+            with anyio.move_on_after(wait):
+                await self._stopped.wait()
+
+    async def _give_up(self, error: Exception | None) -> None:
         reason = "" if error is None else f": {error}"
         times = self.server.options.max_restarts + 1
         text = (
             f"server {self.server.name!r} was lost {times} times in a row and is not connected again{reason}"
         )
         self._change(None, ServerCallError(self.server.name, text, kind="execution"))
-        await services.wait_stopped()
+        await self._stopped.wait()
 
-    async def _connect(self, services: RunServices) -> ServerUnavailableError | None:
-        """Hold one connection until it is lost or the run ends; return the error if it was never open."""
+    async def _connect(self, task_status: TaskStatus[None]) -> ServerUnavailableError | None:
+        """Hold one connection until it is lost or the session ends; return the error if it was never open."""
         connection = Connection(self.server, self._callbacks)
         seconds = self.server.options.connect_timeout
         is_open = False
@@ -124,14 +147,16 @@ class Session:
                     is_open = True
                     connection.failed_status = None  # those so far were about the version of the protocol
                     self._change(connection, None)
-                    services.started(self.server, self)
-                    await self._wait_for_end(connection, services)
+                    if not self._is_started:
+                        self._is_started = self._scope.shield = True  # until the end of those who use it
+                        task_status.started()
+                    await self._wait_for_end(connection)
                     self._change(None, None)
         except Exception as error:
             if not is_open:
                 leaves = leaves_of(error)
                 collision = next((each for each in leaves if isinstance(each, ToolRegistrationError)), None)
-                if collision is not None and not services.has_started(self.server):
+                if collision is not None and not self._is_started:
                     raise collision from None
                 return connection.failure_to_open(error)
             _LOGGER.debug("%s: the connection broke", self.server.name, exc_info=error)
@@ -140,9 +165,9 @@ class Session:
             self._change(None, None)
         return None if is_open else connection.failure_to_open(None)
 
-    async def _wait_for_end(self, connection: Connection, services: RunServices) -> None:
+    async def _wait_for_end(self, connection: Connection) -> None:
         async def wait_stopped() -> None:
-            await services.wait_stopped()
+            await self._stopped.wait()
             group.cancel_scope.cancel()
 
         async with anyio.create_task_group() as group:
@@ -166,8 +191,12 @@ class Session:
         Raises:
             NighthawkError: There will be none.
         """
-        if self._services is not None:
-            self._services.check_loop()
+        if current_token() != self._loop:
+            raise NighthawkError(
+                f"The session with server {self.server.name!r} can be used on its event loop only, and this "
+                "call comes from another one. Call it in an async function, or from a thread of "
+                "anyio.to_thread."
+            )
         while True:
             if self._failure is not None:
                 raise copy(self._failure)  # each caller has a traceback of its own

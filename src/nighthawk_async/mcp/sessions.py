@@ -1,68 +1,81 @@
-"""The sessions of runs with servers.
+"""The sessions of runs with servers: resources of the run, opened at the first use."""
 
-The package `mcp` is loaded for the first one, in a worker thread: that takes seconds.
-"""
-
-import sys
+import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from functools import partial
-from importlib import import_module
-from threading import Lock
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-import anyio.to_thread
-
-from ..errors import ConfigurationError
-from ..runtime.run_state import RunServices
+from ..errors import NighthawkError
+from ..parallel.resource_keeper import ResourceKeeper
+from ..parallel.resources import use_resource
+from ..runtime.environment import find_environment
 from .description import ServerDescription
+from .package import load_modules
 
 if TYPE_CHECKING:
     from .session import Session
 
 _SESSION = f"{__name__.rpartition('.')[0]}.session"
-_loading = Lock()
+_NO_NAME = re.compile(r"[/\[\]]")  # characters that places in the tree use
 
 
-async def session_in(services: RunServices, description: ServerDescription) -> "Session":
-    """Return the session of a run with a server, which is opened by the first caller.
+@asynccontextmanager
+async def open_session(description: ServerDescription) -> "AsyncGenerator[Session, None]":
+    """Open a session with a server, which ends with the `async with` statement.
 
     Args:
-        services: The services of the run.
         description: The server.
 
     Raises:
         ServerUnavailableError: The server cannot be started or reached.
         ConfigurationError: The package `mcp` is not installed.
     """
-    return cast("Session", await services.get(description, partial(_serve, description)))
+    await load_modules(_SESSION)
+    from .session import Session
+
+    async with Session(description).opened() as session:
+        yield session
 
 
-def find_session(services: RunServices, description: ServerDescription) -> "Session | None":
-    """Return the session of a run with a server; None if it has none.
+async def session_in_run(description: ServerDescription) -> "Session":
+    """Return the session of the run with a server, which is opened by the first caller.
 
     Args:
-        services: The services of the run.
+        description: The server.
+
+    Raises:
+        NighthawkError: The run was not entered with `async with`, or belongs to another event loop.
+        ServerUnavailableError: The server cannot be started or reached.
+        ConfigurationError: The package `mcp` is not installed.
+    """
+    keeper = find_run_keeper()
+    if keeper is None:
+        raise NighthawkError(
+            "Servers belong to an active run that was entered with `async with`: "
+            "`async with nighthawk_async.run(…): …`."
+        )
+    if not keeper.is_here:
+        raise NighthawkError(
+            "The servers of a run can be used on its event loop only, and this call comes from another one. "
+            "Call it in an async function, or from a thread of anyio.to_thread."
+        )
+    name = f"server {_NO_NAME.sub('_', description.name)}"
+    opener = partial(open_session, description)
+    return cast("Session", await use_resource(keeper, description, name, opener, ends_last=True))
+
+
+def find_session(description: ServerDescription) -> "Session | None":
+    """Return the session of the run with a server; None if it has none.
+
+    Args:
         description: The server.
     """
-    return cast("Session | None", services.find(description))
+    keeper = find_run_keeper()
+    return None if keeper is None else cast("Session | None", keeper.find(description))
 
 
-async def _serve(description: ServerDescription, services: RunServices) -> None:
-    """Hold a session open, as a service of a run, until the run ends."""
-    loaded: Any = sys.modules.get(_SESSION)
-    if not hasattr(loaded, "Session"):  # not loaded, or being loaded by another thread
-        loaded = await anyio.to_thread.run_sync(_load)
-    await loaded.Session(description).serve(services)
-
-
-def _load() -> ModuleType:
-    with _loading:
-        try:
-            return import_module(_SESSION)
-        except ImportError as error:
-            if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "httpx2"):
-                raise
-            raise ConfigurationError(
-                "Servers of the Model Context Protocol need the package mcp, version 2.3 or later: "
-                f"pip install 'nighthawk-async[mcp]' ({error})"
-            ) from error
+def find_run_keeper() -> ResourceKeeper | None:
+    """The keeper of the resources of the innermost run; None where there is none."""
+    environment = find_environment()
+    return None if environment is None else environment.run_state.find_keeper()

@@ -5,6 +5,11 @@ from typing import Any, Literal
 
 from ..types.messages import BinaryContent
 
+ERROR_KIND = "nighthawk-async/error-kind"
+"""The key in the metadata of a result under which servers of this library say the kind of a failure."""
+IS_JSON = "nighthawk-async/is-json"
+"""The key under which they say that the text of the result is a value in JSON, not a text."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedResource:

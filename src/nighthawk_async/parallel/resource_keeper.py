@@ -15,8 +15,14 @@ from anyio.abc import TaskGroup
 class Resources(Protocol):
     """The resources of one owner; see `resources.OwnedResources`."""
 
-    async def use(self, key: Hashable, name: str, opener: Callable[[], Any]) -> Any:
+    async def use(
+        self, key: Hashable, name: str, opener: Callable[[], Any], *, ends_last: bool = False
+    ) -> Any:
         """Return the resource of a key; the first caller has it opened."""
+        ...
+
+    def find(self, key: Hashable) -> object | None:
+        """Return the resource of a key if it is open."""
         ...
 
     async def close(self, leaving: BaseException | None) -> None:
@@ -62,6 +68,10 @@ class ResourceKeeper:
     def is_here(self) -> bool:
         """Whether the caller is on the event loop of the owner, which runs in one thread."""
         return self._thread == get_ident()
+
+    def find(self, key: Hashable) -> object | None:
+        """The resource of a key if it is open; None otherwise."""
+        return None if self.resources is None else self.resources.find(key)
 
     async def close(self, leaving: BaseException | None) -> None:
         """Close the resources, as the work of the owner has ended; see `resources.OwnedResources.close`."""

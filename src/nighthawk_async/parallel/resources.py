@@ -115,12 +115,14 @@ class OpenResource:
         name: Its name.
         opener: Opens it.
         owner: The name of the owner, for errors.
+        ends_last: Whether it is closed after those that do not end last, with all others that do.
     """
 
-    def __init__(self, name: str, opener: Opener[Any], owner: str) -> None:
+    def __init__(self, name: str, opener: Opener[Any], owner: str, *, ends_last: bool) -> None:
         self.name = name
         self.opener = opener
         self.owner = owner
+        self.ends_last = ends_last
         self.state: Literal["opening", "open", "ended"] = "opening"
         self.is_abandoned = False
         self.closing = anyio.Event()
@@ -131,6 +133,11 @@ class OpenResource:
         self._error: tuple[BaseException, TracebackType | None] | None = None
         self._waiting = 0
         self._waits_for: list[OpenResource] = []
+
+    @property
+    def value(self) -> object | None:
+        """The resource while it is open; None otherwise."""
+        return self._value if self.state == "open" else None
 
     @property
     def title(self) -> str:
@@ -213,11 +220,13 @@ class OpenResource:
         self.ended.set()
 
 
-async def use_resource(keeper: ResourceKeeper, key: Hashable, name: str, opener: Opener[Any]) -> Any:
+async def use_resource(
+    keeper: ResourceKeeper, key: Hashable, name: str, opener: Opener[Any], *, ends_last: bool = False
+) -> Any:
     """Return a resource of the owner that the keeper belongs to; see `OwnedResources.use`."""
     if keeper.resources is None:
         keeper.resources = OwnedResources(keeper)
-    return await keeper.resources.use(key, name, opener)
+    return await keeper.resources.use(key, name, opener, ends_last=ends_last)
 
 
 class OwnedResources:
@@ -235,7 +244,7 @@ class OwnedResources:
         self._begun: dict[str, int] = {}
         self._failures: list[tuple[OpenResource, BaseException]] = []
 
-    async def use(self, key: Hashable, name: str, opener: Opener[Any]) -> Any:
+    async def use(self, key: Hashable, name: str, opener: Opener[Any], *, ends_last: bool = False) -> Any:
         """Return the resource of a key; the first caller has it opened.
 
         A caller that is cancelled leaves the others waiting. If opening fails, all who wait get the error,
@@ -245,6 +254,7 @@ class OwnedResources:
             key: The identity of the resource among those of the owner.
             name: Its name, for errors and observers.
             opener: Opens it.
+            ends_last: Whether it is closed after those that do not end last, at the same time as all that do.
 
         Raises:
             ResourceOwnerError: The owner has ended.
@@ -261,17 +271,23 @@ class OwnedResources:
             return await found.wait()
         if self._keeper.is_ending:
             raise ResourceOwnerError(f"{self._keeper.title} has ended: it opens no resource {name!r}")
-        resource = self._current[key] = OpenResource(name, opener, self._keeper.title)
+        resource = self._current[key] = OpenResource(name, opener, self._keeper.title, ends_last=ends_last)
         self._opening.append(resource)
         before = None if found is None else found.ended
         start = self._keeper.task_group.start_soon
         self._keeper.context.run(start, self._keep, resource, before, name=f"resource {name}")
         return await resource.wait()
 
+    def find(self, key: Hashable) -> object | None:
+        """Return the resource of a key if it is open."""
+        found = self._current.get(key)
+        return None if found is None else found.value
+
     async def close(self, leaving: BaseException | None) -> None:
         """Close every resource, those that were opened last first; shielded from cancellation.
 
-        Each may take 10 seconds. An error does not keep the others open.
+        Those that end last are closed at the same time. Each may take 10 seconds. An error does not keep the
+        others open.
 
         Args:
             leaving: The error or cancellation that has ended the owner; None without one.
@@ -287,9 +303,12 @@ class OwnedResources:
                 if resource.scope is not None:  # its task has begun
                     await resource.ended.wait()
             while self._open:
-                resource = self._open[-1]
-                resource.closing.set()
-                await resource.ended.wait()
+                newest = next((each for each in reversed(self._open) if not each.ends_last), None)
+                ending = tuple(self._open) if newest is None else (newest,)
+                for resource in ending:
+                    resource.closing.set()
+                for resource in ending:
+                    await resource.ended.wait()
         self._current.clear()
         failures, self._failures = self._failures, []
         if failures:

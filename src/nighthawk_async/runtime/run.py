@@ -33,7 +33,7 @@ from .execution_marks import mark_log_records
 from .nesting import inner_max_depth
 from .parking import ParkableTasks
 from .policies import Policies, active_policies, scope_events
-from .run_state import RunServices, RunState, Server, SyncBackend
+from .run_state import RunState, Server, SyncBackend
 from .run_tasks import keeping_resources, open_run_scope
 from .skill_scope import ScopedSkill
 from .step_executor import StepExecutor, check_executor
@@ -214,10 +214,9 @@ class Run:
                 stack.enter_context(self._active())
                 for events in scope_events(self._environment.policies, "run"):
                     await stack.enter_async_context(events)
-                services = await stack.enter_async_context(self._serving())
-                if self._servers:
-                    await self._connect_servers(services)
                 await stack.enter_async_context(keeping_resources())
+                if self._servers:
+                    await self._connect_servers()
                 self._task_group = await stack.enter_async_context(self._make_task_group())
                 self._async_stack = stack.pop_all()
         return self
@@ -230,25 +229,14 @@ class Run:
         fold_frames(exc)
         return is_handled
 
-    @asynccontextmanager
-    async def _serving(self) -> AsyncGenerator[RunServices, None]:
-        """Own the tasks of the run's services, which end after all others."""
-        async with BareTaskGroup() as group:
-            services = self._state.services = RunServices(group)
-            try:
-                yield services
-            finally:
-                self._state.services = None
-                services.stop()
-
-    async def _connect_servers(self, services: RunServices) -> None:
+    async def _connect_servers(self) -> None:
         """Connect all servers at the same time; the first failure ends the others."""
         failures: list[Exception] = []
         connected: dict[str, object] = {}
 
         async def connect(name: str, server: Server) -> None:
             try:
-                connected[name] = await server.bind(name, services)
+                connected[name] = await server.bind(name)
             except Exception as error:
                 failures.append(error)
                 group.cancel_scope.cancel()

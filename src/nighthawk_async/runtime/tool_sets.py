@@ -143,6 +143,18 @@ def tool_set(
         ToolRegistrationError: A tool or the prefix has a name that cannot be offered, the search is unknown,
             or the tools to be searched are not deferred.
     """
+    check_set_arguments(prefix, deferred=deferred, search=search)
+    made = [_with_prefix(_made(each), prefix) for each in tools]
+    return ToolSet(made, deferred=deferred, search=search)
+
+
+def check_set_arguments(prefix: str, *, deferred: bool, search: ToolSearch) -> None:
+    """Check the arguments of a tool set; see `tool_set`.
+
+    Raises:
+        ToolRegistrationError: The prefix cannot begin a name, the search is unknown, or the tools to be
+            searched are not deferred.
+    """
     if prefix and not TOOL_NAME.fullmatch(prefix):
         raise ToolRegistrationError(
             f"prefix must be ASCII and match ^[A-Za-z_][A-Za-z0-9_]*$, not {prefix!r}."
@@ -151,8 +163,6 @@ def tool_set(
         raise ToolRegistrationError(f"search must be one of {get_args(ToolSearch)}, not {search!r}.")
     if search != "lexical" and not deferred:
         raise ToolRegistrationError(f"search={search!r} is for deferred tools; pass deferred=True.")
-    made = [_with_prefix(_made(each), prefix) for each in tools]
-    return ToolSet(made, deferred=deferred, search=search)
 
 
 def sets_of(tools: Sequence[ToolSource]) -> tuple[ToolSet, ...]:

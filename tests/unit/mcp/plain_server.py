@@ -414,9 +414,19 @@ if __name__ == "__main__":
         sys.exit(3)
     if "dies_again" in OPTIONS and (FOLDER / "died").exists():
         sys.exit(4)
+    if "hangs_first" in OPTIONS and not (FOLDER / "hung").exists():
+        (FOLDER / "hung").touch()
+        note("started")
+        sys.stdin.read()
+        sys.exit()
     if "collision" in OPTIONS:
         TOOLS["a_b"] = {"definition": {"name": "a_b", "inputSchema": NOTHING}, "function": echo}
         TOOLS["a.b"] = {"definition": {"name": "a.b", "inputSchema": NOTHING}, "function": echo}
+    for option in OPTIONS:
+        if option.startswith("odd_names="):
+            properties = dict.fromkeys(json.loads(option.partition("=")[2]), TEXT)
+            schema = {"type": "object", "properties": properties, "required": list(properties)}
+            TOOLS["odd"] = {"definition": {"name": "odd", "inputSchema": schema}, "function": show_arguments}
     if "ignores_end" in OPTIONS:
         threading.Thread(target=lambda: time.sleep(600)).start()
     Server().serve()

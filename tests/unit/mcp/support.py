@@ -1,12 +1,15 @@
 """Servers for tests, and what they were asked."""
 
 import json
+import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
+import psutil
 
 import nighthawk_async as nh
 
@@ -18,6 +21,16 @@ async def wait_until(condition: Callable[[], object]) -> None:
     with anyio.fail_after(30):
         while not condition():  # noqa: ASYNC110
             await anyio.sleep(0.01)
+
+
+def processes() -> list[psutil.Process]:
+    """The processes that servers are, and theirs: those that are in no group of the tests."""
+    found: list[psutil.Process] = []
+    for each in psutil.Process().children(recursive=True):
+        with suppress(ProcessLookupError):  # it has ended since
+            if os.getpgid(each.pid) != os.getpgrp():
+                found.append(each)
+    return found
 
 
 class PlainServer:

@@ -176,6 +176,25 @@ async def test_the_tools_of_a_server_are_called_by_the_model_itself(plain: Plain
     assert plain.count("started") == 1, "the run has one session, opened at the first step"
 
 
+@nh.natural_function
+def work_synchronously() -> str:
+    """natural
+    Call tools. Set <:result>.
+    """
+    return result  # pyright: ignore
+
+
+def test_a_synchronous_run_has_the_tools_of_servers_too(plain: PlainServer) -> None:
+    model = ScriptedModel([model_response(tool_call("echo", text="a")), model_response(END)])
+    with nh.run(model, tools=[plain.describe().tools()]):
+        assert work_synchronously() == "done"
+    assert [what for what, _ in plain.record if what in ("started", "echo", "end_of_input")] == [
+        "started",
+        "echo",
+        "end_of_input",
+    ]
+
+
 async def test_deferred_tools_are_found(plain: PlainServer) -> None:
     requests: list[Any] = []
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_type_hints
 import pytest
 
 import nighthawk_async as nh
+from nighthawk_async.mcp.schema_types import SchemaTypes
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 from tests.unit.mcp.support import PlainServer
 
@@ -45,6 +46,26 @@ async def test_arguments_have_their_own_names_again_and_defaults_are_left_to_the
         assert shown == {"class": "x", "items": [], "count": 4, "owner": None, "kind": "b"}
         with pytest.raises(TypeError, match="missing 1 required positional argument: 'items'"):
             await tools.show_arguments("x")
+
+
+async def test_any_names_of_arguments_become_names_of_python(plain: PlainServer) -> None:
+    given = ["x\u00b2", "\ufb01", "fi", "__debug__", "1a", "a b", "a-b", "self", "\u00aa", "class"]
+    server = plain.describe(f"odd_names={json.dumps(given)}")
+    async with nh.mcp.connect(server) as tools:
+        parameters = list(inspect.signature(tools.odd).parameters)
+        shown = json.loads(await tools.odd(**{name: name for name in parameters}))
+    expected = ["x2", "fi", "fi_", "__debug___", "_1a", "a_b", "a_b_", "self_", "a", "class_"]
+    assert parameters == expected
+    assert shown == dict(zip(given, expected, strict=True))
+
+
+def test_a_schema_that_refers_to_itself_again_and_again_is_any_type() -> None:
+    level = {
+        f"level{number}": {"anyOf": [{"$ref": f"#/$defs/level{number + 1}"}] * 60} for number in range(6)
+    }
+    types = SchemaTypes({"$defs": level})
+    assert types.type_of({"$ref": "#/$defs/level0"}) is Any
+    assert types.type_of({"type": "string"}) is Any, "there is a bound for each document"
 
 
 @pytest.mark.parametrize("value", [object(), {1, object()}, "\ud800"], ids=["object", "set", "surrogate"])

@@ -94,7 +94,8 @@ def test_the_inspector_lists_and_calls_tools(transport: str) -> None:
         call = ["--method", "tools/call", "--tool-name", "stars", "--tool-arg", "review=***"]
         called = json.loads(run_node(script, *target, *call))
     assert [tool["name"] for tool in listed["tools"]] == ["stars", "shout"]
-    assert called == {"content": [{"type": "text", "text": "3"}]}
+    assert called["content"] == [{"type": "text", "text": "3"}]
+    assert not called.get("isError")
 
 
 def served_arguments() -> list[str]:

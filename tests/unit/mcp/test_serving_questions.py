@@ -200,7 +200,8 @@ async def test_a_call_that_waits_for_an_answer_ends_with_the_server() -> None:
 
 async def test_a_state_that_is_unknown_is_an_error_that_says_what_to_do() -> None:
     async with connected(
-        nh.mcp.serve([ask, nh.mcp.Served(ask, name="other")], run=count_run), elicitation_callback=answers()
+        nh.mcp.serve([ask, nh.mcp.Served(ask, name="other")], run=count_run, grace_seconds=0),
+        elicitation_callback=answers(),
     ) as client:
         call = client.session.call_tool
         asked = await call("ask", {"kind": "text"}, allow_input_required=True)

@@ -145,6 +145,6 @@ def test_a_bad_argument_is_refused_at_once(arguments: dict[str, Any], message: s
 
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nighthawk_async.mcp.serving_protocol.find_spec", lambda name: None)
+    monkeypatch.setattr("nighthawk_async.mcp.package.find_spec", lambda name: None)
     with pytest.raises(ConfigurationError, match=r"nighthawk-async\[mcp\]"):
         nh.mcp.serve([stars], run=count_run)

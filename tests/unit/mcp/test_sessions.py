@@ -14,15 +14,10 @@ from anyio.lowlevel import checkpoint
 
 import nighthawk_async as nh
 from nighthawk_async.testing import ScriptedModel
-from tests.unit.mcp.support import PlainServer, wait_until
+from tests.unit.mcp.support import PlainServer, processes, wait_until
 
 pytestmark = pytest.mark.anyio
 MODEL = ScriptedModel([])
-
-
-def processes() -> list[psutil.Process]:
-    """The children of this process, and theirs."""
-    return psutil.Process().children(recursive=True)
 
 
 async def test_a_description_starts_nothing_and_serves_many_runs_at_once(plain: PlainServer) -> None:
@@ -239,10 +234,86 @@ async def test_all_servers_of_a_run_end_at_the_same_time(plain: PlainServer) -> 
     assert processes() == []
 
 
+async def test_the_end_of_a_cancelled_task_can_still_use_the_servers_of_the_run(plain: PlainServer) -> None:
+    with anyio.CancelScope() as scope:
+        async with nh.run(MODEL, servers={"tools": plain.describe()}):
+            tools = server_object("tools")
+            scope.cancel()
+            try:
+                await checkpoint()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    assert await tools.append(line="cleaned up") == "done"
+    assert plain.count("append") == 1
+    assert processes() == []
+
+
+async def test_the_end_of_a_cancelled_task_can_still_use_a_server_without_a_run(plain: PlainServer) -> None:
+    with anyio.CancelScope() as scope:
+        async with nh.mcp.connect(plain.describe("ignores_end")) as tools:
+            scope.cancel()
+            try:
+                await checkpoint()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    assert await tools.append(line="cleaned up") == "done"
+    assert plain.count("append") == 1
+    assert processes() == []
+
+
+async def test_resources_of_a_run_end_before_its_servers(plain: PlainServer) -> None:
+    class Journal:
+        def __init__(self, tools: Any) -> None:
+            self.tools = tools
+
+        async def aclose(self) -> None:
+            await self.tools.append(line="the end")
+
+    late = plain.describe(name="late")
+    async with nh.run(MODEL, servers={"tools": plain.describe()}), nh.mcp.connect(late) as tools:
+
+        async def open_journal() -> Journal:
+            return Journal(tools)
+
+        await nh.resource("journal", open_journal, owner="run")
+    assert [what for what, _ in plain.record if what in ("append", "end_of_input")] == [
+        "append",
+        "end_of_input",
+        "end_of_input",
+    ]
+
+
+async def test_sessions_are_resources_in_the_tree(plain: PlainServer) -> None:
+    with nh.observe.recording() as tree:
+        async with nh.run(MODEL, servers={"tools": plain.describe(name="a/b[1]")}):
+            pass
+    (run,) = tree.snapshot().children
+    (node,) = run.children
+    assert (node.kind, node.name, node.state) == ("resource", "server a_b_1_", "completed")
+
+
+async def test_a_connection_that_is_cancelled_is_opened_anew_by_the_next_caller(plain: PlainServer) -> None:
+    server = plain.describe("hangs_first")
+    async with nh.run(MODEL):
+        async with anyio.create_task_group() as group:
+            group.start_soon(connect_to, server)
+            await wait_until(lambda: (plain.folder / "record.jsonl").exists())
+            group.cancel_scope.cancel()
+        async with nh.mcp.connect(server) as tools:
+            assert await tools.echo(text="a") == "a"
+    assert plain.count("started") == 2
+    assert processes() == []
+
+
+async def connect_to(server: nh.mcp.Server) -> None:
+    async with nh.mcp.connect(server):
+        await anyio.sleep_forever()
+
+
 async def test_a_session_ends_with_its_run(plain: PlainServer) -> None:
     async with nh.run(MODEL, servers={"tools": plain.describe()}):
         tools = server_object("tools")
-    with pytest.raises(nh.mcp.McpError, match="The run has ended"):
+    with pytest.raises(nh.mcp.McpError, match="session with server 'plain' has ended"):
         await tools.echo(text="a")
 
 

@@ -17,7 +17,10 @@ from nighthawk_async.testing import CallbackExecutor
 
 from .serving_support import CLIENT_WARNINGS, ERAS, Era, connected, count_run, stars, text_of
 
-pytestmark = [pytest.mark.anyio, CLIENT_WARNINGS, pytest.mark.parametrize("era", ERAS)]
+pytestmark = [
+    *(pytest.mark.anyio, pytest.mark.one_backend),
+    *(CLIENT_WARNINGS, pytest.mark.parametrize("era", ERAS)),
+]
 
 SECRET = "sk-live-0123456789"
 

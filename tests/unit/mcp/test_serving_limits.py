@@ -13,7 +13,10 @@ import nighthawk_async as nh
 
 from .serving_support import CLIENT_WARNINGS, ERAS, Era, Steps, connected, count_run, serving, stars, text_of
 
-pytestmark = [pytest.mark.anyio, CLIENT_WARNINGS, pytest.mark.parametrize("era", ERAS)]
+pytestmark = [
+    *(pytest.mark.anyio, pytest.mark.one_backend),
+    *(CLIENT_WARNINGS, pytest.mark.parametrize("era", ERAS)),
+]
 
 
 async def test_calls_wait_for_a_slot_and_are_refused_beyond_the_queue(era: Era) -> None:

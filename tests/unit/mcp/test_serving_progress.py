@@ -7,7 +7,10 @@ import nighthawk_async as nh
 
 from .serving_support import CLIENT_WARNINGS, ERAS, Era, connected, count_run, stars, text_of
 
-pytestmark = [pytest.mark.anyio, CLIENT_WARNINGS, pytest.mark.parametrize("era", ERAS)]
+pytestmark = [
+    *(pytest.mark.anyio, pytest.mark.one_backend),
+    *(CLIENT_WARNINGS, pytest.mark.parametrize("era", ERAS)),
+]
 
 
 class Gate:

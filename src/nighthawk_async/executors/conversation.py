@@ -29,6 +29,9 @@ from ..types.usage import Usage
 _CHARACTERS_PER_TOKEN = 3
 """A low estimate, so that the room runs out early rather than late."""
 
+_MOST_BYTES_PER_CHARACTER = 4
+"""Those of a character in UTF-8."""
+
 _MOST_CHARACTERS_PER_TOKEN = 16
 """A reported usage with more characters per token than this cannot be true."""
 
@@ -40,6 +43,11 @@ _GREATEST_RESERVE = 0.5
 
 _FULL = 0.95
 """The part of the room at which the context counts as full, because sizes are estimates."""
+
+
+_MOST_TOOL_TEXTS = 500
+_TOOL_TEXTS: dict[int, tuple[ToolDefinition, str]] = {}
+"""Texts of definitions of tools, by the identity of the definition, which is kept alive."""
 
 
 class Conversation:
@@ -126,7 +134,7 @@ class Conversation:
         self._kept: set[int] = set()
         self._base: int | None = None  # what was reported, or estimated from that; None if nothing was
         self._tools = 0  # the number of tools that the base includes
-        self._uncounted: list[str] = []
+        self._uncounted: list[Message] = []
         self._counted = 0
         self._system_characters = len(system_prompt)
         self._added_characters = self._characters = self._system_characters
@@ -210,7 +218,12 @@ class Conversation:
 
     def may_be_due(self, request: ModelRequest) -> bool:
         """Whether the size of a request may exceed the threshold, so that it has to be counted."""
-        return self.threshold is not None and self._most_tokens(request) > self.threshold
+        if self.threshold is None:
+            return False
+        characters = self._added_characters + sum(map(len, self._uncounted_fixed(request)))
+        if (self._base or 0) + _MOST_BYTES_PER_CHARACTER * characters <= self.threshold:
+            return False  # as in most steps
+        return self._most_tokens(request) > self.threshold
 
     async def find_excess(self, request: ModelRequest) -> int | None:
         """Return the size of a request in tokens if it exceeds the threshold; None if it does not."""
@@ -219,7 +232,8 @@ class Conversation:
 
     async def count(self, request: ModelRequest) -> int:
         """Return the size of a request in tokens: as reported, and counted where nothing was reported."""
-        texts = [*self._uncounted, *self._uncounted_fixed(request)]
+        uncounted = self._uncounted_texts()
+        texts = [*uncounted, *self._uncounted_fixed(request)]
         counter = self.counter
         assert counter is not None
         if counter.is_loaded and sum(map(len, texts)) <= _LONG_CHARACTERS:
@@ -228,8 +242,8 @@ class Conversation:
             counts = await anyio.to_thread.run_sync(
                 lambda: list(map(counter.count, texts)), limiter=thread_limiter()
             )
-        self._counted += sum(counts[: len(self._uncounted)])
-        fixed = sum(counts[len(self._uncounted) :])
+        self._counted += sum(counts[: len(uncounted)])
+        fixed = sum(counts[len(uncounted) :])
         self._uncounted = []
         return (self._base or 0) + self._counted + fixed
 
@@ -258,7 +272,7 @@ class Conversation:
         if isinstance(message, ToolResultsMessage):
             self._held_characters = 0
         if self.threshold is not None:
-            self._uncounted.extend(texts_of(message))
+            self._uncounted.append(message)
             self._counted += MULTIMODAL_ITEM_TOKENS * _count_media(message)
 
     def _set_base(self, tokens: int, request_tools: int) -> None:
@@ -277,9 +291,13 @@ class Conversation:
         return usage.input_tokens + output
 
     def _most_tokens(self, request: ModelRequest) -> int:
-        uncounted = sum(map(_count_bytes, self._uncounted))
+        uncounted = sum(map(_count_bytes, self._uncounted_texts()))
         fixed = sum(map(_count_bytes, self._uncounted_fixed(request)))
         return (self._base or 0) + self._counted + uncounted + fixed
+
+    def _uncounted_texts(self) -> list[str]:
+        """The texts of the messages that were not counted."""
+        return [text for message in self._uncounted for text in texts_of(message)]
 
     def _uncounted_fixed(self, request: ModelRequest) -> Iterator[str]:
         """Yield what a request has beside its messages and what the base does not include."""
@@ -317,8 +335,15 @@ def characters_in(content: Iterable[UserContent]) -> int:
 
 
 def text_of_tool(tool: ToolDefinition) -> str:
-    """The text that a tool adds to a request."""
-    return f"{tool.name} {tool.description} {_json(tool.parameters)}"
+    """The text that a tool adds to a request. Most definitions are the same objects in all steps."""
+    known = _TOOL_TEXTS.get(id(tool))
+    if known is not None and known[0] is tool:
+        return known[1]
+    text = f"{tool.name} {tool.description} {_json(tool.parameters)}"
+    if len(_TOOL_TEXTS) >= _MOST_TOOL_TEXTS:
+        _TOOL_TEXTS.clear()
+    _TOOL_TEXTS[id(tool)] = tool, text
+    return text
 
 
 def _count_media(message: Message) -> int:

@@ -77,7 +77,8 @@ def dump_value(value: object) -> str:
     Args:
         value: The value to write.
     """
-    return yaml.dump(value, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=100)
+    dump = cast("Any", yaml).dump  # some releases of its stubs are not typed completely
+    return str(dump(value, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=100))
 
 
 def dump_exchanges(exchanges: Sequence[RecordedExchange]) -> str:

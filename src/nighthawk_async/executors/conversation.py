@@ -273,7 +273,8 @@ class Conversation:
             self._held_characters = 0
         if self.threshold is not None:
             self._uncounted.append(message)
-            self._counted += MULTIMODAL_ITEM_TOKENS * _count_media(message)
+            if not isinstance(message, AssistantMessage):
+                self._counted += MULTIMODAL_ITEM_TOKENS * _count_media(message.content)
 
     def _set_base(self, tokens: int, request_tools: int) -> None:
         self._base, self._tools = tokens, request_tools
@@ -331,7 +332,7 @@ def characters_of(message: Message) -> int:
 def characters_in(content: Iterable[UserContent]) -> int:
     """The number of characters of some content; media count by what they take."""
     per_medium = MULTIMODAL_ITEM_TOKENS * _CHARACTERS_PER_TOKEN
-    return sum(len(item) if isinstance(item, str) else per_medium for item in content)
+    return sum([len(item) if isinstance(item, str) else per_medium for item in content])
 
 
 def text_of_tool(tool: ToolDefinition) -> str:
@@ -346,8 +347,8 @@ def text_of_tool(tool: ToolDefinition) -> str:
     return text
 
 
-def _count_media(message: Message) -> int:
-    return sum(not isinstance(item, str) for item in message.content)
+def _count_media(content: Iterable[UserContent]) -> int:
+    return sum([not isinstance(item, str) for item in content])
 
 
 def _count_bytes(text: str) -> int:

@@ -35,23 +35,20 @@ class ModelAgent:
         task = plain_task(task)
         loop = AgentLoop(task)
         try:
-            return await self._run_turns(task, loop)
+            while True:
+                request = loop.next_request(await task.turn_boundary())
+                if task.conversation.may_be_due(request):
+                    request = await self._fitting(task, request)
+                await self._run_turn(task, loop, request)
+                end = loop.end_turn()
+                if isinstance(end, ProposedOutcome) and await self._is_final(task, loop, end.answer):
+                    return end.answer.outcome
+                for note in loop.take_notes():
+                    write_note(note)
+                for cause in loop.take_causes():
+                    count_correction(cause)
         finally:
             task.keep_messages(loop.conversation)
-
-    async def _run_turns(self, task: AgentTask, loop: AgentLoop) -> StepOutcome:
-        while True:
-            request = loop.next_request(await task.turn_boundary())
-            if task.conversation.may_be_due(request):
-                request = await self._fitting(task, request)
-            await self._run_turn(task, loop, request)
-            end = loop.end_turn()
-            if isinstance(end, ProposedOutcome) and await self._is_final(task, loop, end.answer):
-                return end.answer.outcome
-            for note in loop.take_notes():
-                write_note(note)
-            for cause in loop.take_causes():
-                count_correction(cause)
 
     async def _fitting(self, task: AgentTask, request: ModelRequest) -> ModelRequest:
         """Return a request that fits the model's context."""

@@ -267,8 +267,8 @@ class GivenAnswers(Protocol):
         """Wait for the first vote after a number that has not counted yet."""
         ...
 
-    def note_counted(self, number: int, *, is_pending: bool) -> None:
-        """Note that the votes up to a number have counted, and whether the request still is pending."""
+    def note_counted(self, number: int) -> None:
+        """Note that the votes up to a number have counted, and have not decided the request."""
         ...
 
 

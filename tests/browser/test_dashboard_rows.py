@@ -84,6 +84,7 @@ def test_a_link_to_the_function_leads_to_the_row(open_site: OpenSite, open_page:
     assert selected(page).all_inner_texts() == ["classify"]
     page.locator("#tree").focus()
     page.keyboard.press("ArrowUp")
+    selected(page).filter(has_text="main").wait_for()
     assert selected(page).all_inner_texts() == ["main"]
 
 

@@ -207,11 +207,9 @@ class StoredAnswers:
 
         return await self._questions.poll(self._id, find)
 
-    def note_counted(self, number: int, *, is_pending: bool) -> None:
+    def note_counted(self, number: int) -> None:
         """Note that votes have counted; see `journal_ports.GivenAnswers`."""
-        self._questions.change(
-            partial(question_table.note_counted, question_id=self._id, number=number, is_pending=is_pending)
-        )
+        self._questions.change(partial(question_table.note_counted, question_id=self._id, number=number))
 
     async def _change(self, function: Callable[..., Result]) -> Result:
         return await self._questions.change(partial(function, question_id=self._id)).wait()

@@ -184,14 +184,11 @@ def _load_vote(database: Database, question_id: str, number: int, stored: bytes)
     return msgspec.msgpack.decode(body, type=GivenVote)
 
 
-def note_counted(database: Database, question_id: str, number: int, *, is_pending: bool) -> None:
-    """Note that a vote has counted; a request that it has not decided accepts others."""
+def note_counted(database: Database, question_id: str, number: int) -> None:
+    """Note that a vote has counted, and has not decided the request, which accepts others."""
     database.change(
         "UPDATE votes SET has_counted = 1 WHERE question_id = ? AND number <= ?", question_id, number
     )
-    if not is_pending:
-        close_question(database, question_id)
-        return
     database.change(
         "UPDATE questions SET status = 'open' WHERE question_id = ? AND status = 'answered' AND NOT EXISTS "
         "(SELECT 1 FROM votes WHERE question_id = ? AND has_counted = 0)",

@@ -223,7 +223,7 @@ class ApprovalRecord(PeopleRecord):
     async def count_votes(self, answers: GivenAnswers, ballot: Ballot) -> None:
         """Count the votes that people give through the store, each once in all lives, until cancelled."""
         if self._counted:
-            answers.note_counted(self._counted, is_pending=True)
+            answers.note_counted(self._counted)
         while True:
             vote = await answers.next_vote(self._counted)
             self._given = vote
@@ -231,7 +231,8 @@ class ApprovalRecord(PeopleRecord):
                 ballot.count_given(vote)
             self._given = None
             self._counted = vote.number
-            answers.note_counted(vote.number, is_pending=ballot.is_pending)
+            if ballot.is_pending:  # a vote that has decided is news until the wait has ended
+                answers.note_counted(vote.number)
 
     def _keep_vote(self, vote: Vote, number: int) -> None:
         kept = asdict(vote)

@@ -38,7 +38,7 @@ SUMMARY_END = "<<<NH:END_SUMMARY>>>"
 
 
 class _Assignment(Struct):
-    """What matters of the arguments of an assignment."""
+    """The argument of an assignment that names its target."""
 
     target_path: str
 

@@ -1,4 +1,4 @@
-"""What the failures of calls mean: bad arguments, a tool that failed, a connection that is gone."""
+"""The meaning of failed calls: bad arguments, a tool that failed, a connection that is gone."""
 
 import re
 from http import HTTPStatus

@@ -1,6 +1,7 @@
 """Descriptions of servers: a command to start, or an address, and options."""
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -59,7 +60,7 @@ class ServerOptions:
         return self.only is None or any(fnmatchcase(tool, pattern) for pattern in self.only)
 
 
-class ServerDescription:
+class ServerDescription(ABC):
     """The description of a server, which is its identity as well.
 
     Args:
@@ -75,9 +76,9 @@ class ServerDescription:
         return self.options.name
 
     @property
+    @abstractmethod
     def target(self) -> str:
         """The command or the address, without arguments and secrets."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"<server {self.name!r} ({self.target})>"

@@ -41,8 +41,8 @@ class Past(Struct, frozen=True, kw_only=True, eq=False):
     model: str
 
 
-class Conversation(Struct, frozen=True, kw_only=True, eq=False):
-    """The conversation of a step with its model.
+class KeptConversation(Struct, frozen=True, kw_only=True, eq=False):
+    """The conversation of a step with its model, as its task keeps it.
 
     Args:
         model: The id of the model; empty for an agent of the program's own.
@@ -79,7 +79,7 @@ class LastStep:
         if before is not None and before.is_of(task):
             before.conversation = None  # other contexts may still have it
         self.step_id = step_id
-        self.conversation: Conversation | None = None
+        self.conversation: KeptConversation | None = None
         self.usage_meter: UsageMeter | None = None
         self.outcome: OutcomeKind | None = None
         self.error: str | None = None

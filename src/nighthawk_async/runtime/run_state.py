@@ -69,7 +69,7 @@ class RunResources:
 
 
 class Server(Protocol):
-    """What `servers=` of a run takes, such as `nighthawk_async.mcp.stdio` makes."""
+    """A server for `servers=` of a run; `nighthawk_async.mcp.stdio` makes one."""
 
     async def bind(self, name: str) -> object:
         """Connect as a resource of the current run, and return the object that blocks know by a name.

@@ -13,7 +13,7 @@ from ..types.messages import Message
 from ..types.outcomes import RaiseStepOutcome, ReturnStepOutcome, StepOutcome
 from ..types.unset import UNSET
 from .conclude import OutcomeRefusedError, StepResult, done_note, evaluated_value, exception_of, propose
-from .conversations import Conversation, LastStep, Past
+from .conversations import KeptConversation, LastStep, Past
 from .step_actor import StepActor
 from .step_context import StepContext
 
@@ -176,7 +176,7 @@ class Step:
             messages: All messages, oldest first. The last calls may lack results.
         """
         if self.kept is not None:
-            self.kept.conversation = Conversation(
+            self.kept.conversation = KeptConversation(
                 model=model, system_prompt=system_prompt, messages=tuple(messages), tools=tools
             )
 

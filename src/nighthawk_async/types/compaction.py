@@ -24,7 +24,7 @@ class ResultDigest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPlan:
-    """What a compaction is about to do.
+    """The changes that a compaction is about to make.
 
     Hooks and policies may change the `text` of digests, leave digests out, which keeps those results whole,
     and set `summary`, if there are messages to summarise.

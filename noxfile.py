@@ -7,6 +7,8 @@ was built from, and the build is skipped while that stays the same.
 import hashlib
 import json
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -68,7 +70,17 @@ DEPENDS_ON_PYTHON = [
     "tests/unit/test_errors.py",
     "tests/unit/test_pickling.py",
 ]
+
+# Tests of workers on Ray, and of what must hold on every placement.
+ON_RAY = [
+    "tests/examples/test_cluster.py",
+    "tests/unit/distributed/test_placements.py",
+    "tests/unit/distributed/test_ray_programs.py",
+    "tests/unit/distributed/test_ray_workers.py",
+    "tests/unit/distributed/test_without_ray.py",
+]
 PYTHONS_SEEN: list[str] = []
+NPM_FAILURES: list[str] = []
 
 
 def pythons_to_test() -> list[str]:
@@ -105,6 +117,33 @@ def prepare(session: nox.Session, *groups: str, extras: str = "", project: bool 
     stamp.write_text(digest)
 
 
+def install_npm_packages(session: nox.Session) -> None:
+    """Install what tests drive from npm into .cache/npm, unless NIGHTHAWK_NPM names a folder that has it.
+
+    Without npm or its registry the tests against these packages are skipped, and say so. Scripts of packages
+    are not run. The first time takes about a minute, and 730 MB.
+    """
+    npm = shutil.which("npm")
+    if os.environ.get("NIGHTHAWK_NPM") or npm is None or NPM_FAILURES:
+        return
+    wanted, folder = (HERE / "tests" / "npm" / "package.json").read_text(), HERE / ".cache" / "npm"
+    stamp = folder / "installed.json"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "package.json").write_text(wanted)
+    quick = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=60000")
+    command = (npm, "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", *quick)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        reasons = [line for line in done.stderr.splitlines() if line.startswith("npm error")]
+        reason = (reasons or ["no reason given"])[0]
+        NPM_FAILURES.append(reason)  # the next Python would wait for the same
+        session.warn(f"npm could not install the packages that tests drive, which are skipped: {reason}")
+    else:
+        stamp.write_text(wanted)
+
+
 @nox.session(python=pythons_to_test())
 def tests(session: nox.Session) -> None:
     """Run the tests, on one process more than there are processors; arguments after `--` go to pytest.
@@ -114,6 +153,7 @@ def tests(session: nox.Session) -> None:
     The first Python that is found runs all of them, the others what a Python can change.
     """
     prepare(session, "test", extras="all")
+    install_npm_packages(session)
     if session.posargs:
         session.run("pytest", *session.posargs)
         return
@@ -133,12 +173,25 @@ def kills(session: nox.Session) -> None:
     memory = Path("/dev/shm")
     folder = ["--folder", str(memory)] if memory.is_dir() and "--folder" not in session.posargs else []
     session.run("python", "-m", "tests.faults.durable.matrix", *folder, *session.posargs)
+    if not session.posargs:
+        session.run("python", "-m", "tests.faults.durable_workers.matrix", *folder)
+
+
+@nox.session
+def ray(session: nox.Session) -> None:
+    """Run the tests of workers on Ray, which is too large for the environments of the others.
+
+    They start one cluster on this machine, with about ten processes. Arguments after `--` go to pytest.
+    """
+    prepare(session, "test", extras="ray")
+    session.run("pytest", "--durations=10", *(session.posargs or ON_RAY))
 
 
 @nox.session
 def coverage(session: nox.Session) -> None:
     """Run the tests in one process and report their branch coverage, in htmlcov/ too."""
     prepare(session, "test", extras="all")
+    install_npm_packages(session)
     environment = {"COVERAGE_FILE": str(Path(session.create_tmp()).resolve() / "coverage")}
     session.run("coverage", "erase", env=environment)
     session.run("coverage", "run", "-m", "pytest", *session.posargs, env=environment)
@@ -193,10 +246,11 @@ def check_first_pages(session: nox.Session, folder: Path) -> None:
     """Check the pages that a user reads first with the default rules of ruff, mypy and pyright."""
     session.run("python", "-m", "tests.types.pages", str(folder), "--first")
     session.run("ruff", "check", "--isolated", "--no-cache", "examples")
-    for made in (folder, *(each for each in folder.iterdir() if each.is_dir())):
+    for made in (folder, *sorted({each.parent for each in folder.glob("*/*.py")})):
         with session.chdir(made):  # as its reader does, for whom the files of the folder are their own
-            session.run("ruff", "check", "--isolated", "--no-cache", *map(str, sorted(made.glob("*.py"))))
-    session.run("mypy", "--config-file=", str(folder))
+            files = [str(each) for each in sorted(made.glob("*.py"))]
+            session.run("ruff", "check", "--isolated", "--no-cache", *files)
+            session.run("mypy", "--config-file=", *files)
     (folder / "pyrightconfig.json").write_text(json.dumps({"include": ["."]}))
     session.run("pyright", "--pythonpath", python_of(session), "--project", str(folder))
 

@@ -179,6 +179,19 @@ _ALL = (
         what="Operations in one second by the clock.",
     ),
     Metric(
+        name="speedup",
+        unit="ratio",
+        better="higher",
+        what="Time by the clock with one worker process by that with two.",
+        noise=0.05,
+    ),
+    Metric(
+        name="recovery",
+        unit="seconds",
+        better="lower",
+        what="Time from the loss of a worker until another one in its place has made a call.",
+    ),
+    Metric(
         name="server_cpu",
         unit="seconds",
         better=None,

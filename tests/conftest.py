@@ -24,6 +24,7 @@ from tests.backend_turns import keep_one_backend
 from tests.detectors.event_loop import EventLoopWatch, TrioSteps, watching_asyncio
 from tests.detectors.leftovers import describe_leftovers, take_stock, wait_for_leftovers
 from tests.detectors.network import confined_to_loopback
+from tests.quick_looks import looking_quickly
 from tests.warm_python import open_template
 
 WATCH = EventLoopWatch(bound_seconds=2.0)
@@ -86,6 +87,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Start watching."""
     _SESSION.enter_context(confined_to_loopback())
     _SESSION.enter_context(watching_asyncio(WATCH))
+    _SESSION.enter_context(looking_quickly())
     WATCH.start()
     _SESSION.callback(WATCH.stop)
 

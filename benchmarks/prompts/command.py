@@ -41,7 +41,7 @@ from .tables import (
 )
 from .trial import Tried, try_blocks
 
-__all__ = ["main"]
+__all__ = ["main", "print_grid"]
 
 PAGE = Path(__file__).parents[2] / "docs" / "performance.md"
 BEGIN, END = "<!-- prompts: begin -->\n", "<!-- prompts: end -->\n"
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str]) -> int:
         grid_of_measured(measured, peer),
     )
     for grid in (each, parts, sizes, tools, goals):
-        _print(console, grid)
+        print_grid(console, grid)
     if peer.sources != digest_of_sources():
         console.print("pydantic-ai was captured with other inputs; use --peers to capture it anew.")
     if options.docs:
@@ -107,9 +107,9 @@ async def _try(
             markup=False,
             highlight=False,
         )
-    _print(console, grid_of_tried(tried))
+    print_grid(console, grid_of_tried(tried))
     if any(each.corrections for each in tried):
-        _print(console, grid_of_corrections(tried))
+        print_grid(console, grid_of_corrections(tried))
 
 
 def _write_page(grids: Sequence[Grid]) -> None:
@@ -121,7 +121,13 @@ def _write_page(grids: Sequence[Grid]) -> None:
     PAGE.write_text(f"{before}{BEGIN}\n{tables}\n{END}{after}", encoding="utf-8")
 
 
-def _print(console: Console, grid: Grid) -> None:
+def print_grid(console: Console, grid: Grid) -> None:
+    """Print a table.
+
+    Args:
+        console: The console to print to.
+        grid: The table.
+    """
     table = Table()
     for number, name in enumerate(grid.head):
         table.add_column(name, justify="left" if number in grid.texts else "right", overflow="fold")

@@ -24,6 +24,8 @@ __all__ = [
     "measure_blocks",
     "parts_of_peer",
     "tokens_of_body",
+    "tokens_of_request",
+    "tokens_of_text",
 ]
 
 PARTS = ("system", "program", "types", "locals", "globals", "rest", "tools", "outcome", "schema")
@@ -136,7 +138,25 @@ def tokens_of_body(body: Mapping[str, Any]) -> int:
     Args:
         body: The JSON of the request.
     """
-    return sum(_count(text) for text in texts_of_body(body, with_media=False))
+    return sum(tokens_of_text(text) for text in texts_of_body(body, with_media=False))
+
+
+def tokens_of_request(request: nh.models.ModelRequest) -> int:
+    """Tokens of a request, as `tokens_of_body` counts them.
+
+    Args:
+        request: The request.
+    """
+    return tokens_of_body(_body(request))
+
+
+def tokens_of_text(text: str) -> int:
+    """Tokens of a text.
+
+    Args:
+        text: The text.
+    """
+    return TokenCounter.resolve(encoding_name=None, model_name=MODEL).count(text)
 
 
 def parts_of_peer(body: Mapping[str, Any]) -> Mapping[str, int]:
@@ -151,7 +171,7 @@ def parts_of_peer(body: Mapping[str, Any]) -> Mapping[str, int]:
         parts[part] += tokens_of_body({"messages": [message]})
     for tool in body.get("tools", ()):
         part = "schema" if tool["function"]["name"].startswith("final_result") else "tools"
-        parts[part] += _count(_json(tool))
+        parts[part] += tokens_of_text(_json(tool))
     return parts
 
 
@@ -193,22 +213,22 @@ def _parts(body: Mapping[str, Any]) -> Mapping[str, int]:
     for message in body["messages"]:
         for text in texts_of_body({"messages": [message]}, with_media=False):
             if message["role"] == "system":
-                parts["types"] += sum(map(_count, _TYPES.findall(text)))
-                parts["system"] += _count(_TYPES.sub("", text))
+                parts["types"] += sum(map(tokens_of_text, _TYPES.findall(text)))
+                parts["system"] += tokens_of_text(_TYPES.sub("", text))
                 continue
             for section in _SECTION.finditer(text):
                 name = section["name"].lower()
-                parts[name if name in parts else "rest"] += _count(section["text"])
-            parts["rest"] += _count(_SECTION.sub("<<<NH:X>>>\n\n<<<NH:END_X>>>", text))
+                parts[name if name in parts else "rest"] += tokens_of_text(section["text"])
+            parts["rest"] += tokens_of_text(_SECTION.sub("<<<NH:X>>>\n\n<<<NH:END_X>>>", text))
     for tool in body.get("tools", ()):
         if tool["function"]["name"] == "nh_outcome":
             bare = _without_values(tool)
-            parts["outcome"] += _count(_json(bare))
-            parts["schema"] += _count(_json(tool)) - _count(_json(bare))
+            parts["outcome"] += tokens_of_text(_json(bare))
+            parts["schema"] += tokens_of_text(_json(tool)) - tokens_of_text(_json(bare))
         else:
-            parts["tools"] += _count(_json(tool))
+            parts["tools"] += tokens_of_text(_json(tool))
     if "response_format" in body:
-        parts["schema"] += _count(_json(body["response_format"]))
+        parts["schema"] += tokens_of_text(_json(body["response_format"]))
     return parts
 
 
@@ -225,7 +245,3 @@ def _without_values(tool: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _count(text: str) -> int:
-    return TokenCounter.resolve(encoding_name=None, model_name=MODEL).count(text)

@@ -1,6 +1,6 @@
 """The perfect reader: a model that answers each step as a block's author wrote it down."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 import nighthawk_async as nh
@@ -9,7 +9,7 @@ from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response
 
 from .block import Answer
 
-__all__ = ["MODEL", "perfect_reader"]
+__all__ = ["MODEL", "perfect_reader", "reading", "scripted"]
 
 MODEL = "openai-chat:gpt-5.4-nano"
 """The model whose wire and capabilities are measured."""
@@ -21,9 +21,27 @@ def perfect_reader(answers: Sequence[Answer]) -> ScriptedModel:
     Args:
         answers: The answers.
     """
+    return scripted(reading(answers))
+
+
+def scripted(answer: Callable[[nh.models.ModelRequest], ModelResponse]) -> ScriptedModel:
+    """A model of the measured kind that answers with the results of a function.
+
+    Args:
+        answer: Gives the response to a request.
+    """
+    return ScriptedModel(answer, name=MODEL, capabilities=find_model_facts(MODEL).capabilities)
+
+
+def reading(answers: Sequence[Answer]) -> Callable[[nh.models.ModelRequest], ModelResponse]:
+    """A function that gives these answers, one for each step.
+
+    Args:
+        answers: The answers.
+    """
     script = _responses(answers)
     next(script)
-    return ScriptedModel(script.send, name=MODEL, capabilities=find_model_facts(MODEL).capabilities)
+    return script.send
 
 
 def _responses(answers: Sequence[Answer]) -> Generator[Any, nh.models.ModelRequest, None]:

@@ -3,14 +3,14 @@
 Packages by floor, lowest first; each imports only from lower floors (`tests/architecture/test_floors.py`):
 
     0  errors, pickling, types, secret_names, configuration, observation, tracing, executions, causes,
-       threads, backoff, lazy_exports, suggestions
-    1  confined_files, natural, prompt, wire, catalog, actors, parallel
+       threads, backoff, lazy_exports, suggestions, process_marks, placements
+    1  confined_files, line_process, natural, prompt, wire, catalog, actors, parallel
     2  ports, journal_ports, credentials
     3  runtime
     4  policies, models, telemetry, observe, recording
     5  executors, journal, skills
-    6  functions, runs, scopes, steps, hooks, human, oversight, resilience, library, asgi, mcp, testing, cli,
-       and this module
+    6  functions, runs, scopes, steps, hooks, human, oversight, resilience, library, asgi, mcp, evals,
+       distributed, testing, cli, and this module
 
 Exports are loaded on first use: a program that defines no budget, asks no person and starts no actor does not
 import the code for these. Type checkers read `__init__.pyi`, which lists the same names.
@@ -25,7 +25,9 @@ _load, __dir__, __all__ = attach_exports(
         "actors",
         "asgi",
         "credentials",
+        "distributed",
         "errors",
+        "evals",
         "executors",
         "hooks",
         "human",
@@ -56,11 +58,17 @@ _load, __dir__, __all__ = attach_exports(
             "ToolValidationError",
         ),
         "executors.agent": ("AgentStepExecutor",),
+        "executors.coding_agent_settings": (
+            "ClaudeCodeCliSettings",
+            "ClaudeCodeSdkSettings",
+            "CodexSettings",
+        ),
         "executors.transcripts": ("Transcript", "transcript"),
         "functions": ("natural_function",),
         "hooks": ("Hooks",),
         "human": ("ask_user", "request_approval"),
         "journal.effects": ("once", "repeatable"),
+        "models.batched": ("batched",),
         "parallel": ("current_task", "deadline", "open_tasks"),
         "policies.budgets.budget": ("budget",),
         "policies.budgets.terms": ("BudgetLimits",),
@@ -88,6 +96,7 @@ _load, __dir__, __all__ = attach_exports(
         "types.execution": ("ExecutionRef", "PartialValues"),
         "types.json": ("JsonableValue",),
         "types.messages": ("BinaryContent", "ImageUrl"),
+        "types.native_tools": ("CodeExecution", "FileSearch", "UserLocation", "WebSearch"),
         "types.unset": ("unset",),
         "types.usage": ("Usage",),
     },

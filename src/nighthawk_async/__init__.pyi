@@ -4,7 +4,9 @@ from . import (
     actors,
     asgi,
     credentials,
+    distributed,
     errors,
+    evals,
     executors,
     hooks,
     human,
@@ -34,11 +36,13 @@ from .errors import (
     ToolValidationError,
 )
 from .executors.agent import AgentStepExecutor
+from .executors.coding_agent_settings import ClaudeCodeCliSettings, ClaudeCodeSdkSettings, CodexSettings
 from .executors.transcripts import Transcript, transcript
 from .functions import natural_function
 from .hooks import Hooks
 from .human import ask_user, request_approval
 from .journal.effects import once, repeatable
+from .models.batched import batched
 from .parallel import current_task, deadline, open_tasks
 from .policies.budgets.budget import budget
 from .policies.budgets.terms import BudgetLimits
@@ -66,6 +70,7 @@ from .steps import step, step_sync
 from .types.execution import ExecutionRef, PartialValues
 from .types.json import JsonableValue
 from .types.messages import BinaryContent, ImageUrl
+from .types.native_tools import CodeExecution, FileSearch, UserLocation, WebSearch
 from .types.unset import unset
 from .types.usage import Usage
 
@@ -74,9 +79,14 @@ __all__ = [
     "BinaryContent",
     "BudgetExceededError",
     "BudgetLimits",
+    "ClaudeCodeCliSettings",
+    "ClaudeCodeSdkSettings",
+    "CodeExecution",
+    "CodexSettings",
     "ConfigurationError",
     "ExecutionError",
     "ExecutionRef",
+    "FileSearch",
     "Hooks",
     "ImageUrl",
     "JsonableValue",
@@ -95,15 +105,20 @@ __all__ = [
     "ToolValidationError",
     "Transcript",
     "Usage",
+    "UserLocation",
+    "WebSearch",
     "actors",
     "asgi",
     "ask_user",
+    "batched",
     "blocking",
     "budget",
     "credentials",
     "current_task",
     "deadline",
+    "distributed",
     "errors",
+    "evals",
     "executors",
     "get_current_step_actor",
     "get_current_step_context",

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
     BaseModel,
@@ -58,6 +58,11 @@ USER_PLACEHOLDERS = ("program", "locals", "globals", *_COMMON_PLACEHOLDERS)
 
 PLACEHOLDER = re.compile(r"\$(?:(?P<escaped>\$)|(?P<bare>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)\})")
 """The pattern of placeholders in a template; a dollar sign before anything else is kept."""
+
+if TYPE_CHECKING:
+    _ModelSettings: TypeAlias = Any  # a pydantic model is given too, and becomes a mapping
+else:
+    _ModelSettings = Mapping[str, Any]
 
 _Count: TypeAlias = Annotated[int, Field(ge=0)]
 _Positive: TypeAlias = Annotated[int, Field(ge=1)]
@@ -282,7 +287,7 @@ class StepExecutorConfiguration(BaseModel):
 
     model: str = DEFAULT_MODEL
     # Not shown: it may hold a key.
-    model_settings: Mapping[str, Any] = Field(default_factory=dict[str, Any], repr=False)
+    model_settings: _ModelSettings = Field(default_factory=dict[str, Any], repr=False)
     tokenizer_encoding: str | None = None
     prompts: StepPromptTemplates = Field(default_factory=StepPromptTemplates)
     context_limits: StepContextLimits = Field(default_factory=StepContextLimits)

@@ -269,6 +269,9 @@ class BudgetExceededError(NighthawkError):
         asked: The further amount that was requested.
     """
 
+    account_id: str | None = None
+    """The account that refused it, also in copies and in other processes; None for none."""
+
     def __init__(
         self,
         *,
@@ -285,12 +288,8 @@ class BudgetExceededError(NighthawkError):
             in_use = f"{spent:,} spent" + (f", {reserved:,} reserved" if reserved else "")
             what = f"no room for {_amount(asked, resource)}: {in_use} of {limit:,}"
         super().__init__(f"budget {budget}: {what}")
-        self.budget = budget
-        self.resource = resource
-        self.limit = limit
-        self.spent = spent
-        self.reserved = reserved
-        self.asked = asked
+        self.budget, self.resource, self.limit = budget, resource, limit
+        self.spent, self.reserved, self.asked = spent, reserved, asked
 
 
 def _amount(number: int | float | Decimal, resource: str) -> str:

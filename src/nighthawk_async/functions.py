@@ -5,8 +5,9 @@ import inspect
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
-from types import BuiltinFunctionType, FrameType, FunctionType, MappingProxyType
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast, overload
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
@@ -15,10 +16,11 @@ from .executors.choice import ExecutorChoice, FunctionExecutor, checked_model_id
 from .lazy_exports import LazyModule
 from .natural.blocks import NaturalBlock
 from .natural.scope import NestedBlock
-from .natural.transform import StepResult, TransformedFunction, transform_function
+from .natural.transform import StepResult, TransformedFunction, copy_attributes, transform_function
 from .natural.tree import SCOPE_NAME
+from .placements import Placement, checked_placement
 from .runtime.annotations import ReturnCheck, names_in_texts, variables_of
-from .runtime.argument_check import ArgumentCheck
+from .runtime.argument_check import ArgumentCheck, captured_names
 from .runtime.calls import CallEntry
 from .runtime.environment import get_step_executor
 from .runtime.policy import Listener, Policy
@@ -82,6 +84,7 @@ def natural_function(
     on_partial: OnPartial | None = ...,
     tools: Sequence[ToolSource] | None = ...,
     skills: "skill_types.SkillSource | None" = ...,
+    on: Placement | None = ...,
 ) -> Callable[[Function], Function]: ...
 
 
@@ -95,6 +98,7 @@ def natural_function(
     on_partial: OnPartial | None = None,
     tools: Sequence[ToolSource] | None = None,
     skills: "skill_types.SkillSource | None" = None,
+    on: Placement | None = None,
 ) -> Function | Callable[[Function], Function]:
     """Make a function whose natural blocks are run by the run's step executor.
 
@@ -127,15 +131,21 @@ def natural_function(
             already; as for `nighthawk_async.scope`.
         skills: The skills of the function's steps and of steps within them, beside those of the scope; as for
             `nighthawk_async.scope`.
+        on: The placement on which every call runs, wherever it comes from; inside a placed call, the function
+            runs where it is. The function is at the top level of a module, so that workers can import it,
+            and no generator. One with `def` is called in worker threads of the placement's event loop.
 
     Raises:
         NaturalParseError: The source cannot be read, there is no natural block, a block is malformed, or a
             nested function has a block and is no natural function.
-        NighthawkError: A check, or `on_partial`, cannot be called, the limits are no limits, or a text is no
-            model id. A model that does not exist is reported when the function is called.
+        NighthawkError: A check, or `on_partial`, cannot be called, the limits are no limits, a text is no
+            model id, or a generator has `on`. A model that does not exist is reported when the function is
+            called.
         ToolRegistrationError: A tool cannot be offered. A name that is taken is reported when the function is
             called.
+        TypeError: `on` is no placement.
     """
+    placement = None if on is None else checked_placement(on)
     options = _Options(
         policies=_checked_policies(verify),
         on_partial=_checked_listener(on_partial),
@@ -143,11 +153,16 @@ def natural_function(
     )
 
     def decorate(target: Function) -> Function:
-        return _decorate_any(target, sys._getframe(1), options)  # pyright: ignore[reportPrivateUsage]
+        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        return _decorate_any(target, frame, options, placement)
 
     if function is None:
         return decorate
-    return _decorate_any(function, sys._getframe(1), options)  # pyright: ignore[reportPrivateUsage]
+    return _decorate_any(function, sys._getframe(1), options, placement)  # pyright: ignore[reportPrivateUsage]
+
+
+_special_options: WeakKeyDictionary[FunctionType, _Options] = WeakKeyDictionary()
+"""The options of natural functions that have any."""
 
 
 def _checked_policies(verify: "Verify") -> tuple[Policy, ...]:
@@ -213,11 +228,18 @@ def _step_budget(limits: "BudgetLimits | Budget") -> "Budget":
     return budget(**dict(cast("Any", limits.limited())))
 
 
-def _decorate_any(function: Function, frame: FrameType | None, options: _Options) -> Function:
+def _decorate_any(
+    function: Function, frame: FrameType | None, options: _Options, placement: Placement | None
+) -> Function:
     if isinstance(function, staticmethod | classmethod):
         wrapped = cast("Any", function)
-        return type(wrapped)(_decorate(wrapped.__func__, frame, options))
-    return cast("Function", _decorate(function, frame, options))
+        return type(wrapped)(_decorate_any(wrapped.__func__, frame, options, placement))
+    natural = _decorate(function, frame, options)
+    if placement is not None:
+        from .runtime.placed_functions import placed_function  # here, because few functions have a placement
+
+        natural = placed_function(natural, placement)
+    return cast("Function", natural)
 
 
 def _decorate(function: object, frame: FrameType | None, options: _Options) -> FunctionType:
@@ -228,7 +250,16 @@ def _decorate(function: object, frame: FrameType | None, options: _Options) -> F
         )
     transformed = transform_function(function)
     _refuse_inert(function, transformed.nested)
-    captured = _capture(function, transformed, frame)
+    return _bound(function, transformed, _capture(function, transformed, frame), options)
+
+
+def _bound(
+    function: FunctionType,
+    transformed: TransformedFunction,
+    captured: dict[str, object],
+    options: _Options,
+) -> FunctionType:
+    """Return the natural function of a transformed one, with the values that it has captured."""
     is_generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
     annotations = partial(_annotations, function)
     return_check = None
@@ -260,7 +291,31 @@ def _decorate(function: object, frame: FrameType | None, options: _Options) -> F
     )
     if function.__qualname__.endswith(f"<locals>.{function.__name__}"):
         captured[function.__name__] = bound  # the future value of the name, where it has no value yet
+    if options.policies or options.on_partial or options.make_scope:
+        _special_options[bound] = options
     return bound
+
+
+def with_code(function: FunctionType, code: CodeType) -> FunctionType:
+    """Return a natural function with other code: with the same variables and options, but other blocks.
+
+    Args:
+        function: A natural function, as its decorator has made it.
+        code: The code of the undecorated function, compiled from a changed text of its file, which
+            `linecache` has under the file name of the code.
+
+    Raises:
+        NaturalParseError: A block is malformed.
+    """
+    original = cast("FunctionType", cast("Any", function).__wrapped__)
+    cells = dict(zip(original.__code__.co_freevars, original.__closure__ or (), strict=True))
+    closure = tuple(cells[name] for name in code.co_freevars)
+    changed = FunctionType(code, original.__globals__, original.__name__, original.__defaults__, closure)
+    text = changed.__doc__
+    copy_attributes(original, changed)
+    changed.__doc__ = text
+    options = _special_options.get(function) or _Options(policies=(), on_partial=None, make_scope=None)
+    return _bound(changed, transform_function(changed), dict(captured_names(function)), options)
 
 
 def _refuse_inert(function: FunctionType, nested: Sequence[NestedBlock]) -> None:

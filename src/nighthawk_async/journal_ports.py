@@ -16,6 +16,11 @@ PeopleAnswer = TypeVar("PeopleAnswer")
 class RunJournal(Protocol):
     """The journal of one run, as the runtime needs it. A place is a path in the run; see `runtime.places`."""
 
+    @property
+    def is_replay(self) -> bool:
+        """Whether the run is replayed from its records alone, without effects."""
+        ...
+
     def begin(self, root: str) -> None:
         """Begin a life of the run.
 
@@ -70,7 +75,19 @@ class RunJournal(Protocol):
         Args:
             place: The place of the request.
             model_name: The model.
-            open_source: Asks the model, or another one that it is given instead.
+            open_source: Asks the model, or another one that it is given instead. The model may keep records
+                of its own below the place.
+        """
+        ...
+
+    def find_cached(self, place: str) -> bool | None:
+        """Return whether the recorded response of a place came from a response cache.
+
+        Args:
+            place: The place of the request.
+
+        Returns:
+            None where the journal has no response, so that the model is asked.
         """
         ...
 

@@ -46,11 +46,43 @@ The model's text or reasoning, a tool call or its result, a message that was del
 worked, or a note from the library.
 """
 
+EVALUATION = "nighthawk.evaluation."
+"""The beginning of the names of attributes about evaluations.
+
+`subject` and `trials` belong to an evaluation, `digest` to a case, `status` to a trial.
+"""
+
 Inputs: TypeAlias = Mapping[str, object]
+
+WORKER = "nighthawk.worker"
+"""The attribute with the name of the worker on which the work of a node runs."""
+
+
+class Preview(str):
+    """A value as text that was made where the value is, on a worker; it is shown as it is."""
+
+    __slots__ = ()
+
+
+class PreviewedError(Exception):
+    """An error as text that was made where it was raised, on a worker; it is shown as that one.
+
+    Args:
+        type_name: The name of its type.
+        message: Its message.
+    """
+
+    def __init__(self, type_name: str, message: str) -> None:
+        super().__init__(type_name, message)
+        self.type_name = type_name
+        self.message = message
 
 
 class NodeControl(Protocol):
-    """Control of a node by observers. All of it runs on the event loop of the node."""
+    """Control of a node by observers. All of it runs on the event loop of the node.
+
+    One that offers fewer actions than it has methods has an attribute `offered`, a frozenset of their names.
+    """
 
     def request_cancel(self, reason: str | None) -> None:
         """Ask it to end."""
@@ -79,6 +111,7 @@ class NodeWriter(Protocol):
         attributes: Mapping[str, str | int | float | bool] | None = None,
         control: NodeControl | None = None,
         speaks_above: bool = False,
+        at: float | None = None,
     ) -> "NodeWriter":
         """Report the beginning of an activity below the node.
 
@@ -93,6 +126,7 @@ class NodeWriter(Protocol):
                 cancelling: `steer(text)`, `suspend()`, `resume()`.
             speaks_above: Whether text written to it belongs to the transcript of this node, of which it shows
                 its own part.
+            at: The time of the beginning, in Unix seconds; None for now.
         """
         ...
 
@@ -142,6 +176,7 @@ class NodeWriter(Protocol):
         *,
         outputs: Inputs | None = None,
         error: BaseException | None = None,
+        at: float | None = None,
     ) -> None:
         """Report its end; only the first end counts.
 
@@ -149,6 +184,7 @@ class NodeWriter(Protocol):
             state: The final state: `completed`, `raised`, `failed` or `cancelled`.
             outputs: Its outputs, by name.
             error: The error that ended it.
+            at: The time of the end, in Unix seconds; None for now.
         """
         ...
 

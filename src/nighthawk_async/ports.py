@@ -3,7 +3,7 @@
 The step executor protocols use `StepContext`, so they are one floor up, in `runtime.step_executor`.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from time import perf_counter
 from types import TracebackType
@@ -93,11 +93,27 @@ class AttemptUsage(Struct, frozen=True, kw_only=True):
 AttemptsSource: TypeAlias = Callable[[], Sequence[AttemptUsage]]
 """Returns the attempts at a request that have begun, oldest first; may be called at any time."""
 
-ResendCheck: TypeAlias = Callable[[AttemptsSource], bool]
+ResendCheck: TypeAlias = Callable[[AttemptsSource], bool | Awaitable[bool]]
 """Called before a request is sent again, with the attempts so far; returns whether there is room for that.
+
+On a worker the answer comes from the program: await it, as `may_send_again` does. Not awaited, it is false.
 
 It raises `BudgetExceededError` when there will be no room even after all requests in progress have ended.
 """
+
+
+async def may_send_again(check: ResendCheck, attempts: AttemptsSource) -> bool:
+    """Make the check before a request is sent again.
+
+    Args:
+        check: The check.
+        attempts: Returns the attempts so far.
+
+    Raises:
+        BudgetExceededError: There will be no room even after all requests in progress have ended.
+    """
+    answer = check(attempts)
+    return answer if isinstance(answer, bool) else await answer
 
 
 class ResponseStream(AbstractAsyncContextManager["ResponseStream"], AsyncIterator[ModelEvent]):
@@ -211,3 +227,32 @@ class ForwardedStream(ResponseStream):
 
 OpenSource: TypeAlias = Callable[..., AbstractAsyncContextManager[AsyncIterator[ModelEvent]]]
 """Sends a request to its model, or to the model that is given as the only argument."""
+
+
+class RequestSource(Protocol):
+    """The source of the response to one request, where it may be another one than the model."""
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether the response comes from a response cache; known after `find`."""
+        ...
+
+    async def find(self, request: ModelRequest) -> bool:
+        """Decide, on the first call, whether the response comes from a response cache.
+
+        Args:
+            request: The request.
+        """
+        ...
+
+    def open(self, request: ModelRequest) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+        """Return the response to the request; called after `find`.
+
+        Args:
+            request: The request as it is sent.
+        """
+        ...
+
+    def release(self) -> None:
+        """Let others that wait for the response ask themselves, unless it has ended."""
+        ...

@@ -75,14 +75,16 @@ async def call_in_thread(
     if get_cancelled_exc_class().__module__.startswith("trio"):
         return (await anyio.to_thread.run_sync(call, limiter=limiter))[0]
     values: list[Result] = []
-    failures: list[Exception] = []
+    failures: list[BaseException] = []
     has_returned = anyio.Event()
     try:
         async with anyio.create_task_group() as task_group:
             task_group.start_soon(_cancel_late_comers, has_returned)
             try:
                 values.extend(await anyio.to_thread.run_sync(call, limiter=limiter))
-            except Exception as error:  # re-raised as it is, and not in a group
+            except get_cancelled_exc_class():
+                raise
+            except BaseException as error:  # re-raised as it is, and not in a group
                 failures.append(error)
             finally:
                 has_returned.set()

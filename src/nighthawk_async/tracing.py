@@ -169,6 +169,26 @@ def find_trace_parent() -> str | None:
     return f"00-{span.trace_id:032x}-{span.span_id:016x}-{span.trace_flags:02x}"
 
 
+def trace_context_of(trace_parent: str | None) -> "TraceContext | None":
+    """Return the trace context of a header `traceparent`; None for none, or if OpenTelemetry is not loaded.
+
+    Args:
+        trace_parent: The header, as `find_trace_parent` returns it.
+    """
+    if trace_parent is None or "opentelemetry.trace" not in sys.modules:
+        return None
+    from opentelemetry import trace
+
+    _, trace_id, span_id, flags = trace_parent.split("-")
+    parent = trace.SpanContext(
+        trace_id=int(trace_id, 16),
+        span_id=int(span_id, 16),
+        is_remote=True,
+        trace_flags=trace.TraceFlags(int(flags, 16)),
+    )
+    return trace.set_span_in_context(trace.NonRecordingSpan(parent))
+
+
 def find_trace_context() -> "TraceContext | None":
     """Return the active trace context; None without a trace, recorded or not."""
     if "opentelemetry.trace" not in sys.modules:  # without it there is no trace

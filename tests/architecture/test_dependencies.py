@@ -5,6 +5,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from .source_tree import PACKAGE, SOURCE, module_imports, parse_package
 
 IMPORT_NAMES = {
@@ -16,7 +18,9 @@ IMPORT_NAMES = {
 }
 """Import names of distributions where the two differ by more than a hyphen."""
 
-PYTEST_PLUGIN = f"{PACKAGE}.testing.pytest_plugin"
+PYTEST_PLUGINS = tuple(
+    f"{PACKAGE}.testing.{name}" for name in ("pytest_plugin", "pytest_evaluations", "evaluation_tests")
+)
 """Imported by pytest, and by nothing else: it need not be declared that pytest is there."""
 
 HTTP_MODULES = re.compile(rf"{PACKAGE}\.models\.http_\w+|{PACKAGE}\.cli\.(?:top_client|server_facts)")
@@ -61,7 +65,7 @@ def test_every_imported_library_is_declared() -> None:
         for module in MODULES.values()
         for item in module_imports(module)
         if not is_below(item.target, known)
-        and not (module.name == PYTEST_PLUGIN and is_below(item.target, {"pytest"}))
+        and not (module.name in PYTEST_PLUGINS and is_below(item.target, {"pytest"}))
     }
     assert undeclared == set()
 
@@ -109,8 +113,9 @@ def test_the_modules_that_need_the_package_mcp_are_imported_by_each_other_only()
     assert eager == set()
 
 
-def test_the_pytest_plugin_is_imported_by_no_other_module() -> None:
-    assert _importers(PYTEST_PLUGIN) == set()
+@pytest.mark.parametrize("plugin", PYTEST_PLUGINS[:2])
+def test_the_pytest_plugin_is_imported_by_no_other_module(plugin: str) -> None:
+    assert _importers(plugin) == set()
 
 
 def test_asyncio_is_imported_nowhere() -> None:

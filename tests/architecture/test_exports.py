@@ -16,7 +16,7 @@ from .source_tree import PACKAGE, SOURCE, Module, parse_package
 PUBLIC_ROOMS = (
     *("resilience", "hooks", "human", "oversight", "testing", "asgi", "actors", "parallel"),
     *("observe", "errors", "models", "executors", "policies", "runtime", "telemetry", "journal"),
-    *("library", "skills", "mcp", "credentials"),
+    *("library", "skills", "mcp", "credentials", "evals"),
 )
 """The rooms whose exports are public, beside the package itself."""
 

@@ -22,7 +22,10 @@ FLOORS: Mapping[str, int] = {
     "suggestions": 0,
     "executions": 0,
     "causes": 0,
+    "placements": 0,
     "confined_files": 1,
+    "line_process": 1,
+    "process_marks": 0,
     "natural": 1,
     "prompt": 1,
     "wire": 1,
@@ -53,6 +56,8 @@ FLOORS: Mapping[str, int] = {
     "asgi": 6,
     "library": 6,
     "mcp": 6,
+    "evals": 6,
+    "distributed": 6,
     "cli": 6,
     "__init__": 6,
     "__main__": 6,
@@ -89,11 +94,24 @@ SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
     | {("cli", "__init__"), ("__main__", "cli")}
     | {("lazy_exports", "suggestions")}
     | {("functions", "scopes"), ("steps", "functions")}
-    | {("observation", "types"), ("errors", "pickling"), ("threads", "executions")}
+    | {("observation", "types"), ("types", "errors"), ("errors", "pickling"), ("threads", "executions")}
     | {
-        ("__init__", room) for room in ("asgi", "library", "hooks", "human", "mcp", "oversight", "resilience")
+        ("__init__", room)
+        for room in (
+            "asgi",
+            "distributed",
+            "evals",
+            "library",
+            "hooks",
+            "human",
+            "mcp",
+            "oversight",
+            "resilience",
+        )
     }  # joins them
     | {("mcp", "asgi")}  # a server of MCP is an ASGI application
+    | {("cli", "evals"), ("testing", "evals")}  # run evaluations
+    | {("distributed", "resilience")}  # keeps rate limits for workers
     | {
         (room, shared)
         for room, floor in FLOORS.items()

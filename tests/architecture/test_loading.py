@@ -66,7 +66,7 @@ UNUSED_LIBRARIES = (
     *("rich", "pygments", "click", "typer", "httpx._main"),  # for command lines
     *("filelock", "platformdirs", "tenacity", "yaml", "xllamacpp", "bpe_openai"),
     *("opentelemetry", "sqlite3", "multiprocessing"),
-    *("mcp", "mcp_types"),
+    *("mcp", "mcp_types", "ray"),
 )
 """What a step does without that calls no tool and has a small prompt, also when its request is sent again."""
 
@@ -74,12 +74,15 @@ UNUSED_MODULES = (
     *("nighthawk_async.hooks", "nighthawk_async.human", "nighthawk_async.oversight"),
     *("nighthawk_async.resilience", "nighthawk_async.testing", "nighthawk_async.cli"),
     *("nighthawk_async.asgi", "nighthawk_async.mcp", "nighthawk_async.observe"),
+    "nighthawk_async.evals",
     *("nighthawk_async.actors.actor", "nighthawk_async.actors.pool", "nighthawk_async.actors.selection"),
     *("nighthawk_async.actors.locks", "nighthawk_async.actors.shared_state"),
     "nighthawk_async.actors.supervisor",
     *("nighthawk_async.parallel.combinators", "nighthawk_async.parallel.streaming"),
     "nighthawk_async.parallel.tasks",
     *("nighthawk_async.models.local", "nighthawk_async.models.weights"),
+    *("nighthawk_async.models.batched", "nighthawk_async.models.uploads"),
+    *("nighthawk_async.models.endpoint_calls", "nighthawk_async.models.multipart"),
     "nighthawk_async.prompt.token_estimate",
     *(
         "nighthawk_async.wire.anthropic.codec",

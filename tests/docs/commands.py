@@ -87,8 +87,10 @@ def _parsed(lines: str) -> list[list[str]]:
 
 
 def _found(command: list[str]) -> list[str]:
-    """The command as one of this Python's modules or scripts."""
+    """The command as one of this Python's modules or scripts; git as it is."""
     program, *arguments = command
+    if program == "git":
+        return command
     return [sys.executable, *_AS_PYTHON[program], *arguments]
 
 

@@ -9,6 +9,8 @@ import gc
 import json
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
@@ -26,12 +28,15 @@ from opentelemetry.util._once import Once
 
 import nighthawk_async as nh
 from nighthawk_async.catalog.local import LOCAL_MODELS
+from nighthawk_async.cli.demo_functions import load_reviews
 from nighthawk_async.models.weights import _write_marker, weights_path
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, ReplyHandler
 from nighthawk_async.types.messages import ToolCall
 from tests.tracing import trace_with
 
 from .commands import PORT_VARIABLE
+
+FAKE_CLAUDE = Path(__file__).parents[1] / "faults" / "coding_agents" / "fake_claude.py"
 
 Serve: TypeAlias = Callable[[Iterable[ModelReply] | ReplyHandler], ModelServer]
 
@@ -158,6 +163,23 @@ def model_that_gives_three_stars(serve: Serve) -> None:
 
 
 @pytest.fixture
+def claude_code_that_repairs_a_function(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A program on `PATH` that behaves like Claude Code. Its model edits a file with its shell, then ends."""
+    program = FAKE_CLAUDE.read_text(encoding="utf-8")
+    command = tmp_path / "bin" / "claude"
+    command.parent.mkdir()
+    command.write_text(f"#!{sys.executable} -SE\n{program}", encoding="utf-8")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
+    edit = {"command": "sed -i 's/ + 1//' prices.py", "description": "Edit the function"}
+    done = {"kind": "pass", "bindings": {"summary": "total() no longer adds one."}}
+    server = serve([tool_calls(("Bash", edit)), tool_calls(("mcp__nighthawk__nh_outcome", done))])
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", server.base_url.removesuffix("/v1"))
+
+
+@pytest.fixture
 def model_that_counts_stars(serve: Serve) -> None:
     """Sets `count` to the number of asterisks in `review` and ends the step, in one response, always."""
     assign = {"target_path": "count", "expression": "review.count('*')"}
@@ -194,7 +216,7 @@ def embedded_model_that_classifies(
     address = server.base_url.removesuffix("/v1")
     program = f"ADDRESS = {address!r}\n{STAND_IN_FOR_XLLAMACPP}"
     Path(folder, "xllamacpp.py").write_text(program, encoding="utf-8")
-    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
     monkeypatch.syspath_prepend(folder)
     monkeypatch.setattr("nighthawk_async.models.local.are_weights_whole", lambda source, path: True)
 
@@ -215,7 +237,47 @@ def embedded_model_of_the_tutorial(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """The embedded model for programs that a page starts, with the answers that the real one gave."""
-    address = serve(_answer_mail).base_url.removesuffix("/v1")
+    _replace_embedded_model(serve(_answer_mail), monkeypatch, tmp_path_factory)
+
+
+MISTAKES_OF_THE_MODEL = {
+    "Set <:label> for": {1, 3, 5, 7, 9, 11, 15, 17, 19, 21, 24, 25, 27, 29, 31},
+    "sentiment": {8},
+}
+"""The reviews about which the real model is wrong, by a part of the block."""
+
+
+@pytest.fixture
+def embedded_model_that_sorts_reviews(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The embedded model for the reviews of the demonstration, with the answers that the real one gave."""
+    _replace_embedded_model(serve(_sort_review), monkeypatch, tmp_path_factory)
+
+
+@pytest.fixture
+def folder_under_version_control() -> None:
+    """Makes the folder of a page the root of a repository."""
+    subprocess.run(["git", "init", "--quiet"], check=True)
+
+
+def _sort_review(request: RecordedRequest) -> ModelReply:
+    text = "\n".join(message["content"] for message in request.body["messages"])
+    mistakes = next(numbers for part, numbers in MISTAKES_OF_THE_MODEL.items() if part in text)
+    number, review = next(
+        (number, review) for number, review in enumerate(load_reviews(), 1) if review.review in text
+    )
+    label = review.label
+    if number in mistakes:
+        label = "negative" if label == "positive" else "positive"
+    return ModelReply(text=json.dumps({"label": label}), usage=nh.Usage(input_tokens=60, output_tokens=9))
+
+
+def _replace_embedded_model(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Put a server in the place of that of the embedded model, for programs that a page starts."""
+    address = server.base_url.removesuffix("/v1")
     folder = tmp_path_factory.mktemp("stand_in")
     program = f"ADDRESS = {address!r}\n{STAND_IN_FOR_XLLAMACPP}"
     Path(folder, "xllamacpp.py").write_text(program, encoding="utf-8")

@@ -7,7 +7,8 @@ see, direct the run; each stands in a paragraph of its own above the block it co
 - `<!-- output -->` above a `text` block: the example before it printed exactly that.
 - `<!-- no-run: REASON -->`: the example is only compiled. The pages that may do so are listed in
 `test_examples.py`.
-- `<!-- file: NAME -->`: the example, or a `markdown` block, is a whole file. It is written, and does not run.
+- `<!-- file: NAME -->`: the example, or a `markdown`, `yaml` or `csv` block, is a whole file. It is written,
+and does not run.
 - `<!-- run -->` above an `sh` block: its commands run in the folder of the files, one after the other. With
 `<!-- typed: ONE | TWO -->` they run in a terminal, whose person answers the prompts so.
 - `<!-- serve -->` above an `sh` block: the same, but the server that it starts goes on until the page ends.
@@ -34,6 +35,7 @@ __all__ = ["Block", "Page", "pages_of", "parse_page", "run_page"]
 _DIRECTIVE = re.compile(
     r"\s*<!--\s*(setup|no-run|output|file|run|serve|typed)\b:?\s*(.*?)\s*-->\s*", re.DOTALL
 )
+_FILE_LANGUAGES = ("csv", "markdown", "yaml")
 _WITHOUT_ARGUMENT = ("output", "run", "serve")
 _SECONDS = re.compile(r"\b\d+\.\d+s")
 
@@ -203,7 +205,7 @@ def _block_of(token: Token, directives: _Directives, place: str) -> Block | None
             kind=directives.kind, text=token.content, line=line, setups=setups, typed=directives.typed
         )
     if not is_example:
-        is_text = language == "markdown" and bool(directives.file)
+        is_text = language in _FILE_LANGUAGES and bool(directives.file)
         if directives.reason_not_to_run or directives.typed or (directives.file and not is_text):
             raise ValueError(f"{place}: no-run, file and typed do not stand above this")
         return Block(kind="file", text=token.content, line=line, file=directives.file) if is_text else None

@@ -51,8 +51,8 @@ class CrowdedServer:
         self.taken.append(body.decode())
         return True
 
-    def model(self, pacer: Pacer, **settings: Any) -> Model:
-        """A model at this server whose requests share a pacer."""
+    def model(self, pacer: Pacer | None, **settings: Any) -> Model:
+        """A model at this server whose requests share a pacer; None for that of the run."""
 
         @asynccontextmanager
         async def give_pool() -> AsyncGenerator[HttpPool, None]:
@@ -67,7 +67,7 @@ class CrowdedServer:
             settings={"base_url": "http://127.0.0.1:1/v1", **settings},
             environment={},
             pool_source=give_pool,
-            pacer_source=give_pacer,
+            **({} if pacer is None else {"pacer_source": give_pacer}),
         )
 
 
@@ -75,7 +75,7 @@ class _Pool:
     def __init__(self, server: CrowdedServer) -> None:
         self._server = server
 
-    def post(self, url: object, headers: Mapping[str, str], body: bytes, **options: object) -> "_Exchange":
+    def request(self, url: object, headers: Mapping[str, str], body: bytes, **options: object) -> "_Exchange":
         return _Exchange(self._server, body)
 
 

@@ -642,7 +642,7 @@ async def test_the_pool_source_is_left_when_the_request_is_over() -> None:
                 await self.context.__aexit__(*arguments)
 
         model = model_at(server.base_url)
-        vars(model)["_pool_source"] = Watched
+        vars(model)["pool_source"] = Watched
         await error_of(model, ModelStatusError)
         await collect(model)
         assert uses == ["entered", "left", "entered", "left"]

@@ -1,4 +1,4 @@
-"""Servers of others, from npm, in the folder `NIGHTHAWK_NPM`, or in `.cache/npm` as `.ci/run` makes it."""
+"""Servers of others, from npm, in the folder `NIGHTHAWK_NPM`, or in `.cache/npm` as `make test` makes it."""
 
 import os
 import random

@@ -1,6 +1,7 @@
 """One good response of each protocol, streamed and whole, with everything in it that a codec keeps.
 
-Each holds reasoning that the provider wants back, text, a call with arguments and one without, and usage.
+Each holds reasoning that the provider wants back, text, a call with arguments and one without, usage, and
+calls of the provider's own tools in protocols that show them.
 Tests change them: `mutations`.
 """
 
@@ -35,10 +36,25 @@ class GoodResponse:
 
 
 def _anthropic() -> GoodResponse:
+    found = {"type": "web_search_result", "url": "https://a.example", "encrypted_content": "E"}
+    searched = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [found]}
+    fault = {"type": "bash_code_execution_tool_result_error", "error_code": "unavailable"}
+    failed = {"type": "bash_code_execution_tool_result", "tool_use_id": "s2", "content": fault}
     blocks = [
         ({"type": "thinking", "thinking": "", "signature": ""}, {"type": "thinking_delta", "thinking": "hm"}),
         ({"type": "redacted_thinking", "data": "R"},),
-        ({"type": "text", "text": ""}, {"type": "text_delta", "text": "So."}),
+        (
+            {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}},
+            {"type": "input_json_delta", "partial_json": '{"query": "q"}'},
+        ),
+        (searched,),
+        ({"type": "server_tool_use", "id": "s2", "name": "bash_code_execution", "input": {"command": "ls"}},),
+        (failed,),
+        (
+            {"type": "text", "text": ""},
+            {"type": "text_delta", "text": "So."},
+            {"type": "citations_delta", "citation": {"cited_text": "x"}},
+        ),
         (
             {"type": "tool_use", "id": "t1", "name": "look", "input": {}},
             {"type": "input_json_delta", "partial_json": '{"a":'},
@@ -55,10 +71,14 @@ def _anthropic() -> GoodResponse:
             deltas.append({"type": "signature_delta", "signature": "S"})
         events += [{"type": "content_block_delta", "index": index, "delta": each} for each in deltas]
         events.append({"type": "content_block_stop", "index": index})
-    end = {"delta": {"stop_reason": "tool_use", "stop_sequence": None}, "usage": {"output_tokens": 9}}
+    uses = {"server_tool_use": {"web_search_requests": 1}}
+    stop = {"stop_reason": "tool_use", "stop_sequence": None, "container": {"id": "container_1"}}
+    end = {"delta": stop, "usage": {"output_tokens": 9, **uses}}
     events += [{"type": "message_delta", **end}, {"type": "message_stop"}]
     content = [
         {"type": "thinking", "thinking": "hm", "signature": "S"},
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "q"}},
+        searched,
         {"type": "text", "text": "So.", "citations": [{"cited_text": "x"}]},
         {"type": "tool_use", "id": "t1", "name": "look", "input": {"a": 1}},
         {"type": "tool_use", "id": "t2", "name": "end", "input": {}},
@@ -71,6 +91,10 @@ def _google() -> GoodResponse:
     parts: list[dict[str, Any]] = [
         {"text": "hm", "thought": True},
         {"text": "So."},
+        {"toolCall": {"id": "n1", "toolType": "GOOGLE_SEARCH_WEB", "args": {"queries": ["q"]}}},
+        {"toolResponse": {"id": "n1", "toolType": "GOOGLE_SEARCH_WEB", "response": {"html": "h"}}},
+        {"executableCode": {"id": "n2", "language": "PYTHON", "code": "1"}},
+        {"codeExecutionResult": {"id": "n2", "outcome": "OUTCOME_OK", "output": "1"}},
         {"functionCall": {"id": "g1", "name": "look", "args": {"a": 1}}, "thoughtSignature": "U0lH"},
         {"functionCall": {"name": "end", "args": {}}},
     ]
@@ -79,12 +103,34 @@ def _google() -> GoodResponse:
         {"candidates": [{"index": 0, "content": {"role": "model", "parts": [part]}}], "modelVersion": "g"}
         for part in parts
     ]
-    last = {"content": {"parts": [{"text": "", "thoughtSignature": "RU5E"}]}, "finishReason": "STOP"}
+    sources = {"groundingMetadata": {"webSearchQueries": ["q"]}}
+    signature = {"parts": [{"text": "", "thoughtSignature": "RU5E"}]}
+    last = {"content": signature, "finishReason": "STOP", **sources}
     chunks += [{"candidates": [last], "responseId": "r1"}, {"usageMetadata": usage}]
-    candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
+    candidate = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0, **sources}
     return GoodResponse(
         codec=GoogleCodec(), stream=chunks, whole={"candidates": [candidate], "usageMetadata": usage}
     )
+
+
+def _native_items() -> list[dict[str, Any]]:
+    """Calls of OpenAI's own tools."""
+    source = {"type": "url", "url": "https://a.example"}
+    action = {"type": "search", "query": "q", "sources": [source]}
+    run = {"code": "1", "container_id": "cntr_1", "outputs": [{"type": "logs", "logs": "1"}]}
+    return [
+        {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": action},
+        {"type": "code_interpreter_call", "id": "ci_1", "status": "completed", **run},
+        {"type": "file_search_call", "id": "fs_1", "status": "failed", "queries": ["q"], "results": None},
+        {
+            "type": "mcp_call",
+            "id": "mcp_1",
+            "server_label": "s",
+            "name": "n",
+            "arguments": "{}",
+            "output": "o",
+        },
+    ]
 
 
 def _responses() -> GoodResponse:
@@ -99,8 +145,9 @@ def _responses() -> GoodResponse:
     message = {"type": "message", "id": "msg_1", "role": "assistant", "content": [text]}
     first = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": '{"a":1}'}
     last = {"type": "function_call", "id": "fc_2", "call_id": "c2", "name": "end", "arguments": "{}"}
-    items = [reasoning, message, first, last]
+    items = [reasoning, *_native_items(), message, first, last]
     response: dict[str, Any] = {"id": "resp_1", "model": "gpt", "status": "completed", "output": items}
+    response["tool_usage"] = {"web_search": {"num_requests": 1}}
     response["usage"] = {
         "input_tokens": 3,
         "output_tokens": 4,
@@ -108,10 +155,10 @@ def _responses() -> GoodResponse:
     }
     inside: list[tuple[str, int, dict[str, Any]]] = [
         ("reasoning_summary_text.delta", 0, {"item_id": "rs_1", "summary_index": 0, "delta": "hm"}),
-        ("output_text.delta", 1, {"item_id": "msg_1", "content_index": 0, "delta": "So"}),
-        ("content_part.done", 1, {"item_id": "msg_1", "content_index": 0, "part": text}),
-        ("function_call_arguments.delta", 2, {"item_id": "fc_1", "delta": '{"a"'}),
-        ("function_call_arguments.done", 2, {"item_id": "fc_1", "arguments": '{"a":1}'}),
+        ("output_text.delta", 5, {"item_id": "msg_1", "content_index": 0, "delta": "So"}),
+        ("content_part.done", 5, {"item_id": "msg_1", "content_index": 0, "part": text}),
+        ("function_call_arguments.delta", 6, {"item_id": "fc_1", "delta": '{"a"'}),
+        ("function_call_arguments.done", 6, {"item_id": "fc_1", "arguments": '{"a":1}'}),
     ]
     events: list[Any] = [{"type": "response.created", "response": {"id": "resp_1", "status": "in_progress"}}]
     empty = {"summary": [], "content": [], "arguments": ""}
@@ -157,6 +204,7 @@ def _chat() -> GoodResponse:
     message = {
         "role": "assistant",
         "content": "So.",
+        "annotations": [{"type": "url_citation", "url_citation": {"url": "https://a.example"}}],
         "reasoning_content": "hm",
         "reasoning_details": [detail("hm", signature="S")],
         "tool_calls": [call(0, "c1", "look", '{"a":1}'), call(1, "c2", "end", "{}")],

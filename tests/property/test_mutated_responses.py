@@ -4,11 +4,14 @@ import json
 from collections import Counter
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nighthawk_async.errors import ModelProtocolError
+from nighthawk_async.executors.provider_calls import native_calls_in
+from nighthawk_async.recording.exchange import RecordedExchange, record_events, replay_events
 from nighthawk_async.types.messages import (
     AssistantMessage,
     Message,
@@ -28,6 +31,7 @@ from nighthawk_async.types.model import (
     ToolCallCompleted,
     ToolCallStarted,
 )
+from nighthawk_async.types.native_tools import NativeCallFinished, NativeCallStarted
 from nighthawk_async.wire.sse import ServerSentEvent
 from tests.property.good_responses import GOOD_RESPONSES, GoodResponse
 from tests.property.mutations import every_single_change, mutated
@@ -54,6 +58,14 @@ def decoded(good: GoodResponse, stream: list[Any]) -> list[ModelEvent] | None:
     return events
 
 
+def whole_events(good: GoodResponse, whole: Any) -> list[ModelEvent] | None:
+    """The events of an answer in one document; None when it ends in the typed error."""
+    try:
+        return good.codec.decode_response(json.dumps(whole).encode())
+    except ModelProtocolError:
+        return None
+
+
 def calls_in(events: list[ModelEvent]) -> tuple[ToolCall, ...]:
     return tuple(each.call for each in events if isinstance(each, ToolCallCompleted))
 
@@ -70,6 +82,8 @@ def check_events(events: list[ModelEvent]) -> None:
             begun[each.index] = (each.id, each.name)
         elif isinstance(each, ToolCallCompleted):
             assert begun[each.index] == (each.call.id, each.call.name)
+        elif isinstance(each, NativeCallStarted | NativeCallFinished):
+            assert all(isinstance(getattr(each, name), str) for name in ("id", "name", "arguments"))
     ids = [id for id, _ in begun.values()]
     assert len(ids) == len(set(ids))
     assert all(ids)
@@ -86,6 +100,7 @@ def answered(events: list[ModelEvent]) -> tuple[Message, ...]:
         tool_calls=calls,
         provider_content=finished.provider_content,
     )
+    assert all(isinstance(each, NativeCallFinished) for each in native_calls_in(assistant))
     results = [ToolResult(call_id=call.id, name=call.name, content=("done",)) for call in calls]
     answer = ToolResultsMessage(results=tuple(results)) if calls else UserMessage(content=("go on",))
     return (UserMessage(content=("begin",)), assistant, answer)
@@ -130,6 +145,9 @@ def check(good: GoodResponse, events: list[ModelEvent] | None) -> None:
     if events is None:
         return
     check_events(events)
+    recorded = RecordedExchange(step=(), model="m", digest="d", request={}, **record_events(events))
+    written = msgspec.json.decode(msgspec.json.encode(recorded), type=RecordedExchange)
+    assert record_events(replay_events(written)) == record_events(events)
     if isinstance(events[-1], ResponseFinished):
         check_answers(good, events)
 
@@ -165,14 +183,16 @@ def test_a_stream_with_several_changes_ends_once_and_can_be_answered(
 
 
 @protocols
+def test_a_whole_answer_with_one_value_changed_ends_once_and_can_be_answered(protocol: str) -> None:
+    good = GOOD_RESPONSES[protocol]
+    for whole in every_single_change(good.whole):
+        check(good, whole_events(good, whole))
+
+
+@protocols
 @given(data=st.data())
 def test_a_whole_answer_with_several_changes_ends_once_and_can_be_answered(
     protocol: str, data: st.DataObject
 ) -> None:
     good = GOOD_RESPONSES[protocol]
-    body = json.dumps(data.draw(mutated(good.whole))).encode()
-    try:
-        events = good.codec.decode_response(body)
-    except ModelProtocolError:
-        return
-    check(good, events)
+    check(good, whole_events(good, data.draw(mutated(good.whole))))

@@ -34,7 +34,7 @@ async def assert_closed(
         DONE.clear()
     result = await tried(code, permissions)
     assert DONE == []
-    assert result.error["kind"] == "oversight"
+    assert result.error["kind"] == "oversight", result.error
 
 
 # ---- builtins that are given something to call
@@ -416,7 +416,7 @@ async def test_a_builtin_that_a_rule_names_is_not_free() -> None:
     }
     for target, code in codes.items():
         result = await tried(code, nh.permissions(deny=target, default="allow"))
-        assert result.error["kind"] == "oversight"
+        assert result.error["kind"] == "oversight", result.error
 
 
 async def test_an_assignment_of_the_runtime_puts_no_function_where_others_call_it() -> None:
@@ -437,5 +437,5 @@ async def test_what_permissions_know_a_function_by_is_not_assigned(name: str) ->
     ):
         code = code.replace("transfer.__wrapped__", "1")
         result = await tried(code, nh.permissions(deny="other", default="allow"))
-        assert result.error["kind"] == "oversight"
+        assert result.error["kind"] == "oversight", result.error
     assert getattr(shop.fire, name, None) == before

@@ -188,6 +188,33 @@ def acquire_gate(
     return _Wish(kind="gate", key=key, capacity=limit, permits=1, timeout=timeout, scope=scope).acquire()
 
 
+def acquire_for(
+    task: object,
+    *,
+    kind: LockKind,
+    key: str,
+    capacity: int,
+    permits: int,
+    timeout: float | None,
+    scope: NamespaceKind,
+) -> Awaitable[Permit | None]:
+    """Acquire permits on behalf of another process; see `acquire_semaphore`.
+
+    Args:
+        task: The coroutine of the task that waits for that process: a mutex that it holds is refused.
+        kind: The kind of lock.
+        key: The key of the lock.
+        capacity: The number of permits.
+        permits: The number to acquire, all together.
+        timeout: The longest wait for them, in seconds; None for as long as it takes.
+        scope: The kind of scope in which the key is unique.
+    """
+    wish = _Wish(
+        kind=kind, key=key, capacity=capacity, permits=permits, timeout=timeout, scope=scope, task=task
+    )
+    return wish.acquire()
+
+
 def lock_statistics(kind: LockKind | None = None, key: str | None = None) -> tuple[LockStatistics, ...]:
     """Return statistics of the named locks that the caller can reach.
 
@@ -219,6 +246,7 @@ class _Wish:
     permits: int
     timeout: float | None
     scope: NamespaceKind
+    task: object = None
 
     def __post_init__(self) -> None:
         name = "limit" if self.kind == "gate" else "capacity"
@@ -242,8 +270,18 @@ class _Wish:
 
     async def acquire(self) -> Permit | None:
         await checkpoint_if_cancelled()
-        lock = find_lock(find_namespace(self.scope), self.kind, self.key, capacity=self.capacity)
-        request = lock.request(self.permits)
+        namespace = find_namespace(self.scope)
+        if namespace.server is not None:
+            return await namespace.server.acquire(
+                self.scope,
+                kind=self.kind,
+                key=self.key,
+                capacity=self.capacity,
+                permits=self.permits,
+                seconds=self.timeout,
+            )
+        lock = find_lock(namespace, self.kind, self.key, capacity=self.capacity)
+        request = lock.request(self.permits, self.task)
         try:
             await self._wait(request)
         except BaseException:  # cancelled, maybe after it was granted

@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Literal, Self, TypeAlias
+from typing import Literal, Protocol, Self, TypeAlias
 
 import anyio
 
@@ -126,19 +126,20 @@ class NamedLock:
         self._waiting: OrderedDict[LockRequest, None] = OrderedDict()
         self._counts = _Counts()
 
-    def request(self, permits: int) -> LockRequest:
-        """Request permits for the current task.
+    def request(self, permits: int, task: object = None) -> LockRequest:
+        """Request permits for a task.
 
         Args:
             permits: The number of permits; at most the capacity.
+            task: The coroutine of the task; None for the current one.
 
         Returns:
             The request: granted, or last in the queue.
 
         Raises:
-            LockReentryError: This is a mutex, and the current task is in a block that holds it.
+            LockReentryError: This is a mutex, and the task is in a block that holds it.
         """
-        if self._holder is not None and self._holder is anyio.get_current_task().coro:
+        if self._holder is not None and self._holder is (task or anyio.get_current_task().coro):
             raise LockReentryError(
                 f"the task holds the {self.kind} {self.key!r} already: it would wait for ever"
             )
@@ -222,6 +223,28 @@ class NamedLock:
             request.grant()
 
 
+class AcquiredLock(Protocol):
+    """The lock of a permit."""
+
+    @property
+    def kind(self) -> LockKind:
+        """The kind of lock."""
+        ...
+
+    @property
+    def key(self) -> str:
+        """Its key."""
+        ...
+
+    def hold(self) -> None:
+        """See `NamedLock.hold`."""
+        ...
+
+    def release(self, permits: int, *, acquired_at: float) -> None:
+        """See `NamedLock.release`."""
+        ...
+
+
 class Permit:
     """Permits of a lock, held until they are released.
 
@@ -235,7 +258,7 @@ class Permit:
 
     __slots__ = ("_acquired_at", "_is_released", "_lock", "permits")
 
-    def __init__(self, lock: NamedLock, *, permits: int, acquired_at: float) -> None:
+    def __init__(self, lock: "AcquiredLock", *, permits: int, acquired_at: float) -> None:
         self._lock = lock
         self._acquired_at = acquired_at
         self._is_released = False

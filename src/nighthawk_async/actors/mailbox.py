@@ -339,10 +339,13 @@ async def send(name: str, message: object) -> None:
         UnknownMailboxError: No mailbox has the name.
         MailboxClosedError: The mailbox is closed, or was while waiting.
     """
-    mailbox = find_mailbox(name)
-    if mailbox is None:
-        raise UnknownMailboxError(f"no mailbox has the name {name!r}")
-    await mailbox.send(message)
+    for namespace in find_namespace().outward():
+        if namespace.server is not None:
+            return await namespace.server.send(name, message)
+        mailbox = namespace.find(MAILBOXES, name)
+        if mailbox is not None:
+            return await mailbox.send(message)
+    raise UnknownMailboxError(f"no mailbox has the name {name!r}")
 
 
 def try_send(name: str, message: object) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from anyio import NoEventLoopError
@@ -21,6 +21,27 @@ NamespaceKind: TypeAlias = Literal["process", "run", "task_group"]
 """`process` is everything on one event loop; `run` and `task_group` are scopes inside it."""
 
 Thing = TypeVar("Thing")
+
+
+class NameServer(Protocol):
+    """The named locks and mailboxes of a namespace that are kept in another process."""
+
+    async def acquire(
+        self,
+        scope: NamespaceKind,
+        *,
+        kind: Any,
+        key: str,
+        capacity: int,
+        permits: int,
+        seconds: float | None,
+    ) -> Any:
+        """Acquire permits, and return them; None when they were not free within some seconds."""
+        ...
+
+    async def send(self, mailbox: str, message: object) -> None:
+        """Send a message to a mailbox, as `mailbox.send` does."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,13 +63,17 @@ class Namespace:
     Args:
         kind: The kind of its scope.
         parent: The enclosing namespace; None for the process, and for an outermost one.
+
+    Attributes:
+        server: The server of its locks and mailboxes; None where they are kept here.
     """
 
-    __slots__ = ("_is_left", "_things_by_loop", "kind", "parent")
+    __slots__ = ("_is_left", "_things_by_loop", "kind", "parent", "server")
 
     def __init__(self, kind: NamespaceKind, parent: "Namespace | None") -> None:
         self.kind: NamespaceKind = kind
         self.parent = parent
+        self.server: NameServer | None = None
         self._things_by_loop: WeakKeyDictionary[object, _Things] | None = None
         self._is_left = False
 
@@ -95,11 +120,12 @@ class Namespace:
 
     def outward(self) -> "Iterator[Namespace]":
         """Iterate over this namespace and the enclosing ones, innermost first, the process last."""
-        namespace: Namespace | None = self
-        while namespace is not None:
-            yield namespace
+        namespace: Namespace = self
+        yield namespace
+        while namespace.parent is not None:
             namespace = namespace.parent
-        if self.kind != "process":
+            yield namespace
+        if namespace.kind != "process":
             yield _process_namespace()
 
     def leave(self) -> None:
@@ -170,6 +196,16 @@ def open_namespace(kind: Literal["run", "task_group"]) -> Generator[Namespace, N
     finally:
         _innermost.reset(token)
         namespace.leave()
+
+
+@contextmanager
+def using_namespace(namespace: Namespace) -> Generator[None, None, None]:
+    """Make a namespace the innermost one; nothing that is named in it is closed on leaving."""
+    token = _innermost.set(namespace)
+    try:
+        yield
+    finally:
+        _innermost.reset(token)
 
 
 def _process_namespace() -> Namespace:

@@ -11,12 +11,14 @@ Not for several threads: everything happens on one event loop.
 
 from collections.abc import Awaitable, Callable, Hashable
 from contextvars import Context, copy_context
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, TypeVarTuple, cast
 
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 
+from ..placements import Placement, call_placed, checked_placement
 from .errors import NameConflictError, PoolClosedError
 from .namespaces import Family, Namespace, NamespaceKind, find_namespace
 from .nodes import begin_pool, end_pool
@@ -58,9 +60,13 @@ class Pool:
         backpressure: The policy when no worker is free and the queue is full; see `Backpressure`.
         max_queued: The greatest number of queued jobs; None for no limit. With zero, no job waits for a
             worker. Ignored by `fail_fast`.
+        placement: The placement of the jobs, such as `nighthawk_async.distributed.Processes`; None for this
+            event loop.
+        on: The same as `placement`, by the name that the combinators give it.
 
     Raises:
         ValueError: An argument has an invalid value.
+        TypeError: `placement` is no placement.
     """
 
     def __init__(
@@ -72,12 +78,17 @@ class Pool:
         queue: QueueOrder = "fifo",
         backpressure: Backpressure = "block",
         max_queued: int | None = 256,
+        placement: Placement | None = None,
+        on: Placement | None = None,
     ) -> None:
+        if placement is not None and on is not None:
+            raise ValueError("placement= and on= of a pool are the same: give one of them")
         limits = PoolQueue[Job[Any]](
             max_concurrent=max_concurrent, order=queue, backpressure=backpressure, max_queued=max_queued
         )
         self._jobs = PoolJobs(limits, pool=name or "pool", start=self._start)
         self._max_concurrent = max_concurrent
+        self._placement = checked_placement(on if placement is None else placement)
         self._name = name
         self._scope: NamespaceKind | None = scope
         self._namespace: Namespace | None = None
@@ -217,6 +228,8 @@ class Pool:
         known = self._jobs.find(idempotency_key)
         if known is not None:
             return known
+        if self._placement is not None:
+            function = partial(call_placed, self._placement, function)
         job = Job(
             self._jobs,
             function,

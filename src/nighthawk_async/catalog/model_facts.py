@@ -21,6 +21,7 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
         more_through: The provider through which they can do more; empty if that is this one.
         schema_rules: The module in `wire` with the rules of the endpoint for JSON Schemas; empty for those of
             the provider.
+        enforces_tools: Whether the schemas of its tools are enforced where the provider enforces them.
         note: Advice for people who choose the models, in a sentence or two.
         source: The source of the facts, with the day.
     """
@@ -31,6 +32,7 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
     only_through: str = ""
     more_through: str = ""
     schema_rules: str = ""
+    enforces_tools: bool = True
     note: str = ""
     source: str = ""
 
@@ -48,21 +50,31 @@ class SchemaRuleFacts(Struct, frozen=True, kw_only=True):
 
 
 def price(
-    input_price: str, output_price: str, *, read: str | None = None, write: str | None = None
+    input_price: str,
+    output_price: str,
+    *,
+    read: str | None = None,
+    write: str | None = None,
+    web_search: str | None = None,
+    file_search: str | None = None,
 ) -> ModelPrice:
-    """A price, in US dollars per million tokens, each as a decimal number.
+    """A price, in US dollars per million tokens or thousand searches, each as a decimal number.
 
     Args:
         input_price: Tokens sent.
         output_price: Tokens received.
         read: Tokens sent that are read from the cache.
         write: Tokens sent that are written to the cache.
+        web_search: Searches of the web by the provider.
+        file_search: Searches of uploaded files by the provider.
     """
     return ModelPrice(
         input=Decimal(input_price),
         output=Decimal(output_price),
         cache_read=None if read is None else Decimal(read),
         cache_write=None if write is None else Decimal(write),
+        web_search=None if web_search is None else Decimal(web_search),
+        file_search=None if file_search is None else Decimal(file_search),
     )
 
 

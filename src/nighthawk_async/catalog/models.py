@@ -12,6 +12,7 @@ without effect counts as missing.
 
 import re
 from dataclasses import replace
+from decimal import Decimal
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
@@ -19,15 +20,22 @@ from msgspec import structs
 
 from ..suggestions import did_you_mean
 from ..types.model import ModelCapabilities, ModelPrice
+from ..types.native_tools import NativeToolName
 from .model_facts import ModelFacts, SchemaRuleFacts, price, with_long_requests
 from .models_openai import OPENAI_MODELS
 from .providers import PROVIDERS
 
 _GEMINI_SOURCE = (
     "ai.google.dev/gemini-api/docs/models, /pricing and /whats-new-gemini-3.6, the table of thinking levels "
-    "of docs.cloud.google.com, google-genai 3.4.0, and the tables of litellm 1.109.1 and genai-prices 0.2.3; "
-    "read on 2026-11-21"
+    "of docs.cloud.google.com, /gemini-api/docs/tool-combination, google-genai 3.6.1, and the tables of "
+    "litellm 1.109.1 and genai-prices 0.2.3; read on 2026-11-26"
 )
+
+# With functions, only models from Gemini 3 on take them, through the Gemini API. Each query is a search.
+_GEMINI_TOOLS: tuple[NativeToolName, ...] = ("web_search", "code_execution", "file_search")
+_QUERIES = Decimal("14")
+# Older ones bill a request with searches, however many.
+_SEARCHES_2_5 = Decimal("35")
 
 # The amount of thinking is set by a word.
 _GEMINI = ModelCapabilities(
@@ -40,7 +48,10 @@ _GEMINI = ModelCapabilities(
     context_window=1_048_576,
     max_output_tokens=65_536,
 )
-_GEMINI_3 = replace(_GEMINI, reasoning_efforts=("minimal", "low", "medium", "high"))
+_GEMINI_3 = replace(
+    _GEMINI, native_tools=_GEMINI_TOOLS, reasoning_efforts=("minimal", "low", "medium", "high")
+)
+_GEMINI_4 = replace(_GEMINI, native_tools=_GEMINI_TOOLS)
 _GEMINI_3_6 = replace(_GEMINI_3, sampling=False)
 _GEMINI_3_7 = replace(_GEMINI_3_6, reasoning_efforts=("low", "medium", "high"))
 # It is set by a number of tokens; these are the words that the codec has numbers for.
@@ -61,6 +72,8 @@ _SOUND_COSTS_MORE = "Sound costs more than the price of text that is given here.
 
 
 def _gemini(name: str, capabilities: ModelCapabilities, prices: ModelPrice | None, *notes: str) -> ModelFacts:
+    if prices is not None and not name.startswith("gemma"):
+        prices = replace(prices, web_search=_SEARCHES_2_5 if name.startswith("gemini-2.5") else _QUERIES)
     return ModelFacts(
         pattern=f"google:{name}",
         capabilities=replace(capabilities, price=prices),
@@ -74,17 +87,29 @@ def _rising(usual: ModelPrice) -> ModelPrice:
     return with_long_requests(usual, above=200_000, sent="2", received="1.5")
 
 
-_GEMINI_4 = price("2", "10", read="0.1")
+_GEMINI_4_PRICE = price("2", "10", read="0.1")
 _FLASH = price("0.75", "3.75", read="0.075")
 _PRO = _rising(price("2", "12", read="0.2"))
 
 GOOGLE_MODELS: tuple[ModelFacts, ...] = (
     # Sources disagree on the length of their longest response, so it is not given here.
-    _gemini("gemini-4-carbon", replace(_GEMINI, max_output_tokens=None), _GEMINI_4, _UNTIL_DECEMBER),
-    _gemini("gemini-4-argon", replace(_GEMINI, max_output_tokens=None), _GEMINI_4, _UNTIL_DECEMBER),
+    _gemini(
+        "gemini-4-carbon",
+        replace(_GEMINI_4, max_output_tokens=None),
+        _GEMINI_4_PRICE,
+        _UNTIL_DECEMBER,
+    ),
+    _gemini(
+        "gemini-4-argon",
+        replace(_GEMINI_4, max_output_tokens=None),
+        _GEMINI_4_PRICE,
+        _UNTIL_DECEMBER,
+    ),
     # Only these kinds of its input are documented.
     _gemini(
-        "gemini-4-hydrogen", replace(_GEMINI, audio=False, video=False), price("1.5", "7.5", read="0.075")
+        "gemini-4-hydrogen",
+        replace(_GEMINI_4, audio=False, video=False),
+        price("1.5", "7.5", read="0.075"),
     ),
     _gemini("gemini-3.[78]-flash", _GEMINI_3_7, _FLASH, _UNTIL_JANUARY),
     _gemini("gemini-3.6-flash", _GEMINI_3_6, _FLASH, _UNTIL_JANUARY),
@@ -124,7 +149,7 @@ GOOGLE_MODELS: tuple[ModelFacts, ...] = (
 
 _SOURCE = (
     "platform.claude.com/docs/en/models, /about-claude/pricing, /build-with-claude/effort and "
-    "/agents-and-tools/tool-use/tool-search-tool, the model "
+    "/agents-and-tools/tool-use (tool-search-tool, web-search-tool, code-execution-tool), the model "
     "types of anthropic 2.12.0, and the tables of litellm 1.109.1 and genai-prices 0.2.3; read on 2026-11-21"
 )
 
@@ -138,6 +163,7 @@ _WITH_BUDGET = ModelCapabilities(
     reasoning_control="budget",
     tool_search=True,
     context_management=True,
+    native_tools=("web_search", "code_execution"),
     context_window=200_000,
     max_output_tokens=64_000,
 )
@@ -164,7 +190,7 @@ _BEYOND_100K = "A request of more than 100,000 tokens costs five times the price
 def _claude(name: str, capabilities: ModelCapabilities, prices: ModelPrice, *notes: str) -> ModelFacts:
     return ModelFacts(
         pattern=f"anthropic:{name}",
-        capabilities=replace(capabilities, price=prices),
+        capabilities=replace(capabilities, price=replace(prices, web_search=Decimal(10))),
         note=" ".join(notes),
         source=_SOURCE,
     )
@@ -218,6 +244,12 @@ OPEN_MODELS: tuple[ModelFacts, ...] = (
         note="It ignores tool_choice, and takes images as bytes only.",
         source="the code of its compatible endpoints; read on 2026-11-21",
     ),
+    ModelFacts(
+        pattern="xai:grok-*",
+        capabilities=ModelCapabilities(native_tools=("web_search", "code_execution", "file_search")),
+        note="A thousand native calls cost 5 dollars, a thousand searches of files 2.5.",
+        source="docs.x.ai/developers/tools/overview and /pricing; read on 2026-11-26",
+    ),
     _open(
         "*gpt-oss*",
         ModelCapabilities(reasoning=True, context_window=131_072),
@@ -243,7 +275,8 @@ _WILDCARD = re.compile(r"[*?[]")
 def find_model_facts(model_id: str) -> ModelFacts:
     """The row that covers a model; `UNKNOWN_MODEL` when none does.
 
-    A provider that serves the models of another has its row without the price, which may differ.
+    A provider that serves the models of another has its row without the price and the native tools, which may
+    differ.
 
     Args:
         model_id: The model, `provider:name`.
@@ -252,7 +285,8 @@ def find_model_facts(model_id: str) -> ModelFacts:
     facts = PROVIDERS.get(provider)
     if facts is not None and facts.models_of:
         found = find_model_facts(f"{facts.models_of}:{name}")
-        return structs.replace(found, capabilities=replace(found.capabilities, price=None))
+        without = replace(found.capabilities, price=None, native_tools=())
+        return structs.replace(found, capabilities=without)
     return next((facts for facts in MODELS if _covers(facts.pattern, model_id)), UNKNOWN_MODEL)
 
 
@@ -268,8 +302,10 @@ def find_schema_rules(model_id: str) -> SchemaRuleFacts:
     provider = PROVIDERS.get(model_id.partition(":")[0])
     if provider is None:
         return SchemaRuleFacts()
-    module = find_model_facts(model_id).schema_rules or provider.schema_rules
-    return SchemaRuleFacts(module=module, strict_places=provider.strict_places if module else frozenset())
+    facts = find_model_facts(model_id)
+    module = facts.schema_rules or provider.schema_rules
+    places = provider.strict_places if facts.enforces_tools else provider.strict_places - {"tool"}
+    return SchemaRuleFacts(module=module, strict_places=places if module else frozenset())
 
 
 def suggest_model(model_id: str) -> str:

@@ -3,7 +3,7 @@
 A family is written once and becomes a row for each of the two protocols. They differ: Chat Completions calls
 the limit of a reasoning model's response `max_completion_tokens`; it does not serve every model; for some it
 refuses requests that offer tools, for others only those that also set the reasoning effort; it has no search
-for deferred tools.
+for deferred tools, and no native tools but a web search in models of its own.
 
 The words for reasoning are those that the endpoint lists when it refuses another. Models that cannot do
 without reasoning refuse `temperature` and `top_p`.
@@ -15,19 +15,25 @@ do not use it, so no row claims it.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from ..types.model import ModelCapabilities, ModelPrice, ReasoningEffort
-from .model_facts import ModelFacts, price, with_long_requests
+from ..types.native_tools import NativeToolName
+from .model_facts import ModelFacts, with_long_requests
+from .model_facts import price as price_of
+
+price = partial(price_of, web_search="10", file_search="2.5")
+"""The price of a model; searches cost the same with all of them."""
 
 _RULES = "openai_schemas"
 _SOURCE = (
-    "developers.openai.com/api/docs/models, /pricing, /guides/reasoning, /guides/tools-tool-search and "
-    "/changelog, answers of the endpoint that others recorded, the model types of openai 3.54.0, and the "
-    "tables of litellm 1.109.1 and genai-prices 0.2.3; read on 2026-11-21"
+    "developers.openai.com/api/docs/models, /pricing, /guides/reasoning, /guides/tools-tool-search, "
+    "/guides/tools-web-search and /changelog, answers of the endpoint that others recorded, the model types "
+    "of openai 3.57.0, and the tables of litellm 1.109.1 and genai-prices 0.2.3; read on 2026-11-26"
 )
 
 _Efforts: TypeAlias = tuple[ReasoningEffort, ...]
@@ -66,7 +72,11 @@ class _Family(Struct, frozen=True, kw_only=True):
     chat_note: str = ""
 
 
-_TEXT = ModelCapabilities(structured_output=True)
+# Containers for code are billed by time, which usage does not tell.
+_NATIVE: tuple[NativeToolName, ...] = ("web_search", "code_execution", "file_search")
+_SEARCHES: tuple[NativeToolName, ...] = ("web_search", "file_search")
+
+_TEXT = ModelCapabilities(structured_output=True, native_tools=_NATIVE, prompt_cache_key=True)
 _MEDIA = replace(_TEXT, images=True, documents=True)
 _REASONING = replace(_MEDIA, reasoning=True)
 
@@ -74,16 +84,27 @@ _GPT_4_1 = replace(_MEDIA, context_window=1_047_576, max_output_tokens=32_768)
 _GPT_4O = replace(_MEDIA, context_window=128_000, max_output_tokens=16_384)
 _THREE: _Efforts = ("low", "medium", "high")
 # Not all words of the codex models are known.
-_CODEX = replace(_REASONING, context_management=True, context_window=400_000, max_output_tokens=128_000)
-_GPT_5 = replace(_CODEX, reasoning_efforts=("minimal", "low", "medium", "high"), sampling=False)
-_GPT_5_1 = replace(_CODEX, reasoning_efforts=("none", "low", "medium", "high"))
-_GPT_5_2 = replace(_CODEX, reasoning_efforts=("none", "low", "medium", "high", "xhigh"))
+_CODEX = replace(
+    _REASONING,
+    native_tools=("web_search",),
+    context_management=True,
+    context_window=400_000,
+    max_output_tokens=128_000,
+)
+_GPT_5 = replace(
+    _CODEX,
+    native_tools=_NATIVE,
+    reasoning_efforts=("minimal", "low", "medium", "high"),
+    sampling=False,
+)
+_GPT_5_1 = replace(_CODEX, native_tools=_NATIVE, reasoning_efforts=("none", "low", "medium", "high"))
+_GPT_5_2 = replace(_CODEX, native_tools=_NATIVE, reasoning_efforts=("none", "low", "medium", "high", "xhigh"))
 _GPT_5_LONG = replace(_GPT_5_2, tool_search=True, context_window=1_050_000)
 _GPT_6 = replace(_GPT_5_LONG, reasoning_efforts=("none", "low", "medium", "high", "xhigh", "max"))
 _GPT_6_REASONING = replace(
     _GPT_6, reasoning_efforts=("low", "medium", "high", "xhigh", "max"), sampling=False
 )
-_PRO = replace(_CODEX, reasoning_efforts=("medium", "high", "xhigh"), sampling=False)
+_PRO = replace(_CODEX, native_tools=_SEARCHES, reasoning_efforts=("medium", "high", "xhigh"), sampling=False)
 _PRO_LONG = replace(_PRO, structured_output=False, tool_search=True, context_window=1_050_000)
 # They take no `parallel_tool_calls`.
 _O_SERIES = replace(
@@ -94,6 +115,7 @@ _O_SERIES = replace(
     context_window=200_000,
     max_output_tokens=100_000,
 )
+_PLAIN_O = replace(_O_SERIES, native_tools=())
 _RESEARCH = replace(_O_SERIES, tools=False, structured_output=False)
 
 _UNNAMED = ModelCapabilities()
@@ -154,7 +176,7 @@ _FAMILIES = (
     ),
     _Family(
         name="gpt-5.3-codex*",
-        capabilities=replace(_GPT_5_2, price=price("1.75", "14", read="0.175")),
+        capabilities=replace(_GPT_5_2, native_tools=("web_search",), price=price("1.75", "14", read="0.175")),
         chat="nothing",
     ),
     _Family(name="gpt-5.2-pro*", capabilities=replace(_PRO, price=price("21", "168")), chat="nothing"),
@@ -176,7 +198,11 @@ _FAMILIES = (
     _Family(
         name="gpt-5-pro*",
         capabilities=replace(
-            _GPT_5, reasoning_efforts=("high",), max_output_tokens=272_000, price=price("15", "120")
+            _GPT_5,
+            native_tools=_SEARCHES,
+            reasoning_efforts=("high",),
+            max_output_tokens=272_000,
+            price=price("15", "120"),
         ),
         chat="nothing",
     ),
@@ -217,7 +243,14 @@ _FAMILIES = (
         ),
     ),
     _Family(name="gpt-4.1-mini*", capabilities=replace(_GPT_4_1, price=price("0.4", "1.6", read="0.1"))),
-    _Family(name="gpt-4.1-nano*", capabilities=replace(_GPT_4_1, price=price("0.1", "0.4", read="0.025"))),
+    _Family(
+        name="gpt-4.1-nano*",
+        capabilities=replace(
+            _GPT_4_1,
+            native_tools=("code_execution", "file_search"),
+            price=price("0.1", "0.4", read="0.025"),
+        ),
+    ),
     _Family(name="gpt-4.1*", capabilities=replace(_GPT_4_1, price=price("2", "8", read="0.5"))),
     _Family(name="gpt-4o-mini-2*", capabilities=replace(_GPT_4O, price=price("0.15", "0.6", read="0.075"))),
     _Family(name="gpt-4o-mini", capabilities=replace(_GPT_4O, price=price("0.15", "0.6", read="0.075"))),
@@ -230,17 +263,19 @@ _FAMILIES = (
         note="It answers after minutes of research, for which it has tools of its own.",
     ),
     _Family(name="o3-pro*", capabilities=replace(_O_SERIES, price=price("20", "80")), chat="nothing"),
-    _Family(name="o1-pro*", capabilities=replace(_O_SERIES, price=price("150", "600")), chat="nothing"),
+    _Family(
+        name="o1-pro*",
+        capabilities=replace(_PLAIN_O, price=price("150", "600")),
+        chat="nothing",
+    ),
     _Family(
         name="o3-mini*",
-        capabilities=replace(
-            _O_SERIES, images=False, documents=False, price=price("1.1", "4.4", read="0.55")
-        ),
+        capabilities=replace(_PLAIN_O, images=False, documents=False, price=price("1.1", "4.4", read="0.55")),
     ),
     _Family(name="o4-mini*", capabilities=replace(_O_SERIES, price=price("1.1", "4.4", read="0.275"))),
     _Family(name="o3*", capabilities=replace(_O_SERIES, price=price("2", "8", read="0.5"))),
-    _Family(name="o1", capabilities=replace(_O_SERIES, price=price("15", "60", read="7.5"))),
-    _Family(name="o1-2*", capabilities=replace(_O_SERIES, price=price("15", "60", read="7.5"))),
+    _Family(name="o1", capabilities=replace(_PLAIN_O, price=price("15", "60", read="7.5"))),
+    _Family(name="o1-2*", capabilities=replace(_PLAIN_O, price=price("15", "60", read="7.5"))),
 )
 
 
@@ -271,7 +306,7 @@ def _through_chat(family: _Family) -> ModelFacts:
 
 
 def _chat_capabilities(family: _Family) -> ModelCapabilities:
-    capabilities = replace(family.capabilities, tool_search=False, context_management=False)
+    capabilities = replace(family.capabilities, tool_search=False, context_management=False, native_tools=())
     match family.chat:
         case "all":
             return capabilities
@@ -291,13 +326,38 @@ def _audio(name: str) -> ModelFacts:
     return ModelFacts(
         pattern=f"{_CHAT}:{name}",
         schema_rules=_RULES,
+        enforces_tools=False,  # they have no structured output
         capabilities=ModelCapabilities(audio=True, context_window=128_000, max_output_tokens=16_384),
         note="It wants sound in the request.",
         source=_SOURCE,
     )
 
 
+def _search(name: str, prices: ModelPrice, context_window: int, max_output_tokens: int) -> ModelFacts:
+    """Models that search the web before each answer; they call no functions."""
+    return ModelFacts(
+        pattern=f"{_CHAT}:{name}",
+        schema_rules=_RULES,
+        capabilities=ModelCapabilities(
+            tools=False,
+            parallel_tool_calls=False,
+            structured_output=True,
+            sampling=False,
+            native_tools=("web_search",),
+            default_transport="native",
+            context_window=context_window,
+            max_output_tokens=max_output_tokens,
+            price=prices,
+        ),
+        note="It searches the web before each answer, and calls no tools: set provided_tools=().",
+        source=_SOURCE,
+    )
+
+
 def _rows() -> Iterator[ModelFacts]:
+    yield _search("gpt-5-search-api*", price("1.25", "10", read="0.125", web_search="10"), 272_000, 128_000)
+    yield _search("gpt-4o-search-preview*", price("2.5", "10", web_search="25"), 128_000, 16_384)
+    yield _search("gpt-4o-mini-search-preview*", price("0.15", "0.6", web_search="25"), 128_000, 16_384)
     yield _audio("gpt-audio*")
     yield _audio("gpt-4o*-audio*")
     for family in _FAMILIES:

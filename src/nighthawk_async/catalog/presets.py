@@ -6,6 +6,10 @@ covers them. Providers that serve several protocols have a row for each. Read on
 Amazon Bedrock has an event stream of its own, which is left out: of the models that call tools, only Amazon's
 cannot be reached through a compatible protocol (docs.aws.amazon.com/bedrock/latest/userguide,
 models-api-compatibility).
+
+None has `strict_places`: by their documentation, Azure enforces the schemas of tools only without parallel
+calls, DeepSeek only at the URL of its beta, Groq those of responses alone, xAI all of them, claimed or not,
+and Mistral none. For the others, none that describes it for tools was found.
 """
 
 from collections.abc import Mapping

@@ -77,6 +77,8 @@ class ProviderFacts(Struct, frozen=True, kw_only=True):
         is_preset: Whether it speaks a protocol of another provider, and may have settings of its own.
         models_of: The provider whose table describes its models, prices apart; empty for a table of its own.
         source: The source of the facts.
+        has_batches: Whether its batch endpoint is that of its protocol.
+        has_files: Whether its endpoint for files is that of its protocol.
         schema_rules: The module in `wire` with the rules of the endpoint for JSON Schemas; empty
             for none.
         strict_places: The places of schemas that the endpoint enforces, when they are in the strict subset
@@ -112,6 +114,8 @@ class ProviderFacts(Struct, frozen=True, kw_only=True):
     is_preset: bool = False
     models_of: str = ""
     source: str = ""
+    has_batches: bool = False
+    has_files: bool = False
 
     def own_base_url(self, environment: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
         """The base URL, and the environment variables that are missing in it, one for each part.

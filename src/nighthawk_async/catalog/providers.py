@@ -7,8 +7,8 @@ environment variables, headers and retry rules. The other providers that speak t
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal
 
+from .coding_agents import CODING_AGENTS
 from .presets import PRESETS
 from .provider_facts import ProviderFacts, RetryRules
 
@@ -37,13 +37,15 @@ each request, and no two requests would share a limit.
 """
 
 
-def _openai(protocol: str, *strict_places: Literal["tool", "response"]) -> ProviderFacts:
+def _openai(protocol: str) -> ProviderFacts:
     return ProviderFacts(
         protocol=protocol,
-        strict_places=frozenset(strict_places),
+        strict_places=frozenset({"tool", "response"}),
         base_url="https://api.openai.com/v1",
         base_url_variable="OPENAI_BASE_URL",
         key_variables=("OPENAI_API_KEY",),
+        has_batches=True,
+        has_files=True,
         header_variables=MappingProxyType(
             {"openai-organization": "OPENAI_ORG_ID", "openai-project": "OPENAI_PROJECT_ID"}
         ),
@@ -52,13 +54,15 @@ def _openai(protocol: str, *strict_places: Literal["tool", "response"]) -> Provi
 
 PROVIDERS: Mapping[str, ProviderFacts] = MappingProxyType(
     {
-        "openai-chat": _openai("openai-chat", "response"),
-        "openai-responses": _openai("openai-responses", "tool", "response"),
+        "openai-chat": _openai("openai-chat"),
+        "openai-responses": _openai("openai-responses"),
         "anthropic": ProviderFacts(
             protocol="anthropic",
             base_url="https://api.anthropic.com/v1",
             base_url_variable="ANTHROPIC_BASE_URL",
             key_variables=("ANTHROPIC_API_KEY",),
+            has_batches=True,
+            has_files=True,
             schema_rules="anthropic.schema",
             key_header="x-api-key",
             key_prefix="",
@@ -71,6 +75,8 @@ PROVIDERS: Mapping[str, ProviderFacts] = MappingProxyType(
             base_url="https://generativelanguage.googleapis.com/v1beta",
             base_url_variable="GOOGLE_GEMINI_BASE_URL",
             key_variables=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+            has_batches=True,
+            has_files=True,
             key_header="x-goog-api-key",
             key_prefix="",
             version_path="/v1beta",
@@ -93,5 +99,6 @@ PROVIDERS: Mapping[str, ProviderFacts] = MappingProxyType(
 
 def providers_in_words() -> str:
     """The known providers, as a part of an error's message; presets are left to the command line."""
-    names = sorted([*(name for name, facts in PROVIDERS.items() if not facts.is_preset), "local"])
+    own = (name for name, facts in PROVIDERS.items() if not facts.is_preset)
+    names = sorted([*own, *CODING_AGENTS, "local"])
     return f"known are {', '.join(names)}, and the presets that nighthawk-async models list shows"

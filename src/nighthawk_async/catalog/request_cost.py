@@ -13,10 +13,12 @@ Prices: TypeAlias = Mapping[str, ModelPrice] | Callable[[str, Usage], Decimal | 
 """Prices by model id, or a function from a model id and a usage to US dollars; None for unknown."""
 
 _PER_TOKEN = Decimal(1) / 1_000_000
+_PER_USE = Decimal(1) / 1_000
+_NO_USES = Usage()
 
 
 def cost_of(usage: Usage, price: ModelPrice) -> Decimal:
-    """Return the cost of one request's tokens, in US dollars.
+    """Return the cost of one request's tokens and uses of native tools, in US dollars.
 
     If a provider reports more cached tokens than tokens, the number of tokens is trusted.
 
@@ -25,6 +27,7 @@ def cost_of(usage: Usage, price: ModelPrice) -> Decimal:
         price: The prices.
     """
     sent = max(usage.input_tokens, 0)
+    uses = (price.web_search or 0) * usage.web_searches + (price.file_search or 0) * usage.file_searches
     price = price.for_request(sent)
     read = min(max(usage.cache_read_tokens, 0), sent)
     written = min(max(usage.cache_write_tokens, 0), sent - read)
@@ -36,7 +39,7 @@ def cost_of(usage: Usage, price: ModelPrice) -> Decimal:
         + write_price * written
         + price.output * max(usage.output_tokens, 0)
     )
-    return millions * _PER_TOKEN
+    return millions * _PER_TOKEN + uses * _PER_USE
 
 
 def priced(usage: Usage, price: ModelPrice | None) -> Usage:
@@ -85,6 +88,7 @@ def highest_cost(
     model_name: str,
     prices: Sequence[Prices],
     model_price: ModelPrice | None,
+    uses: Usage = _NO_USES,
 ) -> Decimal | None:
     """The greatest possible cost of a request, in US dollars: every token sent at the highest price.
 
@@ -94,11 +98,12 @@ def highest_cost(
         model_name: The model id.
         prices: The prices that users give; the first that knows the model counts.
         model_price: The price of the model.
+        uses: The most uses of native tools.
 
     Raises:
         ConfigurationError: A user's function gives no amount of money.
     """
-    plain = Usage(requests=1, input_tokens=input_tokens, output_tokens=output_tokens)
+    plain = replace(uses, requests=1, input_tokens=input_tokens, output_tokens=output_tokens)
     usages = (
         plain,
         replace(plain, cache_write_tokens=input_tokens),

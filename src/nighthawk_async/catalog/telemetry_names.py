@@ -41,6 +41,12 @@ QUEUE_FUNCTION = "nighthawk.queue.function"
 QUEUE_END = "nighthawk.queue.end"
 """How a life ended: `ended`, `failed`, `parked`, `returned` to the queue, or `lost` to another worker."""
 
+EVALUATION_CASE = "nighthawk.evaluation.case"
+"""The name of the case whose result was scored."""
+
+EVALUATION_TRIAL = "nighthawk.evaluation.trial"
+"""The number of the trial of the case, from 1."""
+
 PROVIDERS: Mapping[str, str] = MappingProxyType(
     {
         "openai-chat": "openai",
@@ -138,6 +144,12 @@ class Names(Struct, frozen=True, kw_only=True):
 
     details_event: str | None = None
     exception_event: str | None = None
+
+    evaluation_event: str = "gen_ai.evaluation.result"
+    evaluation_name: str = "gen_ai.evaluation.name"
+    evaluation_score: str = "gen_ai.evaluation.score.value"
+    evaluation_label: str = "gen_ai.evaluation.score.label"
+    evaluation_explanation: str = "gen_ai.evaluation.explanation"
 
     duration_metric: str = "gen_ai.client.operation.duration"
     first_chunk_metric: str = "gen_ai.client.operation.time_to_first_chunk"

@@ -14,6 +14,7 @@ from ..errors import ConfigurationError, NighthawkError
 from .check_command import check
 from .dashboard_command import dashboard
 from .demo_command import demo
+from .eval_command import evaluate
 from .journal_care_commands import add_care_commands
 from .journal_commands import journal
 from .journal_question_commands import add_question_commands
@@ -66,6 +67,7 @@ application.add_typer(skills, name="skills")
 application.command()(check)
 application.command(short_help="Run natural functions on a model on this machine.")(demo)
 application.command(short_help="Serve an application with a dashboard.")(dashboard)
+application.command("eval", short_help="Evaluate functions, with gates for continuous integration.")(evaluate)
 application.command(context_settings=CONTEXT_SETTINGS, short_help="Run a script, and show its tree.")(run)
 application.command(short_help="Watch a service, or a store of durable runs.")(top)
 application.command(short_help="Show a recording, in the terminal or as a page.")(view)

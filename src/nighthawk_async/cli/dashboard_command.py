@@ -1,12 +1,13 @@
-"""`nighthawk-async dashboard`: the dashboard of an application, or of the runs of a store."""
+"""`nighthawk-async dashboard`: the dashboard of an application, of the runs of a store, or of evaluations."""
 
 import secrets
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager, suppress
 from inspect import isawaitable
 from ipaddress import ip_address
 from pathlib import Path
+from threading import Event, Thread
 from typing import Annotated, Any
 
 import anyio
@@ -15,11 +16,23 @@ import typer
 import nighthawk_async as nh
 
 from ..errors import ConfigurationError
+from ..observe import TaskTree
 from .journal_store import open_store
 
 _POLL_SECONDS = 0.1
+_FOLLOW_SECONDS = 1.0
 _GRACE_SECONDS = 3
 """The seconds to finish requests on shutdown; later ones are cut off."""
+
+
+_EVALUATION = Annotated[
+    Path | None,
+    typer.Option(help="A report of an evaluation to show instead of an application.", metavar="REPORT"),
+]
+_BASELINE = Annotated[
+    Path | None,
+    typer.Option(help="With --evaluation: an earlier report to show beside it.", metavar="REPORT"),
+]
 
 
 def dashboard(
@@ -35,6 +48,8 @@ def dashboard(
             metavar="STORE",
         ),
     ] = None,
+    evaluation: _EVALUATION = None,
+    baseline: _BASELINE = None,
     host: Annotated[str, typer.Option(help="The address to serve on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0 for any that is free.")] = 8000,
     path: Annotated[str, typer.Option(help="The path of the dashboard.")] = "/dashboard",
@@ -57,22 +72,22 @@ def dashboard(
     People who act there also answer the questions and approvals of runs without another handler.
 
     With --journal, the page shows the durable runs of a store instead, of all processes, past, parked and in
-    progress, and people answer their questions.
+    progress, and people answer their questions. With --evaluation, it shows the report of an
+    evaluation, and follows it while trials are appended.
     """
-    if (app is None) == (journal is None):
-        raise ConfigurationError("Give the application, or the store of runs with --journal.")
+    _check_shown(app, journal, evaluation, baseline)
     uvicorn = load_server()
     made_up = secrets.token_urlsafe(24) if allow_actions and token is None else None
     end = "" if made_up is None else f"#token={made_up}"
     with ExitStack() as resources:
         store = None if journal is None else resources.enter_context(open_store(journal))
-        title = app.rpartition(":")[0] or app if app is not None else ""
         page = nh.asgi.Dashboard(
+            None if evaluation is None else resources.enter_context(_followed(evaluation, baseline)),
             journal=store,
             token=token or made_up,
             protect_reading=protect_reading,
             allowed_hosts=allowed_hosts(host),
-            title=title if store is None else store.address,
+            title=_title(app, store, evaluation),
         )
         served: Any = page
         if app is not None:
@@ -84,6 +99,48 @@ def dashboard(
             return f"Application: {address}/\nDashboard:   {address}{path}/{end}"
 
         serve_app(uvicorn, served, page.end_streams, host=host, port=port, announce=announce)
+
+
+def _check_shown(
+    app: str | None, journal: str | None, evaluation: Path | None, baseline: Path | None
+) -> None:
+    if sum(each is not None for each in (app, journal, evaluation)) != 1:
+        raise ConfigurationError(
+            "Give the application, or the store of runs with --journal, or a report with --evaluation."
+        )
+    if baseline is not None and evaluation is None:
+        raise ConfigurationError("--baseline needs the report that it is compared with: --evaluation REPORT.")
+
+
+def _title(app: str | None, store: nh.journal.JournalStore | None, evaluation: Path | None) -> str:
+    if store is not None:
+        return store.address
+    if evaluation is not None:
+        return evaluation.name
+    return (app or "").rpartition(":")[0] or app or ""
+
+
+@contextmanager
+def _followed(evaluation: Path, baseline: Path | None) -> Generator[TaskTree, None, None]:
+    """Follow the file of a report, to which an evaluation may append, and yield its tree.
+
+    Raises:
+        ReportError: A file cannot be read.
+    """
+    followed, has_ended = nh.evals.FollowedReport(evaluation, baseline=baseline), Event()
+
+    def follow() -> None:
+        while not has_ended.wait(_FOLLOW_SECONDS):
+            with suppress(nh.evals.ReportError):  # another one takes its place
+                followed.refresh()
+
+    thread = Thread(target=follow, name="nighthawk-report", daemon=True)
+    thread.start()
+    try:
+        yield followed.tree
+    finally:
+        has_ended.set()
+        thread.join()
 
 
 def serve_app(

@@ -16,6 +16,7 @@ from typing import Protocol, TextIO
 from ..observe import NodeView, TaskTree, view_as_json
 from ..observe.changes import Change, Changes, NodeLines
 from ..observe.node_words import (
+    cached_text,
     error_text,
     one_line,
     seconds_of,
@@ -300,5 +301,6 @@ def _end_of(view: NodeView) -> str:
         f"after {seconds_text(seconds_of(view, view.began_at))}",
         tokens_text(view.subtree_usage),
         cost_text(view.subtree_usage),
+        cached_text(view.subtree_usage),
     )
     return f"{view.state} {', '.join(each for each in figures if each)}{error}"

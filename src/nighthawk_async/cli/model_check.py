@@ -2,6 +2,7 @@
 
 connection ─ key ─ answer ─┬─ tool call          one request that offers a tool; for models without
                            ├─ structured output   tools a direct question; all three requests on demand
+                           ├─ native tools        named, not tried
                            └─ usage
 
 Each finding is shown as soon as it is available.
@@ -87,6 +88,10 @@ async def check_model(
         form = await ask_model(model, FORM_REQUEST)
         exchanges.append(form)
     report(_judge_form(model, form, is_claimed=keeps_to_forms, has_answer=first.error is None))
+    if asks_all and model.capabilities.native_tools:
+        names = ", ".join(model.capabilities.native_tools)
+        detail = f"by the catalog it has {names}; not tried, since each use is billed"
+        report(Finding(name="native tools", state="skipped", detail=detail))
     report(_judge_usage(exchanges))
 
 

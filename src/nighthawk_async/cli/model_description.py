@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ..catalog.coding_agents import CODING_AGENTS
 from ..catalog.local import GGUF_FILE, LOCAL_MODELS, LocalModelFacts
 from ..catalog.models import UNKNOWN_MODEL, ModelFacts, find_model_facts
 from ..catalog.provider_facts import ProviderFacts
@@ -226,6 +227,24 @@ def price_in_words(price: ModelPrice | None) -> str:
     return f"{', '.join(parts)} per million tokens"
 
 
+def searches_in_words(capabilities: ModelCapabilities) -> str:
+    """The prices of searches by the provider, in US dollars; empty for none.
+
+    Args:
+        capabilities: The capabilities of the model.
+    """
+    price = capabilities.price
+    if price is None:
+        return ""
+    prices = {"web_search": price.web_search, "file_search": price.file_search}
+    parts = [
+        f"{dollars(amount)} per thousand {name.replace('_', ' ')}es"
+        for name, amount in prices.items()
+        if amount is not None and name in capabilities.native_tools
+    ]
+    return ", ".join(parts)
+
+
 def dollars(amount: Decimal) -> str:
     """An amount of US dollars, cents at least.
 
@@ -327,10 +346,12 @@ class ModelDescription:
             "sampling": sampling_in_words(capabilities),
             "prompt caching": "requests mark what to cache" if capabilities.prompt_caching else "",
             "tool search": "the provider searches deferred tools" if capabilities.tool_search else "",
+            "native tools": ", ".join(capabilities.native_tools),
             "outcome transport": capabilities.default_transport,
             "context": "unknown" if context is None else f"{context:,} tokens",
             "longest response": "unknown" if longest is None else f"{longest:,} tokens",
             "price": price_in_words(capabilities.price),
+            "searches": searches_in_words(capabilities),
             "price from": self.price_source,
             "note": self.note,
             "source": self.source,
@@ -377,7 +398,7 @@ def describe_model(
     if provider is None:
         raise UnknownModelError(
             f"No provider is called {parsed.provider!r}; {providers_in_words()}."
-            f"{did_you_mean(parsed.provider, [*PROVIDERS, LOCAL])}"
+            f"{did_you_mean(parsed.provider, [*PROVIDERS, *CODING_AGENTS, LOCAL])}"
         )
     facts = find_model_facts(model_id)
     url, origin, missing = active_base_url(provider, transport, environment)

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
+from ..catalog.coding_agents import CODING_AGENTS, is_coding_agent
 from ..catalog.local import LOCAL_MODELS, LocalModelFacts, WeightsSource
 from ..catalog.models import MODELS, ModelFacts
 from ..catalog.providers import PROVIDERS
@@ -19,6 +20,7 @@ from ..models.time_limits import TransportSettings
 from ..models.weights import are_weights_whole, pull_weights, weights_path
 from ..types.model import ModelCapabilities, ModelPrice
 from .capability_view import run_capability_check
+from .coding_agent_view import agent_as_json, agent_in_words, check_is_model, print_agent, show_agent
 from .model_check import run_check
 from .model_description import (
     LOCAL,
@@ -46,7 +48,7 @@ def providers_to_list(chosen: str | None) -> list[str]:
     Raises:
         UnknownModelError: There is no such provider.
     """
-    known = [*PROVIDERS, LOCAL]
+    known = [*PROVIDERS, *CODING_AGENTS, LOCAL]
     if chosen is None:
         return known
     if chosen not in known:
@@ -60,7 +62,13 @@ def list_as_json(providers: list[str]) -> list[dict[str, Any]]:
     Args:
         providers: The names of the providers.
     """
-    return [_local_as_json() if name == LOCAL else _provider_as_json(name) for name in providers]
+    return [_as_json(name) for name in providers]
+
+
+def _as_json(provider: str) -> dict[str, Any]:
+    if provider in CODING_AGENTS:
+        return agent_as_json(provider)
+    return _local_as_json() if provider == LOCAL else _provider_as_json(provider)
 
 
 def print_list(providers: list[str]) -> None:
@@ -75,6 +83,8 @@ def print_list(providers: list[str]) -> None:
             console.print()
         if name == LOCAL:
             _print_local(console)
+        elif name in CODING_AGENTS:
+            console.print(agent_in_words(name), markup=False, soft_wrap=True)
         else:
             _print_provider(console, name)
 
@@ -272,6 +282,12 @@ def show(
     as_json: _JsonOption = False,
 ) -> None:
     """Show the library's facts about a model, and the address of its requests. Sends nothing."""
+    if is_coding_agent(model):
+        if as_json:
+            typer.echo(json.dumps(show_agent(model), indent=2))
+        else:
+            print_agent(model)
+        return
     description = describe_model(model, parse_settings(setting or (), base_url=base_url), os.environ)
     if as_json:
         typer.echo(json.dumps(description.as_json(), indent=2))
@@ -300,6 +316,7 @@ def check(
 
     Ends with exit code 1 when something does not work that the model is said to do.
     """
+    check_is_model(model)
     settings = parse_settings(setting or (), base_url=base_url)
     if finds_capabilities:
         if not run_capability_check(model, settings, as_json=as_json):

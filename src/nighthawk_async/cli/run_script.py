@@ -300,20 +300,31 @@ def load_function(name: str) -> Callable[..., Any]:
         ConfigurationError: There is no such module or function.
     """
     place, _, attribute = name.rpartition(":")
-    folder = Path.cwd()
-    if place.endswith(".py"):
-        folder, place = Path(place).resolve().parent, Path(place).stem
     if not place or not attribute:
         raise ConfigurationError(f"{name!r} is no function; write module:function, or file.py:function")
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-    try:
-        module = importlib.import_module(place)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{place}.".startswith(f"{error.name}."):
-            raise  # of the module itself
-        raise ConfigurationError(f"{name}: there is no module {place!r}") from error
-    found = getattr(module, attribute, None)
+    found = getattr(load_module(place), attribute, None)
     if not callable(found):
         raise ConfigurationError(f"{name}: the module has no function {attribute!r}")
     return cast("Callable[..., Any]", found)
+
+
+def load_module(place: str) -> ModuleType:
+    """Import a module, as a program in the current folder would, or a file, as one in its folder would.
+
+    Args:
+        place: Its name: `module`, or `file.py`.
+
+    Raises:
+        ConfigurationError: There is no such module.
+    """
+    folder, module = Path.cwd(), place
+    if place.endswith(".py"):
+        folder, module = Path(place).resolve().parent, Path(place).stem
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # of the module itself
+        raise ConfigurationError(f"there is no module {module!r} in {place!r}") from error

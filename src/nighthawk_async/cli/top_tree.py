@@ -27,7 +27,14 @@ from .live_tree_picture import Picture
 TOP = "0"
 """The id of the root."""
 
-_AMOUNTS = ("requests", "input_tokens", "output_tokens", "unpriced_requests", "is_complete")
+_AMOUNTS = (
+    "requests",
+    "input_tokens",
+    "output_tokens",
+    "unpriced_requests",
+    "is_complete",
+    "cached_requests",
+)
 _NO_CHILDREN: Sequence[NodeView] = ()
 _NOTHING: Mapping[str, Any] = {}
 

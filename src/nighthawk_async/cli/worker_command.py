@@ -141,7 +141,9 @@ def executor_of(model: str | None) -> Any:
     Raises:
         ConfigurationError: The model is not available.
     """
-    configuration = StepExecutorConfiguration(model=str(parse_model_id(model or DEMO_MODEL)))
+    configuration = StepExecutorConfiguration(
+        model=str(parse_model_id(DEMO_MODEL if model is None else model))
+    )
     if model is None:
         return ExecutorOnDemand(configuration)
     # What is wrong with a model that was asked for ends the process, not each run.

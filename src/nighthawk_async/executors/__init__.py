@@ -26,6 +26,14 @@ __getattr__, __dir__, __all__ = attach_exports(
         "agent": ("AgentStepExecutor",),
         "agent_protocol": ("AgentTask", "StepExecutionAgent"),
         "choice": ("ExecutorChoice",),
+        "coding_agent_errors": (
+            "CodingAgentCrashedError",
+            "CodingAgentError",
+            "CodingAgentMissingError",
+            "CodingAgentProtocolError",
+            "CodingAgentRequestError",
+            "CodingAgentVersionError",
+        ),
         "errors": ("ContextWindowError",),
     },
 )

@@ -21,6 +21,14 @@ from ..types.outcomes import (
 from .agent import AgentStepExecutor
 from .agent_protocol import AgentTask, StepExecutionAgent
 from .choice import ExecutorChoice
+from .coding_agent_errors import (
+    CodingAgentCrashedError,
+    CodingAgentError,
+    CodingAgentMissingError,
+    CodingAgentProtocolError,
+    CodingAgentRequestError,
+    CodingAgentVersionError,
+)
 from .errors import ContextWindowError
 
 __all__ = [
@@ -28,6 +36,12 @@ __all__ = [
     "AgentTask",
     "AsyncStepExecutor",
     "BreakStepOutcome",
+    "CodingAgentCrashedError",
+    "CodingAgentError",
+    "CodingAgentMissingError",
+    "CodingAgentProtocolError",
+    "CodingAgentRequestError",
+    "CodingAgentVersionError",
     "Compaction",
     "CompactionPlan",
     "ConfigurableStepExecutor",

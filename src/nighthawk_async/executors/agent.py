@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio.to_thread
 
-from ..catalog.models import remedy
 from ..configuration import StepExecutorConfiguration
 from ..errors import ConfigurationError, StepLimitError
 from ..parallel.decided_limits import run_within
@@ -40,6 +39,7 @@ from .step_prompt import StepPrompt, check_mentioned_tools
 from .toolbox import ProvidedTool, ResultRoom, Toolbox
 
 if TYPE_CHECKING:
+    from .native_calls import ExecuteCall
     from .tool_search import ToolFinder
 else:
     ToolFinder = object
@@ -92,15 +92,15 @@ class AgentStepExecutor:
             MissingCredentialError: The provider's API key is not set.
             ConfigurationError: Another setting is wrong.
         """
-        from ..models.providers import create_model  # here, because the user's own models need no HTTP
+        from .managed_agent import check_transport, managed_agent  # here, because own models need no HTTP
 
         if not isinstance(cast("object", configuration), StepExecutorConfiguration):
             raise ConfigurationError(
                 f"from_configuration takes a StepExecutorConfiguration, not {type(configuration).__name__!r}."
             )
-        model = create_model(configuration.model, settings=configuration.model_settings)
-        executor = cls(agent=ModelAgent(model), configuration=configuration, agent_is_managed=True)
-        _check_transport(executor.outcome_transport, model, offers_tools=bool(configuration.provided_tools))
+        agent = managed_agent(configuration)
+        executor = cls(agent=agent, configuration=configuration, agent_is_managed=True)
+        check_transport(executor.outcome_transport, executor.model, configuration)
         return executor
 
     @classmethod
@@ -283,7 +283,7 @@ class AgentStepExecutor:
         await environment.tool_scope.prepare()
         task = self._task(environment, step, prompt, transport, span)
         if not isinstance(self.agent, ModelAgent):  # each request of that one is reported and budgeted
-            task = foreign_task(task, step.actor.node)
+            task = await foreign_task(task, step.actor.node)
         outcome = await self.agent.run(task)
         return outcome, step.context.changed_bindings()
 
@@ -309,12 +309,14 @@ class AgentStepExecutor:
     ) -> tuple[StepOutcome, dict[str, object]]:
         if self.model is None:
             raise ConfigurationError("The direct outcome transport needs a model, not an agent of your own.")
-        from .direct import answer_directly  # here, because most models take tools
+        from .direct import answer_directly, refuse_native_tools  # here, because most models take tools
 
+        refuse_native_tools(self.configuration.model_settings)
         refusals = Refusals(step_id=step.context.step_id, names=prompt.names)
         bindings = AnswerBindings(step.actor, environment, self.tool_result_rendering_policy, refusals)
+        report = _usage_report(environment, step, span)
         return await answer_directly(
-            self.model, step, prompt, bindings, _usage_report(environment, step, span)
+            self.model, step, prompt, bindings, report, site=environment.step_path[-1]
         )
 
     def _task(
@@ -352,6 +354,7 @@ class AgentStepExecutor:
             raise_error_types=form.raise_error_types,
             conclude=partial(_conclude, step),
             settings=configuration.model_settings,
+            site=environment.step_path[-1],
             max_turns=configuration.max_turns,
             max_tool_calls=configuration.max_tool_calls,
             max_tool_argument_bytes=configuration.max_tool_argument_bytes,
@@ -366,6 +369,7 @@ class AgentStepExecutor:
             conversation=conversation,
             past=past,
             keep_messages=partial(_keep_conversation, step, model_name, system_prompt, toolbox),
+            begin_native_call=partial(_begin_native, step, environment, span),
         )
 
     def _toolbox(
@@ -442,6 +446,14 @@ async def _finish_counted(
         return await result()
 
 
+def _begin_native(
+    step: Step, environment: Environment, span: Span | None, call: ToolCall, execute: "ExecuteCall"
+) -> Callable[[], Awaitable[ToolResult]]:
+    from .native_calls import NativeCalls  # here, because few agents have tools of their own
+
+    return NativeCalls(step, environment, span).begin(call, execute)
+
+
 async def _conclude(step: Step, outcome: StepOutcome) -> None:
     await step.conclude(outcome, step.context.changed_bindings())
 
@@ -478,20 +490,3 @@ def _check_visibility(configuration: StepExecutorConfiguration, context: StepCon
             "visible_names='named' is not active, because the run's executor is another one: give it the "
             "attribute `configuration` of the AgentStepExecutor that it calls."
         )
-
-
-def _check_transport(transport: OutcomeTransport, model: Model, *, offers_tools: bool) -> None:
-    """Refuse a transport that the model cannot serve, before anything is sent.
-
-    Raises:
-        ConfigurationError: The model lacks the capability.
-    """
-    needed = ["tools" if transport == "tool" else "structured_output"]
-    if transport == "native" and offers_tools:
-        needed.append("structured_output_with_tools")
-    for capability in needed:
-        if not getattr(model.capabilities, capability):
-            raise ConfigurationError(
-                f"{model.name}: outcome_transport={transport!r} needs a model with the capability "
-                f"{capability!r}.{remedy(model.name, capability)} Or choose another outcome_transport."
-            )

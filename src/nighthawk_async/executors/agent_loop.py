@@ -142,6 +142,11 @@ class AgentLoop:
             end = [calls_as_text(message) for message in end]
         return (*messages, *end)
 
+    @property
+    def turn_results(self) -> tuple[ToolResult, ...]:
+        """The results of the calls of the current turn so far, those of refused calls included."""
+        return tuple(result for _, result in sorted(self._turn.results.items()))
+
     def next_request(self, steered: tuple[UserContent, ...] = ()) -> ModelRequest:
         """Begin a turn.
 
@@ -168,6 +173,7 @@ class AgentLoop:
             tool_choice="required" if self._task.outcome_transport == "tool" else "auto",
             response_format=self._response_format,
             settings=self._task.settings,
+            site=self._task.site,
         )
 
     def _offered_tools(self) -> tuple[ToolDefinition, ...]:

@@ -38,6 +38,13 @@ async def _refuse_bindings(bindings: Mapping[str, object]) -> None:
     raise ExecutionError(f"this task takes no values of write bindings as data: {', '.join(bindings)}")
 
 
+def _begin_freely(
+    call: ToolCall, execute: Callable[[ToolCall], Awaitable[ToolResult]]
+) -> Callable[[], Awaitable[ToolResult]]:
+    """Begin a call that nothing checks: the task is not that of a step."""
+    return partial(execute, call)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AgentTask:
     """One step, as an agent sees it.
@@ -77,12 +84,19 @@ class AgentTask:
         found_tools: Returns the deferred tools that the model has found so far, in the order in which they
             were found. Call it before each model request, and append them to the tools of the request: only
             then can they be called. Empty where no tools are deferred.
+        site: The address of the block, `python_module:function:number`, for `ModelRequest.site`.
         conversation: The messages of the step, for the library's own agent. Agents of your own keep theirs as
             they like.
         past: The messages that the conversation begins with, before the user prompt; see
             `nighthawk_async.scope`.
         keep_messages: Keeps all messages of the conversation, those of the past included, for
             `nighthawk_async.transcript`. Call it when the work ends, in whatever way.
+        begin_native_call: Begins a call of a tool that the agent has of its own and carries out by itself,
+            such as a shell. Like other calls it passes permissions, approvals, hooks, oversight and budgets,
+            under the name in the call, best of the form `Agent.Tool`. The second argument is a function that
+            gets the call once it is allowed, lets the agent carry it out, and returns its result. Returns an
+            awaitable of the result that the agent's model is to see; for a refused call, the function is
+            never called, and the result is the reason, an error.
     """
 
     step_id: str
@@ -106,9 +120,13 @@ class AgentTask:
     set_bindings: Callable[[Mapping[str, object]], Awaitable[None]] = _refuse_bindings
     word_refusal: Callable[[NighthawkError], str] = str
     found_tools: Callable[[], tuple[ToolDefinition, ...]] = tuple
+    site: str = ""
     conversation: Conversation = field(default_factory=Conversation, repr=False)
     past: tuple[Message, ...] = ()
     keep_messages: Callable[[Sequence[Message]], None] = _keep_nothing
+    begin_native_call: Callable[
+        [ToolCall, Callable[[ToolCall], Awaitable[ToolResult]]], Callable[[], Awaitable[ToolResult]]
+    ] = _begin_freely
 
     @property
     def form(self) -> AnswerForm:
@@ -255,7 +273,7 @@ class _ReportedUsage:
             self._node.set_usage(so_far, model=model_name)
 
 
-def foreign_task(task: AgentTask, node: NodeWriter | None) -> AgentTask:
+async def foreign_task(task: AgentTask, node: NodeWriter | None) -> AgentTask:
     """The task as the user's own agent gets it.
 
     Args:
@@ -268,10 +286,10 @@ def foreign_task(task: AgentTask, node: NodeWriter | None) -> AgentTask:
     """
     if node is not None:
         task = replace(task, report_usage=_ReportedUsage(task.report_usage, node))
-    return _budgeted_task(task)
+    return await _budgeted_task(task)
 
 
-def _budgeted_task(task: AgentTask) -> AgentTask:
+async def _budgeted_task(task: AgentTask) -> AgentTask:
     """The task, its turns and usage charged to the active budgets; the same one without budgets."""
     environment = find_environment()
     if environment is None or not environment.policies.has(Position.BUDGETS):
@@ -283,7 +301,7 @@ def _budgeted_task(task: AgentTask) -> AgentTask:
     accounts = active_accounts()
     if not accounts:
         return task
-    check_foreign_turn(accounts)
+    await check_foreign_turn(accounts)
     return replace(
         task,
         turn_boundary=_BudgetedTurns(task.turn_boundary, partial(begin_foreign_turn, accounts)),

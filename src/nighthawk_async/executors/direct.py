@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from msgspec.structs import replace
 
-from ..errors import AnnotationError, ExecutionError, ToolValidationError
+from ..errors import AnnotationError, ConfigurationError, ExecutionError, ToolValidationError
 from ..ports import Model
 from ..runtime.annotations import return_type
 from ..runtime.conclude import OutcomeRefusedError
@@ -39,12 +39,27 @@ from .question import Asker, Question
 from .step_prompt import StepPrompt
 
 
+def refuse_native_tools(settings: Mapping[str, Any]) -> None:
+    """Refuse native tools in the transport that asks once, for JSON alone: a provider may pause, or cite.
+
+    Raises:
+        ConfigurationError: The settings ask for some.
+    """
+    if settings.get("native_tools"):
+        raise ConfigurationError(
+            "outcome_transport='direct' has no tools, so not those of the model setting 'native_tools' "
+            "either; choose 'tool' or 'native', or leave them out."
+        )
+
+
 async def answer_directly(
     model: Model,
     step: Step,
     prompt: StepPrompt,
     bindings: AnswerBindings,
     report: Callable[[str, Usage], None],
+    *,
+    site: str = "",
 ) -> tuple[StepOutcome, dict[str, object]]:
     """Ask for all values and the outcome in one request, or a small model for one short thing at a time.
 
@@ -54,6 +69,7 @@ async def answer_directly(
         prompt: Its prompt.
         bindings: Sets the write bindings to the values of an answer.
         report: Counts the usage of one model request, by model id.
+        site: The address of the block; see `ModelRequest.site`.
 
     Returns:
         The outcome and the values of the write bindings.
@@ -75,6 +91,7 @@ async def answer_directly(
         refusals=bindings.refusals,
         conversation=Conversation.of_step(prompt.configuration, model, prompt.counter, ()),
         past=() if step.past is None else _past_messages(step.past, model),
+        site=site,
     )
     try:
         if model.capabilities.is_small:

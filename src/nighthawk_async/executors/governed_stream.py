@@ -22,6 +22,7 @@ from ..runtime.error_text import describe_error
 from ..runtime.model_access import ask_source
 from ..runtime.policies import Policies
 from ..runtime.policy import ModelCall, check_answer
+from ..runtime.response_cache import CachedSource, ResponseCache
 from ..tracing import Span, begin_span
 from ..types.model import ModelEvent, ModelRequest, ResponseFinished, UsageReported
 from ..types.usage import Usage
@@ -43,6 +44,7 @@ class GovernedStream(ForwardedStream):
         policies: The active policies.
         parent: The parent node; None without observers.
         may_be_last: Whether its answer may end the step.
+        cache: The active response cache; None for none.
     """
 
     def __init__(
@@ -53,8 +55,10 @@ class GovernedStream(ForwardedStream):
         *,
         parent: NodeWriter | None,
         may_be_last: bool,
+        cache: ResponseCache | None,
     ) -> None:
         self._call = ModelCall(model, request, may_be_last=may_be_last)
+        self._call.source = None if cache is None else CachedSource(cache, model)
         self._before = policies.overriding["before_request"]
         self._after = policies.overriding["after_request"]
         self._parent = parent
@@ -70,7 +74,7 @@ class GovernedStream(ForwardedStream):
         """The usage of the request so far; once it has ended, the amount charged, estimates included."""
         if self._settled is not None:
             return self._settled
-        if self.source is None and self._before:
+        if self.source is None and (self._before or self._call.source is not None):
             return Usage()  # certain: this is not a request without a report
         return self._known_usage()
 
@@ -124,7 +128,9 @@ class GovernedStream(ForwardedStream):
 
         environment = find_environment()
         step = None if environment is None else environment.step
-        return RequestNode(self._call.model, self._call.request, parent=self._parent, step=step)
+        model, request = self._call.model, self._call.request
+        price = model.capabilities.price
+        return RequestNode(model.name, request, parent=self._parent, step=step, price=price)
 
     async def _open(self) -> None:
         call = self._call
@@ -132,13 +138,18 @@ class GovernedStream(ForwardedStream):
             for policy in self._before:
                 await policy.before_request(call)
                 check_answer(call.request, ModelRequest, f"{type(policy).__qualname__}.before_request")
+            if await call.is_cached() and self._node is not None:
+                self._node.note_cached()
         except BaseException as error:
             self._settle(error)
             raise
         try:
             if call.charges is not None:
                 self.check_resends(call.charges.check_resend)
-            await self._enter(ask_source(call.model, call.request))
+            source = call.source
+            await self._enter(
+                ask_source(call.model, call.request) if source is None else source.open(call.request)
+            )
         except BaseException as error:
             self._settle(error)
             await self._call_after(error, error)
@@ -151,6 +162,7 @@ class GovernedStream(ForwardedStream):
             request=call.request,
             is_replay=isinstance(source, ResponseStream) and source.is_replay,
             journal_place=source.journal_place if isinstance(source, ResponseStream) else None,
+            is_cached=call.source is not None and call.source.is_cached,
         )
         span = self._span = begin_span(activity)
         try:
@@ -198,11 +210,15 @@ class GovernedStream(ForwardedStream):
             self._node.note(event)
 
     def _settle(self, leaving: BaseException | None) -> None:
-        """Charge the request. A pricing error does not replace an error that leaves the stream.
+        """Charge the request, and let equal ones go on.
+
+        A pricing error does not replace an error that leaves the stream.
 
         Args:
             leaving: The error or cancellation that leaves the stream.
         """
+        if self._call.source is not None:
+            self._call.source.release()
         charges, self._call.charges = self._call.charges, None
         if charges is None:
             return

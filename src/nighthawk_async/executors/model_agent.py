@@ -6,18 +6,15 @@ from functools import partial
 from anyio import CancelScope
 
 from ..actors import BareTaskGroup
-from ..errors import AnnotationError, ExecutionError, ModelError, StepRejectedError, VerificationError
+from ..errors import ModelError
 from ..ports import Model
-from ..runtime.conclude import OutcomeRefusedError, done_note
-from ..runtime.step_node import write_note
 from ..types.messages import ToolResult
 from ..types.model import ModelRequest
 from ..types.outcomes import StepOutcome
 from .agent_loop import AgentLoop, ProposedOutcome
 from .agent_protocol import AgentTask, plain_task
+from .final_answer import is_final, report_refusals
 from .model_stream import find_partial_answer, load_price, open_stream, usage_of_request
-from .outcome_codec import Answer
-from .refusals import count_correction, find_host_error
 
 
 class ModelAgent:
@@ -41,12 +38,9 @@ class ModelAgent:
                     request = await self._fitting(task, request)
                 await self._run_turn(task, loop, request)
                 end = loop.end_turn()
-                if isinstance(end, ProposedOutcome) and await self._is_final(task, loop, end.answer):
+                if isinstance(end, ProposedOutcome) and await is_final(task, loop, end.answer):
                     return end.answer.outcome
-                for note in loop.take_notes():
-                    write_note(note)
-                for cause in loop.take_causes():
-                    count_correction(cause)
+                report_refusals(loop)
         finally:
             task.keep_messages(loop.conversation)
 
@@ -58,35 +52,6 @@ class ModelAgent:
         from .compaction import fitting_request  # here, because most conversations are short
 
         return await fitting_request(self.model, task, request, tokens)
-
-    async def _is_final(self, task: AgentTask, loop: AgentLoop, answer: Answer) -> bool:
-        """Whether the step ends with an answer; if not, the model gets the reason."""
-        outcome = answer.outcome
-        if await self._is_held_back(task, loop):
-            return False
-        try:
-            if answer.bindings:
-                await task.set_bindings(answer.bindings)
-            await task.conclude(outcome)
-        except OutcomeRefusedError as error:
-            if not loop.has_turn_left:
-                raise _without_a_turn(error) from error.__cause__
-            loop.send_back(error.feedback)
-            return False
-        except (AnnotationError, VerificationError, StepRejectedError):
-            raise
-        except ExecutionError as error:
-            if (host_error := find_host_error(error)) is not None:
-                raise host_error from host_error.__cause__
-            loop.refuse(error)
-            return False
-        return not await self._is_held_back(task, loop, done_note(outcome))  # validation may take long
-
-    async def _is_held_back(self, task: AgentTask, loop: AgentLoop, note: str = "") -> bool:
-        if await task.may_end() or not loop.has_turn_left:
-            return False
-        loop.hold_back(note)
-        return True
 
     async def _run_turn(self, task: AgentTask, loop: AgentLoop, request: ModelRequest) -> None:
         """Stream one response and run its tool calls; the first error ends the turn and is raised bare."""
@@ -132,11 +97,3 @@ async def _finish_call(
     except Exception as error:
         failures.append(error)
         cancel_scope.cancel()
-
-
-def _without_a_turn(error: OutcomeRefusedError) -> ExecutionError:
-    no_turn = "no turn is left for another one (max_turns)"
-    message, without_content = f"{error}; {no_turn}", f"{error.message_without_content}; {no_turn}"
-    if isinstance(error, StepRejectedError):
-        return StepRejectedError(message).without_content(without_content)
-    return VerificationError(message, feedback=error.feedback).without_content(without_content)

@@ -11,6 +11,7 @@ from ..ports import HasCurrentPrice, Model, usage_so_far
 from ..runtime.environment import find_environment
 from ..runtime.model_access import ask_source
 from ..runtime.policies import NO_POLICIES
+from ..runtime.response_cache import find_response_cache
 from ..tracing import find_tracing
 from ..types.model import ModelEvent, ModelRequest
 from ..types.usage import Usage
@@ -51,11 +52,12 @@ def open_stream(
     parent = find_node_writer()
     tracing = find_tracing()
     is_traced = tracing is not None and tracing.collects()
-    if parent is None and not is_traced and not policies.govern_requests:
+    cache = find_response_cache()
+    if parent is None and not is_traced and not policies.govern_requests and cache is None:
         return ask_source(model, request)
     from .governed_stream import GovernedStream  # here, because most requests need none
 
-    return GovernedStream(model, request, policies, parent=parent, may_be_last=may_be_last)
+    return GovernedStream(model, request, policies, parent=parent, may_be_last=may_be_last, cache=cache)
 
 
 def find_partial_answer() -> "PartialAnswer | None":

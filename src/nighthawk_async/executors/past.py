@@ -4,7 +4,7 @@ Reasoning and signatures in the form of one model are dropped for another. A ste
 the calls of its past as text, since providers refuse calls in a request without tools.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..configuration import parse_model_id
@@ -110,6 +110,21 @@ def calls_as_text(message: Message) -> Message:
     if isinstance(message, ToolResultsMessage):
         return UserMessage(content=tuple(_items_of_results(message)))
     return message
+
+
+def past_as_text(messages: Sequence[Message]) -> tuple[UserContent, ...]:
+    """An earlier conversation as the beginning of a prompt; nothing for none.
+
+    Args:
+        messages: The messages.
+    """
+    if not messages:
+        return ()
+    items: list[UserContent] = ["The conversation so far:\n"]
+    for message in map(calls_as_text, messages):
+        items.append("\n[you]\n" if isinstance(message, AssistantMessage) else "\n[user]\n")
+        items.extend(message.content)
+    return (*items, "\n\nThe conversation goes on:\n\n")
 
 
 def _items_of_results(message: ToolResultsMessage) -> Iterator[UserContent]:

@@ -83,6 +83,7 @@ class Asker:
         past: The messages that each conversation begins with.
         asked: The messages of all questions so far, without those of the past.
         system_prompts: The system prompts of the questions so far.
+        site: The address of the block; see `ModelRequest.site`.
     """
 
     model: Model
@@ -97,6 +98,7 @@ class Asker:
     past: tuple[Message, ...] = ()
     asked: list[Message] = field(default_factory=list[Message])
     system_prompts: list[str] = field(default_factory=list[str])
+    site: str = ""
 
     async def ask(
         self, question: Question, check: Callable[[Mapping[str, Any]], Awaitable[Answer]]
@@ -168,6 +170,7 @@ class Asker:
             messages=tuple(self.conversation.sent),
             response_format=ResponseFormat(name=question.name, schema=question.schema),
             settings=self.settings,
+            site=self.site,
         )
         if self.conversation.may_be_due(request) and await self.conversation.find_excess(request) is not None:
             from .compaction import check_size  # here, because most questions are short

@@ -6,6 +6,7 @@ from ..recording.redaction import Redactor
 from ..runtime.conversations import begins_turn
 from ..types.messages import AssistantMessage, Message, ToolResultsMessage, UserContent
 from ..wire.media import describe_media
+from .provider_calls import native_calls_in
 
 
 def shown_conversation(
@@ -50,6 +51,12 @@ def _lines(message: Message, max_characters: int | None) -> Iterator[str]:
             yield f"(reasoning) {_cut(message.reasoning, max_characters)}"
         if message.text:
             yield _cut(message.text, max_characters)
+        for native in native_calls_in(message):
+            if native.arguments:
+                yield f"→ {native.name} (by the provider) {_cut(native.arguments, max_characters)}"
+            if native.result:
+                mark = "✗" if native.is_error else "←"
+                yield f"{mark} {native.name} (by the provider) {_cut(native.result, max_characters)}"
         for call in message.tool_calls:
             yield f"→ {call.name} {_cut(call.arguments, max_characters)}"
     elif isinstance(message, ToolResultsMessage):

@@ -21,10 +21,13 @@ from .agent_protocol import AgentTask
 from .conversation import characters_in, characters_of
 from .errors import ContextWindowError
 from .model_stream import load_price, open_stream, unreported_usage, usage_of_request
+from .provider_calls import native_calls_in
 from .result_digests import digest_of
 from .summary_model import summary_model
 
 _WORDS_PER_TOKEN = 0.5
+_MOST_NATIVE_CHARACTERS = 4_000
+"""The part of a native result that is summarised. What matters of it is usually in the response, too."""
 
 _SYSTEM_PROMPT = """\
 A language model is working on one block of a Python program, with tools. Some of its earlier turns are
@@ -123,7 +126,8 @@ def _request(
     return ModelRequest(
         system_prompt=_SYSTEM_PROMPT.format(words=int(max_tokens * _WORDS_PER_TOKEN)),
         messages=(UserMessage(content=(prompt,)),),
-        settings=settings,
+        # The model's own settings may ask for native tools; a summary needs none.
+        settings={**settings, "native_tools": None} if "native_tools" in settings else settings,
     )
 
 
@@ -174,6 +178,12 @@ def _lines(messages: Iterable[Message]) -> Iterator[str]:
         if isinstance(message, AssistantMessage):
             if message.text.strip():
                 yield f"MODEL: {message.text.strip()}"
+            for native in native_calls_in(message):
+                if native.arguments:
+                    yield f"CALL: {native.name}({native.arguments[:_MOST_NATIVE_CHARACTERS]})"
+                if native.result:
+                    outcome = "ERROR" if native.is_error else "RESULT"
+                    yield f"{outcome} of {native.name}: {native.result[:_MOST_NATIVE_CHARACTERS]}"
             for call in message.tool_calls:
                 yield f"CALL: {call.name}({call.arguments})"
         elif isinstance(message, ToolResultsMessage):

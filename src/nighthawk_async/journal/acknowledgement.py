@@ -1,6 +1,7 @@
 """A promise of the store's thread, which tasks and threads can wait for."""
 
 import threading
+from collections.abc import Callable
 from typing import Generic, TypeVar, cast
 
 from ..parallel.event_loop import LoopEvent
@@ -18,7 +19,7 @@ class Acknowledgement(Generic[Result]):
         self._is_done = False
         self._result: Result | None = None
         self._error: Exception | None = None
-        self._waiters: list[LoopEvent | threading.Event] = []
+        self._waiters: list[LoopEvent | threading.Event | _Callback] = []
 
     def succeed(self, result: Result) -> None:
         """Deliver the result."""
@@ -42,6 +43,21 @@ class Acknowledgement(Generic[Result]):
             waiter.wait()
         return self._get()
 
+    @property
+    def is_done(self) -> bool:
+        """Whether there is a result or a failure."""
+        return self._is_done
+
+    def call_when_done(self, function: Callable[[Exception | None], object]) -> None:
+        """Call a function with the failure, or with None, when there is one of them.
+
+        Args:
+            function: Called on the thread of the store, or here at once. It must not raise.
+        """
+        callback = _Callback(lambda: function(self._error))
+        if self._add(callback) is None:
+            callback.set()
+
     def _add(self, waiter: "Waiter") -> "Waiter | None":
         with self._lock:
             if self._is_done:
@@ -62,4 +78,13 @@ class Acknowledgement(Generic[Result]):
         return cast("Result", self._result)
 
 
-Waiter = TypeVar("Waiter", LoopEvent, threading.Event)
+class _Callback:
+    """A waiter that calls a function."""
+
+    __slots__ = ("set",)
+
+    def __init__(self, function: Callable[[], object]) -> None:
+        self.set = function
+
+
+Waiter = TypeVar("Waiter", LoopEvent, threading.Event, _Callback)

@@ -25,7 +25,7 @@ from .values import decode_value
 
 _MOST_CHARACTERS = 2_000
 _GROUPS = frozenset({"ensemble", "gather", "map", "race", "settle", "stream", "vote"})
-_FOLDED = frozenset({"failed", "taken"})
+_FOLDED = frozenset({"failed", "lost", "taken"})
 """Frames that say something about the place that they are in."""
 
 
@@ -43,6 +43,7 @@ class Branch:
         self.frame = place.rpartition("/")[2]
         name, _, number = self.frame.removesuffix("]").rpartition("[")
         self.name = name.partition("~")[0] + ("()" if "~" in name and name.endswith("()") else "")
+        number = number.partition(".")[0]  # in a life of a call on a worker, that of the whole run
         self.number = int(number) if number.isdecimal() else 0
         self.records: dict[RecordKind, Record] = {}
         self.children: dict[str, Branch] = {}
@@ -76,6 +77,7 @@ class Branch:
                 child.name in _FOLDED
                 or is_limit(child.frame)
                 or (self.is_question and child.name in ("answer", "vote"))
+                or (self.name == "turn" and child.name == "batch")
             ):
                 continue
             if child.attempts:

@@ -23,6 +23,7 @@ from ..parallel.event_loop import is_worker_thread
 from ..runtime.model_access import find_interception_error
 from ..runtime.places import using_function_place
 from ..runtime.stable_digest import stable_digests
+from ..runtime.tool_function import EFFECT_MARK
 from ..types.usage import Usage
 from .acknowledgement import Acknowledgement
 from .doubts import ask_whether_it_happened, has_person
@@ -36,7 +37,6 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Mode: TypeAlias = Literal["once", "repeatable", "every_life"]
 
-_MODE = "__nighthawk_effect__"
 _KEY = "idempotency_key"
 _KEY_CHARACTERS = 32
 
@@ -412,7 +412,7 @@ def every_life(function: Callable[Parameters, Result], /) -> Callable[Parameters
     Args:
         function: The function.
     """
-    setattr(function, _MODE, "every_life")
+    setattr(function, EFFECT_MARK, "every_life")
     return function
 
 
@@ -430,7 +430,7 @@ def _decorator(function: Callable[..., Any] | None, mode: Mode, reconcile: Calla
     if effect.takes_key:
         parameters = [each for name, each in effect.signature.parameters.items() if name != _KEY]
         wrapped.__signature__ = effect.signature.replace(parameters=parameters)
-    setattr(wrapped, _MODE, mode)
+    setattr(wrapped, EFFECT_MARK, mode)
     return wrapped
 
 
@@ -486,7 +486,7 @@ def tool_effect(
     """
     code = getattr(inspect.unwrap(function), "__code__", None)
     is_natural = CLOSURE_NAMES[0] in getattr(code, "co_freevars", ())
-    if is_natural or hasattr(function, _MODE):
+    if is_natural or hasattr(function, EFFECT_MARK):
         return call
     effect = Effect(function, "once")
     effect_call = EffectCall(recorder, place, effect, call, None)

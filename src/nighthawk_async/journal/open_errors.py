@@ -43,14 +43,19 @@ class OpenErrors:
     def __bool__(self) -> bool:
         return bool(self._errors)
 
-    def add(self, failed: str, task: object) -> None:
+    def add(self, failed: str, task: object, place: str | None = None) -> None:
         """Add an error that is being recorded by a task.
 
         Args:
             failed: The place of its record.
-            task: The task.
+            task: The task; None for one of another process.
+            place: The place in which it is; None for that of its record.
         """
-        self._errors.append(_OpenError(failed=failed, place=failed, task=task))
+        self._errors.append(_OpenError(failed=failed, place=place or failed, task=task))
+
+    def places(self) -> dict[str, str]:
+        """Return the places in which the errors are, by those of their records."""
+        return {error.failed: error.place for error in self._errors}
 
     def deliver(self, place: str, task: object, to: str | None) -> None:
         """Note that the errors in a place are raised in a task.

@@ -8,6 +8,7 @@ from typing import TypeVar
 import anyio
 
 from ..errors import NighthawkError, NoHumanError
+from ..journal_ports import GivenAnswers
 from ..policies.people.ballot import Votes
 from ..policies.people.errors import (
     AnswerRefusedError,
@@ -44,7 +45,7 @@ class Questions:
         self._max_bytes = max_value_bytes
         self._listeners = Listeners()
 
-    async def open(self, run_id: str, asked: AskedQuestion, place: str) -> "StoredAnswers":
+    async def open(self, run_id: str, asked: AskedQuestion, place: str) -> GivenAnswers:
         """Let a question be answered through the store."""
         body = question_table.encode_question(asked, place, self._max_bytes)
         await self.change(lambda database: question_table.open_question(database, run_id, asked, body)).wait()

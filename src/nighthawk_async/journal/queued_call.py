@@ -46,25 +46,29 @@ def function_name(function: object) -> str:
     Raises:
         NighthawkError: No other process can import it by a name.
     """
+    name, problem = find_function_name(function)
+    if problem:
+        raise NighthawkError(
+            f"{function!r} cannot be called by a worker: {problem}. Enqueue a function with `def` or "
+            "`async def` at the top level of a module, and pass it everything else as arguments."
+        )
+    return name
+
+
+def find_function_name(function: object) -> tuple[str, str]:
+    """Return the name of a function, as `module:name`, and the reason why it has none; one is empty."""
     module = getattr(function, "__module__", None)
     name = getattr(function, "__qualname__", None)
     if not callable(function) or isinstance(function, type) or module is None or name is None:
-        raise _refusal(function, "it is no function")
+        return "", "it is no function"
     if not str(name).isidentifier() or getattr(sys.modules.get(module), name, None) is not function:
-        raise _refusal(function, f"{module} has no such function at its top level")
+        return "", f"{module} has no such function at its top level"
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise _refusal(function, "it is a generator")
+        return "", "it is a generator"
     importable = _importable_name(module)
     if importable is None:
-        raise _refusal(function, "it was defined in an interactive session")
-    return f"{importable}:{name}"
-
-
-def _refusal(function: object, reason: str) -> NighthawkError:
-    return NighthawkError(
-        f"{function!r} cannot be called by a worker: {reason}. Enqueue a function with `def` or `async def` "
-        "at the top level of a module, and pass it everything else as arguments."
-    )
+        return "", "it was defined in an interactive session"
+    return f"{importable}:{name}", ""
 
 
 def _importable_name(module: str) -> str | None:

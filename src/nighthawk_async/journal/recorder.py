@@ -2,9 +2,10 @@
 
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import anyio
@@ -18,18 +19,21 @@ from ..parallel.event_loop import find_task, is_loop_thread, is_worker_thread
 from ..runtime.environment import find_journal
 from .acknowledgement import Acknowledgement
 from .activity import Activity, DurableWait, IsDue, ParkedSignal
-from .errors import JournalError, RunParked
+from .errors import JournalDivergenceError, JournalError, RunParked
 from .mailboxes import Inbox, Mailboxes
 from .open_errors import OpenErrors, mark_error, marks_of
+from .parts import HandedOut, PartEnd, RunPart
 from .people import Questions
 from .records import (
     ENDED,
+    LifeTimes,
     Record,
     RecordIndex,
     RecordKind,
     are_concurrent,
     failure_place,
     function_place,
+    is_within,
 )
 from .values import check_size, encode_value
 
@@ -64,6 +68,8 @@ class RunRecorder:
         max_value_bytes: The greatest size of a value and of a record, in bytes.
         questions: The questions of the store.
         activity: What is in progress; None where the run is never parked.
+        life: The name of this life in places; None for its number.
+        lives: The times of lives of which there are not all records.
     """
 
     is_replay = False
@@ -83,15 +89,20 @@ class RunRecorder:
         max_value_bytes: int,
         questions: Questions,
         activity: Activity | None = None,
+        life: str | None = None,
+        lives: Mapping[int, LifeTimes] = MappingProxyType({}),
     ) -> None:
         self.run_id = run_id
         self.epoch = epoch
+        self.life = str(epoch) if life is None else life
+        self._begun_at = time.time()
+        self._durability: Durability = durability
         self.waits_for_responses = durability == "response"
         self.max_value_bytes = max_value_bytes
         self._append = append
         self.hold = hold
-        self._new_code = new_code
-        self._index = RecordIndex(records)
+        self._new_code: NewCode = new_code
+        self._index = RecordIndex(records, lives)
         self._seq = records[-1].seq if records else 0
         self._written: set[tuple[str, RecordKind]] = set()
         self._asked: set[str] = set()  # the places of steps that asked a model
@@ -99,6 +110,7 @@ class RunRecorder:
         self._failed_groups: list[str] = []  # the records of decisions that follow from an error
         self._lock = threading.Lock()  # effects are recorded in threads, too
         self._begun_functions: set[str] = set()  # in which something new has begun
+        self._handed_out: dict[str, HandedOut] = {}  # parts of the run that other processes record
         self._root = ROOT
         self.inbox = Inbox(run_id, mailboxes, self._index.of_kind("message"))
         self.questions = questions
@@ -131,7 +143,7 @@ class RunRecorder:
             body: Its content.
             error: The error; None for a decision that follows from one.
         """
-        failed = failure_place(place, self.epoch)
+        failed = failure_place(place, self.life)
         self._check_addition(failed, kind)
         self._write((failed, kind, body))
         self._open_errors.add(failed, find_task())
@@ -221,6 +233,84 @@ class RunRecorder:
             raise JournalError(f"{place} would be recorded twice in one life; please report this.")
         self.check_new(place)
         self._written.add((place, kind))
+
+    def hand_out(self, place: str) -> RunPart:
+        """Hand a part of the run to another process, which records it until it is taken back or handed anew.
+
+        Args:
+            place: The place of the part; this process records nothing in it meanwhile.
+        """
+        place = self.relative(place)
+        self._index.reach(place)
+        handed = self._handed_out.setdefault(place, HandedOut())
+        handed.times += 1
+        now = LifeTimes(first_at=self._begun_at, last_at=time.time())
+        return RunPart(
+            run_id=self.run_id,
+            epoch=self.epoch,
+            life=f"{self.life}.{handed.times}",
+            root=self._root,
+            place=place,
+            durability=self._durability,
+            new_code=self._new_code,
+            max_value_bytes=self.max_value_bytes,
+            records=[*self._index.records_in(place), *handed.records],
+            lives={**self._index.lives(), self.epoch: now},
+            divergence=self._divergence_at(place),
+        )
+
+    def _divergence_at(self, place: str) -> tuple[str, str] | None:
+        """The text and the place of the error that refuses anything new in a place; None for none."""
+        try:
+            RunRecorder.check_new(self, place)
+        except JournalDivergenceError as error:
+            return str(error), error.place
+        return None
+
+    def take_in(self, place: str, records: Sequence[Record]) -> Acknowledgement[None]:
+        """Record what another process has recorded in its part of the run.
+
+        Args:
+            place: The place of the part.
+            records: The records, in order, with numbers and times of that process.
+
+        Returns:
+            The acknowledgement that they are durable, as is everything that was recorded before.
+
+        Raises:
+            JournalError: The run was taken over, or the store failed; or the records are not of that part.
+        """
+        place = self.relative(place)
+        if not all(is_within(each.place, place) for each in records):
+            raise JournalError(f"{place}: its process has recorded something elsewhere; please report this.")
+        with self._lock:
+            now, first = time.time(), self._seq + 1
+            self._seq += len(records)
+            taken = [
+                msgspec.structs.replace(each, seq=seq, at=now, epoch=self.epoch)
+                for seq, each in enumerate(records, first)
+            ]
+            written = self._append(taken)
+        self._handed_out[place].records += taken
+        if self.activity is not None:
+            self.activity.note_record()
+        return written
+
+    def take_back(self, place: str, end: PartEnd) -> None:
+        """Take a part of the run back, whose process has ended its work.
+
+        Args:
+            place: The place of the part.
+            end: The errors that it left with.
+        """
+        self._handed_out.pop(self.relative(place), None)
+        for failed, here in end.open_errors.items():
+            self._open_errors.add(failed, None, here)
+        self._failed_groups += end.failed_groups
+
+    def end_part(self) -> PartEnd:
+        """Return the errors that this process leaves a part of a run with; see `take_back`."""
+        return PartEnd(open_errors=self._open_errors.places(), failed_groups=self._failed_groups)
 
     def enter(self, place: str) -> None:
         """Note that a function or an item has begun; see `journal_ports.RunJournal`."""

@@ -1,7 +1,8 @@
 """Records of a run, and their index by place."""
 
-from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -35,6 +36,8 @@ RecordKind: TypeAlias = Literal[
 - question: people are about to be asked.
 - message: a message of a mailbox was received, or none in time.
 """
+
+_KINDS: tuple[RecordKind, ...] = get_args(RecordKind)
 
 ENDED = b"ended"
 """The content of the record of a life that has ended regularly."""
@@ -71,14 +74,33 @@ def begins_life(record: Record) -> bool:
     return record.kind == "life" and record.body not in (ENDED, INTERRUPTED, PARKED)
 
 
+class LifeTimes(Struct, frozen=True, kw_only=True):
+    """The times of a life.
+
+    Args:
+        first_at: The time of its first record, in seconds since 1970.
+        last_at: The time of its last record.
+        last_work: The number of its last step or response; 0 for none.
+        is_interrupted: Whether it was cancelled, or parked.
+    """
+
+    first_at: float
+    last_at: float
+    last_work: int = 0
+    is_interrupted: bool = False
+
+
 class RecordIndex:
     """The records of a run by place, and the places that this life has reached.
 
     Args:
         records: The records of earlier lives, in order.
+        lives: The times of lives of which there are not all records.
     """
 
-    def __init__(self, records: Iterable[Record]) -> None:
+    def __init__(
+        self, records: Iterable[Record], lives: Mapping[int, LifeTimes] = MappingProxyType({})
+    ) -> None:
         self._records: dict[tuple[str, RecordKind], Record] = {}
         self._frames: dict[str, dict[str, int]] = {}  # by place and frame in it: the first record's number
         self._left: dict[str, dict[str, None]] = {}  # by place: the frames that this life has not reached
@@ -99,6 +121,11 @@ class RecordIndex:
                 self.trace_parent = self.trace_parent or record.body.decode() or None
             if record.kind in ("step", "response"):
                 self._last_work[record.epoch] = record.seq
+        for epoch, life in lives.items():
+            self._times[epoch] = life.first_at, life.last_at
+            self._last_work[epoch] = life.last_work
+            if life.is_interrupted:
+                self._interrupted.add(epoch)
         for record in self.of_kind("unhandled"):
             self._expect_nothing_after(record.place)
 
@@ -128,8 +155,8 @@ class RecordIndex:
         parent, _, frame = place.rpartition("/")
         return frame in self._frames.get(parent, ())
 
-    def seconds_counted(self, place: str, kind: RecordKind, epoch: int) -> float:
-        """The seconds that counted for a limit in the lives before one.
+    def seconds_counted(self, place: str, kind: RecordKind) -> float:
+        """The seconds that counted for a limit in earlier lives.
 
         In each life they count from the record that says so to the last record of the life. The life in which
         the block of the limit last ended with an error, and all before it, do not count.
@@ -137,12 +164,15 @@ class RecordIndex:
         Args:
             place: The place of the limit.
             kind: The kind of its records.
-            epoch: The number of the life.
         """
         errors = self._errors.get((place, kind), ())
-        first = max((record.epoch for record in errors), default=0) + 1
-        counted = (self._records.get((counted_place(place, each), kind)) for each in range(first, epoch))
-        return sum(max(0.0, self._times[each.epoch][1] - each.at) for each in counted if each is not None)
+        last_error = max((record.epoch for record in errors), default=0)
+        counted: dict[int, Record] = {}  # the first of each life
+        for frame in self._frames.get(place, ()):
+            record = self._records.get((f"{place}/{frame}", kind)) if frame.startswith("counted[") else None
+            if record is not None and record.epoch > last_error:
+                counted.setdefault(record.epoch, record)
+        return sum(max(0.0, self._times[each.epoch][1] - each.at) for each in counted.values())
 
     def seconds_until(self, record: Record) -> float:
         """The seconds from the beginning of the life of a record until the record."""
@@ -151,6 +181,28 @@ class RecordIndex:
     def was_interrupted_at(self, record: Record) -> bool:
         """Whether a record belongs to the end of a life that was cancelled: only cleanup came after it."""
         return record.epoch in self._interrupted and record.seq > self._last_work.get(record.epoch, 0)
+
+    def lives(self) -> dict[int, LifeTimes]:
+        """Return the times of all lives by number."""
+        return {
+            epoch: LifeTimes(
+                first_at=first_at,
+                last_at=last_at,
+                last_work=self._last_work.get(epoch, 0),
+                is_interrupted=epoch in self._interrupted,
+            )
+            for epoch, (first_at, last_at) in self._times.items()
+        }
+
+    def records_in(self, place: str) -> list[Record]:
+        """Return the records of a place and of all places in it, reached or not, in order."""
+        found: list[Record] = []
+        places = [place]
+        while places:
+            each = places.pop()
+            found += [record for kind in _KINDS if (record := self._records.get((each, kind))) is not None]
+            places += [f"{each}/{frame}" for frame in self._frames.get(each, ())]
+        return sorted(found, key=lambda record: record.seq)
 
     def of_kind(self, kind: RecordKind) -> list[Record]:
         """Return the records of a kind, reached or not, in order."""
@@ -229,14 +281,14 @@ def is_within(place: str, other: str) -> bool:
     return place == other or place.startswith(f"{other}/")
 
 
-def failure_place(place: str, epoch: int) -> str:
+def failure_place(place: str, life: str) -> str:
     """The place of an error that a life met in a place; each life may meet another one."""
-    return f"{place}/failed[{epoch}]"
+    return f"{place}/failed[{life}]"
 
 
-def counted_place(place: str, epoch: int) -> str:
+def counted_place(place: str, life: str) -> str:
     """The place of the record that the time of a limit counts in a life."""
-    return f"{place}/counted[{epoch}]"
+    return f"{place}/counted[{life}]"
 
 
 def function_place(place: str) -> str | None:

@@ -96,8 +96,7 @@ class ReplayJournal(RunJournal):
         self, place: str, model_name: str, open_source: OpenSource
     ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
         """Return the response of a place; see `RunJournal.respond`."""
-        place = self.relative(place)
-        self._asked.add(place.rpartition("/")[0])
+        self._asked.add(self.relative(place).rpartition("/")[0])
         return _ReplayedResponse(self, place, model_name, open_source)
 
     async def begin_question(self, place: str, content: Mapping[str, object]) -> BegunQuestion:

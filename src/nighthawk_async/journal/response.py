@@ -21,6 +21,7 @@ from ..recording.exchange import (
     replay_error,
 )
 from ..recording.recorder import ReplayStream
+from ..runtime.places import below_place
 from ..types.model import ModelEvent, ResponseFinished, ToolCallCompleted
 from .recorder import RunRecorder
 
@@ -43,12 +44,13 @@ class JournaledResponse(ForwardedStream):
         open_source: OpenSource,
     ) -> None:
         self._recorder = recorder
-        self._place = place
+        self._whole_place = place
+        self._place = recorder.relative(place)
         self._model_name = model_name
         self._open_source = open_source
         self._events: list[ModelEvent] = []
         self._held: deque[ModelEvent] = deque()
-        self._is_replay = recorder.has_response(place)
+        self._is_replay = recorder.has_response(self._place)
         self._has_ended = False
         self._is_working = False
 
@@ -72,7 +74,9 @@ class JournaledResponse(ForwardedStream):
         self._recorder.check_may_begin()
         self._begin_work()
         try:
-            await self.enter_source(self._open_source())
+            # Caches and recorders ask the model only when they are entered.
+            with below_place(self._whole_place):
+                await self.enter_source(self._open_source())
         except (ModelError, ConfigurationError) as error:
             self._keep_failure(error)
             self._end_work()

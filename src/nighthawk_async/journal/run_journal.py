@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from ..ports import OpenSource
+from ..recording.exchange import RecordedExchange, is_cached
 from ..runtime.activities import LifeBegun
 from ..runtime.stable_digest import stable_digests
 from ..tracing import find_trace_parent, note_event
@@ -84,8 +85,8 @@ class RunJournal(QuestionRecorder):
     def count_time(self, place: str) -> float:
         """Count the time of a limit; see `journal_ports.RunJournal`."""
         place = self.relative(place)
-        self._write((counted_place(place, self.epoch), "decision", NO_DECISION))
-        return self._index.seconds_counted(place, "decision", self.epoch)
+        self._write((counted_place(place, self.life), "decision", NO_DECISION))
+        return self._index.seconds_counted(place, "decision")
 
     def was_passed(self, place: str) -> bool:
         """Whether an earlier life came further in a place; see `journal_ports.RunJournal`."""
@@ -146,9 +147,16 @@ class RunJournal(QuestionRecorder):
         open_source: OpenSource,
     ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
         """Return the response of a place; see `journal_ports.RunJournal`."""
-        place = self.relative(place)
-        self._asked.add(place.rpartition("/")[0])
+        self._asked.add(self.relative(place).rpartition("/")[0])
         return JournaledResponse(self, place, model_name, open_source)
+
+    def find_cached(self, place: str) -> bool | None:
+        """Return whether a recorded response was cached; see `journal_ports.RunJournal`."""
+        place = self.relative(place)
+        if not self.has_response(place):
+            return None
+        record = self._index.find(place, "response")
+        return record is not None and is_cached(msgspec.msgpack.decode(record.body, type=RecordedExchange))
 
     def wrap_tool(self, place: str, function: Callable[..., object], call: Callable[[], object]) -> Any:
         """Return the call of a tool; see `journal_ports.RunJournal`."""

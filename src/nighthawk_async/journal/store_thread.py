@@ -78,7 +78,7 @@ class StoreThread:
         # Used by the thread alone:
         self._database: Database | None = None
         self._leases: dict[str, int] = {}
-        self._held_until: dict[tuple[str, int], float] = {}  # by `_clock`; others may read it
+        self._held_until: dict[tuple[str, int], float] = {}  # by `lease_clock`; others may read it
         self._lost: dict[tuple[str, int], NighthawkError] = {}  # lives that can record nothing more, and why
         self._abandoned: dict[str, tuple[int, str]] = {}  # leases that are to be given back
 
@@ -95,7 +95,7 @@ class StoreThread:
         """Begin a life of a run; see `tables.claim_run`."""
 
         def claim_run() -> tuple[int, list[Record]]:
-            begun_at = _clock()
+            begun_at = lease_clock()
             claimed = tables.claim_run(self.opened(), run_id, process_name(self._token))
             self._leases[run_id] = claimed[0]
             self._note_lease((run_id, claimed[0]), begun_at)
@@ -120,11 +120,11 @@ class StoreThread:
             None if its lease cannot have ended yet. Otherwise the acknowledgement that it was renewed, which
             fails if another process has taken the run over.
         """
-        if _clock() < self._held_until.get((run_id, epoch), 0.0):
+        if lease_clock() < self._held_until.get((run_id, epoch), 0.0):
             return None
 
         def renew() -> None:
-            begun_at = _clock()
+            begun_at = lease_clock()
             database = self.opened()
             with database.transaction():
                 tables.renew_lease(database, run_id, epoch)
@@ -289,7 +289,7 @@ class StoreThread:
         """Append the records of lives that are not lost, all in one transaction."""
         if lives.keys() <= self._lost.keys():
             return
-        begun_at = _clock()
+        begun_at = lease_clock()
         database = self.opened()
         with database.transaction():
             if any(
@@ -317,7 +317,7 @@ class StoreThread:
         database = self._database
         if database is None:
             return
-        begun_at = _clock()
+        begun_at = lease_clock()
         try:
             with database.transaction():
                 for life in sorted(self._leases.items()):
@@ -350,7 +350,7 @@ class StoreThread:
             self._database.close()
 
 
-def _clock() -> float:
+def lease_clock() -> float:
     """The time of this machine in seconds, which goes on while the machine is suspended, where it can be."""
     if sys.platform == "linux":
         return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -6,7 +6,7 @@ program has registered. A value that does not come back equal and of the same ty
 imported or called by a name that is found in a journal.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -27,6 +27,8 @@ MAX_VALUE_BYTES = 64 * 1024 * 1024
 
 _TAG = "$"
 _MAX_INTEGER = 2**63
+_SCALARS = frozenset({type(None), bool, str, bytes, float})
+_MOST_PLAIN_DEPTH = 50
 
 
 def _moment_form(moment: datetime | time) -> object:
@@ -124,14 +126,34 @@ def encode_value(
     Raises:
         JournalValueError: It does not come back as it is, or is too large.
     """
+    is_plain = _is_plain(value, _MOST_PLAIN_DEPTH)
+    body = _written(value, place, declared, is_plain=is_plain)
+    if len(body) > max_bytes:
+        check_size(body, f"a value of the type {type(value).__qualname__}", place, max_bytes)
+    if is_plain or _is_same(value, decode_value(body, place=place, declared=declared), body, place, declared):
+        return body
+    raise _refusal(value, place)
+
+
+def write_value(value: object, *, place: str, declared: object = None) -> bytes:
+    """Write a value as `encode_value` does, without checking that it comes back as it is.
+
+    Args:
+        value: The value.
+        place: Its place, for errors.
+        declared: The type that is declared for it; None for none.
+
+    Raises:
+        JournalValueError: There is no way to write it.
+    """
+    return _written(value, place, declared, is_plain=_is_plain(value, _MOST_PLAIN_DEPTH))
+
+
+def _written(value: object, place: str, declared: object, *, is_plain: bool) -> bytes:
     try:
-        body = msgspec.msgpack.encode(_form_of(value, place, declared))
+        return msgspec.msgpack.encode(value if is_plain else _form_of(value, place, declared))
     except (ValueError, RecursionError) as error:  # text with halves of characters, a value within itself
         raise _refusal(value, place) from error
-    check_size(body, f"a value of the type {type(value).__qualname__}", place, max_bytes)
-    if not _is_same(value, decode_value(body, place=place, declared=declared), body, place, declared):
-        raise _refusal(value, place)
-    return body
 
 
 def check_size(body: bytes, name: str, place: str, max_bytes: int) -> None:
@@ -175,6 +197,35 @@ def decode_value(body: bytes, *, place: str, declared: object = None) -> Any:
         ) from error
 
 
+def _is_plain(value: object, depth: int) -> bool:
+    """Whether a value is its own form, through and through, so that it comes back as it is.
+
+    Args:
+        value: The value.
+        depth: The levels of lists and dictionaries that are looked at; deeper values do not count as plain.
+    """
+    kind = type(value)
+    if kind in _SCALARS:
+        return True
+    if kind is int:
+        return -_MAX_INTEGER <= cast("int", value) < _MAX_INTEGER
+    if depth == 0:
+        return False
+    if kind is list:
+        return _are_plain(cast("list[object]", value), depth)
+    if kind is dict:
+        items = cast("dict[object, object]", value)
+        return (
+            _TAG not in items and all(type(key) is str for key in items) and _are_plain(items.values(), depth)
+        )
+    return False
+
+
+def _are_plain(values: Collection[object], depth: int) -> bool:
+    kinds = set(map(type, values))  # most lists hold values of few types, so this is all there is to do
+    return kinds <= _SCALARS or all(_is_plain(each, depth - 1) for each in values)
+
+
 def _form_of(value: object, place: str, declared: object) -> object:
     try:
         return _plain_form(value)
@@ -182,12 +233,12 @@ def _form_of(value: object, place: str, declared: object) -> object:
         if declared is None or declared is object or declared is Any:
             raise _refusal(value, place) from error
     try:
-        data: object = adapter_of(declared).dump_python(value, mode="python", round_trip=True)
+        data: object = adapter_of(declared).dump_python(value, mode="python", round_trip=True, warnings=False)
         return {_TAG: "declared", "of": _plain_form(data)}
     except Exception:  # what pydantic gives may hold objects that JSON has a form for
         pass
     try:
-        data = adapter_of(declared).dump_python(value, mode="json", round_trip=True)
+        data = adapter_of(declared).dump_python(value, mode="json", round_trip=True, warnings=False)
         return {_TAG: "declared", "of": _plain_form(data)}
     except Exception as error:
         raise _refusal(value, place) from error
@@ -223,7 +274,9 @@ def _plain_form(value: object) -> object:
 
 def _value_of(form: object, place: str) -> Any:
     if isinstance(form, list):
-        return [_value_of(each, place) for each in cast("list[object]", form)]
+        forms = cast("list[object]", form)
+        kinds = set(map(type, forms))
+        return [_value_of(each, place) for each in forms] if list in kinds or dict in kinds else forms
     if not isinstance(form, dict):
         return form
     fields = cast("dict[str, object]", form)

@@ -12,6 +12,7 @@ from functools import partial
 from types import FunctionType
 from typing import Any, TypeAlias, cast
 
+from ..runtime.tool_function import EFFECT_MARK
 from .schema_types import SchemaTypes, allows_null
 from .tool_facts import ToolFacts
 
@@ -34,6 +35,9 @@ class ConnectedServer:
 
     def __repr__(self) -> str:
         return str(getattr(type(self), "_shown", "<a server>"))
+
+
+setattr(ConnectedServer, EFFECT_MARK, "once")  # a response cache cannot tell which methods a step will call
 
 
 class _NotGiven:

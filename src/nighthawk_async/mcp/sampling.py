@@ -42,6 +42,8 @@ async def sampled(server: str, params: protocol.CreateMessageRequestParams) -> p
     settings = dict(
         configuration.model_settings if isinstance(configuration, StepExecutorConfiguration) else {}
     )
+    if "native_tools" in settings:
+        settings["native_tools"] = None  # a server asks for text alone
     settings["max_tokens"] = min(params.max_tokens, settings.get("max_tokens") or params.max_tokens)
     request = ModelRequest(
         system_prompt=params.system_prompt or "",

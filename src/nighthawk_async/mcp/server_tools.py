@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 from ..runtime.tool_function import Tool
 from ..runtime.tool_scope import ToolSearch, ToolSet
@@ -9,6 +10,11 @@ from ..runtime.tool_sets import ForeignTool, check_set_arguments
 from .description import ServerDescription
 from .sessions import find_session, session_in_run
 from .tool_facts import ToolFacts
+
+_LOCAL_ONLY = (
+    "its session with a server of the Model Context Protocol belongs to this process. Enter a run with the "
+    "server in the function that the worker runs."
+)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -27,6 +33,8 @@ class ServerTool(ForeignTool):
     """
 
     server: ServerDescription
+
+    local_only_reason: ClassVar[str] = _LOCAL_ONLY
 
     def is_same(self, other: Tool) -> bool:
         """Whether another one is the same tool of the same server."""
@@ -47,6 +55,8 @@ class ServerTools(ToolSet):
     Raises:
         ToolRegistrationError: The prefix cannot begin a name, or the search is unknown.
     """
+
+    local_only_reason = _LOCAL_ONLY
 
     def __init__(self, server: ServerDescription, *, prefix: str, deferred: bool, search: ToolSearch) -> None:
         check_set_arguments(prefix, deferred=deferred, search=search)

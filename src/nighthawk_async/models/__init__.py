@@ -54,6 +54,16 @@ __getattr__, __dir__, __all__ = attach_exports(
             "ToolChoice",
             "UsageReported",
         ),
+        "..types.native_tools": (
+            "CodeExecution",
+            "FileSearch",
+            "NativeCallFinished",
+            "NativeCallStarted",
+            "NativeTool",
+            "NativeToolName",
+            "UserLocation",
+            "WebSearch",
+        ),
         "..types.usage": ("Usage",),
     },
 )

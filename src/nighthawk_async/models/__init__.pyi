@@ -45,6 +45,16 @@ from ..types.model import (
     ToolChoice,
     UsageReported,
 )
+from ..types.native_tools import (
+    CodeExecution,
+    FileSearch,
+    NativeCallFinished,
+    NativeCallStarted,
+    NativeTool,
+    NativeToolName,
+    UserLocation,
+    WebSearch,
+)
 from ..types.usage import Usage
 
 __all__ = [
@@ -53,7 +63,9 @@ __all__ = [
     "AudioUrl",
     "BinaryContent",
     "CacheLifetime",
+    "CodeExecution",
     "DocumentUrl",
+    "FileSearch",
     "FileUrl",
     "FinishReason",
     "GoogleSettings",
@@ -66,6 +78,10 @@ __all__ = [
     "ModelRequest",
     "ModelSettings",
     "NamedToolChoice",
+    "NativeCallFinished",
+    "NativeCallStarted",
+    "NativeTool",
+    "NativeToolName",
     "OpenAIChatSettings",
     "OpenAIResponsesSettings",
     "ProviderContent",
@@ -88,6 +104,8 @@ __all__ = [
     "Usage",
     "UsageReported",
     "UserContent",
+    "UserLocation",
     "UserMessage",
     "VideoUrl",
+    "WebSearch",
 ]

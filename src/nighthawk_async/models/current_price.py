@@ -9,6 +9,7 @@ import importlib.util
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache, lru_cache
@@ -28,7 +29,10 @@ _LIBRARY = "genai_prices"
 _TOKENS = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok")
 """The prices that usage can be multiplied with."""
 
-_APART = frozenset({"cache_write_1h_mtok", "web_searches_kcount", "storage_searches_kcount"})
+_USES = {"web_search": "web_searches_kcount", "file_search": "storage_searches_kcount"}
+"""The prices of the uses of native tools, by the field of `ModelPrice`."""
+
+_APART = frozenset({"cache_write_1h_mtok", *_USES.values()})
 """Prices of services that a request has to ask for."""
 
 _MINUTE = 60
@@ -120,7 +124,8 @@ def _as_price(prices: Mapping[str, Any]) -> ModelPrice:
     for start in sorted(starts, reverse=True):
         price = _price_above(prices, start, price, above)
         above = start
-    return _price_above(prices, -1, price, above)
+    uses = {name: prices[listed] for name, listed in _USES.items() if isinstance(prices.get(listed), Decimal)}
+    return replace(_price_above(prices, -1, price, above), **uses)
 
 
 def _price_above(

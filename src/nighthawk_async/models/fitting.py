@@ -28,6 +28,7 @@ from ..types.messages import (
 )
 from ..types.model import ModelCapabilities, ModelRequest, NamedToolChoice, ReasoningEffort, ToolChoice
 from ..wire.media import MediaKind, describe_media, is_all_text, media_kind
+from ..wire.native_tools import native_tools_of
 
 _BYTES_PER_TOKEN = 4
 
@@ -130,13 +131,14 @@ def _faults(request: ModelRequest, capabilities: ModelCapabilities) -> Iterator[
     for feature in _FEATURES:
         if not getattr(capabilities, feature.capability):
             yield from _faults_of_settings(feature, request.settings)
+    yield from _faults_of_native_tools(request, capabilities)
     yield from _faults_of_effort(request.settings, capabilities)
     yield from _faults_of_max_tokens(request.settings, capabilities)
 
 
 def _faults_of_tools(request: ModelRequest, capabilities: ModelCapabilities) -> Iterator[_Fault]:
     if not capabilities.tools:
-        yield _Fault("the model does not call tools", "tools")
+        yield _Fault("the model does not call tools, so offer none (provided_tools=())", "tools")
     if not capabilities.tool_search and any(tool.is_deferred for tool in request.tools):
         yield _Fault("the provider does not search tools for the model (search='native')", "tool_search")
     # "required" is no fault: `models.fitting` leaves the choice to such a model.
@@ -153,6 +155,23 @@ def _faults_of_tools(request: ModelRequest, capabilities: ModelCapabilities) -> 
         feature = _Feature("reasoning_with_tools", _REASONING_SETTINGS, complaint)
         settings = {name: value for name, value in request.settings.items() if value not in _OFF}
         yield from _faults_of_settings(feature, settings)
+
+
+def _faults_of_native_tools(request: ModelRequest, capabilities: ModelCapabilities) -> Iterator[_Fault]:
+    known, tools = capabilities.native_tools, native_tools_of(request.settings)
+    if tools and request.response_format is not None and not capabilities.structured_output_with_tools:
+        yield _Fault(
+            "the model does not hold its answers to a JSON Schema in a request with 'native_tools'",
+            "structured_output_with_tools",
+        )
+    for tool in tools:
+        if tool.name not in known:
+            has = f"has only {_listed(known)}" if known else "has none"
+            complaint = (
+                f"the provider does not carry out {type(tool).__name__} for the model, which {has} of these "
+                "tools, so leave it out of the model setting 'native_tools'"
+            )
+            yield _Fault(complaint, "native_tools", [*known, tool.name])
 
 
 def _faults_of_settings(feature: _Feature, settings: Mapping[str, Any]) -> Iterator[_Fault]:

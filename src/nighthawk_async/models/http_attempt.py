@@ -173,7 +173,7 @@ class HttpAttempt:
         self._max_bytes = plan.settings.max_response_bytes
         self.url = endpoint.url(plan.encoded.path)
         """The endpoint of the request."""
-        self._exchange: HttpExchange = pool.post(
+        self._exchange: HttpExchange = pool.request(
             self.url,
             {**_HEADERS, **plan.encoded.headers, **trace_headers(), **endpoint.headers},
             plan.encoded.body,

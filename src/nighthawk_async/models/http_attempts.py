@@ -16,7 +16,7 @@ import anyio
 from ..backoff import backoff_seconds
 from ..catalog.providers import RetryRules
 from ..errors import ModelError, ModelProviderError, ModelStatusError
-from ..ports import AttemptUsage, ResendCheck
+from ..ports import AttemptUsage, ResendCheck, may_send_again
 from ..runtime.environment import find_environment
 from ..runtime.step_node import waiting_state, write_retry
 from ..tracing import note_named_event
@@ -193,7 +193,7 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
             try:
                 return await self._begin_once()
             except ModelError as error:
-                delay = self._next_delay(error, is_sent=self._sent > sent_before)
+                delay = await self._next_delay(error, is_sent=self._sent > sent_before)
                 if delay is None:
                     if self.tally.has_lost:
                         usage = UsageReported(usage=self.tally.unreported())
@@ -247,7 +247,7 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         self._name(error)
         self._show_failed(error, None)
 
-    def _next_delay(self, error: ModelError, *, is_sent: bool) -> float | None:
+    async def _next_delay(self, error: ModelError, *, is_sent: bool) -> float | None:
         """End an attempt, and find the seconds until the next one; None when there is none.
 
         Args:
@@ -262,15 +262,15 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         self._name(error)
         planned, delay = self._delay_after(error), None
         try:
-            if planned is not None and self._may_be_sent_again(error):
+            if planned is not None and await self._may_be_sent_again(error):
                 delay = planned
         finally:
             if is_sent:
                 self._show_failed(error, delay)
         return delay
 
-    def _may_be_sent_again(self, error: ModelError) -> bool:
-        if self._check_resend is None or self._check_resend(self.consumption):
+    async def _may_be_sent_again(self, error: ModelError) -> bool:
+        if self._check_resend is None or await may_send_again(self._check_resend, self.consumption):
             return True
         error.add_note("Not sent again: for now a budget has no room, because of what others have set aside.")
         return False

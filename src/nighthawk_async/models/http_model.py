@@ -4,12 +4,12 @@ The usage of a response is that of all attempts. It is not a generator: no cance
 caller holds the stream, only while it waits for something.
 """
 
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from types import MappingProxyType, TracebackType
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 from uuid import uuid4
 
 from ..catalog.providers import RetryRules
@@ -18,15 +18,18 @@ from ..ports import ResendCheck, ResponseStream
 from ..types.model import ModelCapabilities, ModelEvent, ModelPrice, ModelRequest, UsageReported
 from ..types.usage import Usage
 from ..wire.codec import Codec, DemandsMaxTokens, EncodedRequest
-from ..wire.redaction import find_secrets
-from .endpoint import Endpoint, check_header
-from .fitting import estimate_input_tokens, fit_request, response_tokens
+from .endpoint import Endpoint
+from .fitting import estimate_input_tokens, fit_request
 from .http_attempt import HttpRequestPlan
 from .http_attempts import BegunResponse, HttpAttempts, raise_failure
 from .http_pool import HttpPool, open_http_pool
 from .pacing import PacerSource, pacer_of_request
-from .pacing_lane import Demand, PacingLimits
-from .time_limits import TimeLimits, TransportSettings
+from .pacing_lane import Demand
+from .prepared_settings import PreparedSettings, SettingsMemory
+from .time_limits import TimeLimits
+
+if TYPE_CHECKING:
+    from .uploads import UploadTerms
 
 Resource = TypeVar("Resource")
 
@@ -167,107 +170,6 @@ def _with_usage_first(response: BegunResponse, attempts: HttpAttempts) -> list[M
     return [UsageReported(usage=attempts.tally.unreported()), *response.events]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class PreparedSettings:
-    """The effective settings of a request to a model.
-
-    Args:
-        merged: All settings.
-        endpoint: The endpoint of requests, with the headers that the settings add.
-        transport: The transport of requests.
-        for_codec: All settings, under the endpoint's names.
-        pacing_limits: The limits of the settings.
-        pacing_key: Identifies the endpoint and its credentials.
-        response_tokens: The tokens that a response may hold; 0 when the settings do not limit them.
-        idempotency_header: The header that carries the key of a request.
-    """
-
-    merged: Mapping[str, Any]
-    endpoint: Endpoint
-    transport: TransportSettings
-    for_codec: Mapping[str, Any]
-    pacing_limits: PacingLimits
-    pacing_key: Hashable
-    response_tokens: int
-    idempotency_header: str | None
-
-
-class SettingsMemory:
-    """Prepares settings, and caches the last ones.
-
-    Args:
-        endpoint: The address of requests.
-        settings: Settings of every request; those of a request itself take precedence.
-        setting_names: The endpoint's names of settings, by the names that others use.
-        idempotency_header: The header in which the provider takes a key, when it has one.
-    """
-
-    def __init__(
-        self,
-        *,
-        endpoint: Endpoint,
-        settings: Mapping[str, Any],
-        setting_names: Mapping[str, str],
-        idempotency_header: str | None,
-    ) -> None:
-        self._endpoint = endpoint
-        self._settings = dict(settings)
-        self._setting_names = setting_names
-        self._idempotency_header = idempotency_header
-        self._last: tuple[Mapping[str, Any], dict[str, Any], PreparedSettings] | None = None
-
-    def prepare(self, settings: Mapping[str, Any]) -> PreparedSettings:
-        """The settings of a request, ready for use.
-
-        Args:
-            settings: The request's own settings.
-
-        Raises:
-            ConfigurationError: One of them has a bad value.
-        """
-        if self._last is not None:
-            source, copy, prepared = self._last
-            if settings is source and settings == copy:  # the same object may hold other values by now
-                return prepared
-        prepared = self._prepare({**self._settings, **settings})
-        self._last = (settings, _copy(settings), prepared)
-        return prepared
-
-    def _prepare(self, settings: dict[str, Any]) -> PreparedSettings:
-        transport = TransportSettings.from_settings(settings)
-        endpoint = self._endpoint.with_headers(transport.extra_headers).with_secrets(find_secrets(settings))
-        idempotency_header = transport.idempotency_header or self._idempotency_header
-        if idempotency_header is not None:
-            check_header(idempotency_header, "key")
-        return PreparedSettings(
-            merged=settings,
-            endpoint=endpoint,
-            transport=transport,
-            for_codec={self._setting_names.get(name, name): value for name, value in settings.items()},
-            pacing_limits=PacingLimits(
-                max_concurrent_requests=transport.max_concurrent_requests,
-                requests_per_minute=transport.requests_per_minute,
-                tokens_per_minute=transport.tokens_per_minute,
-            ),
-            pacing_key=_pacing_key(endpoint, transport.credentials),
-            response_tokens=response_tokens(settings),
-            idempotency_header=idempotency_header,
-        )
-
-
-def _pacing_key(endpoint: Endpoint, credentials: object) -> Hashable:
-    """Identifies the endpoint and its credentials; each object with credentials counts as an account."""
-    return endpoint.account() if credentials is None else (endpoint.account(), id(credentials))
-
-
-def _copy(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, with mappings among them copied as well: headers may be changed in place."""
-    return {
-        name: {**value} if isinstance(value, Mapping) else value  # pyright: ignore[reportUnknownVariableType]
-        for name, value in settings.items()
-    }
-
-
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _USUAL_RULES = RetryRules()
 
@@ -290,6 +192,11 @@ class HttpModel:
         pool_source: Provides the pool for a request. Without one, each request opens a connection of its own.
         pacer_source: Provides the pacer for a request. Without one, no request waits for another.
         price_source: Looks up the price. Without one, it is that of the capabilities.
+
+    Attributes:
+        codec: See above, as for the others.
+        pool_source: Provides the pool for a request.
+        retry_rules: The provider's rules of retries.
     """
 
     def __init__(
@@ -307,12 +214,12 @@ class HttpModel:
         pacer_source: PacerSource = pacer_of_request,
         price_source: PriceSource | None = None,
     ) -> None:
-        self._codec = codec
+        self.codec = codec
         self._model_id = endpoint.model_id
         self._model_name = model_name
         self._capabilities = capabilities
-        self._retry_rules = retry_rules
-        self._pool_source = pool_source
+        self.retry_rules = retry_rules
+        self.pool_source = pool_source
         self._pacer_source = pacer_source
         self._price_source = price_source
         self._memory = SettingsMemory(
@@ -364,11 +271,11 @@ class HttpModel:
             ConfigurationError: A setting is bad.
         """
         merged = self._memory.prepare(settings).merged
-        if merged.get("max_tokens") is not None or not isinstance(self._codec, DemandsMaxTokens):
+        if merged.get("max_tokens") is not None or not isinstance(self.codec, DemandsMaxTokens):
             return merged
-        return {**merged, "max_tokens": self._codec.max_tokens_of(merged, self._capabilities)}
+        return {**merged, "max_tokens": self.codec.max_tokens_of(merged, self._capabilities)}
 
-    def stream(self, request: ModelRequest) -> HttpResponseStream:
+    def stream(self, request: ModelRequest) -> ResponseStream:
         """Send a request and stream its response; see `ports.Model.stream`.
 
         Entering the stream waits for the first event of the response that is output. Until then a failed
@@ -382,32 +289,78 @@ class HttpModel:
                 setting.
         """
         settings = self._memory.prepare(request.settings)
-        fitted = fit_request(
-            _with_settings(request, settings.for_codec),
-            self._capabilities,
-            model_id=self.name,
-            find_refusal=self._codec.find_refusal,
+        if settings.transport.upload_media_above_bytes is not None:
+            from .uploads import UploadingResponse  # here, because few requests have large media
+
+            terms = self.upload_terms(settings)
+            return UploadingResponse(request, terms, lambda uploaded: self.send(uploaded, settings))
+        return self.send(request, settings)
+
+    def upload_terms(self, settings: PreparedSettings) -> "UploadTerms":
+        """The terms of uploads for a request with these settings."""
+        from .uploads import UploadTerms
+
+        return UploadTerms(
+            codec=self.codec,
+            settings=settings,
+            retry_rules=self.retry_rules,
+            pool_source=self.pool_source,
         )
-        encoded = self._codec.encode(fitted, model_name=self._model_name, capabilities=self._capabilities)
+
+    def send(self, request: ModelRequest, settings: PreparedSettings) -> HttpResponseStream:
+        """Send a request as it is; see `stream`.
+
+        Args:
+            request: The request.
+            settings: Its settings.
+
+        Raises:
+            ConfigurationError: See `stream`.
+        """
         return HttpResponseStream(
-            self._plan(fitted, encoded, settings),
-            pool_source=self._pool_source,
+            self.plan(request, settings),
+            pool_source=self.pool_source,
             pacer_source=self._pacer_source,
             load_price=self.load_price,
         )
 
-    def _plan(
-        self, request: ModelRequest, encoded: EncodedRequest, settings: PreparedSettings
-    ) -> HttpRequestPlan:
+    def prepare(self, settings: Mapping[str, Any]) -> PreparedSettings:
+        """The settings of a request, those of the model included, ready for use.
+
+        Args:
+            settings: The settings of the request.
+
+        Raises:
+            ConfigurationError: A setting is bad.
+        """
+        return self._memory.prepare(settings)
+
+    def plan(self, request: ModelRequest, settings: PreparedSettings) -> HttpRequestPlan:
+        """The request as it is to be sent.
+
+        Args:
+            request: The request.
+            settings: Its settings.
+
+        Raises:
+            ConfigurationError: See `stream`.
+        """
+        fitted = fit_request(
+            _with_settings(request, settings.for_codec),
+            self._capabilities,
+            model_id=self.name,
+            find_refusal=self.codec.find_refusal,
+        )
+        encoded = self.codec.encode(fitted, model_name=self._model_name, capabilities=self._capabilities)
         return HttpRequestPlan(
             endpoint=settings.endpoint,
-            codec=self._codec,
+            codec=self.codec,
             encoded=_with_key(encoded, settings.idempotency_header),
             settings=settings.transport,
-            retry_rules=self._retry_rules,
+            retry_rules=self.retry_rules,
             demand=Demand(
                 lane=self._model_name,
-                input_tokens=estimate_input_tokens(request, encoded.body),
+                input_tokens=estimate_input_tokens(fitted, encoded.body),
                 output_tokens=settings.response_tokens,
                 limits=settings.pacing_limits,
             ),
@@ -423,6 +376,7 @@ def _with_settings(request: ModelRequest, settings: Mapping[str, Any]) -> ModelR
         tool_choice=request.tool_choice,
         response_format=request.response_format,
         settings=settings,
+        site=request.site,
     )
 
 

@@ -10,7 +10,7 @@ The requests of a run share a pool, and the pacers of its models.
 """
 
 from collections import deque
-from collections.abc import AsyncGenerator, Hashable, Mapping
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 from urllib.parse import SplitResult
 
 import anyio
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ..errors import ModelProtocolError
 from ..runtime.shared_resources import shared_in_run
 from .pacing import Pacer
+from .shared_limits import PACER_MAKER
 
 if TYPE_CHECKING:
     from .http_transport import HttpConnection
@@ -100,18 +101,25 @@ class HttpPool:
         """Return the current numbers of connections."""
         return HttpPoolStatistics(idle=self._idle_count, in_flight=self._in_flight)
 
-    def post(
-        self, url: SplitResult, headers: Mapping[str, str], body: bytes, *, connect_timeout_seconds: float
+    def request(
+        self,
+        url: SplitResult,
+        headers: Mapping[str, str],
+        body: bytes,
+        *,
+        connect_timeout_seconds: float,
+        method: str = "POST",
     ) -> "HttpExchange":
-        """A `POST` request, sent when the exchange is entered.
+        """A request, sent when the exchange is entered.
 
         Args:
             url: The URL.
             headers: The headers.
             body: The body.
             connect_timeout_seconds: Seconds to wait for a new connection.
+            method: The HTTP method, another one for requests about batches and files.
         """
-        return HttpExchange(self, url, headers, body, connect_timeout_seconds)
+        return HttpExchange(self, url, headers, body, connect_timeout_seconds, method)
 
     async def aclose(self) -> None:
         """Close the idle connections, shielded; those in flight are closed by their requests."""
@@ -178,7 +186,7 @@ class HttpPool:
 
 
 class HttpExchange:
-    """One request and its response. Made by `HttpPool.post`.
+    """One request and its response. Made by `HttpPool.request`.
 
     Entering it sends the request and waits for the head of the response. Leaving it returns the connection to
     the pool if the response was read to its end, and closes it otherwise.
@@ -195,8 +203,10 @@ class HttpExchange:
         headers: Mapping[str, str],
         body: bytes,
         connect_timeout_seconds: float,
+        method: str,
     ) -> None:
         self._pool = pool
+        self._method = method
         self._url = url
         self._request_headers = headers
         self._body = body
@@ -272,6 +282,7 @@ class HttpExchange:
                 self._request_headers,
                 self._body,
                 connect_timeout_seconds=self._connect_timeout_seconds,
+                method=self._method,
             )
         finally:
             self._was_sent = connection.was_sent
@@ -310,7 +321,7 @@ async def _close(connections: list["HttpConnection"]) -> None:
 
 
 class _Shelved(Struct, eq=False):
-    pacer: Pacer = field(default_factory=Pacer)
+    pacer: Pacer
     users: int = 0
 
 
@@ -318,10 +329,12 @@ class PacerShelf:
     """Keeps pacers by key. Belongs to one event loop.
 
     Args:
+        make: Makes the pacer of a key; None for a pacer of this event loop.
         most_idle: The number of idle ones that are kept; those that were used last.
     """
 
-    def __init__(self, *, most_idle: int = 100) -> None:
+    def __init__(self, *, make: Callable[[Hashable], Pacer] | None = None, most_idle: int = 100) -> None:
+        self._make = make
         self._most_idle = most_idle
         self._used: dict[Hashable, _Shelved] = {}
         self._idle: dict[Hashable, _Shelved] = {}  # in the order of their last use
@@ -336,7 +349,9 @@ class PacerShelf:
         Args:
             key: The identity of the endpoint and the key.
         """
-        shelved = self._used.get(key) or self._idle.pop(key, None) or _Shelved()
+        shelved = self._used.get(key) or self._idle.pop(key, None)
+        if shelved is None:
+            shelved = _Shelved(Pacer() if self._make is None else self._make(key))
         self._used[key] = shelved
         shelved.users += 1
         return shelved.pacer
@@ -369,6 +384,11 @@ def pacer_of_run(key: Hashable) -> AbstractAsyncContextManager[Pacer]:
     return _PacerOfRun(key)
 
 
+async def shelf_of_run() -> PacerShelf:
+    """Return the shelf that the active run keeps; without a run, a new one."""
+    return await shared_in_run("pacers", _open_shelf).__aenter__()
+
+
 class _PacerOfRun(AbstractAsyncContextManager[Pacer]):
     """A context manager; not a generator, because every request enters one."""
 
@@ -394,4 +414,4 @@ class _PacerOfRun(AbstractAsyncContextManager[Pacer]):
 
 @asynccontextmanager
 async def _open_shelf() -> AsyncGenerator[PacerShelf, None]:
-    yield PacerShelf()
+    yield PacerShelf(make=PACER_MAKER.get())

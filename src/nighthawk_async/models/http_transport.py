@@ -308,15 +308,22 @@ class HttpConnection:
         """Whether the last response was read to its end and the server keeps the connection open."""
 
     async def send(
-        self, url: SplitResult, headers: Mapping[str, str], body: bytes, *, connect_timeout_seconds: float
+        self,
+        url: SplitResult,
+        headers: Mapping[str, str],
+        body: bytes,
+        *,
+        connect_timeout_seconds: float,
+        method: str = "POST",
     ) -> ResponseHead:
-        """Send a `POST` and wait for the head of the response.
+        """Send a request and wait for the head of the response.
 
         Args:
             url: The URL.
             headers: The headers.
             body: The body.
             connect_timeout_seconds: Seconds to wait for the connection, from its turn on.
+            method: The HTTP method.
 
         Raises:
             ModelConnectionError: There is no connection, or it broke.
@@ -326,7 +333,7 @@ class HttpConnection:
         self.is_reusable = self.was_sent = False
         timeout = {"connect": connect_timeout_seconds, "read": None, "write": None, "pool": None}
         content = _RequestBody(body)
-        request = _request(url, headers, len(body), content)
+        request = _request(method, url, headers, len(body), content)
         request.extensions["timeout"] = timeout
         try:
             response = await self._transport.handle_async_request(request)
@@ -418,18 +425,11 @@ def _proxied_transport(proxy: Proxy, keepalive_seconds: float) -> httpx.AsyncHTT
 
 
 def _request(
-    url: SplitResult,
-    headers: Mapping[str, str],
-    length: int,
-    content: _RequestBody,
+    method: str, url: SplitResult, headers: Mapping[str, str], length: int, content: _RequestBody
 ) -> httpx.Request:
+    all_headers = {"host": url.netloc, **headers, "content-length": str(length)}
     try:
-        return httpx.Request(
-            "POST",
-            _url(url),
-            headers={"host": url.netloc, **headers, "content-length": str(length)},
-            stream=content,
-        )
+        return httpx.Request(method, _url(url), headers=all_headers, stream=content)
     except (httpx.InvalidURL, UnicodeError):  # the message of either may quote a key
         pass
     raise _unusable(url)

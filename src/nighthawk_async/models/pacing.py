@@ -220,7 +220,15 @@ class Permit:
         Args:
             headers: Its headers, names in lower case; none when there was no response.
         """
-        self._pacer.answered(self._ticket, headers)
+        self.reported(read_rate_limits(headers))
+
+    def reported(self, rate_limits: Iterable[RateLimit]) -> None:
+        """Record that the response has begun, or never will; see `answered`.
+
+        Args:
+            rate_limits: The rate limits in the head.
+        """
+        self._pacer.answered(self._ticket, rate_limits)
 
     def accepted(self) -> None:
         """Record that the server accepted the request, which makes room for others when it has ended."""
@@ -296,9 +304,9 @@ class Pacer:
             raise
         return Permit(self, ticket)
 
-    def answered(self, ticket: Ticket, headers: Mapping[str, str]) -> None:
-        """Record the head of a response; see `Permit.answered`."""
-        self._state.answered(ticket, read_rate_limits(headers), anyio.current_time())
+    def answered(self, ticket: Ticket, rate_limits: Iterable[RateLimit]) -> None:
+        """Record the head of a response; see `Permit.reported`."""
+        self._state.answered(ticket, rate_limits, anyio.current_time())
         self._settle()
 
     def accepted(self, ticket: Ticket) -> None:

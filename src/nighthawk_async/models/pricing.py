@@ -7,6 +7,8 @@ from ..ports import AttemptUsage
 from ..types.model import ModelPrice
 from ..types.usage import Usage
 
+_NOTHING = Usage()
+
 
 class UsageTally:
     """Adds up one request: the usage reported by failed attempts and by the last one, retries, and the cost.
@@ -17,8 +19,9 @@ class UsageTally:
 
     def __init__(self, price: ModelPrice | None) -> None:
         self._price = price
-        self._lost = Usage()
+        self._lost = _NOTHING
         self._reported: Usage | None = None
+        self._total_reported: Usage | None = None
         self._is_begun = False
         self.failed: list[AttemptUsage] = []
         """The attempts that failed, oldest first."""
@@ -32,7 +35,7 @@ class UsageTally:
         """The usage of the whole request as far as it is known; None when nothing was sent."""
         if not self._is_begun:
             return None
-        return self.unreported() if self._reported is None else self._total(self._reported)
+        return self.unreported() if self._total_reported is None else self._total_reported
 
     @property
     def present(self) -> Usage | None:
@@ -55,7 +58,8 @@ class UsageTally:
             usage: The usage of the attempt so far; it replaces earlier reports of the attempt.
         """
         self._reported = usage
-        return self._total(usage)
+        total = self._total_reported = self._total(usage)
+        return total
 
     def attempt_failed(self, *, may_have_consumed: bool) -> None:
         """Keep the consumption of the current attempt, and expect the next one's reports.
@@ -71,15 +75,19 @@ class UsageTally:
         elif may_have_consumed:
             self._lost = replace(self._lost, is_complete=False)
         self.failed.append(AttemptUsage(reported=reported, may_have_consumed=may_have_consumed))
-        self._reported = None
+        self._reported = self._total_reported = None
 
     def unreported(self) -> Usage:
         """The usage of the whole request when the current attempt has reported none."""
         return self._total(Usage(requests=1, is_complete=False))
 
     def _total(self, usage: Usage) -> Usage:
-        total = self._priced(usage) + self._lost
+        total = self._priced(usage)
+        if self.failed:
+            total += self._lost
         unpriced = total.requests if self._price is None else total.unpriced_requests
+        if (total.retries, total.unpriced_requests) == (self.retries, unpriced):
+            return total
         return replace(total, retries=self.retries, unpriced_requests=unpriced)
 
     def _priced(self, usage: Usage) -> Usage:

@@ -7,7 +7,8 @@ from types import MappingProxyType
 from typing import Any, cast
 from urllib.parse import SplitResult, parse_qsl
 
-from ..catalog.models import find_model_facts
+from ..catalog.coding_agents import CODING_AGENTS
+from ..catalog.models import find_model_facts, find_schema_rules
 from ..catalog.provider_facts import ProviderFacts
 from ..catalog.providers import PROVIDERS, providers_in_words
 from ..configuration import ModelId, parse_model_id
@@ -82,13 +83,19 @@ def create_model(
     price = CurrentPrice(base_url, parsed.name, model_facts.capabilities.price)
     check_setting_names(settings, codec.settings_form, may_have_others=not _is_own_endpoint(facts, base_url))
     checked_settings(settings, codec.settings_form)
+    if transport.upload_media_above_bytes is not None:
+        from .uploads import file_endpoint  # here, because few models have large media
+
+        file_endpoint(model_id)  # refuses a provider without one
     endpoint, credentials = _endpoint(parsed, facts, base_url, transport, known_environment)
     return HttpModel(
         codec=codec,
         endpoint=endpoint,
         model_name=parsed.name,
         capabilities=overridden_capabilities(model_facts.capabilities, transport.capabilities),
-        settings=settings if credentials is None else {**settings, "credentials": credentials},
+        settings=_known_settings(model_id, codec)
+        | dict(settings)
+        | ({} if credentials is None else {"credentials": credentials}),
         setting_names=model_facts.setting_names,
         retry_rules=facts.retry_rules,
         idempotency_header=facts.idempotency_header,
@@ -98,12 +105,19 @@ def create_model(
     )
 
 
+def _known_settings(model_id: str, codec: Codec) -> dict[str, Any]:
+    """The settings that follow from the catalog's facts about a model; those of users take precedence."""
+    can_be_set = "strict_tools" in codec.settings_form.__optional_keys__
+    is_enforced = "tool" in find_schema_rules(model_id).strict_places
+    return {"strict_tools": True} if can_be_set and is_enforced else {}
+
+
 def _provider_facts(model_id: ModelId) -> ProviderFacts:
     facts = PROVIDERS.get(model_id.provider)
     if facts is None:
         raise UnknownModelError(
             f"No provider is called {model_id.provider!r} (in {str(model_id)!r}); {providers_in_words()}."
-            f"{did_you_mean(model_id.provider, [*PROVIDERS, _LOCAL])}"
+            f"{did_you_mean(model_id.provider, [*PROVIDERS, *CODING_AGENTS, _LOCAL])}"
         )
     return facts
 

@@ -22,9 +22,19 @@ class RequestSigner:
         endpoint: The endpoint of the request.
         path: The path of the request at the endpoint.
         body: The body of the request.
+        method: The HTTP method of the request.
     """
 
-    def __init__(self, credentials: Credentials, *, endpoint: Endpoint, path: str, body: bytes) -> None:
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        endpoint: Endpoint,
+        path: str,
+        body: bytes,
+        method: str = "POST",
+    ) -> None:
+        self._method = method
         self._credentials = credentials
         self._endpoint = endpoint
         self._path = path
@@ -48,7 +58,7 @@ class RequestSigner:
         url = wire_url(self._endpoint.url(self._path))
         try:
             headers: object = await limits.keep_credential(
-                lambda: self._credentials.headers("POST", url, self._body)
+                lambda: self._credentials.headers(self._method, url, self._body)
             )
         except (ModelError, ConfigurationError):
             raise

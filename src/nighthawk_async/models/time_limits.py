@@ -98,10 +98,21 @@ def _check_values(capabilities: ModelCapabilities) -> None:
         )
 
 
+_AMOUNTS = (
+    "input",
+    "output",
+    "cache_read",
+    "cache_write",
+    "web_search",
+    "file_search",
+    "long_request_tokens",
+)
+
+
 def _check_prices(price: ModelPrice | None, path: str) -> None:
     if price is None:
         return
-    for name in ("input", "output", "cache_read", "cache_write", "long_request_tokens"):
+    for name in _AMOUNTS:
         amount: Decimal | int | None = getattr(price, name)
         if amount is not None and amount < 0:
             raise ConfigurationError(
@@ -158,6 +169,10 @@ class TransportSettings(BaseModel):
         tokens_per_minute: Tokens that requests may take within a minute, likewise.
         idempotency_header: The header in which the endpoint takes a key that is the same for all attempts at
             a request; None takes the provider's, if it has one.
+        upload_media_above_bytes: The size above which media of a request are uploaded as files; None for
+            never.
+        uploads_expire_after_seconds: Seconds after which the provider deletes uploaded files; None deletes
+            them at the end of the run.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
@@ -179,6 +194,8 @@ class TransportSettings(BaseModel):
     requests_per_minute: _Count | None = None
     tokens_per_minute: _Count | None = None
     idempotency_header: str | None = None
+    upload_media_above_bytes: Annotated[int, Field(ge=0)] | None = None
+    uploads_expire_after_seconds: Annotated[int, Field(ge=3600)] | None = None
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> "TransportSettings":

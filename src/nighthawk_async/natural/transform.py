@@ -136,7 +136,8 @@ class TransformedFunction(Struct, frozen=True, kw_only=True):
         bound = FunctionType(
             self.code, function.__globals__, function.__name__, function.__defaults__, closure
         )
-        _copy_attributes(function, bound)
+        copy_attributes(function, bound)
+        bound.__dict__["__wrapped__"] = function
         return bound
 
 
@@ -294,8 +295,13 @@ def _make_block(
     )
 
 
-def _copy_attributes(function: FunctionType, bound: FunctionType) -> None:
-    """Give a function everything that its original has besides code, globals, defaults and closure."""
+def copy_attributes(function: FunctionType, bound: FunctionType) -> None:
+    """Give a function everything that another one has besides code, globals, defaults and closure.
+
+    Args:
+        function: The other function.
+        bound: The function that gets its attributes.
+    """
     bound.__kwdefaults__ = function.__kwdefaults__ and dict(function.__kwdefaults__)
     bound.__qualname__ = function.__qualname__
     bound.__module__ = function.__module__
@@ -308,4 +314,3 @@ def _copy_attributes(function: FunctionType, bound: FunctionType) -> None:
     else:
         bound.__annotations__ = dict(function.__annotations__)
     bound.__dict__.update(function.__dict__)
-    bound.__dict__["__wrapped__"] = function

@@ -38,9 +38,15 @@ class HeldControl:
     def __init__(self, control: NodeControl) -> None:
         self._control = control
         self._loop = EventLoop() if is_loop_thread() else None
-        self._offered: frozenset[ControlName] = frozenset(
-            name for name, method in _METHODS.items() if hasattr(type(control), method)
-        )
+        offered: frozenset[ControlName] | None = getattr(control, "offered", None)
+        if offered is None:
+            offered = frozenset(name for name, method in _METHODS.items() if hasattr(type(control), method))
+        self._offered = offered
+
+    @property
+    def all_offered(self) -> frozenset[ControlName]:
+        """The actions that it offers in one state or another."""
+        return self._offered
 
     def offered(self, state: NodeState) -> frozenset[ControlName]:
         """Return the actions possible in a state: suspended work can be resumed but not suspended."""

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..observation import NodeState
+from ..observation import WORKER, NodeState
 from ..prompt.plain_text import single_line
 from ..types.usage import Usage, inexact_mark
 from .views import NodeView
@@ -70,7 +70,7 @@ class Label:
 
     Args:
         kind: A word for what it is; empty for a function.
-        name: Its name.
+        name: Its name, with the name of its worker if it is a call on one.
         inputs: Its inputs.
     """
 
@@ -109,7 +109,9 @@ def label_of(view: NodeView, step: NodeView | None = None) -> Label:
     """
     kind, name = _KIND_WORDS.get(view.kind, ""), one_line(view.name, 200)
     inputs = inputs_text((step or view).inputs)
-    return Label(kind="" if kind == name else kind, name=name, inputs=inputs)
+    worker = view.attributes.get(WORKER)
+    place = "" if worker is None else f" on {one_line(str(worker), 200)}"
+    return Label(kind="" if kind == name else kind, name=name + place, inputs=inputs)
 
 
 def inputs_text(inputs: Mapping[str, str]) -> str:
@@ -188,6 +190,16 @@ def tokens_text(usage: Usage) -> str:
     """
     tokens = usage.input_tokens + usage.output_tokens
     return f"{inexact_mark(usage)}{tokens:,} tok" if tokens else ""
+
+
+def cached_text(usage: Usage) -> str:
+    """Return a word for requests that a response cache answered; empty for none.
+
+    Args:
+        usage: The usage.
+    """
+    count = usage.cached_requests
+    return "" if not count else "cached" if count == 1 and not usage.requests else f"{count:,} cached"
 
 
 def sent_and_received_text(usage: Usage) -> str:

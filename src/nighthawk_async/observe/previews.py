@@ -10,10 +10,11 @@ import re
 from collections.abc import Callable, Mapping
 from itertools import islice
 from types import MappingProxyType
-from typing import cast
+from typing import NamedTuple, cast
 
 from pydantic import ValidationError
 
+from ..observation import Preview, PreviewedError
 from ..prompt.containers import to_bounded_value
 from ..prompt.plain_text import (
     BIG_INTEGER_MARK,
@@ -27,6 +28,19 @@ from ..runtime.error_text import describe_validation_error
 from ..secret_names import HIDDEN, hides_value
 from ..types.json import JsonableValue
 from .views import NO_VALUES, ErrorView
+
+
+class PreviewLimits(NamedTuple):
+    """The numbers of characters that a tree keeps.
+
+    Args:
+        value: Those of each input, output, attribute and error.
+        transcript: Those of the transcript of each node.
+    """
+
+    value: int = 2_000
+    transcript: int = 65_536
+
 
 MAX_NAMES = 64
 """The maximum number of named values of one kind per node; the others are only counted."""
@@ -56,12 +70,18 @@ def preview_values(values: Mapping[str, object] | None, max_characters: int) -> 
     if not values:
         return NO_VALUES
     shown = {
-        preview_name(name): _preview(HIDDEN if hides_value(name, value) else value, max_characters)
+        preview_name(name): _preview_value(name, value, max_characters)
         for name, value in islice(values.items(), MAX_NAMES)
     }
     if len(values) > MAX_NAMES:
         shown[_OMITTED] = f"{len(values) - MAX_NAMES} more"
     return MappingProxyType(shown)
+
+
+def _preview_value(name: str, value: object, max_characters: int) -> str:
+    if type(value) is Preview:
+        return shorten(str(value), max_characters)
+    return _preview(HIDDEN if hides_value(name, value) else value, max_characters)
 
 
 def preview_attributes(
@@ -90,6 +110,8 @@ def preview_error(error: BaseException | None, max_characters: int) -> ErrorView
     """Show an error, with at most so many characters of its message."""
     if error is None:
         return None
+    if type(error) is PreviewedError:
+        return ErrorView(type=error.type_name, message=shorten(error.message, max_characters))
     name = type_name(type(error))
     if name in _CANCELLATIONS and not has_base(type(error), Exception):
         return ErrorView(type=name, message="")

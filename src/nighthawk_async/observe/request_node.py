@@ -6,13 +6,13 @@ Only the last message of the request is shown: the whole conversation would be r
 from collections.abc import Iterator, Mapping
 
 from ..catalog.request_cost import priced
-from ..errors import ModelError
+from ..errors import ModelError, ToolBoundaryError
 from ..observation import NodeWriter, using_node_writer
-from ..ports import Model
 from ..runtime.step import Step
 from ..types.messages import AssistantMessage, Message, UserContent, UserMessage
 from ..types.model import (
     ModelEvent,
+    ModelPrice,
     ModelRequest,
     ReasoningDelta,
     ResponseFinished,
@@ -22,7 +22,9 @@ from ..types.model import (
     ToolCallStarted,
     UsageReported,
 )
+from ..types.native_tools import NativeCallFinished, NativeCallStarted
 from ..types.usage import Usage
+from ..wire.json_text import NOT_JSON, as_object, decode_json
 
 _SHOWN_SETTINGS = ("temperature", "top_p", "max_tokens", "seed", "reasoning_effort", "service_tier")
 """The only settings that are shown: others may hold a key."""
@@ -35,33 +37,58 @@ class RequestNode:
     """The node of one request, from before it is sent until its response has ended.
 
     Args:
-        model: The model.
+        model_name: The model id.
         request: The request.
         parent: The parent node.
         step: The step in progress; None outside a step. The text of a request directly below the
             step's node is part of the step's transcript.
+        price: The price of the model; None when it is unknown.
     """
 
-    __slots__ = ("_call_keys", "_calls_with_text", "_is_finished", "_node", "_preview", "_price", "_reported")
+    __slots__ = (
+        "_call_keys",
+        "_calls_with_text",
+        "_is_finished",
+        "_native_nodes",
+        "_node",
+        "_preview",
+        "_price",
+        "_reported",
+        "_without_arguments",
+    )
 
-    def __init__(self, model: Model, request: ModelRequest, *, parent: NodeWriter, step: Step | None) -> None:
-        self._price = model.capabilities.price
+    def __init__(
+        self,
+        model_name: str,
+        request: ModelRequest,
+        *,
+        parent: NodeWriter,
+        step: Step | None,
+        price: ModelPrice | None = None,
+    ) -> None:
+        self._price = price
         self._preview = _Preview()
         self._reported: Usage | None = None
         self._is_finished = False
         self._call_keys: dict[int, str] = {}
         self._calls_with_text: set[int] = set()
+        self._native_nodes: dict[str, NodeWriter] = {}
+        self._without_arguments: set[str] = set()
         self._node = parent.begin_child(
             "model_request",
-            model.name,
+            model_name,
             inputs=_inputs(request),
-            attributes=_attributes(model.name, step),
+            attributes=_attributes(model_name, step),
             speaks_above=step is not None and step.actor.node is parent,
         )
 
     def active(self) -> using_node_writer:
         """Make it the active node, so that nodes that begin while the response is opened are below it."""
         return using_node_writer(self._node)
+
+    def note_cached(self) -> None:
+        """Show that a response cache answers the request."""
+        self._node.set_attributes({"nighthawk.response.cached": True})
 
     def note(self, event: ModelEvent) -> None:
         """Show an event of the response."""
@@ -80,6 +107,10 @@ class RequestNode:
                 if event.index not in self._calls_with_text:
                     key = f"{event.call.name}#{event.call.id}"
                     self._node.write("tool_call", event.call.arguments, key=key)
+            case NativeCallStarted():
+                self._begin_native(event.id, event.name, event.arguments)
+            case NativeCallFinished():
+                self._end_native(event)
             case UsageReported():
                 self._reported = event.usage
                 self._node.set_usage(priced(event.usage, self._price))
@@ -97,6 +128,8 @@ class RequestNode:
             leaving: The error or cancellation that leaves the stream.
             usage: The usage of the request; None to use what its events reported.
         """
+        for node in self._native_nodes.values():  # the next response may hold the result
+            node.end("completed" if self._is_finished else "cancelled")
         self._node.set_usage(priced(usage or self._reported or _unreported(failure), self._price))
         if failure is not None:
             self._node.set_attributes({"error.type": type(failure).__name__})
@@ -106,6 +139,37 @@ class RequestNode:
         else:
             self._node.end("cancelled", error=leaving)
 
+    def _begin_native(self, id: str, name: str, arguments: str) -> NodeWriter:
+        if (former := self._native_nodes.pop(id, None)) is not None:  # servers may repeat an id
+            former.end("completed")
+        if not arguments:
+            self._without_arguments.add(id)
+        node = self._native_nodes[id] = self._node.begin_child(
+            "tool_call",
+            name,
+            inputs=_named(arguments),
+            attributes={
+                "gen_ai.tool.name": name,
+                "gen_ai.tool.call.id": id,
+                "gen_ai.tool.type": "datastore" if name == "file_search" else "extension",
+                "nighthawk.tool.native": True,
+            },
+        )
+        return node
+
+    def _end_native(self, event: NativeCallFinished) -> None:
+        if event.id not in self._native_nodes:  # it began in an earlier response
+            self._begin_native(event.id, event.name, event.arguments)
+            self._without_arguments.discard(event.id)
+        node = self._native_nodes.pop(event.id)
+        outputs = _named(event.arguments) if event.id in self._without_arguments else {}
+        if event.result:
+            outputs = {**outputs, "result": event.result}
+        if event.is_error:
+            node.end("failed", error=ToolBoundaryError(kind="execution", message=event.result))
+        else:
+            node.end("completed", outputs=outputs)
+
     def _show_finished(self, event: ResponseFinished) -> None:
         attributes: dict[str, str | int | float | bool] = {"gen_ai.response.finish_reasons": event.reason}
         if event.response_id is not None:
@@ -113,6 +177,14 @@ class RequestNode:
         if event.model_name is not None:
             attributes["gen_ai.response.model"] = event.model_name
         self._node.set_attributes(attributes)
+
+
+def _named(arguments: str) -> dict[str, object]:
+    """The arguments of a native call by name."""
+    try:
+        return dict(as_object(decode_json(arguments))) if arguments else {}
+    except NOT_JSON:
+        return {"arguments": arguments}
 
 
 def _inputs(request: ModelRequest) -> Mapping[str, object]:

@@ -28,11 +28,19 @@ from ..types.usage import Usage
 from .controls import HeldControl
 from .errors import NodeNotFoundError, NotControllableError, NotRecordingError
 from .node import Node
-from .previews import UNSPEAKABLE, preview_attributes, preview_error, preview_name, preview_values, shorten
+from .previews import (
+    UNSPEAKABLE,
+    PreviewLimits,
+    preview_attributes,
+    preview_error,
+    preview_name,
+    preview_values,
+    shorten,
+)
 from .shared_tree import SharedTree
 from .transcript import LEAST_CHARACTERS
 from .tree_state import Retention, TranscriptRoom, TreeState
-from .views import ControlName, ErrorView, NodeView
+from .views import ControlName, ErrorView, NodeView, ViewedKind
 from .watching import Watch
 
 
@@ -79,6 +87,17 @@ class TreeNodeWriter:
         return self._node.id
 
     @property
+    def kind(self) -> ViewedKind:
+        """The kind of the node."""
+        return self._node.kind
+
+    @property
+    def limits(self) -> PreviewLimits:
+        """The numbers of characters that are kept of values and of a transcript."""
+        recorder = self._recorder
+        return PreviewLimits(recorder.max_preview_characters, recorder.max_transcript_characters)
+
+    @property
     def is_watched(self) -> bool:
         """Whether a watcher observes the node or one of its ancestors."""
         return any(node.watched is not None for node in self._node.path())
@@ -94,6 +113,7 @@ class TreeNodeWriter:
         attributes: Mapping[str, str | int | float | bool] | None = None,
         control: NodeControl | None = None,
         speaks_above: bool = False,
+        at: float | None = None,
     ) -> "TreeNodeWriter":
         """Begin a child of the node."""
         recorder = self._recorder
@@ -103,7 +123,7 @@ class TreeNodeWriter:
             kind=kind,
             name=preview_name(name),
             state=state,
-            began_at=time.time(),
+            began_at=time.time() if at is None else at,
             source=None if source is None else shorten(source, limit),
             inputs=preview_values(inputs, limit),
             attributes=preview_attributes(attributes, limit),
@@ -159,6 +179,7 @@ class TreeNodeWriter:
         *,
         outputs: Mapping[str, object] | None = None,
         error: BaseException | None = None,
+        at: float | None = None,
     ) -> None:
         """End it; only the first end counts."""
         tree, limit = self._recorder.tree, self._recorder.max_preview_characters
@@ -169,7 +190,8 @@ class TreeNodeWriter:
         try:
             shown_error = preview_error(error, limit)
         finally:  # reading an error's message may end the program
-            tree.change(tree.state.end, self._node, state, time.time(), shown, shown_error)
+            ended_at = time.time() if at is None else at
+            tree.change(tree.state.end, self._node, state, ended_at, shown, shown_error)
 
 
 class TaskTree:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from ..types.usage import cost_text
 from .node_words import (
+    cached_text,
     inputs_text,
     label_of,
     seconds_of,
@@ -77,7 +78,7 @@ def _outputs(row: Row) -> str:
 
 def _figures(view: NodeView, now: float) -> str:
     usage = view.subtree_usage
-    figures = (seconds_text(seconds_of(view, now)), tokens_text(usage), cost_text(usage))
+    figures = (seconds_text(seconds_of(view, now)), tokens_text(usage), cost_text(usage), cached_text(usage))
     return "".join(f"  {figure}" for figure in figures if figure)
 
 

@@ -5,6 +5,12 @@ from ..lazy_exports import attach_exports
 __getattr__, __dir__, __all__ = attach_exports(
     __name__,
     names={
+        "..placements": (
+            "PlacedCall",
+            "PlacedJob",
+            "Placement",
+            "call_placed",
+        ),
         "calling": (
             "AnyFunction",
             "call_any",
@@ -31,6 +37,8 @@ __getattr__, __dir__, __all__ = attach_exports(
             "NothingToRaceError",
             "NotSuspendedError",
             "ParallelError",
+            "PlacementClosedError",
+            "PlacementError",
             "ResourceConflictError",
             "ResourceDeadlockError",
             "ResourceError",
@@ -43,6 +51,7 @@ __getattr__, __dir__, __all__ = attach_exports(
             "TasksClosedError",
             "TaskValueError",
         ),
+        "here": ("Here",),
         "outcomes": (
             "Failed",
             "Outcome",

@@ -1,5 +1,6 @@
 """Exports of `nighthawk_async.parallel`. Each name is loaded when it is first used."""
 
+from ..placements import PlacedCall, PlacedJob, Placement, call_placed
 from .calling import AnyFunction, call_any, is_async_callable
 from .combinators import gather, map, race, settle
 from .deadlines import Deadline, deadline, under_thread_deadlines
@@ -13,6 +14,8 @@ from .errors import (
     NothingToRaceError,
     NotSuspendedError,
     ParallelError,
+    PlacementClosedError,
+    PlacementError,
     ResourceConflictError,
     ResourceDeadlockError,
     ResourceError,
@@ -25,6 +28,7 @@ from .errors import (
     TasksClosedError,
     TaskValueError,
 )
+from .here import Here
 from .outcomes import Failed, Outcome, Settled, Succeeded
 from .progress import Progress, ProgressBars, ProgressTarget
 from .streaming import Stream, stream
@@ -53,6 +57,7 @@ __all__ = [
     "Deadline",
     "DeadlineExceededError",
     "Failed",
+    "Here",
     "InvalidLimitError",
     "NotSuspendedError",
     "NothingToControlError",
@@ -61,6 +66,11 @@ __all__ = [
     "ParallelError",
     "Parking",
     "ParkingState",
+    "PlacedCall",
+    "PlacedJob",
+    "Placement",
+    "PlacementClosedError",
+    "PlacementError",
     "Progress",
     "ProgressBars",
     "ProgressTarget",
@@ -86,6 +96,7 @@ __all__ = [
     "Tasks",
     "TasksClosedError",
     "call_any",
+    "call_placed",
     "cancel_requested",
     "controlled_by",
     "current_task",

@@ -27,6 +27,7 @@ from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from ..causes import ends_run
 from ..observation import NodeWriter
+from ..placements import Placement, call_item, checked_placement
 from .calling import call_any, checked_max_concurrent, checked_seconds
 from .deadlines import Deadline
 from .decided_limits import note_end
@@ -112,22 +113,32 @@ class CallOptions:
         max_concurrent: The greatest number of calls in flight at once; None for as many as there are items.
         deadline: The time for all calls together, in seconds; None for no limit.
         progress: The receiver of progress; None for none.
+        on: The placement of the calls; None for this event loop.
 
     Raises:
         InvalidLimitError: A limit is invalid.
-        TypeError: `progress` is neither a callable nor progress bars.
+        TypeError: `progress` is neither a callable nor progress bars, or `on` is no placement.
     """
 
     title: str
     max_concurrent: int | None = None
     deadline: float | None = None
     progress: ProgressTarget | None = None
+    on: Placement | None = None
 
     def __post_init__(self) -> None:
         checked_max_concurrent(self.max_concurrent)
         if self.deadline is not None:
             checked_seconds(self.deadline)
         check_progress_target(self.progress)
+        checked_placement(self.on)
+
+    @property
+    def most_at_once(self) -> int | None:
+        """The greatest number of calls in flight at once; None for as many as there are items."""
+        if self.max_concurrent is None and self.on is not None:
+            return self.on.capacity
+        return self.max_concurrent
 
     @property
     def kind(self) -> str:
@@ -184,7 +195,8 @@ class Calls(Generic[Item, Result]):
         self._source = ItemSource(items)
         self._failures: list[BaseException] = []
         self._scope = anyio.CancelScope()
-        self._room = None if options.max_concurrent is None else anyio.Semaphore(options.max_concurrent)
+        most = options.most_at_once
+        self._room = None if most is None else anyio.Semaphore(most)
         self._threads = CapacityLimiter(options.max_concurrent or _MAX_THREADS)
         self._limit: Deadline | None = None
         self._rooms_given_away = 0
@@ -371,7 +383,7 @@ class Calls(Generic[Item, Result]):
 
     async def _outcome(self, item: Item) -> Outcome[Result]:
         try:
-            return Succeeded(await call_any(self._function, item, limiter=self._threads))
+            return Succeeded(await self._make_call(item))
         except Exception as error:
             if ends_run(error):
                 raise
@@ -385,6 +397,11 @@ class Calls(Generic[Item, Result]):
             if isinstance(rest, Exception) and not ends_run(rest):
                 return Failed(rest)
             raise
+
+    def _make_call(self, item: Item) -> Awaitable[Any]:
+        if self._options.on is not None:
+            return call_item(self._options.on, self._function, item)
+        return call_any(self._function, item, limiter=self._threads)
 
     async def _guard(self, work: Coroutine[Any, Any, None], *, is_of_source: bool = False) -> None:
         """Run a coroutine that must not fail; fail as a whole when it does."""

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Literal, TypeVar, overload
 
+from ..placements import Placement
 from .calls import CallOptions, Calls
 from .errors import NothingToRaceError
 from .outcomes import Failed, Outcome, Settled
@@ -109,6 +110,7 @@ async def map(
     max_concurrent: int | None = None,
     deadline: float | None = None,
     progress: ProgressTarget | None = None,
+    on: Placement | None = None,
 ) -> list[Result]: ...
 @overload
 async def map(
@@ -118,6 +120,7 @@ async def map(
     max_concurrent: int | None = None,
     deadline: float | None = None,
     progress: ProgressTarget | None = None,
+    on: Placement | None = None,
 ) -> list[Result]: ...
 async def map(
     function: Callable[[Item], Any],
@@ -126,6 +129,7 @@ async def map(
     max_concurrent: int | None = None,
     deadline: float | None = None,
     progress: ProgressTarget | None = None,
+    on: Placement | None = None,
 ) -> list[Any]:
     """Call a function for every item, many at a time.
 
@@ -147,6 +151,8 @@ async def map(
             `rich.progress.Progress`. An exception from the callback ends everything. An async callback is
             awaited by the task of the call, so a slow one holds up the calls. For the call that ends
             everything, the callback has 10 seconds, and no longer than the deadline.
+        on: The placement of the calls, such as `nighthawk_async.distributed.Processes`; None for this event
+            loop. Without `max_concurrent`, as many are in flight as the placement can run at once.
 
     Returns:
         The results of the calls, in the order of the items.
@@ -165,7 +171,7 @@ async def map(
             results[index] = outcome.value
 
     options = CallOptions(
-        title="parallel.map", max_concurrent=max_concurrent, deadline=deadline, progress=progress
+        title="parallel.map", max_concurrent=max_concurrent, deadline=deadline, progress=progress, on=on
     )
     calls = Calls(function, items, take, options)
     await calls.run()
@@ -180,6 +186,7 @@ async def settle(
     max_concurrent: int | None = None,
     deadline: float | None = None,
     progress: ProgressTarget | None = None,
+    on: Placement | None = None,
 ) -> Settled[Result]: ...
 @overload
 async def settle(
@@ -189,6 +196,7 @@ async def settle(
     max_concurrent: int | None = None,
     deadline: float | None = None,
     progress: ProgressTarget | None = None,
+    on: Placement | None = None,
 ) -> Settled[Result]: ...
 async def settle(
     function: Callable[[Item], Any],
@@ -197,6 +205,7 @@ async def settle(
     max_concurrent: int | None = None,
     deadline: float | None = None,
     progress: ProgressTarget | None = None,
+    on: Placement | None = None,
 ) -> Settled[Any]:
     """Call a function for every item, many at a time, and return the outcome of each call.
 
@@ -211,6 +220,7 @@ async def settle(
         deadline: The total time, in seconds; None for no limit. If it expires, there is no result: to keep
             partial results, use `stream`, or limit each call: `nh.deadline(5)(function)`.
         progress: The receiver of progress; see `map`.
+        on: The placement of the calls; see `map`.
 
     Returns:
         The outcomes, in the order of the items.
@@ -222,7 +232,7 @@ async def settle(
     """
     outcomes: dict[int, Outcome[Any]] = {}
     options = CallOptions(
-        title="parallel.settle", max_concurrent=max_concurrent, deadline=deadline, progress=progress
+        title="parallel.settle", max_concurrent=max_concurrent, deadline=deadline, progress=progress, on=on
     )
     await Calls(function, items, outcomes.__setitem__, options).run()
     return Settled(outcomes=tuple(outcomes[index] for index in range(len(outcomes))))
@@ -236,6 +246,7 @@ async def race(
     max_concurrent: int | None = None,
     deadline: float | None = None,
     progress: ProgressTarget | None = None,
+    on: Placement | None = None,
 ) -> Result: ...
 @overload
 async def race(
@@ -245,6 +256,7 @@ async def race(
     max_concurrent: int | None = None,
     deadline: float | None = None,
     progress: ProgressTarget | None = None,
+    on: Placement | None = None,
 ) -> Result: ...
 async def race(
     function: Callable[[Item], Any],
@@ -253,6 +265,7 @@ async def race(
     max_concurrent: int | None = None,
     deadline: float | None = None,
     progress: ProgressTarget | None = None,
+    on: Placement | None = None,
 ) -> Any:
     """Call a function for every item, many at a time, and return the first result.
 
@@ -266,6 +279,7 @@ async def race(
         max_concurrent: The greatest number of calls in flight at once; None for as many as there are items.
         deadline: The time for the race, in seconds; None for no limit.
         progress: The receiver of progress; see `map`.
+        on: The placement of the calls; see `map`.
 
     Returns:
         The result of the first call to succeed.
@@ -289,7 +303,7 @@ async def race(
             calls.decide()
 
     options = CallOptions(
-        title="parallel.race", max_concurrent=max_concurrent, deadline=deadline, progress=progress
+        title="parallel.race", max_concurrent=max_concurrent, deadline=deadline, progress=progress, on=on
     )
     calls = Calls(function, items, take, options)
     await calls.run()

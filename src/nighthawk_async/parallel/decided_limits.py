@@ -64,7 +64,7 @@ class DecidedLimit:
         self._has_new = False
         kept = decisions.find(place)
         self._ends_before = kept[1] if kept is not None and kept[0] == _EXPIRED else None
-        self._token: Token[tuple[DecidedLimit, ...]] = _active.set((self, *_active.get()))
+        self._token: Token[tuple[DecidedLimit | OuterLimits, ...]] = _active.set((self, *_active.get()))
 
     @property
     def block(self) -> Limited:
@@ -119,7 +119,36 @@ class DecidedLimit:
             self._decisions.keep(self._place, (_IN_TIME, self._ends), is_failure=True)
 
 
-_active: ContextVar[tuple[DecidedLimit, ...]] = ContextVar("nighthawk_async_decided_limits", default=())
+class OuterLimits:
+    """The limits around a call, in the process of the call, if that is not the process of the run.
+
+    Use it as a context manager around the call.
+
+    Args:
+        expires: Whether one of them expired in an earlier life, which went on after it.
+        reach_new: Notes that the call is about to begin something that no earlier life has recorded.
+        note_end: Notes that a function has ended in the call.
+    """
+
+    __slots__ = ("_token", "expires", "note_end", "reach_new")
+
+    def __init__(
+        self, *, expires: bool, reach_new: Callable[[], object], note_end: Callable[[], object]
+    ) -> None:
+        self.expires = expires
+        self.reach_new = reach_new
+        self.note_end = note_end
+
+    def __enter__(self) -> None:
+        self._token = _active.set((*_active.get(), self))
+
+    def __exit__(self, *exc_details: object) -> None:
+        _active.reset(self._token)
+
+
+_active: ContextVar[tuple[DecidedLimit | OuterLimits, ...]] = ContextVar(
+    "nighthawk_async_decided_limits", default=()
+)
 
 
 def begin_decided_limit(block: Limited, *, kind: str, place: str | None) -> DecidedLimit | None:
@@ -145,7 +174,13 @@ def begin_decided_limit(block: Limited, *, kind: str, place: str | None) -> Deci
 
 def limited_blocks() -> list[Limited]:
     """Return the blocks of the caller whose limits are decided, innermost first."""
-    return [limit.block for limit in _active.get()]
+    return [limit.block for limit in _active.get() if isinstance(limit, DecidedLimit)]
+
+
+def outer_limits() -> bool | None:
+    """Whether a limit of the caller expired in an earlier life; None where none of its limits is decided."""
+    limits = _active.get()
+    return any(limit.expires for limit in limits) if limits else None
 
 
 def reach_new() -> bool:

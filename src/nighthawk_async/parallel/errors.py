@@ -6,6 +6,8 @@
     ├── DeadlineExceededError       the work did not end in time; also a TimeoutError
     ├── InvalidLimitError           a limit is invalid; also a ValueError. Nothing was started
     ├── NothingToRaceError          a race without items; also a ValueError
+    ├── PlacementError              a placement cannot carry a call out; `distributed.errors` has more
+    │   └── PlacementClosedError        it is not entered, or was left
     ├── ResourceError               concerns a resource that lives with a task, a step or a run
     │   ├── ResourceConflictError       another function opens the resource of that name
     │   ├── ResourceDeadlockError       a resource waits for itself while it is opened
@@ -63,6 +65,14 @@ class InvalidLimitError(ParallelError, ValueError):
 
 class NothingToRaceError(ParallelError, ValueError):
     """A race had no items."""
+
+
+class PlacementError(ParallelError):
+    """A placement cannot carry a call out."""
+
+
+class PlacementClosedError(PlacementError):
+    """A placement is not entered, or was left: it starts no calls."""
 
 
 class ResourceError(ParallelError):

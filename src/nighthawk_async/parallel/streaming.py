@@ -9,6 +9,7 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
+from ..placements import Placement
 from .calls import CallOptions, Calls
 from .outcomes import Failed, Outcome
 from .progress import ProgressTarget
@@ -26,6 +27,7 @@ def stream(
     max_concurrent: int | None = None,
     deadline: float | None = None,
     progress: ProgressTarget | None = None,
+    on: Placement | None = None,
 ) -> "Stream[Result]": ...
 @overload
 def stream(
@@ -35,6 +37,7 @@ def stream(
     max_concurrent: int | None = None,
     deadline: float | None = None,
     progress: ProgressTarget | None = None,
+    on: Placement | None = None,
 ) -> "Stream[Result]": ...
 def stream(
     function: Callable[[Item], Any],
@@ -43,6 +46,7 @@ def stream(
     max_concurrent: int | None = None,
     deadline: float | None = None,
     progress: ProgressTarget | None = None,
+    on: Placement | None = None,
 ) -> "Stream[Any]":
     """Call a function for every item, many at a time, and give each result as soon as it is available.
 
@@ -62,6 +66,7 @@ def stream(
         deadline: The time from entering the block until the last call has ended, in seconds; None for no
             limit. Exceeding it is raised like a failure.
         progress: The receiver of progress; see `map`.
+        on: The placement of the calls; see `map`.
 
     Returns:
         An asynchronous context manager.
@@ -70,7 +75,7 @@ def stream(
         InvalidLimitError: A limit is invalid.
     """
     options = CallOptions(
-        title="parallel.stream", max_concurrent=max_concurrent, deadline=deadline, progress=progress
+        title="parallel.stream", max_concurrent=max_concurrent, deadline=deadline, progress=progress, on=on
     )
     return Stream(function, items, options)
 

@@ -97,6 +97,11 @@ class TaskMailbox(Protocol):
 class Decisions(Protocol):
     """Decisions by time, which a later life of the same run takes again, and what is in progress."""
 
+    @property
+    def is_replay(self) -> bool:
+        """Whether calls are made again from their records alone, without effects."""
+        ...
+
     def enter(self, place: str) -> None:
         """Note that an item or a task has begun. A run that waits is parked only if each of them waits."""
         ...
@@ -297,6 +302,7 @@ class TaskNode:
         "listeners",
         "name",
         "on_controlled",
+        "on_suspended",
         "owner",
         "parent_id",
         "positions",
@@ -314,6 +320,7 @@ class TaskNode:
         self.request: CancelRequest | None = None
         self.writer: NodeWriter | None = None  # when there are observers
         self.on_controlled: Callable[[bool], object] | None = None  # called with whether it is controllable
+        self.on_suspended: Callable[[bool], object] | None = None  # called when its work parks, and goes on
         self.listeners: list[Callable[[], object]] = []  # called when the task is asked to end
         self.keeper: ResourceKeeper | None = None  # when it runs in a task group that can keep resources
         self.owner = owner

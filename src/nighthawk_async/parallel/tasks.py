@@ -25,6 +25,7 @@ from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..observation import NodeWriter, using_node_writer
+from ..placements import Placement, call_item, checked_placement
 from .calling import call_any
 from .decided_order import note_regular_end
 from .errors import CallCancelledError, TaskCancelledError, TasksClosedError
@@ -125,8 +126,9 @@ class Tasks:
     It belongs to one event loop, and to the task that enters it.
     """
 
-    def __init__(self, name: str, *, at_end: Literal["cancel", "wait"]) -> None:
+    def __init__(self, name: str, *, at_end: Literal["cancel", "wait"], on: Placement | None = None) -> None:
         self._name = name
+        self._placement = on
         self._at_end: Literal["cancel", "wait"] = at_end
         self._phase: Literal["new", "open", "leaving", "closed"] = "new"
         self._ending: str | None = None
@@ -235,6 +237,8 @@ class Tasks:
         self, state: TaskState[Any], function: Callable[..., Any], args: tuple[object, ...]
     ) -> None:
         self._end_unless_awaited(state)  # it may have been awaited since it was started
+        if self._placement is not None:
+            function = partial(call_item, self._placement, function)
         await run_task(state, self._task_group, function, args)
 
     def _make_node(self, name: str) -> TaskNode:
@@ -319,7 +323,9 @@ class Tasks:
             self._failed.pop(state, None)
 
 
-def open_tasks(name: str = "tasks", *, at_end: Literal["cancel", "wait"] = "cancel") -> Tasks:
+def open_tasks(
+    name: str = "tasks", *, at_end: Literal["cancel", "wait"] = "cancel", on: Placement | None = None
+) -> Tasks:
     """Open a block in which tasks with handles can be started.
 
     Tasks end with their owner. Leaving the block cancels those that are not awaited, with the reason `its
@@ -337,16 +343,19 @@ def open_tasks(name: str = "tasks", *, at_end: Literal["cancel", "wait"] = "canc
         at_end: The effect of leaving the block normally: `cancel` the tasks that are not awaited, or `wait`
             for all. An awaited task is cancelled as soon as it is no longer awaited, and a task that is
             started from then on if it is not awaited before it starts.
+        on: The placement of the tasks' functions, such as `nighthawk_async.distributed.Processes`; None for
+            this event loop.
 
     Returns:
         A context manager, for `async with`, that gives the block.
 
     Raises:
         ValueError: The name is empty or contains `/`, `[` or `]`; or `at_end` is neither.
+        TypeError: `on` is no placement.
     """
     if at_end not in ("wait", "cancel"):
         raise ValueError(f"at_end must be 'cancel' or 'wait', not {at_end!r}")
-    return Tasks(_checked_name(name), at_end=at_end)
+    return Tasks(_checked_name(name), at_end=at_end, on=checked_placement(on))
 
 
 def _name_of(function: Callable[..., Any]) -> str:

@@ -4,7 +4,7 @@ The division of a text into deltas is not kept: a replay joins consecutive delta
 kept whole, at the position where it was complete.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,9 +23,11 @@ from ..types.model import (
     ToolCallStarted,
     UsageReported,
 )
+from ..types.native_tools import NativeCallFinished, NativeCallStarted
 from ..types.usage import Usage
 from .redaction import plain
 
+_RESPONSE_FIELDS = ("response", "usage", "finish", "error")
 _NO_USAGE: Mapping[str, Any] = plain(Usage())
 
 
@@ -38,13 +40,31 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     arguments: str
 
 
+class RecordedNativeCall(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """A tool that the provider carried out by itself."""
+
+    id: str
+    name: str
+    arguments: str = ""
+    result: str = ""
+    is_error: bool = False
+
+
 class ResponsePart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One part of a response. One field is set; an unfinished call was never complete."""
+    """One part of a response. One field is set; an unfinished call was never complete.
+
+    A native call is where it was complete, like a tool call; one that another response completes is
+    unfinished.
+    """
 
     text: str | None = None
     reasoning: str | None = None
     tool_call: RecordedCall | None = None
     unfinished_tool_call: RecordedCall | None = None
+    native_call: RecordedNativeCall | None = None
+    unfinished_native_call: RecordedNativeCall | None = None
 
 
 class RecordedError(
@@ -101,6 +121,7 @@ class _Parts:
     finished: list[ResponsePart] = field(default_factory=list[ResponsePart])
     calls: dict[int, RecordedCall] = field(default_factory=dict[int, RecordedCall])
     fragments: dict[int, list[str]] = field(default_factory=dict[int, list[str]])
+    native_calls: dict[str, RecordedNativeCall] = field(default_factory=dict[str, RecordedNativeCall])
     kind: type[ModelEvent] | None = None
     texts: list[str] = field(default_factory=list[str])
 
@@ -132,8 +153,19 @@ class _Parts:
         recorded = RecordedCall(index=event.index, id=call.id, name=call.name, arguments=call.arguments)
         self.finished.append(ResponsePart(tool_call=recorded))
 
+    def begin_native(self, event: NativeCallStarted) -> None:
+        self.native_calls[event.id] = RecordedNativeCall(
+            id=event.id, name=event.name, arguments=event.arguments
+        )
+
+    def complete_native(self, event: NativeCallFinished) -> None:
+        self.end_text()
+        self.native_calls.pop(event.id, None)
+        self.finished.append(ResponsePart(native_call=RecordedNativeCall(**plain(event))))
+
     def end(self) -> tuple[ResponsePart, ...]:
         self.end_text()
+        self.finished += [ResponsePart(unfinished_native_call=call) for call in self.native_calls.values()]
         for index, call in self.calls.items():
             arguments = "".join(self.fragments.get(index, ()))
             unfinished = msgspec.structs.replace(call, arguments=arguments)
@@ -159,6 +191,10 @@ def record_events(events: Iterable[ModelEvent]) -> dict[str, Any]:
                 parts.fragments.setdefault(event.index, []).append(event.fragment)
             case ToolCallCompleted():
                 parts.complete(event)
+            case NativeCallStarted():
+                parts.begin_native(event)
+            case NativeCallFinished():
+                parts.complete_native(event)
             case UsageReported():
                 found["usage"] = _differing(plain(event.usage), _NO_USAGE)
             case ResponseFinished():
@@ -166,6 +202,27 @@ def record_events(events: Iterable[ModelEvent]) -> dict[str, Any]:
             case _:
                 pass
     return {"response": parts.end(), **found}
+
+
+def is_cached(exchange: RecordedExchange) -> bool:
+    """Whether a response cache gave the response of an exchange.
+
+    Args:
+        exchange: The exchange.
+    """
+    return any("cached_requests" in (usage or {}) for usage in (exchange.consumed, exchange.usage))
+
+
+def with_texts(exchange: RecordedExchange, change: Callable[[Any], Any]) -> RecordedExchange:
+    """Return an exchange whose response is changed; its request stays as it is.
+
+    Args:
+        exchange: The exchange.
+        change: Changes JSON data.
+    """
+    form: dict[str, Any] = msgspec.to_builtins(exchange)
+    changed = {name: change(form[name]) for name in _RESPONSE_FIELDS if name in form}
+    return msgspec.convert({**form, **changed}, RecordedExchange)
 
 
 def record_consumed(usage: Usage | None, events: Iterable[ModelEvent]) -> dict[str, Any] | None:
@@ -210,6 +267,9 @@ def replay_events(exchange: RecordedExchange) -> list[ModelEvent]:
         for recorded in (part.tool_call, part.unfinished_tool_call):
             if recorded is not None:
                 events += _call_events(recorded, is_complete=recorded is part.tool_call)
+        for native in (part.native_call, part.unfinished_native_call):
+            if native is not None:
+                events += _native_events(native, is_complete=native is part.native_call)
     if exchange.usage is not None:
         events.append(UsageReported(usage=msgspec.convert(exchange.usage, Usage)))
     if exchange.finish is not None:
@@ -226,6 +286,11 @@ def _call_events(recorded: RecordedCall, *, is_complete: bool) -> list[ModelEven
         call = ToolCall(id=recorded.id, name=recorded.name, arguments=arguments)
         events.append(ToolCallCompleted(index=index, call=call))
     return events
+
+
+def _native_events(recorded: RecordedNativeCall, *, is_complete: bool) -> list[ModelEvent]:
+    started = NativeCallStarted(id=recorded.id, name=recorded.name, arguments=recorded.arguments)
+    return [started, NativeCallFinished(**msgspec.structs.asdict(recorded))] if is_complete else [started]
 
 
 def _differing(values: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:

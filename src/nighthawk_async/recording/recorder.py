@@ -30,6 +30,7 @@ from .exchange import (
     replay_consumed,
     replay_error,
     replay_events,
+    with_texts,
 )
 from .file import CassetteError, CassetteMissError, dump_value
 from .redaction import Redactor
@@ -198,7 +199,6 @@ class ReplayStream(ResponseStream):
         )
 
 
-_RESPONSE_FIELDS = ("response", "usage", "finish", "error")
 _MAX_DIFFERENCE_LINES = 60
 _MAX_LINE_CHARACTERS = 100
 _MAX_COMPARED = 40
@@ -318,7 +318,7 @@ class Recorder:
                 cancelled_after_seconds=record.cancelled_after_seconds,
                 left_early=not record.is_whole and record.cancelled_after_seconds is None,
             )
-            self._taken[position] = _change_response(exchange, self._redactor.redact)
+            self._taken[position] = with_texts(exchange, self._redactor.redact)
 
     def _without_late_secrets(
         self, exchange: RecordedExchange, messages: tuple[Message, ...]
@@ -328,7 +328,7 @@ class Recorder:
             request["messages"] = canonical_messages(messages, redact=self._redactor.redact)
         digest = digest_of(exchange.model, request)
         asked = msgspec.structs.replace(exchange, request=request, digest=digest)
-        return _change_response(asked, self._redactor.redact_secrets)
+        return with_texts(asked, self._redactor.redact_secrets)
 
     def _miss(
         self, step: tuple[str, ...], model_name: str, request: dict[str, Any], digest: str
@@ -337,12 +337,6 @@ class Recorder:
         miss = CassetteMissError(f"{self._label}: {reason}")
         self.first_miss = self.first_miss or miss
         return miss
-
-
-def _change_response(exchange: RecordedExchange, change: Callable[[Any], Any]) -> RecordedExchange:
-    form: dict[str, Any] = msgspec.to_builtins(exchange)
-    changed = {name: change(form[name]) for name in _RESPONSE_FIELDS if name in form}
-    return msgspec.convert({**form, **changed}, RecordedExchange)
 
 
 def _describe_miss(

@@ -7,12 +7,22 @@ from ..policies.attempts.resilience import ExponentialWait
 from ..policies.budgets.budget import budget
 from ..runtime.reporting import RetryScheduled
 from .baseline import Baseline
+from .cached import Cached, cached
 from .circuit_breaker import CircuitBreaker, CircuitStatistics, CircuitStatus, circuit_breaker
 from .ensemble import Answer, Ensemble, ensemble
-from .errors import CircuitOpenError, EnsembleError, InvalidPolicyError, ResilienceError, VoteError
+from .errors import (
+    CircuitOpenError,
+    EnsembleError,
+    InvalidPolicyError,
+    ResilienceError,
+    ResponseStoreError,
+    VoteError,
+)
 from .fallback import Fallback, fallback
 from .rate_limit import RateLimit, RateLimitStatistics, rate_limit
+from .response_stores import MemoryStore, ResponseStoreStatistics
 from .retrying import Attempt, Retrying, retrying
+from .sqlite_store import SqliteStore
 from .timeout import Timeout, timeout
 from .vote import Vote, vote
 from .voting import plurality
@@ -21,6 +31,7 @@ __all__ = [
     "Answer",
     "Attempt",
     "Baseline",
+    "Cached",
     "CircuitBreaker",
     "CircuitOpenError",
     "CircuitStatistics",
@@ -30,15 +41,20 @@ __all__ = [
     "ExponentialWait",
     "Fallback",
     "InvalidPolicyError",
+    "MemoryStore",
     "RateLimit",
     "RateLimitStatistics",
     "ResilienceError",
+    "ResponseStoreError",
+    "ResponseStoreStatistics",
     "RetryScheduled",
     "Retrying",
+    "SqliteStore",
     "Timeout",
     "Vote",
     "VoteError",
     "budget",
+    "cached",
     "circuit_breaker",
     "ensemble",
     "fallback",

@@ -4,6 +4,7 @@
     ├── CircuitOpenError            a circuit breaker is open and refused the call
     ├── EnsembleError               too many runs of an ensemble failed
     ├── InvalidPolicyError          an argument is invalid; also a ValueError. Nothing was called
+    ├── ResponseStoreError          the file of a response cache cannot be used
     └── VoteError                   too few calls of a vote succeeded, or values cannot be compared
 
 Errors that a transformed function raises itself are passed on unchanged.
@@ -21,6 +22,10 @@ class ResilienceError(NighthawkError):
 
 class InvalidPolicyError(ResilienceError, ValueError):
     """An argument of a transformer is invalid or contradicts an earlier one. Nothing was called."""
+
+
+class ResponseStoreError(ResilienceError):
+    """The file of a response cache cannot be used: it is something else, of another version, or unsafe."""
 
 
 class CircuitOpenError(ResilienceError):

@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
+from weakref import WeakValueDictionary
 
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..models.pacing_lane import Demand, LimitCounts, PacingLimits, Start
+from ..models.shared_limits import LIMIT_FINDER, CallLimit
 from ..parallel import raise_if_cancel_requested
 from ..parallel.event_loop import is_loop_thread, is_worker_thread, shared_time
 from ..parallel.fair_queue import FairQueue, wake
@@ -89,7 +91,7 @@ class SharedLimit:
                 partial(self._begin, demand), goes_first=goes_first, pause=partial(self._pause, demand)
             )
         with asked_to_end(partial(wake, [turn])):
-            return await self._queue.wait(turn, self._give_back)
+            return await self._queue.wait(turn, self.give_back)
 
     def settle(self, start: Start, tokens: int | None) -> None:
         """Record the end of a call.
@@ -125,7 +127,12 @@ class SharedLimit:
         blocking = self._counts.blocking(demand)
         return max(max(blocking.values()) - shared_time(), _LEAST_WAIT_SECONDS) if blocking else 0.0
 
-    def _give_back(self, start: Start) -> None:
+    def give_back(self, start: Start) -> None:
+        """Return the beginning of a call that does not take place.
+
+        Args:
+            start: The start of the call.
+        """
         with self._lock:
             self._counts.withdraw(start)
         self._move()
@@ -142,7 +149,12 @@ Result = TypeVar("Result")
 Tokens: TypeAlias = int | Callable[..., int]
 """The tokens that a call will use: a number, or a function of the call's arguments."""
 
+_KEY = "key:"
 _shared: dict[str, SharedLimit] = {}
+_named: WeakValueDictionary[str, SharedLimit] = WeakValueDictionary()
+"""The limits without a key, by the name of their first function."""
+_of_workers: dict[tuple[str, PacingLimits], SharedLimit] = {}
+"""Those of functions that only workers have called so far."""
 _lock = threading.Lock()
 
 
@@ -187,7 +199,8 @@ def rate_limit(
     Calls begin in the order of their arrival. A call that is cancelled while it waits consumes nothing;
     neither does one whose task is asked to end, which does not wait or stops waiting. The functions of one
     `RateLimit` share it, as do all functions with the same key, in all threads and on all event loops of the
-    process, for as long as it lives.
+    process, for as long as it lives. Calls on workers count in the program, too: by the key, or by the name
+    of the first function of a `RateLimit`, which a module must define at its top level.
 
     The usage of a call is not known before it ends. So it reserves `tokens`; when it has ended, the tokens
     that its model requests used count instead. For this the call has a usage meter of its own, within a run.
@@ -223,7 +236,7 @@ def rate_limit(
         checked_callable("tokens", tokens)
     elif tokens is not None:
         _checked_tokens(tokens)
-    transformer = RateLimit(_shared_limit(key, limits), tokens)
+    transformer = RateLimit(_keyed_limit(key, limits), tokens, name=None if key is None else f"{_KEY}{key}")
     return transformer if function is None else transformer(function)
 
 
@@ -233,15 +246,25 @@ class RateLimit(Transformer):
     Args:
         limit: The limit, which may be shared.
         tokens: The tokens that a call reserves; None for the average.
+        name: The name of the limit in all processes; None for that of its first function.
     """
 
-    __slots__ = ("_limit", "_tokens")
+    __slots__ = ("_limit", "_name", "_tokens")
 
     title = "rate_limit"
 
-    def __init__(self, limit: SharedLimit, tokens: Tokens | None) -> None:
+    def __init__(self, limit: SharedLimit, tokens: Tokens | None, *, name: str | None) -> None:
         self._limit = limit
         self._tokens = tokens
+        self._name = name
+
+    def check(self, function: object) -> None:
+        """Refuse a function that cannot be transformed, and take the name of the first one."""
+        super().check(function)
+        if self._name is None:
+            self._name = _name_of(function)
+            if self._name:
+                self._limit = _named_limit(self._name, self._limit)
 
     def statistics(self) -> RateLimitStatistics:
         """Return a snapshot of the statistics."""
@@ -249,39 +272,44 @@ class RateLimit(Transformer):
 
     def run(self, call: Call[Any]) -> Any:
         """Call the function when it is its turn."""
-        start = self._enter_here(self._reserved(call))
-        if not self._settles:
-            return call()
-        with self._settling(start):
+        limit, start = self._enter_here(self._reserved(call))
+        with self._settling(limit, start):
             return call()
 
     async def run_async(self, call: Call[Awaitable[Any]]) -> Any:
         """Call the function when it is its turn."""
         await checkpoint_if_cancelled()
-        start = await self._enter(self._reserved(call))
-        if not self._settles:
-            return await call()
-        with self._settling(start):
+        limit, start = await self._enter(self._reserved(call), self._found_limit())
+        with self._settling(limit, start):
             return await call()
 
-    def _enter_here(self, tokens: int | None) -> Start:
+    def _found_limit(self) -> CallLimit:
+        """Return the limit of all processes: on workers, it is kept in the program."""
+        find = LIMIT_FINDER.get()
+        return self._limit if find is None or not self._name else find(self._name, self._limit.limits)
+
+    def _enter_here(self, tokens: int | None) -> tuple[CallLimit, Start]:
         blocks_loop = is_loop_thread()
+        # A worker that blocks its event loop cannot ask the program.
+        limit = self._limit if blocks_loop else self._found_limit()
         if blocks_loop or not is_worker_thread():
-            start = self._limit.enter_nowait(tokens)  # no event loop is needed
+            start = limit.enter_nowait(tokens)  # no event loop is needed
             if start is not None:
-                return start
+                return limit, start
         # Calls queued before one that blocks its event loop may be on that loop and could never begin.
-        return wait_from_sync(partial(self._enter, goes_first=blocks_loop), tokens)
+        return wait_from_sync(partial(self._enter, goes_first=blocks_loop), tokens, limit)
 
-    async def _enter(self, tokens: int | None, *, goes_first: bool = False) -> Start:
-        start = self._limit.enter_nowait(tokens)
+    async def _enter(
+        self, tokens: int | None, limit: CallLimit, *, goes_first: bool = False
+    ) -> tuple[CallLimit, Start]:
+        start = limit.enter_nowait(tokens)
         if start is not None:
-            return start
+            return limit, start
         began_at = shared_time()
-        start = await self._limit.enter(tokens, goes_first=goes_first)
+        start = await limit.enter(tokens, goes_first=goes_first)
         waited = {"nighthawk.rate_limit.wait_seconds": start.at - began_at}
         note_named_event("nighthawk.rate_limit.waited", waited)
-        return start
+        return limit, start
 
     def _reserved(self, call: Call[Any]) -> int | None:
         if not callable(self._tokens):
@@ -294,8 +322,12 @@ class RateLimit(Transformer):
         return self._limit.limits.tokens_per_minute is not None and find_environment() is not None
 
     @contextmanager
-    def _settling(self, start: Start) -> Generator[None, None, None]:
+    def _settling(self, limit: CallLimit, start: Start) -> Generator[None, None, None]:
         """Count the usage of a call, by a meter of its own, instead of its reservation."""
+        if not self._settles:
+            limit.settle(start, None)
+            yield
+            return
         environment = get_environment()
         meter = UsageMeter(environment.usage_meter)
         try:
@@ -304,11 +336,47 @@ class RateLimit(Transformer):
         finally:
             usage = meter.usage
             used = usage.input_tokens + usage.output_tokens
-            if usage.requests:
-                self._limit.settle(start, used if usage.is_complete else max(used, start.tokens))
+            known = used if usage.is_complete else max(used, start.tokens)
+            limit.settle(start, known if usage.requests else None)
 
 
-def _shared_limit(key: object, limits: PacingLimits) -> SharedLimit:
+def shared_limit(name: str, limits: PacingLimits) -> SharedLimit:
+    """Return the limit of a name, for calls on workers; it is made if this process has none.
+
+    Args:
+        name: The key of the limit, after "key:", or the name of its first function.
+        limits: Its numbers.
+
+    Raises:
+        InvalidPolicyError: The key is in use with other limits.
+    """
+    if name.startswith(_KEY):
+        return _keyed_limit(name.removeprefix(_KEY), limits)
+    with _lock:
+        found = _named.get(name)
+        if found is None or found.limits != limits:
+            found = _of_workers.setdefault((name, limits), SharedLimit(limits))
+            _named.setdefault(name, found)
+        return found
+
+
+def _named_limit(name: str, limit: SharedLimit) -> SharedLimit:
+    """Return the limit under the name of a function: that of its calls on workers, if there were any."""
+    with _lock:
+        known = _of_workers.get((name, limit.limits), limit)
+        _named[name] = known
+        return known
+
+
+def _name_of(function: object) -> str:
+    """Return the name of a function in all processes; empty if only this one knows it."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(name, str) or "<" in name:
+        return ""
+    return f"{'__main__' if module == '__mp_main__' else module}:{name}"
+
+
+def _keyed_limit(key: object, limits: PacingLimits) -> SharedLimit:
     if key is None:
         return SharedLimit(limits)
     if not isinstance(key, str):

@@ -7,6 +7,7 @@ loop. Tenacity is imported when the first function needs it: it is not small, an
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
+from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, Union, cast, overload
 
@@ -23,6 +24,7 @@ from ..runtime.awaitable import is_awaitable
 from ..runtime.error_text import describe_error
 from ..runtime.places import skips_waits
 from ..runtime.reporting import RetryScheduled, report_retry, report_retry_async
+from ..runtime.samples import using_sample
 from .errors import CircuitOpenError
 from .transforming import (
     Call,
@@ -65,17 +67,25 @@ class Attempts:
 
     def call(self, function: Callable[[], Result]) -> Result:
         """Call the function until it succeeds or is not retried any more."""
+        numbers = count()
+
+        def call() -> Result:
+            with using_sample(next(numbers)):
+                return function()
+
         try:
-            return self._controller()(function)
+            return self._controller()(call)
         except Exception as error:
             self.note(error)
             raise
 
     async def call_async(self, function: Callable[[], Awaitable[Result]]) -> Result:
         """Call the function until it succeeds or is not retried any more."""
+        numbers = count()
 
         async def call() -> Result:
-            return await function()
+            with using_sample(next(numbers)):
+                return await function()
 
         try:
             return cast("Result", await self._async_controller()(call))
@@ -181,12 +191,13 @@ class Attempt:
         manager: Tenacity's manager of the attempt.
     """
 
-    __slots__ = ("_attempts", "_is_entered", "_manager")
+    __slots__ = ("_attempts", "_is_entered", "_manager", "_sample")
 
     def __init__(self, attempts: Attempts, manager: "tenacity.AttemptManager") -> None:
         self._attempts = attempts
         self._manager = manager
         self._is_entered = False
+        self._sample = using_sample(self.number - 1)
 
     @property
     def number(self) -> int:
@@ -195,11 +206,13 @@ class Attempt:
 
     def __enter__(self) -> "Attempt":
         self._is_entered = True
+        self._sample.__enter__()
         return self
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> bool:
+        self._sample.__exit__()
         if exc is not None and self._attempts.wait_after(exc, self.number) is None:
             self._attempts.note(exc)
             return False

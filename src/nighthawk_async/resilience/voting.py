@@ -16,6 +16,7 @@ from ..policies.attempts.resilience import may_be_retried
 from ..runtime.bridge import run_from_sync
 from ..runtime.environment import find_environment
 from ..runtime.error_text import describe_error
+from ..runtime.samples import using_sample
 from .errors import InvalidPolicyError, VoteError
 from .transforming import Call
 from .waiting import wait_from_sync
@@ -283,7 +284,8 @@ async def _make_calls(
     call: Callable[[], Awaitable[Any]], tally: Tally[Any], title: str, wrap: MakeCall | None
 ) -> None:
     async def make_one(position: int) -> Any:
-        return await (call() if wrap is None else wrap(position, call))
+        with using_sample(position):
+            return await (call() if wrap is None else wrap(position, call))
 
     def take(position: int, outcome: Outcome[Any]) -> None:
         tally.take(position, outcome)

@@ -66,12 +66,14 @@ class RequestActivity(Struct, frozen=True, kw_only=True, eq=False):
         request: The request as it is sent.
         is_replay: Whether the response is a recorded one, so that no model is asked.
         journal_place: The place of the request in a run with a journal; None without one.
+        is_cached: Whether the response comes from a response cache.
     """
 
     model: Model
     request: ModelRequest
     is_replay: bool
     journal_place: str | None = None
+    is_cached: bool = False
 
 
 class LifeBegun(Struct, frozen=True, kw_only=True, eq=False):
@@ -121,6 +123,28 @@ class Corrected(Struct, frozen=True, kw_only=True, eq=False):
     """
 
     cause: CorrectionCause
+
+
+class ResultEvaluated(Struct, frozen=True, kw_only=True, eq=False):
+    """A scorer has scored the result of a trial, or could not.
+
+    Args:
+        scorer: The name of the scorer.
+        case: The name of the case.
+        trial: The number of the trial.
+        value: The score; None if the scorer raised.
+        label: `pass` or `fail`; None if the scorer raised.
+        explanation: The reason of the score, which may quote data; empty for none.
+        error_type: The class of the error of the scorer; None for none.
+    """
+
+    scorer: str
+    case: str
+    trial: int
+    value: float | None = None
+    label: Literal["pass", "fail"] | None = None
+    explanation: str = ""
+    error_type: str | None = None
 
 
 class QueueLifeEnded(Struct, frozen=True, kw_only=True, eq=False):

@@ -56,7 +56,7 @@ class ArgumentCheck:
     ) -> None:
         self._function = function
         self._annotations = annotations
-        self._captured = captured
+        self.captured = captured
         self._types: dict[str, object] = {}
 
     def validated(
@@ -128,7 +128,7 @@ class ArgumentCheck:
     def _resolved(self, parameter: str) -> object:
         annotation = self._annotations().get(parameter, object)
         function = self._function
-        names = {**self._captured, **variables_of(function)}
+        names = {**self.captured, **variables_of(function)}
         if isinstance(annotation, ItemsAnnotation):
             item = resolve_references(annotation.resolvable, function.__globals__, names)
             return annotation.type_of(item)
@@ -201,6 +201,16 @@ def _find_check(function: object) -> ArgumentCheck | None:
             return None  # a decorator that may change the arguments
         function = cast("object", function.__dict__.get("__wrapped__"))
     return None
+
+
+def captured_names(function: FunctionType) -> Mapping[str, object]:
+    """Return the values of enclosing variables that a natural function has captured; empty for others.
+
+    Args:
+        function: The function.
+    """
+    check = _find_check(function)
+    return {} if check is None else check.captured
 
 
 class _CallChecks:

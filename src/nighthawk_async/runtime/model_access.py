@@ -14,7 +14,7 @@ from ..errors import NighthawkError
 from ..ports import Model
 from ..types.model import ModelEvent, ModelRequest
 from .environment import find_environment
-from .places import journaled_response
+from .places import take_turn_place
 
 
 class InterceptionError(NighthawkError, RunEndingError):
@@ -73,16 +73,23 @@ def ask_source(model: Model, request: ModelRequest) -> AbstractAsyncContextManag
     step_path = () if environment is None else environment.step_path
 
     def ask(source: Model = model) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
-        return _ask(source, request, step_path)
+        return ask_model(source, request, step_path)
 
     if environment is None or environment.journal is None:
         return ask()
-    return journaled_response(environment.journal, model, request, ask)
+    return environment.journal.respond(take_turn_place(model, request), model.name, ask)
 
 
-def _ask(
+def ask_model(
     model: Model, request: ModelRequest, step_path: tuple[str, ...]
 ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+    """Send a request to the model, or to the active interceptor, without the journal.
+
+    Args:
+        model: The model to ask.
+        request: The request.
+        step_path: The addresses of the blocks in progress, outermost first.
+    """
     interceptor = find_interceptor()
     return model.stream(request) if interceptor is None else interceptor.stream(model, request, step_path)
 

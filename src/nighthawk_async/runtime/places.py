@@ -13,8 +13,7 @@ A task that was started by hand takes its frames by their arguments: `remind~5f1
 journal there are no places, and all of this costs one look at the environment.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
 from ..journal_ports import RunJournal
@@ -22,8 +21,8 @@ from ..natural.blocks import NaturalBlock
 from ..parallel.decided_limits import note_end
 from ..parallel.task_current import find_positions, using_positions
 from ..parallel.task_node import Positions
-from ..ports import Model, OpenSource
-from ..types.model import ModelEvent, ModelRequest
+from ..ports import Model
+from ..types.model import ModelRequest
 from .environment import find_journal
 
 Result = TypeVar("Result")
@@ -102,22 +101,14 @@ class using_function_place:  # noqa: N801  (a context manager that reads as a st
             self._journal.leave(self._place)
 
 
-def journaled_response(
-    journal: RunJournal,
-    model: Model,
-    request: ModelRequest,
-    open_source: OpenSource,
-) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
-    """Send a request through the journal of the run.
+def take_turn_place(model: Model, request: ModelRequest) -> str:
+    """Take the place of a request to a model.
 
     Args:
-        journal: The journal.
         model: The model.
         request: The request.
-        open_source: Asks the model, or its interceptor.
     """
-    place = take_place("turn", (model.name, request.messages))
-    return journal.respond(place, model.name, open_source)
+    return take_place("turn", (model.name, request.messages))
 
 
 def skips_waits() -> bool:

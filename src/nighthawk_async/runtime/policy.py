@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, 
 
 from ..errors import HookError, NighthawkError
 from ..natural.blocks import NaturalBlock
-from ..ports import AttemptsSource, Model
+from ..ports import AttemptsSource, Model, RequestSource
 from ..types.messages import ToolCall, ToolResult
 from ..types.model import FinishReason, ModelEvent, ModelRequest
 from ..types.outcomes import StepOutcome
@@ -100,7 +100,7 @@ class RequestCharges(Protocol):
         """Record an event that arrived, in case no usage is reported."""
         ...
 
-    def check_resend(self, attempts: AttemptsSource) -> bool:
+    def check_resend(self, attempts: AttemptsSource) -> bool | Awaitable[bool]:
         """See `ports.ResendCheck`."""
         ...
 
@@ -131,9 +131,10 @@ class ModelCall:
         usage: Its usage; None if nothing was sent, or if the usage is unknown.
         finish_reason: Why the response ended; None if it did not end by itself.
         error: The error that it failed with; None if it did not fail.
+        source: The source of its response; None for the model.
     """
 
-    __slots__ = ("charges", "error", "finish_reason", "may_be_last", "model", "request", "usage")
+    __slots__ = ("charges", "error", "finish_reason", "may_be_last", "model", "request", "source", "usage")
 
     def __init__(self, model: Model, request: ModelRequest, *, may_be_last: bool = True) -> None:
         self.model = model
@@ -143,6 +144,11 @@ class ModelCall:
         self.usage: Usage | None = None
         self.finish_reason: FinishReason | None = None
         self.error: Exception | None = None
+        self.source: RequestSource | None = None
+
+    async def is_cached(self) -> bool:
+        """Whether a response cache answers the request as it is now; it waits for an equal one."""
+        return self.source is not None and await self.source.find(self.request)
 
 
 Result = TypeVar("Result")

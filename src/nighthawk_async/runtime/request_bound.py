@@ -8,10 +8,11 @@ Media have no exact measure: each counts as much as it takes with most models.
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import chain
 from math import ceil
 from typing import Any, cast
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ..prompt.tokens import TokenCounter
 from ..types.messages import (
@@ -25,6 +26,10 @@ from ..types.messages import (
     UserMessage,
 )
 from ..types.model import ModelCapabilities, ModelRequest
+from ..types.native_tools import CodeExecution
+from ..types.usage import Usage
+from ..wire.added_tools import added_native_tools
+from ..wire.native_tools import native_tools_of
 from ..wire.transport_settings import TRANSPORT_SETTINGS
 
 _MARGIN_OF_OWN_TOKENIZER = 1.1
@@ -42,6 +47,17 @@ _TOKENS_OF_FILE = 50_000
 """For a file that is known only by its URL or id, and may be long."""
 _BYTES_PER_TOKEN_OF_SOUND = 64
 
+TOKENS_OF_NATIVE_USE = 10_000
+"""More than most results of a provider's own tools take, which are sent to the model like the request."""
+ASSUMED_USES = 10
+"""The uses of a native tool without a limit: those after which Anthropic pauses a response."""
+USES: Mapping[str, str] = {
+    "web_search": "web_searches",
+    "code_execution": "code_executions",
+    "file_search": "file_searches",
+}
+"""The fields of `Usage` that count the uses of native tools."""
+
 _OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
 _ANSWERS = ("n", "candidateCount", "candidate_count")
 _UNKNOWN_INPUTS = (
@@ -58,15 +74,19 @@ _GENERATION_SETTINGS = ("generationConfig", "generation_config")
 
 
 class RequestBound(Struct, frozen=True, kw_only=True):
-    """Upper bound on the tokens of one request.
+    """Upper bound on the tokens of one request, and on the uses of native tools.
 
     Args:
         input_tokens: Tokens sent.
         output_tokens: Tokens received.
+        uses: The most uses of native tools.
+        unlimited: The native tools that may be used any number of times.
     """
 
     input_tokens: int
     output_tokens: int
+    uses: Usage = field(default_factory=Usage)
+    unlimited: tuple[str, ...] = ()
 
 
 class TokenMeasure:
@@ -142,10 +162,39 @@ def find_unknown_input(settings: Mapping[str, Any]) -> str | None:
     Args:
         settings: The settings of a request.
     """
-    parts = (settings, _object(settings, "extra_body"))
-    return next(
-        (name for part in parts for name in _UNKNOWN_INPUTS if part.get(name) not in (None, [], "")), None
-    )
+    body = _object(settings, "extra_body")
+    parts = (settings, body)
+    names = (name for part in parts for name in _UNKNOWN_INPUTS if part.get(name) not in (None, [], ""))
+    tools = (name for name, _ in added_native_tools(body.get("tools")) if name not in USES)
+    return next(chain(names, tools), None)
+
+
+def count_native_uses(settings: Mapping[str, Any]) -> tuple[Usage, tuple[str, ...]]:
+    """Return the most uses of each native tool, and the names of the tools that have no limit.
+
+    Tools of `extra_body` count, too.
+
+    Args:
+        settings: The settings of a request.
+
+    Raises:
+        ConfigurationError: The setting `native_tools` is malformed.
+    """
+    body = _object(settings, "extra_body")
+    overall: object = body.get("max_tool_calls", settings.get("max_tool_calls"))
+    most = overall if isinstance(overall, int) and overall > 0 else None
+    tools = [
+        (type(tool).__name__, tool.name, None if isinstance(tool, CodeExecution) else tool.max_uses)
+        for tool in native_tools_of(settings)
+    ]
+    if "max_tool_calls" in body:  # it replaces the limit that the tools have
+        tools = [(title, name, most and max(most, limit or 0)) for title, name, limit in tools]
+    tools += [(name, name, limit) for name, limit in added_native_tools(body.get("tools")) if name in USES]
+    uses: dict[str, Any] = {}
+    for _, name, limit in tools:
+        uses[USES[name]] = uses.get(USES[name], 0) + (limit or most or ASSUMED_USES)
+    unlimited = [title for title, _, limit in tools if limit is None and most is None]
+    return Usage(**uses), tuple(unlimited)
 
 
 def count_answers(settings: Mapping[str, Any]) -> int:

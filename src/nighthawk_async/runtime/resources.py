@@ -107,6 +107,11 @@ def _find_keeper(environment: Environment, owner: ResourceOwner) -> ResourceKeep
                 raise ResourceOwnerError(f"task {node.id} has no parent that could own a resource")
             return _keeper_of(node.owner, environment.run_state)
         case "run":
+            if environment.run_state.is_stand_in:
+                raise ResourceOwnerError(
+                    "the run is in the program, and this call of it on a worker, which cannot keep resources "
+                    "of the run: let the task or the step own it, or enter a run in the function"
+                )
             return environment.run_state.find_keeper()
     raise ValueError(f"the owner of a resource is 'step', 'task', 'parent' or 'run', not {owner!r}")
 

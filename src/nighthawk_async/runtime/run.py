@@ -8,6 +8,7 @@ from contextlib import (
     ExitStack,
     asynccontextmanager,
     contextmanager,
+    nullcontext,
 )
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import replace
@@ -99,8 +100,10 @@ class Run:
         tools: Sequence[ToolSet] = (),
         skills: Mapping[str, ScopedSkill] | None = None,
         servers: Mapping[str, Server] | None = None,
+        is_traced: bool = True,
     ) -> None:
         check_executor(step_executor)
+        self._is_traced = is_traced  # the run of a worker is no work of the program's
         self._resolve_policies = resolve_policies
         self._max_depth = max_depth
         self._tools = tools
@@ -284,7 +287,7 @@ class Run:
     def _active(self) -> Generator[None, None, None]:
         activity = KernelActivity(name="run", execution_ref=self.execution_ref)
         node = observed("run", "run", attributes=lambda: identity_attributes(self.execution_ref))
-        with traced(activity), node:
+        with traced(activity) if self._is_traced else nullcontext(), node:
             before = copy_context()
             with using_environment(self._environment), open_run_scope():
                 if self._journal is not None and self._environment.journal is not None:

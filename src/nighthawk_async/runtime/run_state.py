@@ -8,6 +8,7 @@ thread, or a step in progress.
 from collections.abc import AsyncGenerator, Callable, Hashable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from contextvars import Context, copy_context
+from copy import copy
 from threading import get_ident
 from typing import Any, Literal, Protocol, TypeVar, cast
 
@@ -92,6 +93,7 @@ class RunState:
 
     Attributes:
         root: The task of the run; None before it is entered.
+        is_stand_in: Whether it stands for a run of another process, which keeps what belongs to the run.
     """
 
     def __init__(
@@ -108,6 +110,13 @@ class RunState:
         self._portal_keepers: dict[int, ResourceKeeper] = {}
         self._context: Context | None = None
         self.root: TaskNode | None = None
+        self.is_stand_in = False
+
+    def admitting(self, admission: StepAdmission) -> "RunState":
+        """Return the state of the same run, with another admission of steps."""
+        state = copy(self)
+        state.admission = admission
+        return state
 
     def begin(self) -> None:
         """Note the task and the context variables of the run: the caller's."""

@@ -57,6 +57,7 @@ class Steering:
     Attributes:
         node: The node of the step; None while it is not observed.
         task_node: The node of its task, which is suspended with it; None for none.
+        on_suspended: Called with True when it parks, and with False when it goes on; None for none.
     """
 
     __slots__ = (
@@ -71,6 +72,7 @@ class Steering:
         "_taken",
         "_was_to_park",
         "node",
+        "on_suspended",
         "stop_reason",
         "task_node",
     )
@@ -88,6 +90,7 @@ class Steering:
         self.stop_reason: str | None = None
         self.node: NodeWriter | None = None
         self.task_node: NodeWriter | None = None
+        self.on_suspended: Callable[[bool], object] | None = None
         self._stands: NodeState = "waiting"
 
     @property
@@ -255,25 +258,31 @@ class Steering:
         observer = self._parking_observer if self._parking.state == "suspending" else None
         if observer is not None:
             await observer("suspended")
-        if self.node is None or self._parking.state != "suspending":
+        if self._parking.state != "suspending":
             await self._parking.park()
         else:
-            with self._shown_parked(self.node):
+            with self._shown_parked():
                 await self._parking.park()
         if observer is not None:
             await observer("resumed")
 
     @contextmanager
-    def _shown_parked(self, node: NodeWriter) -> Generator[None, None, None]:
-        node.change_state("suspended")
+    def _shown_parked(self) -> Generator[None, None, None]:
+        if self.node is not None:
+            self.node.change_state("suspended")
         if self.task_node is not None:
             self.task_node.change_state("suspended")
+        if self.on_suspended is not None:
+            self.on_suspended(True)
         try:
             yield
         finally:
-            node.change_state(self._stands)
+            if self.node is not None:
+                self.node.change_state(self._stands)
             if self.task_node is not None:
                 self.task_node.change_state("running")
+            if self.on_suspended is not None:
+                self.on_suspended(False)
 
     def _interrupt(self) -> None:
         if self._interruptible is not None:

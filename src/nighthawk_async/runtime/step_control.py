@@ -104,6 +104,7 @@ class SteerableStep:
             node = find_node()
             node.add_control(self._actor)
             self._actor.task_node = node.writer
+            self._actor.on_suspended = node.on_suspended
             self._node = node
         return self
 

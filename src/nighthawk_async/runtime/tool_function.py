@@ -86,6 +86,9 @@ TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 """The form of the names that every provider takes, which are no longer than `MAX_TOOL_NAME_CHARACTERS`."""
 MAX_TOOL_NAME_CHARACTERS = 64
 
+EFFECT_MARK = "__nighthawk_effect__"
+"""The attribute of functions whose calls are effects; see `journal.effects.Mode`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext(Generic[Dependencies]):

@@ -67,16 +67,24 @@ class ToolScope:
 
     Raises:
         ToolRegistrationError: Two tools have the same name, or one has that of a provided tool.
+
+    Attributes:
+        sets: The tool sets of the scope.
     """
 
-    __slots__ = ("_parent", "_sets", "_tools")
+    __slots__ = ("_parent", "_tools", "sets")
 
     def __init__(self, parent: "ToolScope | None", sets: Sequence[ToolSet] = ()) -> None:
         self._parent = parent
         self._tools: dict[str, Tool] = {}
-        self._sets = sets
+        self.sets = sets
         if sets:
             self._check_sets()
+
+    @property
+    def registered(self) -> Sequence[Tool]:
+        """The tools that were registered in this scope itself."""
+        return tuple(self._tools.values())
 
     def register(self, tool: Tool, *, overwrite: bool) -> None:
         """Add a tool to this scope.
@@ -93,7 +101,7 @@ class ToolScope:
 
     def visible(self) -> Mapping[str, Tool]:
         """Every tool of this scope and of the enclosing ones, in order, deferred ones included."""
-        return {name: tool for scope in self._chain() for name, tool in scope._own().items()}
+        return {name: tool for scope in self.chain() for name, tool in scope._own().items()}
 
     async def prepare(self) -> None:
         """Prepare the tool sets of this scope and of the enclosing ones for a step.
@@ -102,8 +110,8 @@ class ToolScope:
             ToolRegistrationError: A tool that was fetched has the name of another one.
         """
         are_new = False
-        for scope in self._chain():
-            for each in scope._sets:
+        for scope in self.chain():
+            for each in scope.sets:
                 if each.is_prepared_by_step:
                     await each.prepare()
                     are_new = True
@@ -112,25 +120,25 @@ class ToolScope:
 
     def offered(self) -> OfferedTools:
         """The tools of a step that begins in this scope."""
-        chain = list(self._chain())
-        if not any(scope._sets for scope in chain):
+        chain = list(self.chain())
+        if not any(scope.sets for scope in chain):
             return OfferedTools(listed=self.visible(), deferred={})
         are_deferred: dict[str, bool] = {}
         for scope in chain:
-            for each in scope._sets:
+            for each in scope.sets:
                 for tool in each.tools:  # a tool that is offered in both ways is listed
                     are_deferred[tool.name] = each.deferred and are_deferred.get(tool.name, True)
             are_deferred |= dict.fromkeys(scope._tools, False)
         visible = self.visible()
         deferred = {name: tool for name, tool in visible.items() if are_deferred[name]}
-        searches = {each.search for scope in chain for each in scope._sets if each.deferred and each.tools}
+        searches = {each.search for scope in chain for each in scope.sets if each.deferred and each.tools}
         return OfferedTools(
             listed={name: tool for name, tool in visible.items() if name not in deferred},
             deferred=deferred,
             search="native" if "native" in searches else "lexical",
         )
 
-    def _chain(self) -> Iterator["ToolScope"]:
+    def chain(self) -> Iterator["ToolScope"]:
         """The enclosing scopes, outermost first, and this one."""
         scopes: list[ToolScope] = []
         scope: ToolScope | None = self
@@ -140,13 +148,13 @@ class ToolScope:
         return reversed(scopes)
 
     def _own(self) -> Mapping[str, Tool]:
-        if not self._sets:
+        if not self.sets:
             return self._tools
-        return {tool.name: tool for each in self._sets for tool in each.tools} | self._tools
+        return {tool.name: tool for each in self.sets for tool in each.tools} | self._tools
 
     def _check_sets(self) -> None:
         seen = dict({} if self._parent is None else self._parent.visible())
-        for each in self._sets:
+        for each in self.sets:
             for tool in each.tools:
                 _check_name(tool)
                 other = seen.setdefault(tool.name, tool)

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 from ..errors import CorrectionCause
 from ..pickling import reduced_with_mappings
@@ -17,6 +17,22 @@ from ..types.messages import ToolCall
 from ..types.usage import Usage
 
 
+class UsageReceiver(Protocol):
+    """Receives what meters count, from any thread."""
+
+    def add(self, model_name: str, usage: Usage) -> None:
+        """Receive the usage of one model request."""
+        ...
+
+    def count_step(self) -> None:
+        """Receive a step that begins."""
+        ...
+
+    def count_correction(self, cause: CorrectionCause) -> None:
+        """Receive a correction of the model."""
+        ...
+
+
 class UsageMeter:
     """Adds up usage per model, and passes every addition on to the meter of the enclosing scope.
 
@@ -24,12 +40,14 @@ class UsageMeter:
 
     Args:
         parent: The meter of the enclosing scope; None for the outermost.
+        receiver: Receives everything that is counted, if this is the outermost meter; None for nothing.
     """
 
-    __slots__ = ("_by_model", "_corrections", "_lock", "_parent", "_steps")
+    __slots__ = ("_by_model", "_corrections", "_lock", "_parent", "_receiver", "_steps")
 
-    def __init__(self, parent: "UsageMeter | None" = None) -> None:
+    def __init__(self, parent: "UsageMeter | None" = None, *, receiver: UsageReceiver | None = None) -> None:
         self._parent = parent
+        self._receiver: UsageReceiver | None = receiver if parent is None else parent._receiver
         self._by_model: dict[str, Usage] = {}
         self._steps = 0
         self._corrections: dict[CorrectionCause, int] = {}
@@ -42,7 +60,7 @@ class UsageMeter:
 
     def __setstate__(self, state: tuple[dict[str, Usage], int, dict[CorrectionCause, int]]) -> None:
         self._by_model, self._steps, self._corrections = state
-        self._parent, self._lock = None, threading.Lock()
+        self._parent, self._receiver, self._lock = None, None, threading.Lock()
 
     @property
     def usage(self) -> Usage:
@@ -76,13 +94,18 @@ class UsageMeter:
         usage = usage.credible()
         for meter in self._path():
             with meter._lock:
-                meter._by_model[model_name] = meter._by_model.get(model_name, Usage()) + usage
+                counted = meter._by_model.get(model_name)
+                meter._by_model[model_name] = usage if counted is None else counted + usage
+        if self._receiver is not None:
+            self._receiver.add(model_name, usage)
 
     def count_step(self) -> None:
         """Count a step that begins, here and in every enclosing scope."""
         for meter in self._path():
             with meter._lock:
                 meter._steps += 1
+        if self._receiver is not None:
+            self._receiver.count_step()
 
     def count_correction(self, cause: CorrectionCause) -> None:
         """Count a correction of the model, here and in every enclosing scope.
@@ -93,6 +116,8 @@ class UsageMeter:
         for meter in self._path():
             with meter._lock:
                 meter._corrections[cause] = meter._corrections.get(cause, 0) + 1
+        if self._receiver is not None:
+            self._receiver.count_correction(cause)
 
     def _path(self) -> "Iterator[UsageMeter]":
         meter: UsageMeter | None = self

@@ -27,6 +27,7 @@ from ..types.model import (
     ToolCallStarted,
     UsageReported,
 )
+from ..types.native_tools import NativeCallFinished, NativeCallStarted
 from ..types.usage import Usage
 from ..wire.redaction import find_secrets
 from .attributes import (
@@ -45,6 +46,7 @@ from .attributes import (
     usage_attributes,
 )
 from .instruments import record_calls, record_chunk, record_duration, record_tokens
+from .native_calls import NativeSpan
 from .spans import (
     CANCELLED,
     end_span,
@@ -109,7 +111,8 @@ class AgentSpan:
         if isinstance(event, UsageReported):
             usage = event.usage.credible()
             self._usage += usage
-            self._inferences += usage.requests if self._is_own else 1  # users' agents report as they like
+            if not usage.cached_requests:  # users' agents report as they like
+                self._inferences += usage.requests if self._is_own else 1
         elif isinstance(event, ToolCallFailed):
             for call in self._calls.values():
                 if call.call is event.call:
@@ -281,6 +284,8 @@ class ChatSpan:
         if activity.journal_place is not None:
             self._reported["nighthawk.journal.place"] = activity.journal_place
             self._reported["nighthawk.journal.source"] = "recorded" if self._is_recorded else "live"
+        if activity.is_cached:
+            self._reported["nighthawk.response.cached"] = True
         if request.response_format is not None:
             self._reported[names.output_type] = "json"
         self._span = start_span(
@@ -299,11 +304,12 @@ class ChatSpan:
         self._answer = _Answer() if self._has_details or self._shows_content else None
         if self._answer is not None:
             self._record_content(request_content(names, request, self._secrets))
-        self._is_measured = not activity.is_replay and is_measured()
+        self._is_measured = not (activity.is_replay or activity.is_cached) and is_measured()
         self._began = time.perf_counter()
         self._last_chunk: float | None = None
         self._usage: Usage | None = None
         self._finish_reason: str | None = None
+        self._native_calls: dict[str, NativeSpan] = {}
 
     def active(self) -> using_span:
         """Make it the current span while the request's stream waits."""
@@ -324,8 +330,24 @@ class ChatSpan:
             self._usage = event.usage
         elif isinstance(event, ResponseFinished):
             self._finish(event)
+        elif isinstance(event, NativeCallStarted):
+            self._begin_native(event)
+        elif isinstance(event, NativeCallFinished):
+            self._finish_native(event)
         if self._answer is not None:
             self._answer.note(event)
+
+    def _begin_native(self, event: NativeCallStarted) -> None:
+        if (former := self._native_calls.pop(event.id, None)) is not None:  # servers may repeat an id
+            former.end(None)
+        self._native_calls[event.id] = NativeSpan(event, self._span, self._secrets)
+
+    def _finish_native(self, event: NativeCallFinished) -> None:
+        call = self._native_calls.pop(event.id, None)
+        if call is None:  # it began in an earlier response
+            started = NativeCallStarted(id=event.id, name=event.name, arguments=event.arguments)
+            call = NativeSpan(started, self._span, self._secrets)
+        call.finish(event)
 
     def end(self, error: BaseException | None) -> None:
         """End it.
@@ -333,6 +355,8 @@ class ChatSpan:
         Args:
             error: The error of the request, or another exception that ended it; None for none.
         """
+        for call in self._native_calls.values():
+            call.end(None if self._finish_reason is not None else CANCELLED)
         names, error_type = self._names, error_type_of(error)
         if error_type is None and self._finish_reason is None:
             error_type = CANCELLED  # the caller abandoned the response

@@ -8,6 +8,9 @@ from opentelemetry._logs import LogRecord, SeverityNumber
 from opentelemetry.trace import Span
 from opentelemetry.util.types import AnyValue
 
+from ..catalog.telemetry_names import EVALUATION_CASE, EVALUATION_TRIAL
+from ..runtime.activities import ResultEvaluated
+from ..runtime.telemetry_settings import get_settings
 from .spans import LIBRARY, library_version
 
 
@@ -33,6 +36,31 @@ def record_exception(name: str, span: Span, error: BaseException) -> None:
     error_type = type(error)
     attributes = {"exception.type": f"{error_type.__module__}.{error_type.__qualname__}"}
     _record(name, SeverityNumber.WARN, span, attributes)
+
+
+def record_evaluation(span: Span, event: ResultEvaluated) -> None:
+    """Record the score of a result. Its reason is content: it may quote what was evaluated.
+
+    Args:
+        span: The span of the trial.
+        event: The event.
+    """
+    settings = get_settings()
+    names = settings.names
+    attributes: dict[str, AnyValue] = {
+        names.evaluation_name: event.scorer,
+        EVALUATION_CASE: event.case,
+        EVALUATION_TRIAL: event.trial,
+    }
+    if event.value is not None:
+        attributes[names.evaluation_score] = event.value
+    if event.label is not None:
+        attributes[names.evaluation_label] = event.label
+    if event.explanation and settings.events_hold_content:
+        attributes[names.evaluation_explanation] = event.explanation
+    if event.error_type is not None:
+        attributes[names.error_type] = event.error_type
+    _record(names.evaluation_event, SeverityNumber.INFO, span, attributes)
 
 
 def _record(name: str, severity: SeverityNumber, span: Span, attributes: Mapping[str, AnyValue]) -> None:

@@ -14,6 +14,7 @@ from ..runtime.activities import (
     LifeBegun,
     QueueLifeEnded,
     RequestActivity,
+    ResultEvaluated,
     ToolCallActivity,
 )
 from ..runtime.events import (
@@ -68,7 +69,12 @@ def note(event: object) -> None:
             record_queue_life(event.queue, event.function, event.end)
         return
     span = trace.get_current_span()
-    if isinstance(event, LifeBegun):
+    if isinstance(event, ResultEvaluated):
+        if is_logged():
+            from .events import record_evaluation
+
+            record_evaluation(span, event)
+    elif isinstance(event, LifeBegun):
         _note_life(span, event)
     elif span.is_recording():
         described = _described(event)

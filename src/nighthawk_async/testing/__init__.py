@@ -36,6 +36,8 @@ __getattr__, __dir__, __all__ = attach_exports(
             "ModelServerConnections",
             "ReplyHandler",
         ),
+        "model_server_batches": ("BatchEnding", "ServedBatch", "ServedBatches"),
+        "model_server_files": ("ServedFile", "ServedFiles"),
         "replays": ("RunReplay", "replay"),
         "scripted_model": (
             "ModelResponse",

@@ -21,10 +21,13 @@ from .executors import (
 )
 from .model_reply import ModelReply, RecordedRequest, ReplyEnding, ReplyFault, ReplyPacing
 from .model_server import ModelServer, ModelServerConnections, ReplyHandler
+from .model_server_batches import BatchEnding, ServedBatch, ServedBatches
+from .model_server_files import ServedFile, ServedFiles
 from .replays import RunReplay, replay
 from .scripted_model import ModelResponse, ScriptedModel, model_response, tool_call
 
 __all__ = [
+    "BatchEnding",
     "CallbackExecutor",
     "Cassette",
     "CassetteError",
@@ -43,6 +46,10 @@ __all__ = [
     "RunReplay",
     "ScriptedExecutor",
     "ScriptedModel",
+    "ServedBatch",
+    "ServedBatches",
+    "ServedFile",
+    "ServedFiles",
     "StepCall",
     "StepResponse",
     "break_response",

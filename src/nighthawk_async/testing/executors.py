@@ -3,6 +3,8 @@
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from ..errors import ExecutionError
 from ..runtime.step_context import StepContext
@@ -99,6 +101,10 @@ class CallbackExecutor:
         self._callback = callback
         self.calls: list[StepCall] = []
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle it without the calls so far."""
+        return CallbackExecutor, (self._callback,)
+
     async def run_step_async(
         self,
         *,
@@ -140,6 +146,17 @@ class ScriptedExecutor(CallbackExecutor):
         super().__init__(self._next_response)
         self._responses = list(responses)
         self._default_response = default_response
+
+    @property
+    def local_only_reason(self) -> str | None:
+        """The reason why workers cannot have it, or None. A copy there has a list `calls` of its own."""
+        if not self._responses:
+            return None
+        return "a ScriptedExecutor uses each of its responses once. Use a CallbackExecutor instead."
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle it without the calls so far."""
+        return partial(ScriptedExecutor, default_response=self._default_response), (self._responses,)
 
     @property
     def remaining_responses(self) -> int:

@@ -7,7 +7,7 @@ other.
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
@@ -129,6 +129,10 @@ class ModelReply:
         text: The visible text.
         reasoning: The reasoning text; signed or sealed in protocols that expect it back.
         tool_calls: The tool calls; a call with an empty id gets one that is unique at the server.
+        blocks: Parts in the protocol's own form, sent as they are between the reasoning and the text: content
+            blocks of Anthropic Messages, output items of Responses, parts of the Gemini API, and fields of
+            the message in Chat Completions. Native tools are scripted so. A request in which they come back
+            changed is refused.
         usage: The reported usage; None for none.
         finish_reason: The finish reason, in the protocol's own word; None for the one that fits.
         status: The HTTP status code. Any but 200 sends an error body.
@@ -150,6 +154,7 @@ class ModelReply:
     text: str = ""
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
+    blocks: tuple[Mapping[str, Any], ...] = ()
     usage: Usage | None = field(default_factory=lambda: Usage(requests=1, input_tokens=10, output_tokens=5))
     finish_reason: str | None = None
     status: int = 200
@@ -255,6 +260,42 @@ def identified_calls(reply: ModelReply, new_id: Callable[[], str]) -> list[ToolC
         shared = new_id()
         return [replace(call, id=shared) for call in reply.tool_calls]
     return [call if call.id else replace(call, id=new_id()) for call in reply.tool_calls]
+
+
+class SentBlocks:
+    """The blocks that a server has sent; clients must send them back byte for byte."""
+
+    def __init__(self) -> None:
+        self._sent: dict[str, bytes] = {}
+
+    def remember(self, blocks: Iterable[Mapping[str, Any]]) -> None:
+        """Remember the blocks of a reply.
+
+        Args:
+            blocks: The blocks.
+        """
+        self._sent.update((name, to_json(block)) for block in blocks if (name := _name_of(block)))
+
+    def find_changed(self, blocks: Iterable[Mapping[str, Any]], content: bytes) -> str | None:
+        """Return the name of a block that was sent in another form; None when there is none.
+
+        Args:
+            blocks: The blocks of a request.
+            content: The bytes of the request.
+        """
+        names = filter(None, map(_name_of, blocks))
+        return next((name for name in names if self._sent.get(name, b"") not in content), None)
+
+
+def _name_of(block: Mapping[str, Any]) -> str:
+    """Return the identity of a block: its type and id; for a part of Gemini, its field and the id in it."""
+    for field_name in ("toolCall", "toolResponse", "executableCode", "codeExecutionResult"):
+        if isinstance(inner := block.get(field_name), Mapping):
+            return f"{field_name} {cast('Mapping[str, Any]', inner).get('id', '')}"
+    if str(block.get("type")) in ("message", "reasoning", "text", "thinking", "tool_result", "tool_use"):
+        return ""
+    id = block.get("tool_use_id") or block.get("id")
+    return f"{block.get('type')} {id}" if isinstance(id, str) else ""
 
 
 def parsed_arguments(call: ToolCall) -> dict[str, Any] | None:

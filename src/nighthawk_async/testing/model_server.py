@@ -2,8 +2,9 @@
 
 It is a real HTTP/1.1 server, for tests of everything between a program and a real endpoint: time limits,
 retries, cancellation, broken streams and many connections at once. It supports Chat Completions, OpenAI
-Responses, Anthropic Messages and the Gemini API, streamed and whole; the path of a request selects the
-protocol. If none of that matters, use `ScriptedModel`, which needs no sockets.
+Responses, Anthropic Messages and the Gemini API, streamed, whole and in batches, and their endpoints for
+files; the path of a request selects the protocol. If none of that matters, use `ScriptedModel`, which needs
+no sockets.
 """
 
 import inspect
@@ -18,11 +19,13 @@ import anyio
 import h11
 from anyio.from_thread import start_blocking_portal
 
-from .model_reply import ModelReply, RecordedRequest, ReplyProtocol, failure
+from .model_reply import ModelReply, RecordedRequest, ReplyProtocol, failure, to_json
 from .model_server_anthropic import AnthropicReplies
+from .model_server_batches import ServedBatches
 from .model_server_chat import ChatReplies
+from .model_server_files import ServedFiles
 from .model_server_google import GoogleReplies
-from .model_server_http import HttpResponse, ServerListener, ServerSocket, compose_response
+from .model_server_http import HttpResponse, ServerListener, ServerSocket, compose_document, compose_response
 from .model_server_responses import ResponsesReplies
 
 
@@ -163,7 +166,7 @@ class ModelServer:
             server.
         checks_requests: Whether requests that a real endpoint would refuse get its error and use no reply:
             tool results without their call, calls without their result, reasoning that is missing, changed or
-            unknown.
+            unknown, strict tools whose schemas OpenAI does not enforce.
     """
 
     def __init__(self, replies: Iterable[ModelReply] | ReplyHandler, *, checks_requests: bool = True) -> None:
@@ -176,6 +179,8 @@ class ModelServer:
             AnthropicReplies(),
             GoogleReplies(),
         )
+        self._files = ServedFiles()
+        self._batches = ServedBatches(self._files, self._decide_item)
         self._requests: list[RecordedRequest] = []
         self._open = 0
         self._total = 0
@@ -210,6 +215,8 @@ class ModelServer:
         async with AsyncExitStack() as stack:
             listener = stack.enter_context(ServerListener())
             self._closed = anyio.Event()
+            self._batches.begin()
+            self._files.begin()
             self._port = listener.port
             task_group = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(task_group.cancel_scope.cancel)
@@ -236,6 +243,16 @@ class ModelServer:
     def requests(self) -> list[RecordedRequest]:
         """The requests so far, in the order in which they arrived."""
         return list(self._requests)
+
+    @property
+    def batches(self) -> ServedBatches:
+        """The batches that clients have submitted; their requests are answered like single ones."""
+        return self._batches
+
+    @property
+    def files(self) -> ServedFiles:
+        """The files that clients have uploaded."""
+        return self._files
 
     @property
     def connections(self) -> ModelServerConnections:
@@ -266,11 +283,28 @@ class ModelServer:
         """Return the reply to a request and its response. No content of either may stop the server."""
         self._requests.append(request)
         path = request.path.partition("?")[0]
+        if (reply := await self._serve_beside(request)) is not None:
+            return reply, compose_document(reply)
         protocol = next((each for each in self._protocols if each.serves(path)), None)
         if protocol is None or request.method != "POST":
             message = f"nothing here speaks {request.method} {request.path}"
             return _compose(ModelReply(status=404, text=message), protocol or self._protocols[0], request)
         return _compose(await self._decide(request, protocol), protocol, request)
+
+    async def _serve_beside(self, request: RecordedRequest) -> ModelReply | None:
+        """Return the reply to a request about files or batches; None for another one."""
+        try:
+            reply = await self._files.serve(request, f"http://127.0.0.1:{self._port}")
+            return await self._batches.serve(request) if reply is None else reply
+        except Exception as error:
+            message = f"the request cannot be understood: {error!r}"
+            return ModelReply(status=400, body=to_json({"error": {"message": message}}))
+
+    async def _decide_item(self, request: RecordedRequest) -> tuple[ModelReply, ReplyProtocol]:
+        """Return the reply to a request of a batch, and its protocol."""
+        path = request.path.partition("?")[0]
+        protocol = next(each for each in self._protocols if each.serves(path))
+        return await self._decide(request, protocol), protocol
 
     async def _decide(self, request: RecordedRequest, protocol: ReplyProtocol) -> ModelReply:
         if not isinstance(request.body, dict):

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Set
 from itertools import count
 from typing import Any, TypeAlias
 
+from ..types.messages import ToolCall
 from ..types.usage import Usage
 from .model_reply import (
     ModelReply,
     RecordedRequest,
+    SentBlocks,
     as_objects,
     identified_calls,
     parsed_arguments,
@@ -134,6 +136,7 @@ class AnthropicReplies:
     def __init__(self) -> None:
         self._numbers = count()
         self._calls_after_thinking: set[str] = set()
+        self._sent = SentBlocks()
 
     def serves(self, path: str) -> bool:
         """Whether a path belongs to the protocol."""
@@ -185,6 +188,9 @@ class AnthropicReplies:
         if "anthropic-version" not in request.headers:
             return refusal("anthropic-version: header is required")
         fault = find_fault(request.body, self._calls_after_thinking)
+        blocks = [block for _, turn in _merged_turns(request.body) for block in turn]
+        if changed := self._sent.find_changed(blocks, request.content):
+            fault = f"messages: the block {changed} is not as it was sent"
         return None if fault is None else refusal(fault)
 
     def _message(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -198,6 +204,8 @@ class AnthropicReplies:
         if reply.reasoning:
             signature = seal(reply.reasoning)
             blocks.append({"type": "thinking", "thinking": reply.reasoning, "signature": signature})
+        self._sent.remember(reply.blocks)
+        blocks += map(dict, reply.blocks)
         if reply.text:
             blocks.append({"type": "text", "text": reply.text})
         for call in identified_calls(reply, lambda: f"toolu_{next(self._numbers)}"):
@@ -210,12 +218,21 @@ class AnthropicReplies:
         return blocks
 
 
+_STREAMED = frozenset({"server_tool_use", "text", "thinking", "tool_use"})
+"""The types of blocks whose content comes in pieces."""
+
+
 def _whole_block(block: dict[str, Any]) -> dict[str, Any]:
-    return {**block, "input": parsed_arguments(block["input"]) or {}} if "input" in block else block
+    is_call = isinstance(block.get("input"), ToolCall)
+    return {**block, "input": parsed_arguments(block["input"]) or {}} if is_call else block
 
 
 def _block_events(index: int, block: dict[str, Any], reply: ModelReply) -> Iterator[dict[str, Any]]:
-    empty: dict[str, Any] = {"text": "", "thinking": "", "signature": "", "input": {}}
+    if block["type"] not in _STREAMED:  # in one piece
+        yield {"type": "content_block_start", "index": index, "content_block": block}
+        yield {"type": "content_block_stop", "index": index}
+        return
+    empty: dict[str, Any] = {"text": "", "thinking": "", "signature": "", "input": {}, "citations": []}
     start = {name: empty.get(name, value) for name, value in block.items()}
     yield {"type": "content_block_start", "index": index, "content_block": start}
     for delta in _deltas(block, reply):
@@ -225,6 +242,8 @@ def _block_events(index: int, block: dict[str, Any], reply: ModelReply) -> Itera
 
 def _deltas(block: dict[str, Any], reply: ModelReply) -> Iterator[dict[str, Any]]:
     if block["type"] == "text":
+        for citation in as_objects(block.get("citations")):
+            yield {"type": "citations_delta", "citation": citation}
         for piece in pieces(block["text"], reply):
             yield {"type": "text_delta", "text": piece}
     elif block["type"] == "thinking":
@@ -233,7 +252,9 @@ def _deltas(block: dict[str, Any], reply: ModelReply) -> Iterator[dict[str, Any]
         yield {"type": "signature_delta", "signature": block["signature"]}
     else:
         yield {"type": "input_json_delta", "partial_json": ""}
-        for piece in pieces(block["input"].arguments, reply):
+        call = block["input"]
+        arguments = call.arguments if isinstance(call, ToolCall) else to_json(call).decode()
+        for piece in pieces(arguments, reply):
             yield {"type": "input_json_delta", "partial_json": piece}
 
 
@@ -246,6 +267,7 @@ def _encode_usage(usage: Usage | None) -> dict[str, Any]:
         "cache_creation_input_tokens": usage.cache_write_tokens,
         "output_tokens": usage.output_tokens,
         "output_tokens_details": {"thinking_tokens": usage.reasoning_tokens},
+        **({"server_tool_use": {"web_search_requests": usage.web_searches}} if usage.web_searches else {}),
     }
 
 

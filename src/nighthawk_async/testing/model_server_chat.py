@@ -17,6 +17,7 @@ from .model_reply import (
     server_sent_event,
     to_json,
 )
+from .model_server_schemas import find_strict_refusal
 
 
 class ChatReplies:
@@ -55,6 +56,8 @@ class ChatReplies:
         message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
         if reply.reasoning:
             message["reasoning_content"] = reply.reasoning
+        for block in reply.blocks:
+            message |= block
         if reply.tool_calls:
             message["tool_calls"] = [_encode_call(call) for call in self._calls(reply)]
         finish_reason = None if reply.fault == "no_terminal" else _finish_reason(reply)
@@ -68,11 +71,17 @@ class ChatReplies:
         return to_json({"error": reply.error or {"message": message, "type": "scripted_error"}})
 
     def check(self, request: RecordedRequest) -> ModelReply | None:
-        """Refuse results without a call, calls without a result, and options that are not an object."""
+        """Refuse requests that a real endpoint refuses."""
         if not isinstance(request.body.get("stream_options"), dict | None):
             return refusal("Invalid type for 'stream_options': expected an object.")
+        tools = as_objects(request.body.get("tools"))
+        functions = as_objects([each.get("function") for each in tools])
+        return find_strict_refusal(functions) or self._check_pairing(request.body)
+
+    def _check_pairing(self, body: dict[str, Any]) -> ModelReply | None:
+        """Refuse results without a call, and calls without a result."""
         awaited: list[str] = []
-        for number, message in enumerate([*as_objects(request.body.get("messages")), {}]):
+        for number, message in enumerate([*as_objects(body.get("messages")), {}]):
             if message.get("role") != "tool":
                 if awaited:
                     return refusal(
@@ -104,6 +113,7 @@ class ChatReplies:
     def _deltas(self, reply: ModelReply) -> Iterator[dict[str, Any]]:
         for piece in pieces(reply.reasoning, reply):
             yield {"reasoning_content": piece}
+        yield from map(dict, reply.blocks)
         for piece in pieces(reply.text, reply):
             yield {"content": piece}
         for position, call in enumerate(self._calls(reply)):

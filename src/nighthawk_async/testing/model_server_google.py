@@ -14,6 +14,7 @@ from ..types.usage import Usage
 from .model_reply import (
     ModelReply,
     RecordedRequest,
+    SentBlocks,
     as_objects,
     identified_calls,
     parsed_arguments,
@@ -133,6 +134,7 @@ class GoogleReplies:
     def __init__(self) -> None:
         self._numbers = count()
         self._signed_calls: set[str] = set()
+        self._sent = SentBlocks()
 
     def serves(self, path: str) -> bool:
         """Whether a path belongs to the protocol."""
@@ -169,6 +171,9 @@ class GoogleReplies:
     def check(self, request: RecordedRequest) -> ModelReply | None:
         """Refuse requests that a real endpoint refuses."""
         fault = find_fault(request.body, self._signed_calls)
+        parts = [part for _, turn in _merged_turns(request.body) for part in turn]
+        if changed := self._sent.find_changed(parts, request.content):
+            fault = f"The part {changed} is not as it was sent."
         return None if fault is None else refusal(fault)
 
     def _calls(self, reply: ModelReply) -> list[ToolCall]:
@@ -192,6 +197,9 @@ class GoogleReplies:
         candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
         if ended is not None and ended.fault != "no_terminal":
             candidate["finishReason"] = _finish_reason(ended)
+            if ended.usage is not None and ended.usage.web_searches:
+                queries = [f"query {number}" for number in range(1, ended.usage.web_searches + 1)]
+                candidate["groundingMetadata"] = {"webSearchQueries": queries}
         model = request.path.partition("?")[0].rpartition("/")[2].partition(":")[0]
         number = next(self._numbers)
         return {"candidates": [candidate], "modelVersion": model, "responseId": f"response-{number}"}
@@ -200,6 +208,8 @@ class GoogleReplies:
         texts = pieces(reply.text, reply) if fragment else filter(None, [reply.text])
         thoughts = pieces(reply.reasoning, reply) if fragment else filter(None, [reply.reasoning])
         parts: list[dict[str, Any]] = [{"text": piece, "thought": True} for piece in thoughts]
+        self._sent.remember(reply.blocks)
+        parts += map(dict, reply.blocks)
         parts += [{"text": piece} for piece in texts]
         calls = [part for call in self._calls(reply) for part in _call_parts(call)]
         if reply.reasoning and calls:

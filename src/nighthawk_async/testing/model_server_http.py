@@ -257,6 +257,17 @@ def compose_response(reply: ModelReply, protocol: ReplyProtocol, request: Record
     return _frame(reply, headers, cut_off(body, cut))
 
 
+def compose_document(reply: ModelReply) -> HttpResponse:
+    """Return the response for a reply whose body is given.
+
+    Args:
+        reply: The reply.
+    """
+    body = reply.body or b""
+    headers = {"content-type": "application/json", "content-length": str(len(body)), **reply.headers}
+    return _frame(reply, headers, [body])
+
+
 def _render(
     reply: ModelReply, protocol: ReplyProtocol, request: RecordedRequest, *, is_streamed: bool
 ) -> Iterable[bytes]:

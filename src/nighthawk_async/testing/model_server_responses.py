@@ -11,6 +11,7 @@ from ..types.usage import Usage
 from .model_reply import (
     ModelReply,
     RecordedRequest,
+    SentBlocks,
     as_objects,
     identified_calls,
     parsed_arguments,
@@ -20,6 +21,7 @@ from .model_reply import (
     server_sent_event,
     to_json,
 )
+from .model_server_schemas import find_strict_refusal
 
 
 class SentItems:
@@ -96,9 +98,9 @@ def _check_reasoning(item: dict[str, Any], following: dict[str, Any], sent: Sent
         )
     if sealed and sealed != seal(text):
         return refusal(f"The encrypted content for item {name} could not be verified.")
-    is_last_of_turn = following.get("role") not in (None, "assistant") or (
-        following.get("type", "message")
-        not in ("function_call", "message", "reasoning", "tool_search_call", "tool_search_output")
+    kind = str(following.get("type", "message"))
+    is_last_of_turn = following.get("role") not in (None, "assistant") or not (
+        kind in ("message", "reasoning", "tool_search_output") or kind.endswith("_call")
     )
     if not following or is_last_of_turn:
         return refusal(f"Item '{name}' of type 'reasoning' was provided without its required following item.")
@@ -141,6 +143,7 @@ class ResponsesReplies:
     def __init__(self) -> None:
         self._numbers = count()
         self._sent = SentItems()
+        self._sent_blocks = SentBlocks()
 
     def serves(self, path: str) -> bool:
         """Whether a path belongs to the protocol."""
@@ -188,7 +191,11 @@ class ResponsesReplies:
 
     def check(self, request: RecordedRequest) -> ModelReply | None:
         """Refuse requests that a real endpoint refuses."""
-        return find_refusal(request.body, self._sent)
+        items = as_objects(request.body.get("input"))
+        if changed := self._sent_blocks.find_changed(items, request.content):
+            return refusal(f"The item {changed} is not as it was sent.")
+        functions = as_objects(request.body.get("tools"))
+        return find_strict_refusal(functions) or find_refusal(request.body, self._sent)
 
     def _response(self, body: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -204,6 +211,8 @@ class ResponsesReplies:
     def _items(self, reply: ModelReply, body: dict[str, Any]) -> list[dict[str, Any]]:
         reasoning = self._reasoning_item(reply, body)
         items = [] if reasoning is None else [reasoning]
+        self._sent_blocks.remember(reply.blocks)
+        items += map(dict, reply.blocks)
         if reply.text:
             part: dict[str, Any] = {"type": "output_text", "text": reply.text, "annotations": []}
             items.append({"type": "message", "role": "assistant", "content": [part]})
@@ -213,8 +222,9 @@ class ResponsesReplies:
                 {"type": "function_call", **sent, "name": call.name, "arguments": call.arguments or "{}"}
             )
         for item in items:
-            name = f"{_PREFIXES[item['type']]}_{next(self._numbers)}"
-            item |= {"id": name, "status": "incomplete" if _is_cut_off(item, reply) else "completed"}
+            if "id" not in item:  # blocks have one
+                name = f"{_PREFIXES[item['type']]}_{next(self._numbers)}"
+                item |= {"id": name, "status": "incomplete" if _is_cut_off(item, reply) else "completed"}
         self._sent.remember(items, is_stored=body.get("store") is not False)
         return items
 
@@ -237,6 +247,7 @@ def _item_events(item: dict[str, Any], reply: ModelReply) -> Iterator[dict[str, 
         begun[name] = type(item[name])()
     if "encrypted_content" in item:  # the first event need not be complete
         begun["encrypted_content"] = item["encrypted_content"][:8]
+    begun.pop("action", None)  # the query of a search comes later
     yield {"type": "response.output_item.added", "item": begun}
     for event in _part_events(item, reply):
         yield {**event, "item_id": item["id"]}
@@ -244,6 +255,8 @@ def _item_events(item: dict[str, Any], reply: ModelReply) -> Iterator[dict[str, 
 
 
 def _part_events(item: dict[str, Any], reply: ModelReply) -> Iterator[dict[str, Any]]:
+    if item["type"] not in _PREFIXES:
+        return
     if item["type"] == "reasoning":
         yield from _summary_events(item["summary"][0], reply)
     elif item["type"] == "message":
@@ -290,6 +303,8 @@ def _ended(response: dict[str, Any], items: list[dict[str, Any]], reply: ModelRe
     ended = {**response, "status": "completed", "output": items}
     if reply.usage is not None:
         ended["usage"] = _encode_usage(reply.usage)
+        if reply.usage.web_searches:
+            ended["tool_usage"] = {"web_search": {"num_requests": reply.usage.web_searches}}
     if reply.error is not None or reply.finish_reason == "failed":
         return ended | {"status": "failed", "error": reply.error or {"code": "server_error", "message": ""}}
     if reply.finish_reason not in (None, "completed"):

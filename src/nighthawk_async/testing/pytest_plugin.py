@@ -1,4 +1,4 @@
-"""A pytest plugin that gives each test a cassette. Imported only by pytest.
+"""A pytest plugin: a cassette for each test, and evaluations as tests. Imported only by pytest.
 
 Opt in, in the topmost `conftest.py`:
 
@@ -19,6 +19,8 @@ from ..natural.checking import check_paths
 from ..recording.redaction import Redaction
 from ..runtime.model_access import using_interceptor_everywhere
 from .cassettes import Cassette, CassetteMode
+
+pytest_plugins = ["nighthawk_async.testing.pytest_evaluations"]
 
 _FOLDER = "cassettes"
 _MARKER = "cassette"

@@ -4,7 +4,8 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
 from anyio.lowlevel import checkpoint
 
@@ -88,6 +89,18 @@ class ScriptedModel:
         self.name = name
         self.capabilities = capabilities or ModelCapabilities()
         self.requests: list[ModelRequest] = []
+
+    @property
+    def local_only_reason(self) -> str | None:
+        """Why workers cannot have it; None if they can. A copy there has a list `requests` of its own."""
+        if self._function is not None:
+            return None
+        return "a ScriptedModel uses each of its answers once. Give it a function of the request instead."
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle it without the requests so far."""
+        answers = self._function or self._answers
+        return partial(ScriptedModel, name=self.name, capabilities=self.capabilities), (answers,)
 
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[ModelEvent], None]:

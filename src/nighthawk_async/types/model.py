@@ -8,14 +8,22 @@ unknown names are sent in the request's body unchanged. `wire.transport_settings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from annotated_types import Ge, Le
 from typing_extensions import TypedDict
 
 from .credentials import Credentials
 from .messages import Message, ProviderContent, ToolCall, ToolDefinition
+from .native_tools import NativeCallFinished, NativeCallStarted, NativeToolName
 from .usage import Usage
+
+if TYPE_CHECKING:
+    from .native_tools import NativeTool
+
+    _NativeTools: TypeAlias = Sequence[NativeTool] | None
+else:
+    _NativeTools = Any  # `wire.native_tools` checks them: pydantic would make objects of dictionaries
 
 ReasoningEffort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 """The amount of reasoning before a model answers. Not every model supports every word."""
@@ -41,7 +49,9 @@ class ModelSettings(TypedDict, total=False):
         api_key: The API key.
         credentials: Authenticates requests with tokens that expire, or signs them, in place of a key.
         extra_headers: More headers.
-        extra_body: More of the request's body; takes precedence, and objects are merged.
+        extra_body: More of the request's body; takes precedence, and objects are merged. Its `tools` are
+            added to those of the request.
+        native_tools: Tools that the provider carries out by itself, beside those of the library.
         capabilities: Fields of `ModelCapabilities` that the catalog lacks or has wrong.
         timeout_seconds: Seconds a request may take in all from its first turn on, its retries included; None
             for no limit.
@@ -55,6 +65,10 @@ class ModelSettings(TypedDict, total=False):
         requests_per_minute: Requests that may begin within a minute, likewise.
         tokens_per_minute: Tokens that requests may take within a minute, likewise.
         idempotency_header: The header in which an endpoint takes a key that is the same for all attempts.
+        upload_media_above_bytes: The size above which media of a request are uploaded as files, once for each
+            content and run; None for never.
+        uploads_expire_after_seconds: Seconds after which the provider deletes uploaded files; None deletes
+            them at the end of the run.
     """
 
     temperature: Annotated[float, Ge(0)] | None
@@ -71,6 +85,7 @@ class ModelSettings(TypedDict, total=False):
     credentials: Credentials | None
     extra_headers: Mapping[str, str]
     extra_body: Mapping[str, Any]
+    native_tools: _NativeTools
     capabilities: Mapping[str, Any]
     timeout_seconds: float | None
     queue_timeout_seconds: float | None
@@ -83,6 +98,8 @@ class ModelSettings(TypedDict, total=False):
     requests_per_minute: int | None
     tokens_per_minute: int | None
     idempotency_header: str | None
+    upload_media_above_bytes: int | None
+    uploads_expire_after_seconds: int | None
 
 
 class OpenAIChatSettings(ModelSettings, total=False):
@@ -96,9 +113,12 @@ class OpenAIChatSettings(ModelSettings, total=False):
         user: An identifier of the end user.
         store: Whether the provider keeps the exchange.
         metadata: Labels for what the provider keeps.
-        prompt_cache_key: Routes requests with a common prefix to the same cache.
+        prompt_cache_key: Routes requests with a common prefix to the same cache; unset means a key for each
+            block and model where the endpoint is known to take one, and None means none.
         replay_reasoning: Whether the model gets its own reasoning back during a step, in the field in which
             the server sent it; some reasoning models behind compatible servers refuse to continue without it.
+        strict_tools: Whether the endpoint enforces the schemas of tools that are in OpenAI's strict subset;
+            unset means only for OpenAI's own models, and None means no.
     """
 
     frequency_penalty: float | None
@@ -110,6 +130,7 @@ class OpenAIChatSettings(ModelSettings, total=False):
     metadata: Mapping[str, str] | None
     prompt_cache_key: str | None
     replay_reasoning: bool
+    strict_tools: bool | None
 
 
 class OpenAIResponsesSettings(ModelSettings, total=False):
@@ -124,7 +145,8 @@ class OpenAIResponsesSettings(ModelSettings, total=False):
         store: Whether the provider keeps the response; the library does not need it to, so False when unset.
         user: An identifier of the end user.
         metadata: Labels for what the provider keeps.
-        prompt_cache_key: Leads requests with a common prefix to the same cache.
+        prompt_cache_key: Leads requests with a common prefix to the same cache; unset means a key for each
+            block and model where the endpoint is known to take one, and None means none.
         prompt_cache_retention: The time to keep the cached prefix.
     """
 
@@ -149,6 +171,8 @@ class AnthropicSettings(ModelSettings, total=False):
         prompt_caching: Whether breakpoints ask the provider to cache the tools, the system prompt and the
             conversation so far, and for how long; unset means five minutes where the model can.
         metadata: For example the identifier of the end user, as `user_id`.
+        strict_tools: Whether the endpoint enforces the schemas of tools, of as many as its documented limits
+            allow. It compiles them into one grammar, and may refuse a request whose grammar is too large.
         context_management: The protocol's own object that lets the provider edit or compact a long
             conversation, `{"edits": […]}`; the library then compacts nothing itself.
         betas: Names of beta features for the header `anthropic-beta`.
@@ -159,6 +183,7 @@ class AnthropicSettings(ModelSettings, total=False):
     thinking_budget_tokens: int | None
     prompt_caching: bool | CacheLifetime | None
     metadata: Mapping[str, str] | None
+    strict_tools: bool | None
     context_management: Mapping[str, Any] | None
     betas: Sequence[str]
 
@@ -217,13 +242,15 @@ After `pause`, the provider goes on when it gets the response back: its own tool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPrice:
-    """Prices of a model, in US dollars per million tokens.
+    """Prices of a model, in US dollars per million tokens, and of the tools of its provider.
 
     Args:
         input: Tokens sent to which no other price applies.
         output: Tokens received, reasoning included.
         cache_read: Tokens sent that the provider reads from its cache; None for the price of `input`.
         cache_write: Tokens sent that the provider writes to its cache; None for the price of `input`.
+        web_search: The price of a thousand web searches of the provider, in US dollars; None for none.
+        file_search: The price of a thousand file searches of the provider, in US dollars; None for none.
         long_request: The prices of a request that sends more than `long_request_tokens`; None for the same.
         long_request_tokens: The number of tokens above which a request is long; None without `long_request`.
 
@@ -235,6 +262,8 @@ class ModelPrice:
     output: Decimal
     cache_read: Decimal | None = None
     cache_write: Decimal | None = None
+    web_search: Decimal | None = None
+    file_search: Decimal | None = None
     long_request: "ModelPrice | None" = None
     long_request_tokens: int | None = None
 
@@ -277,6 +306,8 @@ class ModelCapabilities:
         is_small: Whether it is so small that it should be asked one short thing at a time.
         tool_search: Whether the provider searches deferred tools itself.
         context_management: Whether the endpoint can edit or compact a long conversation itself.
+        native_tools: The tools that the provider carries out for it, in requests that offer other tools, too.
+        prompt_cache_key: Whether the endpoint takes a key by which requests share a cache.
         default_transport: The transport of its outcomes unless the configuration says otherwise.
         context_window: Size of the context in tokens, when known.
         max_output_tokens: Tokens that one response can hold, when known.
@@ -301,6 +332,8 @@ class ModelCapabilities:
     is_small: bool = False
     tool_search: bool = False
     context_management: bool = False
+    native_tools: tuple[NativeToolName, ...] = ()
+    prompt_cache_key: bool = False
     default_transport: OutcomeTransport = "tool"
     context_window: int | None = None
     max_output_tokens: int | None = None
@@ -332,6 +365,8 @@ class ModelRequest:
         response_format: The schema the text answer must follow, when there is one.
         settings: Settings of the endpoint (`temperature`, `max_tokens`, `seed`, …) as the configuration gave
             them.
+        site: The address of the block that asks, `python_module:function:number`; empty for none. It is not
+            sent, but decides which requests share a cache.
     """
 
     system_prompt: str = ""
@@ -340,6 +375,7 @@ class ModelRequest:
     tool_choice: ToolChoice = "auto"
     response_format: ResponseFormat | None = None
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)  # may hold a key
+    site: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -437,6 +473,8 @@ ModelEvent: TypeAlias = (
     | ToolCallStarted
     | ToolCallArgumentsDelta
     | ToolCallCompleted
+    | NativeCallStarted
+    | NativeCallFinished
     | UsageReported
     | ResponseFinished
     | ResponseFailed

@@ -24,8 +24,13 @@ class Usage:
         retries: The number of times that a request was sent again because an earlier attempt failed.
         cost: The cost of the priced requests, in US dollars.
         unpriced_requests: The part of `requests` whose cost is unknown, because the price of the model is.
+        web_searches: Searches of the web by the provider.
+        code_executions: Executions of code by the provider.
+        file_searches: Searches of uploaded files by the provider.
         is_complete: False when a request ended before the provider reported its usage, or when the reported
             numbers are impossible.
+        cached_requests: Number of requests that a response cache answered, beside `requests`: no model was
+            asked, and they have no tokens and no cost.
     """
 
     requests: int = 0
@@ -37,12 +42,20 @@ class Usage:
     retries: int = 0
     cost: Decimal = Decimal(0)
     unpriced_requests: int = 0
+    web_searches: int = 0
+    code_executions: int = 0
+    file_searches: int = 0
     is_complete: bool = True
+    cached_requests: int = 0
 
     def __str__(self) -> str:
-        """Tokens and cost for people, with a `~` when they are not complete: `1,234 tokens, $0.0123`."""
+        """Tokens and cost for people, with a `~` when they are not complete: `1,234 tokens, $0.0123`.
+
+        Requests that a response cache answered are named, too.
+        """
         tokens = f"{inexact_mark(self)}{self.input_tokens + self.output_tokens:,} tokens"
-        return ", ".join(filter(None, (tokens, cost_text(self))))
+        cached = f"{self.cached_requests:,} cached" if self.cached_requests else ""
+        return ", ".join(filter(None, (tokens, cost_text(self), cached)))
 
     def credible(self) -> "Usage":
         """The same usage without impossible numbers, which count as not reported.
@@ -66,7 +79,11 @@ class Usage:
             retries=_count(self.retries),
             cost=Decimal(0) if cost is None else cost,
             unpriced_requests=requests if cost is None else _count(self.unpriced_requests),
+            web_searches=_count(self.web_searches),
+            code_executions=_count(self.code_executions),
+            file_searches=_count(self.file_searches),
             is_complete=self.is_complete,
+            cached_requests=_count(self.cached_requests),
         )
         is_same = cost is not None and credible._counts == self._counts
         return credible if is_same else replace(credible, is_complete=False)
@@ -82,6 +99,10 @@ class Usage:
             self.reasoning_tokens,
             self.retries,
             self.unpriced_requests,
+            self.web_searches,
+            self.code_executions,
+            self.file_searches,
+            self.cached_requests,
         )
 
     @property
@@ -90,18 +111,18 @@ class Usage:
         sent, received, cost = self.input_tokens, self.output_tokens, self.cost
         read, written, reasoning = self.cache_read_tokens, self.cache_write_tokens, self.reasoning_tokens
         requests, retries, unpriced = self.requests, self.retries, self.unpriced_requests
+        searches, executions, file_searches = self.web_searches, self.code_executions, self.file_searches
+        cached = self.cached_requests
         return (
             type(sent) is type(received) is type(read) is type(written) is type(reasoning) is int
-            and type(requests) is type(retries) is type(unpriced) is int
-            and 0 <= sent <= MAX_COUNT
-            and 0 <= received <= MAX_COUNT
-            and 0 <= reasoning <= received
-            and read >= 0
-            and written >= 0
+            and type(requests) is type(retries) is type(unpriced) is type(cached) is int
+            and type(searches) is type(executions) is type(file_searches) is int
+            # All at once: `|` is negative if one of them is, and otherwise no less than the greatest.
+            and (tokens := sent | received | read | written | reasoning) >= 0
+            and (rest := requests | retries | unpriced | searches | executions | file_searches | cached) >= 0
+            and (tokens | rest <= MAX_COUNT or max(self._counts) <= MAX_COUNT)
+            and reasoning <= received
             and read + written <= sent
-            and 0 <= requests <= MAX_COUNT
-            and 0 <= retries <= MAX_COUNT
-            and 0 <= unpriced <= MAX_COUNT
             and type(cost) is Decimal
             and (not cost or _amount(cost) is not None)
         )
@@ -117,7 +138,11 @@ class Usage:
             retries=self.retries + other.retries,
             cost=self.cost + other.cost,
             unpriced_requests=self.unpriced_requests + other.unpriced_requests,
+            web_searches=self.web_searches + other.web_searches,
+            code_executions=self.code_executions + other.code_executions,
+            file_searches=self.file_searches + other.file_searches,
             is_complete=self.is_complete and other.is_complete,
+            cached_requests=self.cached_requests + other.cached_requests,
         )
 
     def __sub__(self, earlier: "Usage") -> "Usage":
@@ -131,7 +156,11 @@ class Usage:
             retries=self.retries - earlier.retries,
             cost=self.cost - earlier.cost,
             unpriced_requests=self.unpriced_requests - earlier.unpriced_requests,
+            web_searches=self.web_searches - earlier.web_searches,
+            code_executions=self.code_executions - earlier.code_executions,
+            file_searches=self.file_searches - earlier.file_searches,
             is_complete=self.is_complete,  # it is unknown when the missing part was used
+            cached_requests=self.cached_requests - earlier.cached_requests,
         )
 
 

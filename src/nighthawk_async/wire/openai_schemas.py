@@ -1,9 +1,10 @@
 """JSON Schemas at OpenAI's endpoints: the strict subset, and refusals of what the standard allows.
 
-`is_strict_schema` says whether a schema keeps to the subset that endpoints enforce under `strict`. Anything
-not known to be in the subset counts as outside: an endpoint refuses the whole request for one unknown
-keyword, and without the claim it accepts the same schema. `find_parameter_problem` and `find_problem` are the
-rules for all schemas; see `schema_rules`. Other servers of these protocols take more.
+`is_strict_schema` says whether a schema keeps to the subset that endpoints enforce under `strict`, and
+`is_strict_tool` remembers it for tools. Anything not known to be in the subset counts as outside: an endpoint
+refuses the whole request for one unknown keyword, and without the claim it accepts the same schema.
+`find_parameter_problem` and `find_problem` are the rules for all schemas; see `schema_rules`. Other servers
+of these protocols take more.
 
 Sources: structured outputs, "Supported schemas", of the OpenAI platform documentation: the root is an object,
 every object lists all its properties as required and forbids others, every value has a type, and a reference
@@ -14,6 +15,7 @@ endpoints' error message `array schema missing items`.
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard, cast
 
+from ..types.messages import ToolDefinition
 from .schema_rules import SchemaLocation, schemas_in
 
 _Schema = Mapping[str, Any]
@@ -54,6 +56,27 @@ def is_strict_schema(schema: Mapping[str, Any]) -> bool:
         and _is_small(schema)
         and _depth(schema, schema, {}) <= _MAX_DEPTH
     )
+
+
+_MOST_TOOLS = 1_000
+_STRICT_TOOLS: dict[int, tuple[_Schema, bool]] = {}
+"""The answers for schemas of tools, by the identity of the schema, which is kept alive."""
+
+
+def is_strict_tool(tool: ToolDefinition) -> bool:
+    """Whether the schema of a tool's arguments keeps to the subset; computed once, as it does not change.
+
+    Args:
+        tool: The tool.
+    """
+    known = _STRICT_TOOLS.get(id(tool.parameters))
+    if known is not None and known[0] is tool.parameters:
+        return known[1]
+    is_strict = is_strict_schema(tool.parameters)
+    if len(_STRICT_TOOLS) >= _MOST_TOOLS:
+        _STRICT_TOOLS.clear()
+    _STRICT_TOOLS[id(tool.parameters)] = tool.parameters, is_strict
+    return is_strict
 
 
 def _is_strict(schema: object, root: _Schema) -> bool:

@@ -13,6 +13,8 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from ..errors import ConfigurationError
 from ..suggestions import closest
+from .added_tools import with_more_tools
+from .native_tools import native_tools_of
 
 TRANSPORT_SETTINGS = frozenset(
     {
@@ -33,6 +35,8 @@ TRANSPORT_SETTINGS = frozenset(
         "requests_per_minute",
         "timeout_seconds",
         "tokens_per_minute",
+        "upload_media_above_bytes",
+        "uploads_expire_after_seconds",
     }
 )
 """The names of those settings."""
@@ -41,19 +45,27 @@ TRANSPORT_SETTINGS = frozenset(
 def merge_extra_body(body: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     """A body with the additions of the setting `extra_body`, which takes precedence over everything else.
 
-    Objects are merged at every depth; other values are replaced.
+    Objects are merged at every depth; other values are replaced. Its `tools` are added to those of the body,
+    which the model would lack otherwise, and its `include` to the names in it.
 
     Args:
         body: A request's body; it stays as it is.
         settings: All settings of a request.
 
     Raises:
-        ConfigurationError: The setting is not a mapping.
+        ConfigurationError: The setting is not a mapping, or its tools cannot be added.
     """
     extra: object = settings.get("extra_body") or {}
     if not isinstance(extra, Mapping):
         raise ConfigurationError(f"Model setting 'extra_body' must be a mapping, not {type(extra).__name__}.")
-    return _merged(body, cast("Mapping[str, Any]", extra))
+    merged = _merged(body, additions := cast("Mapping[str, Any]", extra))
+    if "tools" in additions:
+        merged["tools"] = with_more_tools(body.get("tools", ()), additions["tools"])
+        if not merged["tools"]:
+            del merged["tools"]
+    if isinstance(names := additions.get("include"), list | tuple) and "include" in body:
+        merged["include"] = list(dict.fromkeys([*body["include"], *cast("Sequence[Any]", names)]))
+    return merged
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,7 +122,8 @@ def checked_settings(settings: Mapping[str, Any], form: type[Any]) -> dict[str, 
     """The settings that concern a request's body, without those that are None.
 
     Settings that the form does not name are kept as they are. So is `stop`, without empty texts: some
-    endpoints would end every response at once for such a text, and others refuse it.
+    endpoints would end every response at once for such a text, and others refuse it. Codecs take
+    `native_tools` from `wire.native_tools`; here they are only checked.
 
     Args:
         settings: All settings of a request.
@@ -124,8 +137,9 @@ def checked_settings(settings: Mapping[str, Any], form: type[Any]) -> dict[str, 
     relevant = {
         name: value
         for name, value in settings.items()
-        if name not in TRANSPORT_SETTINGS and value is not None
+        if name not in TRANSPORT_SETTINGS and name != "native_tools" and value is not None
     }
+    native_tools_of(settings)
     if not relevant:
         return {}
     _refuse_what_json_lacks(relevant)

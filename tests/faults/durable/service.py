@@ -135,7 +135,7 @@ class AskedModel:
         """Stream the next response."""
         turn = sum(1 for message in request.messages if isinstance(message, nh.models.AssistantMessage))
         place = task_current.find_positions().path
-        append_line(ASKED, f"{_life} {place}/turn[{turn}]")
+        append_line(ASKED, f"{_life} {place}")
         await anyio.sleep(random.random() / 200)
         prompt = str(request.messages[0])
         if "primary" in prompt or "/flaky()[0]/" in place:

@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio import to_thread
 
 import nighthawk_async as nh
 from nighthawk_async.cli.application import run_command_line
 from nighthawk_async.cli.top_client import DashboardClient
+from nighthawk_async.evals import Case, evaluate
 from nighthawk_async.testing import ScriptedExecutor
 from tests.warm_python import WarmPopen
 
@@ -120,12 +122,47 @@ async def test_the_runs_of_a_store_are_served_and_answered(tmp_path: Path) -> No
             assert await program() == 3
 
 
-@pytest.mark.parametrize("arguments", [[], ["service:answer", "--journal", "runs.db"]])
-def test_an_application_or_a_store_is_served(
+@pytest.mark.anyio
+async def test_reports_of_evaluations_are_served_side_by_side(tmp_path: Path) -> None:
+    async def double(number: int) -> int:
+        return 2 * number
+
+    cases = [Case("one", inputs={"number": 1}, expected=2)]
+    await evaluate(double, cases, name="before", path=tmp_path / "before.jsonl")
+    await evaluate(double, cases, name="after", path=tmp_path / "after.jsonl")
+    arguments = ["--evaluation", "after.jsonl", "--baseline", "before.jsonl"]
+    with served_addresses(tmp_path, *arguments, lines=1) as (page,):
+        tree = json.loads(await to_thread.run_sync(get, f"{page}api/tree"))
+        assert (tree["title"], tree["can_act"]) == ("after.jsonl", False)
+        shown = [node["evaluation"]["subject"] for node in tree["tree"]["children"]]
+        assert shown == ["before", "after"]
+
+
+def test_a_report_that_cannot_be_read_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["dashboard", "--evaluation", str(tmp_path / "none.jsonl")]) != 0
+    error = capsys.readouterr().err
+    assert "none.jsonl cannot be read" in error
+    assert len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["service:answer", "--journal", "runs.db"],
+        ["--journal", "runs.db", "--evaluation", "report.jsonl"],
+    ],
+)
+def test_an_application_a_store_or_a_report_is_served(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command_line(["dashboard", *arguments]) == 2
     assert "Give the application, or the store" in capsys.readouterr().err
+
+
+def test_a_baseline_needs_a_report(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["dashboard", "service:answer", "--baseline", "before.jsonl"]) == 2
+    assert "--evaluation REPORT" in capsys.readouterr().err
 
 
 def test_a_token_is_made_up_for_whoever_reads_the_address(tmp_path: Path) -> None:

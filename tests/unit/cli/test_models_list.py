@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from nighthawk_async.catalog.coding_agents import CODING_AGENTS
 from nighthawk_async.catalog.models import MODELS
 from nighthawk_async.catalog.providers import PROVIDERS
 from nighthawk_async.cli.application import run_command_line
@@ -72,7 +73,7 @@ def test_the_list_says_which_weights_are_here(capsys: Captured, monkeypatch: pyt
 
 def test_the_list_as_json_holds_every_row_with_its_source(capsys: Captured) -> None:
     listed = json_of(["models", "list"], capsys)
-    assert [each["provider"] for each in listed] == [*PROVIDERS, "local"]
+    assert [each["provider"] for each in listed] == [*PROVIDERS, *CODING_AGENTS, "local"]
     rows = [row for each in listed for row in each["models"] if each["provider"] != "local"]
     assert len(rows) == len(MODELS)
     assert all(row["source"] for row in rows)
@@ -108,6 +109,8 @@ def test_show_gives_what_the_catalog_knows_and_the_row_that_says_so(capsys: Capt
         "output": "5",
         "cache_read": "0.1",
         "cache_write": "1.25",
+        "web_search": "10",
+        "file_search": None,
         "long_request": None,
         "long_request_tokens": None,
     }
@@ -133,6 +136,8 @@ def test_show_prints_one_line_for_each_thing(capsys: Captured) -> None:
     assert shown["takes"] == "images, documents"
     assert shown["context"] == "400,000 tokens"
     assert shown["price"] == "$0.20 sent, $1.25 received, $0.02 read from the cache per million tokens"
+    assert shown["native tools"] == "web_search, code_execution, file_search"
+    assert shown["searches"] == "$10.00 per thousand web searches, $2.50 per thousand file searches"
     assert max(len(line) for line in lines) <= 100
 
 
@@ -287,3 +292,21 @@ def test_show_describes_a_model_of_a_preset_without_its_base_url(
     assert shown["base_url_origin"] is None
     assert shown["row"] == "google:gemini-2.5-pro"
     assert "google-genai" in shown["source"]
+
+
+def test_a_coding_agent_is_shown_with_its_command(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    shown = output_of(["models", "show", "claude-code-cli:sonet"], capsys)
+    assert "Claude Code, a coding agent" in shown
+    assert "command claude, not found on PATH" in shown
+    assert "version 2.1.197 or later" in shown
+    assert "Did you mean 'sonnet'?" in shown
+    facts = json_of(["models", "show", "codex:default"], capsys)
+    assert (facts["agent"], facts["model_sent"], facts["command"]) == ("Codex", None, None)
+    listed = output_of(["models", "list", "--provider", "codex"], capsys)
+    assert listed.startswith("codex: Codex, a coding agent; command codex, not found on PATH")
+
+
+def test_a_coding_agent_is_not_asked_by_one_request(capsys: Captured) -> None:
+    assert run_command_line(["models", "check", "codex:default"]) != 0
+    assert "codex:default is a coding agent" in capsys.readouterr().err

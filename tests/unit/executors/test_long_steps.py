@@ -113,6 +113,35 @@ async def test_older_turns_are_summarised_when_digests_are_not_enough() -> None:
     assert SUMMARY in str(summary.content[0])
 
 
+async def test_a_summary_asks_for_no_tools_of_the_provider() -> None:
+    model = ReadingModel(160)
+    await read(model, model_settings={"native_tools": [nh.WebSearch()]})
+    native = {is_summary(request): request.settings["native_tools"] for request in model.requests}
+    assert native == {False: [nh.WebSearch()], True: None}
+
+
+async def test_a_summary_is_of_what_the_provider_found_by_itself_too() -> None:
+    search = {"type": "search", "query": "who won", "sources": [{"url": "https://a.example"}]}
+    item = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": search}
+
+    def search_first(request: nh.models.ModelRequest, page: int) -> Any:
+        if page > 1:
+            return None
+        answer = model_response(tool_call("nh_eval", expression=f"page({page})"))
+        *events, end = answer.events
+        assert isinstance(end, nh.models.ResponseFinished)
+        content = nh.models.ProviderContent(protocol="openai-responses", items=(item,))
+        return replace(answer, events=(*events, replace(end, provider_content=content)))
+
+    model = ReadingModel(160, extra=search_first)
+    await read(model)
+    (asked,) = model.summaries[0].messages
+    assert "CALL: web_search(" in str(asked.content)
+    assert "who won" in str(asked.content)
+    assert "RESULT of web_search: " in str(asked.content)
+    assert "https://a.example" in str(asked.content)
+
+
 # ---- what is never lost
 
 

@@ -40,7 +40,7 @@ async def pay_twice() -> list[str]:
 def ended_leases(monkeypatch: pytest.MonkeyPatch) -> None:
     """An hour passes between any two looks at the clock, as in a process that hangs there."""
     paid.clear()
-    monkeypatch.setattr(store_thread, "_clock", itertools.count(0.0, 3_600.0).__next__)
+    monkeypatch.setattr(store_thread, "lease_clock", itertools.count(0.0, 3_600.0).__next__)
 
 
 async def test_an_effect_begins_when_the_lease_is_confirmed(tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ EVERYTHING: dict[str, Any] = {
     "is_small": True,
     "tool_search": True,
     "context_management": True,
+    "native_tools": ("web_search", "file_search"),
+    "prompt_cache_key": True,
     "default_transport": "native",
     "context_window": 1_000,
     "max_output_tokens": 100,

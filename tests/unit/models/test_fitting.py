@@ -47,7 +47,7 @@ def test_a_request_that_fits_is_the_same_object() -> None:
 
 
 def test_tools_for_a_model_without_them_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="p:m: the model does not call tools"):
+    with pytest.raises(ConfigurationError, match="p:m: the model does not call tools, so offer none"):
         fit(request(tools=(TOOL,)), ModelCapabilities(tools=False))
 
 

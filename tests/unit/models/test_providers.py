@@ -84,7 +84,10 @@ def test_whoever_says_what_a_model_can_do_may_reach_it_through_any_protocol() ->
 
 
 def test_an_unknown_provider_is_refused_and_the_known_ones_are_listed() -> None:
-    with pytest.raises(UnknownModelError, match=r"'opneai'.* known are anthropic, google, local, "):
+    with pytest.raises(
+        UnknownModelError,
+        match=r"'opneai'.* known are anthropic, claude-code-cli, claude-code-sdk, codex, google, local, ",
+    ):
         create("opneai:gpt")
 
 

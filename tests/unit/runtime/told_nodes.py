@@ -87,6 +87,7 @@ class ToldNode:
         *,
         outputs: Mapping[str, object] | None = None,
         error: BaseException | None = None,
+        at: float | None = None,
     ) -> None:
         """See `NodeWriter`; only the first end counts."""
         assert state in ENDS

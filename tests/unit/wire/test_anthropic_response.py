@@ -97,7 +97,6 @@ def test_text_without_the_beginning_of_its_block_is_text() -> None:
         event("content_block_delta", index=7, delta={"type": "new_delta"}),
         event("content_block_delta", index=0, delta=None),
         event("content_block_stop", index=7),
-        block(5, {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}),
         block(5, {"type": "server_tool_use"}, {"type": "input_json_delta", "partial_json": "{}"}),
         block(5, {"type": "web_search_tool_result", "content": []}),
         block(5, {}),

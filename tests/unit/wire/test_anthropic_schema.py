@@ -1,5 +1,6 @@
 """Which JSON Schemas the structured output of Anthropic takes, and as what."""
 
+import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from nighthawk_async.errors import ConfigurationError
+from nighthawk_async.models import ModelRequest, ResponseFormat, ToolDefinition, UserMessage
+from nighthawk_async.wire.anthropic.codec import AnthropicCodec
 from nighthawk_async.wire.anthropic.schema import supported_schema
 
 
@@ -268,3 +271,58 @@ def test_any_schema_is_taken_or_refused_and_never_changed(schema: Mapping[str, A
     finally:
         assert repr(schema) == before
     assert supported_schema(once) == once
+
+
+# Strict tools.
+
+
+def strict_tools(
+    *schemas: dict[str, Any], setting: bool | None = True, **fields: Any
+) -> list[dict[str, Any]]:
+    """The tools of a request, whose names are numbers."""
+    tools = tuple(
+        ToolDefinition(name=f"tool_{number}", description="", parameters=schema)
+        for number, schema in enumerate(schemas)
+    )
+    settings = {} if setting is None else {"strict_tools": setting}
+    messages = (UserMessage(content=("Hi",)),)
+    request = ModelRequest(messages=messages, tools=tools, settings=settings, **fields)
+    return json.loads(AnthropicCodec().encode(request, model_name="m").body)["tools"]
+
+
+COUNT: dict[str, Any] = {
+    "type": "object",
+    "properties": {"count": {"type": "integer", "minimum": 1}},
+    "required": ["count"],
+}
+FREE: dict[str, Any] = {"type": "object", "properties": {"any": {"type": "object"}}, "required": ["any"]}
+OPTIONAL: dict[str, Any] = {
+    "type": "object",
+    "properties": {f"p{number}": {"type": "string"} for number in range(10)},
+}
+
+
+def test_tools_are_strict_on_demand_in_the_form_that_the_endpoint_enforces() -> None:
+    (tool,) = strict_tools(COUNT)
+    assert tool["strict"] is True
+    assert tool["input_schema"]["additionalProperties"] is False
+    assert "minimum" not in tool["input_schema"]["properties"]["count"]
+    for setting in (None, False):
+        (tool,) = strict_tools(COUNT, setting=setting)
+        assert tool == {"name": "tool_0", "description": "", "input_schema": COUNT}
+
+
+def test_a_tool_whose_schema_cannot_be_enforced_is_not_strict() -> None:
+    tools = strict_tools(FREE, COUNT)
+    assert [tool.get("strict") for tool in tools] == [None, True]
+    assert tools[0]["input_schema"] == FREE
+
+
+def test_no_more_tools_are_strict_than_the_limits_allow() -> None:
+    tools = strict_tools(*[COUNT] * 22)
+    assert [bool(tool.get("strict")) for tool in tools] == [True] * 20 + [False] * 2
+    tools = strict_tools(OPTIONAL, OPTIONAL, OPTIONAL, COUNT)
+    assert [bool(tool.get("strict")) for tool in tools] == [True, True, False, True]
+    response_format = ResponseFormat(name="answer", schema=OPTIONAL)
+    tools = strict_tools(OPTIONAL, OPTIONAL, response_format=response_format)
+    assert [bool(tool.get("strict")) for tool in tools] == [True, False]

@@ -68,6 +68,18 @@ def test_tools_are_described_and_auto_is_left_to_the_server() -> None:
     assert "tool_choice" not in body
 
 
+def test_only_tools_in_the_strict_subset_claim_it_and_only_if_asked() -> None:
+    closed = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+    tools = (TOOL, ToolDefinition(name="see", description="Sees.", parameters=closed))
+    body = encode(tools=tools, settings={"strict_tools": True})
+    look, see = (tool["function"] for tool in body["tools"])
+    assert "strict" not in look
+    assert see["strict"] is True
+    for settings in ({}, {"strict_tools": False}):
+        assert "strict" not in json.dumps(encode(tools=tools, settings=settings))
+    assert "strict_tools" not in encode(settings={"strict_tools": True})
+
+
 @pytest.mark.parametrize("choice", ["required", "none"])
 def test_another_tool_choice_is_told(choice: str) -> None:
     assert encode(tools=(TOOL,), tool_choice=choice)["tool_choice"] == choice

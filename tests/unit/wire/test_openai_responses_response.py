@@ -343,7 +343,7 @@ def test_the_message_of_an_error_is_bounded_and_holds_no_key() -> None:
 
 
 def test_unknown_events_and_items_are_ignored_whatever_form_they_have() -> None:
-    search = {"type": "web_search_call", "id": "ws_1", "status": "completed", "content": {"not": "a list"}}
+    search = {"type": "a_new_call", "id": "ws_1", "status": "completed", "content": {"not": "a list"}}
     events = decode(
         event("response.something.new", delta={"an": "object"}, output_index="first", item=7),
         event("keepalive", sequence_number="many"),

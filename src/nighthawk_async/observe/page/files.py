@@ -9,7 +9,7 @@ PAGE = "index.html"
 _STYLE = "text/css; charset=utf-8"
 _SCRIPT = "text/javascript; charset=utf-8"
 
-STYLES = ("theme.css", "layout.css", "tree.css", "details.css", "chart.css")
+STYLES = ("theme.css", "layout.css", "tree.css", "details.css", "chart.css", "evaluation.css")
 """The style sheets, in the order in which they apply."""
 
 SCRIPTS = (
@@ -23,6 +23,8 @@ SCRIPTS = (
     "details.js",
     "dialogs.js",
     "dom.js",
+    "evaluation.js",
+    "evaluation_matrix.js",
     "event_stream.js",
     "export_menu.js",
     "facts.js",

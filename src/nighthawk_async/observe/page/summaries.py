@@ -7,6 +7,7 @@ So are texts of any length: they are sent for one node when it is opened.
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias, cast
 
+from ...observation import EVALUATION, WORKER
 from ...types.json import JsonableValue
 from ...types.usage import Usage
 from ..node_words import preview_in_row
@@ -52,6 +53,7 @@ def summarize_node(view: NodeView) -> Summary:
         "ended_at": view.ended_at,
         "source": view.source,
         "hint": _hint(view.inputs),
+        "worker": view.attributes.get(WORKER),
         "error": None
         if error is None
         else {"type": error.type, "message": error.message[:_ERROR_CHARACTERS]},
@@ -62,6 +64,11 @@ def summarize_node(view: NodeView) -> Summary:
         "subtree_retries": view.subtree_retries,
         "dropped_children": view.dropped_children,
         "controls": [*controls],
+        "evaluation": {
+            name.removeprefix(EVALUATION): value
+            for name, value in view.attributes.items()
+            if name.startswith(EVALUATION)
+        },
     }
     summary.update((name, value) for name, value in further.items() if value)
     return summary
@@ -121,7 +128,7 @@ def _first(items: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
 
 def _usage_summary(usage: Usage) -> Summary | None:
     """Return a usage without its zeros, and with `is_complete` where it is not; None for no usage."""
-    if not usage.requests and not usage.input_tokens and not usage.output_tokens:
+    if not (usage.requests or usage.input_tokens or usage.output_tokens or usage.cached_requests):
         return None
     amounts: Summary = {
         "requests": usage.requests,
@@ -129,6 +136,7 @@ def _usage_summary(usage: Usage) -> Summary | None:
         "output_tokens": usage.output_tokens,
         "cost": str(usage.cost) if usage.cost else None,
         "unpriced_requests": usage.unpriced_requests,
+        "cached_requests": usage.cached_requests,
     }
     shown: Summary = {name: amount for name, amount in amounts.items() if amount}
     if not usage.is_complete:

@@ -18,6 +18,7 @@ from ...runtime.error_text import describe_error
 from ...runtime.policies import Policies
 from ...runtime.policy import InnerScope, Policy, Position
 from ...runtime.reporting import RetryScheduled, report_retry_async
+from ...runtime.samples import using_sample
 from ...runtime.step_control import ExecuteAttempt, StepAttempt
 from ...tracing import note_named_event
 from ...types.unset import Unset
@@ -56,7 +57,7 @@ async def execute_attempts(
     try:
         while True:
             try:
-                with using_environment(attempts.environment):
+                with using_environment(attempts.environment), using_sample(attempts.attempt.number - 1):
                     return await execute(attempts.attempt)
             except Exception as error:
                 if not await attempts.prepare_retry(error):

@@ -16,6 +16,7 @@ from random import random
 from typing import Any, Protocol, cast, runtime_checkable
 
 from ...backoff import backoff_seconds
+from ...catalog.coding_agents import CODING_AGENTS
 from ...catalog.providers import PROVIDERS
 from ...causes import RunEndingError, leaves_of, with_causes
 from ...configuration import StepExecutorConfiguration, parse_model_id
@@ -268,6 +269,8 @@ def _executor_for(model: str, executor: ConfigurableStepExecutor) -> StepExecuto
 
 
 def _configuration_for(model: str, configuration: StepExecutorConfiguration) -> StepExecutorConfiguration:
+    if _agent_of(model) != _agent_of(configuration.model):  # they have no settings in common
+        return configuration.model_copy(update={"model": model, "model_settings": {}})
     left_out = _OF_ONE_MODEL
     if _endpoint_of(model) != _endpoint_of(configuration.model):
         left_out |= _OF_ONE_PROVIDER
@@ -275,8 +278,16 @@ def _configuration_for(model: str, configuration: StepExecutorConfiguration) -> 
     return configuration.model_copy(update={"model": model, "model_settings": settings})
 
 
+def _agent_of(model: str) -> str | None:
+    """Return the coding agent of a model; None for a model that is asked directly."""
+    facts = CODING_AGENTS.get(parse_model_id(model).provider)
+    return None if facts is None else facts.title
+
+
 def _endpoint_of(model: str) -> str:
     """Return the provider of a model. A provider with several protocols serves them with the same key."""
+    if (agent := _agent_of(model)) is not None:
+        return agent
     provider = parse_model_id(model).provider
     facts = PROVIDERS.get(provider)
     return provider if facts is None else facts.base_url_variable or provider

@@ -4,27 +4,29 @@ One lock guards all accounts: it is held only for arithmetic, and nested account
 """
 
 import threading
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from copy import copy
+from itertools import count
 from math import inf
+from secrets import token_hex
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
-from weakref import WeakSet
+from typing import Any, NamedTuple
 
 from ...errors import BudgetExceededError
 from ...parallel.event_loop import Stopwatch
 from ...pickling import checked_picklable
 from ...runtime.usage_meter import UsageMeter
-from .terms import Amount, BudgetAmounts, BudgetLimits, BudgetTerms, Resource
-
-Amounts: TypeAlias = Mapping[Resource, Amount]
-"""Amounts of resources; never of `seconds`, which pass by themselves."""
+from .lender import Lender
+from .terms import Amount, Amounts, BudgetAmounts, BudgetLimits, BudgetTerms, Resource
 
 _NOTHING: Amounts = MappingProxyType({})
 
 ACCOUNTS_LOCK = threading.Lock()
 """Held whenever an account is changed, and for a change of several accounts at once."""
+
+_PROCESS = token_hex(8)
+_NUMBERS = count()
 
 
 class PassedThreshold(NamedTuple):
@@ -61,34 +63,41 @@ class BudgetAccount:
 
     Args:
         terms: The terms of the budget.
+        account_id: The id of the account for which this one stands; None for an account of its own.
+        lender: The way to that account, in which everything is reserved and charged; None for this one.
 
     Attributes:
+        id: The id of the account, in errors.
+        lender: The way to the account for which this one stands; None for an account of its own.
         meter: Adds up the usage of the model requests that are charged.
         watch: Runs while the budget is active.
         has_unpriced: Whether usage with an unknown price was charged.
     """
 
     __slots__ = (
-        "__weakref__",
-        "_breaches",
         "_reported",
         "_reserved",
         "_spent",
         "has_unpriced",
+        "id",
+        "lender",
         "meter",
         "terms",
         "watch",
     )
 
-    def __init__(self, terms: BudgetTerms) -> None:
+    def __init__(
+        self, terms: BudgetTerms, *, account_id: str | None = None, lender: Lender | None = None
+    ) -> None:
         self.terms = terms
+        self.id = account_id or f"{_PROCESS}.{next(_NUMBERS)}"
+        self.lender = lender
         self.watch = Stopwatch()
         self.has_unpriced = False
         self._spent: dict[Resource, Amount] = {}
         self._reserved: dict[Resource, Amount] = {}
         self.meter = UsageMeter()
         self._reported: dict[object, set[tuple[Resource, float]]] = {}
-        self._breaches: WeakSet[BudgetExceededError] = WeakSet()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy the terms and the spent amounts. A copy has no reservations."""
@@ -200,9 +209,13 @@ class BudgetAccount:
             )
         )
 
+    def limits(self, resource: Resource) -> bool:
+        """Whether it has a limit of a resource."""
+        return self._limit(resource) is not None
+
     def has_refused(self, error: BudgetExceededError) -> bool:
         """Whether this account raised an error."""
-        return error in self._breaches
+        return error.account_id == self.id
 
     def take_threshold(self, listener: object) -> PassedThreshold | None:
         """Return a passed threshold that was not yet reported to a listener; None when there is none.
@@ -251,7 +264,7 @@ class BudgetAccount:
         )
 
     def _remember(self, error: BudgetExceededError) -> BudgetExceededError:
-        self._breaches.add(error)
+        error.account_id = self.id
         return error
 
 
@@ -266,6 +279,24 @@ def counting_time(accounts: Iterable[BudgetAccount]) -> Generator[None, None, No
         for account in accounts:
             stack.enter_context(account.watch)
         yield
+
+
+def find_lender(accounts: Iterable[BudgetAccount]) -> Lender | None:
+    """Return the way to the accounts that are kept elsewhere; None when there are none.
+
+    Args:
+        accounts: The accounts, outermost first.
+    """
+    return next((account.lender for account in accounts), None)
+
+
+def own_accounts(accounts: Iterable[BudgetAccount]) -> tuple[BudgetAccount, ...]:
+    """Return the accounts that are not kept elsewhere.
+
+    Args:
+        accounts: The accounts.
+    """
+    return tuple(account for account in accounts if account.lender is None)
 
 
 def breached_account(error: BudgetExceededError, accounts: tuple[BudgetAccount, ...]) -> BudgetAccount | None:

@@ -1,6 +1,8 @@
 """Notices of budgets: thresholds and refusals for traces and hooks, the last request for the model."""
 
-from collections.abc import Iterable
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 
 from ...errors import BudgetExceededError, HookError
@@ -14,7 +16,7 @@ from ...runtime.tool_function import OUTCOME_TOOL_NAME
 from ...tracing import note_event, note_named_event
 from ...types.messages import UserMessage
 from ...types.model import ModelRequest, NamedToolChoice
-from .account import BudgetAccount, PassedThreshold
+from .account import BudgetAccount, PassedThreshold, find_lender, own_accounts
 
 _NOTE = (
     "The budget for this work is nearly spent: this is the last answer that there is room for. Begin nothing "
@@ -57,12 +59,40 @@ def _is_all_set(context: StepContext) -> bool:
     )
 
 
+_refusals: ContextVar[list[BudgetExceededError] | None] = ContextVar(
+    "nighthawk_async_budget_refusals", default=None
+)
+
+
+@contextmanager
+def noting_refusals() -> Generator[list[BudgetExceededError], None, None]:
+    """Note the refusals of budgets during the `with` statement, also those that the program handles."""
+    refusals: list[BudgetExceededError] = []
+    token = _refusals.set(refusals)
+    try:
+        yield refusals
+    finally:
+        _refusals.reset(token)
+
+
+def note_refusal(error: BudgetExceededError) -> None:
+    """Note a refusal for the innermost `noting_refusals`.
+
+    Args:
+        error: The error.
+    """
+    refusals = _refusals.get()
+    if refusals is not None:
+        refusals.append(error)
+
+
 def record_exceeded(error: BudgetExceededError) -> None:
     """Record in the current span that a budget had no room, if the span is recorded.
 
     Args:
         error: The error.
     """
+    note_refusal(error)
     attributes = {
         "nighthawk.budget.name": error.budget,
         "nighthawk.budget.resource": error.resource,
@@ -74,10 +104,11 @@ def record_exceeded(error: BudgetExceededError) -> None:
     note_named_event("nighthawk.budget.exceeded", attributes)
 
 
-async def report_thresholds(accounts: Iterable[BudgetAccount]) -> None:
+async def report_thresholds(accounts: Sequence[BudgetAccount]) -> None:
     """Report passed thresholds, once to traces and once to each listener.
 
     Listeners of the parent run are notified of its budgets too, because it emits no events meanwhile.
+    Thresholds of accounts that are kept elsewhere are reported there.
 
     Args:
         accounts: The accounts.
@@ -85,6 +116,10 @@ async def report_thresholds(accounts: Iterable[BudgetAccount]) -> None:
     Raises:
         HookError: A listener failed. The others were notified.
     """
+    lender = find_lender(accounts)
+    if lender is not None:
+        await lender.report_thresholds()
+        accounts = own_accounts(accounts)
     failure: HookError | None = None
     policies = get_environment().policies
     listeners = dict.fromkeys((*policies.outer_listeners, *policies.listeners))

@@ -19,7 +19,7 @@ from ...types.usage import Usage
 from .account import BudgetAccount, Payer, breached_account
 from .lives import counting_time_of_lives
 from .notices import concluding_request, record_exceeded, report_thresholds
-from .request import BudgetedRequest, open_request
+from .request import BudgetedRequest, open_request, with_output_limit
 from .steps import begin_in_time, charge_step, charge_tool_call, run_in_time
 from .terms import BudgetTerms
 
@@ -43,6 +43,11 @@ class BudgetPolicy(Policy):
     position: ClassVar[Position] = Position.BUDGETS
     holds_in_inner_runs: ClassVar[bool] = True
 
+    def on_workers(self) -> "BudgetPolicy":
+        """Return the policy as calls on workers get it: with the terms of the accounts, and nothing spent."""
+        accounts = tuple(BudgetAccount(account.terms) for account in self.accounts)
+        return replace(self, accounts=accounts, payers=())
+
     def active(self) -> AbstractContextManager[None]:
         """Return the context in which the time of the accounts passes."""
         return counting_time_of_lives(self.accounts)
@@ -61,7 +66,7 @@ class BudgetPolicy(Policy):
     async def before_step(self) -> None:
         """Charge the step."""
         if self.accounts:
-            charge_step(self.accounts)
+            await charge_step(self.accounts)
             await report_thresholds(self.accounts)
 
     async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
@@ -81,6 +86,9 @@ class BudgetPolicy(Policy):
         """
         if not self.accounts:
             return
+        call.request = with_output_limit(call.request, call.model, self.accounts)
+        if await call.is_cached():
+            return  # it consumes nothing, so there is always room for it
         environment = get_environment()
         try:
             budgeted = await open_request(
@@ -97,6 +105,7 @@ class BudgetPolicy(Policy):
         call.request = budgeted.request
         if budgeted.next_breach is not None:
             if not call.may_be_last:
+                record_exceeded(budgeted.next_breach)
                 raise budgeted.next_breach
             call.request = concluding_request(call.request, call.model, environment.step)
 
@@ -141,7 +150,7 @@ class _Charges:
     def note(self, event: ModelEvent) -> None:
         self._budgeted.note(event)
 
-    def check_resend(self, attempts: AttemptsSource) -> bool:
+    def check_resend(self, attempts: AttemptsSource) -> bool | Awaitable[bool]:
         try:
             return self._budgeted.check_resend(attempts)
         except BudgetExceededError as error:

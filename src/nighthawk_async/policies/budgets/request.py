@@ -8,10 +8,12 @@ and the output that arrived, or the longest possible output when the model reaso
 show their reasoning. When the transport sends the request again, each attempt is reserved and charged so.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Protocol, runtime_checkable
+from functools import partial
+from typing import Any, Protocol, runtime_checkable
 
 import anyio.to_thread
 
@@ -20,9 +22,12 @@ from ...errors import BudgetExceededError, ConfigurationError
 from ...ports import AttemptsSource, HasSettings, Model
 from ...prompt.tokens import TokenCounter
 from ...runtime.request_bound import (
+    TOKENS_OF_NATIVE_USE,
+    USES,
     RequestBound,
     TokenMeasure,
     count_answers,
+    count_native_uses,
     find_output_limit,
     find_unknown_input,
     reasons,
@@ -30,11 +35,13 @@ from ...runtime.request_bound import (
 )
 from ...threads import thread_limiter
 from ...types.model import ModelEvent, ModelRequest, ReasoningDelta, TextDelta, ToolCallArgumentsDelta
+from ...types.native_tools import NativeCallStarted
 from ...types.usage import Usage
-from .account import ACCOUNTS_LOCK, Amounts, BudgetAccount, Payer
+from .account import BudgetAccount, Payer
+from .lending import LentReservation, charge_usage, reserve_in_turn
 from .notices import CONCLUSION_TOKENS
-from .reservation import Entry, Reservation, charge_usage, reserve_in_turn
-from .terms import Amount, Resource
+from .reservation import Entry, Reservation
+from .terms import Amount, Amounts, Resource
 
 _LONG_CHARACTERS = 200_000
 """A longer request is measured in a worker thread, because it would block the event loop for too long."""
@@ -65,8 +72,10 @@ class BudgetedRequest:
     accounts: tuple[BudgetAccount, ...]
     measure: TokenMeasure
     bound: RequestBound | None
-    reservation: Reservation
+    reservation: Reservation | LentReservation
     received: list[str]
+    seen_uses: Counter[str] = field(default_factory=Counter[str])
+    """The uses of native tools that have begun, as fields of `Usage`."""
     attempts: AttemptsSource | None = None
     """Returns the attempts, once the request is sent again."""
     pricing_error: Exception | None = None
@@ -86,17 +95,20 @@ class BudgetedRequest:
                 self.received.append(event.text)
             case ToolCallArgumentsDelta():
                 self.received.append(event.fragment)
+            case NativeCallStarted() if event.name in USES:
+                self.seen_uses[USES[event.name]] += 1
             case _:
                 pass
 
-    def check_resend(self, attempts: AttemptsSource) -> bool:
+    def check_resend(self, attempts: AttemptsSource) -> bool | Awaitable[bool]:
         """Reserve the next attempt in every account, in addition to the consumption of the attempts so far.
 
         Args:
             attempts: Returns the attempts, now and at the end.
 
         Returns:
-            Whether there was room; False when there would be, but for the reservations of others.
+            Whether there was room; False when there would be, but for the reservations of others. To be
+            awaited where an account is kept elsewhere.
 
         Raises:
             BudgetExceededError: An account has no room for another attempt, even without the reservations of
@@ -205,10 +217,14 @@ class BudgetedRequest:
             received = self.bound.output_tokens  # the reasoning may be hidden
         else:
             received = self.measure.most_tokens(text) if text else 0
+        seen: dict[str, Any] = {
+            name: max(getattr(reported, name), number) for name, number in self.seen_uses.items()
+        }
         usage = replace(
             reported,
             input_tokens=reported.input_tokens or self.bound.input_tokens,
             output_tokens=max(reported.output_tokens, min(received, self.bound.output_tokens)),
+            **seen,
         )
         estimated = priced(replace(usage, cost=Decimal(0)), self.model.capabilities.price)
         return replace(estimated, cost=max(reported.cost, estimated.cost))
@@ -226,7 +242,7 @@ async def open_request(
 
     Args:
         model: The model.
-        request: The request.
+        request: The request, with its output limit.
         accounts: The accounts, outermost first.
         executor: The active step executor.
         payers: The steps in progress that are charged, outermost first.
@@ -238,7 +254,6 @@ async def open_request(
     measure = _measure(model, executor)
     bound = None
     if any(account.terms.needs_bounds for account in accounts):
-        request = _with_output_limit(request, model, accounts)
         bound = await _bound(model, request, measure)
     entries = [_entry(model, accounts, position, bound) for position in range(len(accounts))]
     return BudgetedRequest(
@@ -247,7 +262,7 @@ async def open_request(
         accounts=accounts,
         measure=measure,
         bound=bound,
-        reservation=await reserve_in_turn(entries, payers=payers),
+        reservation=await reserve_in_turn(entries, model_name=model.name, payers=payers),
         received=[],
     )
 
@@ -277,7 +292,7 @@ def charge_foreign_usage(accounts: tuple[BudgetAccount, ...], model_name: str, u
         del amounts["turns"]  # charged when the turn started
         entries.append(Entry(account, amounts))
         counted = _with_cost(usage, cost)
-    charge_usage(entries, model_name, counted)
+    charge_usage(entries, model_name, counted, is_foreign=True)
     return counted
 
 
@@ -296,8 +311,7 @@ def charge_replayed(accounts: tuple[BudgetAccount, ...], usages: Mapping[str, Us
             amounts: dict[Resource, Amount] = {**_amounts(usage, cost), "turns": usage.requests}
             charge_usage([Entry(account, amounts)], model_name, _with_cost(usage, cost))
         if steps:
-            with ACCOUNTS_LOCK:
-                account.spend_locked({"steps": steps})
+            charge_usage([Entry(account, {"steps": steps})], "", None)
 
 
 def _measure(model: Model, executor: object) -> TokenMeasure:
@@ -306,10 +320,16 @@ def _measure(model: Model, executor: object) -> TokenMeasure:
     return TokenMeasure(TokenCounter.resolve(encoding_name=None, model_name=model.name), model.name)
 
 
-def _with_output_limit(
-    request: ModelRequest, model: Model, accounts: Sequence[BudgetAccount]
-) -> ModelRequest:
-    """Return the request with the output limit of the budgets, unless it has its own."""
+def with_output_limit(request: ModelRequest, model: Model, accounts: Sequence[BudgetAccount]) -> ModelRequest:
+    """Return the request with the output limit of the budgets, unless it has its own or needs none.
+
+    Args:
+        request: The request.
+        model: The model.
+        accounts: The accounts, outermost first.
+    """
+    if not any(account.terms.needs_bounds for account in accounts):
+        return request
     given = [account.terms.max_output_tokens for account in accounts]
     limits = [limit for limit in given if limit is not None]
     if not limits or find_output_limit(request.settings):
@@ -341,10 +361,17 @@ async def _bound(model: Model, request: ModelRequest, measure: TokenMeasure) -> 
         input_tokens = await anyio.to_thread.run_sync(
             measure.most_tokens_of, request, text, limiter=thread_limiter()
         )
+    uses, unlimited = count_native_uses(request.settings)
     return RequestBound(
-        input_tokens=input_tokens + CONCLUSION_TOKENS,
+        input_tokens=input_tokens + CONCLUSION_TOKENS + TOKENS_OF_NATIVE_USE * _all_uses(uses),
         output_tokens=output_tokens * count_answers(request.settings),
+        uses=uses,
+        unlimited=unlimited,
     )
+
+
+def _all_uses(uses: Usage) -> int:
+    return uses.web_searches + uses.code_executions + uses.file_searches
 
 
 def _entry(
@@ -366,13 +393,21 @@ def _bound_amounts(
 
 
 def _highest_cost(model: Model, prices: Sequence[Prices], bound: RequestBound, budget: str) -> Decimal:
-    cost = highest_cost(
+    cost_with = partial(
+        highest_cost,
         bound.input_tokens,
         bound.output_tokens,
         model_name=model.name,
         prices=prices,
         model_price=model.capabilities.price,
     )
+    cost = cost_with(uses=bound.uses)
+    if bound.unlimited and cost != cost_with():
+        raise ConfigurationError(
+            f"{model.name}: budget {budget} limits cost, but each use of {' and '.join(bound.unlimited)} in "
+            "'native_tools' is billed, and their number is not limited. Set max_uses if the protocol has it, "
+            "or limit tokens instead."
+        )
     if cost is None:
         raise ConfigurationError(
             f"{model.name}: budget {budget} limits cost, but the price of the model is unknown. Set it: "

@@ -7,8 +7,8 @@ from typing import NamedTuple, TypeAlias
 from ...errors import BudgetExceededError
 from ...parallel.fair_queue import FairQueue, wake
 from ...types.usage import Usage
-from .account import ACCOUNTS_LOCK, Amounts, BudgetAccount, Payer
-from .terms import Amount, Resource
+from .account import ACCOUNTS_LOCK, BudgetAccount, Payer
+from .terms import Amount, Amounts, Resource
 
 _GROWTH = 4
 """The next request is assumed to be larger by this fraction, one in four: conversations grow."""
@@ -73,12 +73,23 @@ class Reservation:
             lasting = _find_lasting_breach_locked(entries, kept=kept)
             has_room = _find_breach_locked(entries) is None
             if has_room:
-                self._replace_locked([_sum(*both) for both in zip(kept, added, strict=True)])
+                self._replace_locked([added_up(*both) for both in zip(kept, added, strict=True)])
             answered = _QUEUE.move()
         wake(answered)
         if lasting is not None:
             raise lasting
         return has_room
+
+    def keep(self, kept: Sequence[Amounts]) -> None:
+        """Reserve the consumed amounts instead of the present reservation.
+
+        Args:
+            kept: The consumed amounts, for each account in the order of the entries.
+        """
+        with ACCOUNTS_LOCK:
+            self._replace_locked(kept)
+            answered = _QUEUE.move()
+        wake(answered)
 
     def _replace_locked(self, amounts: Sequence[Amounts]) -> None:
         """Reserve other amounts instead."""
@@ -90,19 +101,20 @@ class Reservation:
         for entry in self._entries:
             entry.account.reserve_locked(entry.amounts)
 
-    def settle(self, spent: Sequence[Amounts], model_name: str, usage: Usage) -> None:
+    def settle(self, spent: Sequence[Amounts], model_name: str, usage: Usage | None) -> None:
         """Charge the spent amounts and return the rest. Call it once.
 
         Args:
             spent: The charges of the accounts, in the order of the entries.
             model_name: The model id.
-            usage: The usage of the request.
+            usage: The usage of the request; None for a charge of something else.
         """
         with ACCOUNTS_LOCK:
             self._release_locked()
             for entry, amounts in zip(self._entries, spent, strict=True):
                 entry.account.spend_locked(amounts)
-                entry.account.meter.add(model_name, usage)
+                if usage is not None:
+                    entry.account.meter.add(model_name, usage)
             answered = _QUEUE.move()
         wake(answered)
 
@@ -186,18 +198,19 @@ def charge(accounts: Sequence[BudgetAccount], resource: Resource, amount: Amount
             entry.account.spend_locked(entry.amounts)
 
 
-def charge_usage(entries: Sequence[Entry], model_name: str, usage: Usage) -> None:
+def charge_usage(entries: Sequence[Entry], model_name: str, usage: Usage | None) -> None:
     """Charge amounts that were already consumed, even without room.
 
     Args:
         entries: The charges of the accounts.
         model_name: The model id.
-        usage: The usage.
+        usage: The usage; None for a charge of something else.
     """
     with ACCOUNTS_LOCK:
         for entry in entries:
             entry.account.spend_locked(entry.amounts)
-            entry.account.meter.add(model_name, usage)
+            if usage is not None:
+                entry.account.meter.add(model_name, usage)
 
 
 def find_full(accounts: Sequence[BudgetAccount], least: Amounts) -> BudgetExceededError | None:
@@ -270,7 +283,8 @@ def _find_next_breach_locked(entry: Entry) -> BudgetExceededError | None:
     return account.find_lasting_breach_locked({**both, "tool_calls": 1})
 
 
-def _sum(one: Amounts, other: Amounts) -> Amounts:
+def added_up(one: Amounts, other: Amounts) -> Amounts:
+    """Return the amounts of both."""
     both: dict[Resource, Amount] = {**one}
     for resource, amount in other.items():
         both[resource] = both.get(resource, 0) + amount

@@ -9,9 +9,10 @@ import anyio
 
 from ...errors import BudgetExceededError, ConfigurationError, ToolBoundaryError
 from ...parallel.decided_limits import run_within
-from .account import BudgetAccount, breached_account, counting_time
+from .account import BudgetAccount, breached_account, counting_time, find_lender, own_accounts
+from .lending import charge
 from .notices import record_exceeded, report_thresholds
-from .reservation import charge, find_full
+from .reservation import find_full
 from .terms import Resource
 
 Result = TypeVar("Result")
@@ -98,7 +99,7 @@ async def _run_in_time(timed: Sequence[BudgetAccount], work: Callable[[], Awaita
         raise _recorded(shortest.time_breach())
 
 
-def charge_step(accounts: Sequence[BudgetAccount]) -> None:
+async def charge_step(accounts: Sequence[BudgetAccount]) -> None:
     """Charge a step that starts now.
 
     Args:
@@ -107,7 +108,7 @@ def charge_step(accounts: Sequence[BudgetAccount]) -> None:
     Raises:
         BudgetExceededError: A budget allows no further step.
     """
-    _charge(accounts, "steps")
+    await _charge(accounts, "steps")
 
 
 async def charge_tool_call(accounts: tuple[BudgetAccount, ...], name: str) -> None:
@@ -123,7 +124,7 @@ async def charge_tool_call(accounts: tuple[BudgetAccount, ...], name: str) -> No
         HookError: A hook failed.
     """
     try:
-        _charge(accounts, "tool_calls")
+        await _charge(accounts, "tool_calls")
     except BudgetExceededError as error:
         account = breached_account(error, accounts)
         if account is None or account.terms.on_exceeded != "conclude":
@@ -136,7 +137,7 @@ async def charge_tool_call(accounts: tuple[BudgetAccount, ...], name: str) -> No
     await report_thresholds(accounts)
 
 
-def check_foreign_turn(accounts: tuple[BudgetAccount, ...]) -> None:
+async def check_foreign_turn(accounts: tuple[BudgetAccount, ...]) -> None:
     """Check that there is room for a turn of an agent whose requests cannot be measured before they are sent.
 
     Args:
@@ -146,6 +147,10 @@ def check_foreign_turn(accounts: tuple[BudgetAccount, ...]) -> None:
         BudgetExceededError: A budget allows no further turn, or has nothing left.
         ConfigurationError: A budget limits cost, and the agent used a model without a known price.
     """
+    lender = find_lender(accounts)
+    if lender is not None:
+        await lender.check_foreign_turn()
+        accounts = own_accounts(accounts)
     for account in accounts:
         if account.has_unpriced and account.terms.limits.cost is not None:
             raise ConfigurationError(
@@ -168,8 +173,8 @@ async def begin_foreign_turn(accounts: tuple[BudgetAccount, ...]) -> None:
         ConfigurationError: A budget limits cost, and the agent used a model without a known price.
         HookError: A hook failed.
     """
-    check_foreign_turn(accounts)
-    _charge(accounts, "turns")
+    await check_foreign_turn(accounts)
+    await _charge(accounts, "turns")
     await report_thresholds(accounts)
 
 
@@ -177,9 +182,9 @@ def _timed(accounts: Sequence[BudgetAccount]) -> list[BudgetAccount]:
     return [account for account in accounts if account.terms.limits.seconds is not None]
 
 
-def _charge(accounts: Sequence[BudgetAccount], resource: Resource) -> None:
+async def _charge(accounts: Sequence[BudgetAccount], resource: Resource) -> None:
     try:
-        charge(accounts, resource)
+        await charge(accounts, resource)
     except BudgetExceededError as error:
         record_exceeded(error)
         raise

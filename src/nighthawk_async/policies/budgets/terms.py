@@ -19,6 +19,9 @@ OnExceeded: TypeAlias = Literal["fail", "conclude"]
 Amount: TypeAlias = int | Decimal
 """An amount of a resource other than `seconds`; cost in US dollars."""
 
+Amounts: TypeAlias = Mapping[Resource, Amount]
+"""Amounts of resources; never of `seconds`, which pass by themselves."""
+
 _WHOLE = ("tokens", "steps", "turns", "tool_calls")
 
 

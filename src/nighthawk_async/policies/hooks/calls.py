@@ -110,6 +110,11 @@ _SECONDS_AFTER_CANCELLATION = 5.0
 _answering: ContextVar[tuple[Hooks, ...]] = ContextVar("nighthawk_async_answering_hooks", default=())
 
 
+def answering_hooks() -> tuple[Hooks, ...]:
+    """Return the objects whose hooks are being called around the caller: they are not called for it."""
+    return _answering.get()
+
+
 async def emit(hooks: Sequence[Hooks], event: Event) -> Event:
     """Call the active hooks of an event.
 
@@ -273,6 +278,25 @@ def _registrations(hooks: Sequence[Hooks], event_type: type) -> list[Registratio
         if each not in answering
         for function in each.functions_for(event_type)
     ]
+
+
+async def call_alone(registration: Registration, event: object) -> object:
+    """Call one hook for an event of another process, and return its answer, which is applied there.
+
+    Args:
+        registration: The hook.
+        event: The event.
+
+    Raises:
+        Exception: Any exception raised by the hook.
+    """
+    hooks, function = registration
+    token = _answering.set((*_answering.get(), hooks))
+    try:
+        answer = cast("object", function(event))
+        return await await_value(answer) if is_awaitable(answer) else answer
+    finally:
+        _answering.reset(token)
 
 
 async def _ask(registration: Registration, event: object) -> object:

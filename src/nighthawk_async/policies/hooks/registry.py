@@ -5,7 +5,7 @@ It holds no state of a run, so one object may be active in many runs at once. `h
 
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeAlias, TypeVar, cast, overload
+from typing import Any, ClassVar, TypeAlias, TypeVar, cast, overload
 
 from ...errors import NighthawkError
 from ...parallel import is_async_callable
@@ -36,6 +36,9 @@ class Hooks:
     """
 
     __slots__ = ("_functions", "_lock")
+
+    local_only_reason: ClassVar[str] = "hooks are called in the program. Give them to the scope (hooks=)."
+    """The reason why it is no part of something else that crosses to a worker."""
 
     def __init__(self) -> None:
         self._functions: dict[type, tuple[HookFunction[Any], ...]] = {}
@@ -90,6 +93,10 @@ class Hooks:
     def functions_for(self, event_type: type) -> tuple[HookFunction[Any], ...]:
         """Return the hooks of an event, in the order of their registration."""
         return self._functions.get(event_type, ())
+
+    def registered(self) -> dict[type, tuple[HookFunction[Any], ...]]:
+        """Return the hooks of all events, by the types of these."""
+        return dict(self._functions)
 
     def _decorator(self, event_types: Sequence[type]) -> Callable[[HookFunction[Any]], HookFunction[Any]]:
         return lambda function: self._register(event_types, function)

@@ -46,7 +46,9 @@ def _export(module: object, name: str) -> object:
         return variables.get(name)
     try:
         return getattr(module, name)
-    except (AttributeError, ImportError):  # a package that it needs is not installed
+    except (
+        Exception
+    ):  # a package that it needs is not installed, or the name is deprecated and warnings are errors
         return None
 
 

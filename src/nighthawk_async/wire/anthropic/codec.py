@@ -30,6 +30,7 @@ from ...types.model import (
 )
 from ..codec import STREAM_HEADERS, UNKNOWN_CAPABILITIES, EncodedRequest
 from ..json_text import check_tool_choice, request_json
+from ..native_tools import native_tools_of
 from ..transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings, refuse_settings
 from .messages import (
     FILE_PROVIDERS,
@@ -43,8 +44,9 @@ from .messages import (
     plan_thinking,
     text_block,
 )
+from .native_tools import encode_container, encode_native_tools
 from .response import AnthropicResponseDecoder
-from .schema import supported_schema
+from .schema import StrictTools, supported_schema
 
 # The search by words; for the other one, models write regular expressions. The endpoint demands this name.
 _TOOL_SEARCH: dict[str, Any] = {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}
@@ -68,7 +70,7 @@ def mark_breakpoints(
     _mark_last(body.get("system", []), mark)
     messages: list[dict[str, Any]] = body["messages"]
     for position in {len(messages) - 1, _position_before_last_response(messages)}:
-        if position >= 0:
+        if position >= 0 and messages[position]["role"] == "user":  # responses go back as they are
             _mark_last(messages[position]["content"], mark)
 
 
@@ -103,6 +105,7 @@ _TRANSLATED = frozenset(
         "reasoning_effort",
         "stop",
         "stream",
+        "strict_tools",
         "thinking",
         "thinking_budget_tokens",
     }
@@ -120,7 +123,8 @@ def encode_body(request: ModelRequest, *, model_name: str, capabilities: ModelCa
     Raises:
         ConfigurationError: A setting is bad, not JSON, or has a name that only the library writes; the tool
             choice does not fit the tools, the thinking or the model; the response format's schema leaves the
-            subset of the endpoint; or a message holds content that the protocol cannot carry.
+            subset of the endpoint; or a message holds content, or the settings a native tool, that the
+            protocol cannot carry.
     """
     refuse_reserved_settings(request.settings, _RESERVED)
     refuse_settings(request.settings, _REFUSED, protocol="Anthropic Messages")
@@ -130,6 +134,8 @@ def encode_body(request: ModelRequest, *, model_name: str, capabilities: ModelCa
     body |= _encode_settings(settings, plan)
     if output_config := _encode_output_config(request, settings, plan):
         body["output_config"] = output_config
+    native = native_tools_of(request.settings)
+    body |= encode_container(native, request.messages)
     body |= _encode_tools(request, settings, plan, capabilities)
     if system := text_block(request.system_prompt):
         body["system"] = system
@@ -174,11 +180,14 @@ def _encode_tools(
 ) -> dict[str, Any]:
     check_tool_choice(request)
     choice = _encode_tool_choice(request.tool_choice, plan, capabilities)
-    if not request.tools:
+    native = encode_native_tools(native_tools_of(request.settings), request.tools)
+    if not request.tools and not native:
         return {}
     if settings.get("parallel_tool_calls") is False and choice["type"] != "none":
         choice["disable_parallel_tool_use"] = True
-    tools = [_encode_tool(tool) for tool in request.tools]
+    # Native tools come first: a tool that a search finds then changes the end of the list alone.
+    strict = _strict_tools(request) if settings.get("strict_tools") else None
+    tools = [*native, *(_encode_tool(tool, strict) for tool in request.tools)]
     if any(tool.is_deferred for tool in request.tools):
         tools.append(_TOOL_SEARCH)
     encoded: dict[str, Any] = {"tools": tools}
@@ -186,11 +195,20 @@ def _encode_tools(
     return encoded if choice == {"type": "auto"} else encoded | {"tool_choice": choice}
 
 
-def _encode_tool(tool: ToolDefinition) -> dict[str, Any]:
-    # Nothing claims `strict`: the endpoint compiles all strict schemas of a request into one grammar, and
-    # refuses the request when that becomes too large, at an undocumented size.
+def _strict_tools(request: ModelRequest) -> StrictTools:
+    response_format = request.response_format
+    return StrictTools(None if response_format is None else supported_schema(response_format.schema))
+
+
+def _encode_tool(tool: ToolDefinition, strict: StrictTools | None) -> dict[str, Any]:
+    # Nothing claims `strict` unasked: the endpoint compiles all strict schemas of a request into one grammar,
+    # and refuses the request when that becomes too large, at an undocumented size.
     schema = tool.parameters if "type" in tool.parameters else {"type": "object", **tool.parameters}
-    encoded = {"name": tool.name, "description": tool.description, "input_schema": schema}
+    encoded: dict[str, Any] = {"name": tool.name, "description": tool.description}
+    if strict is not None and (enforced := strict.add(schema)) is not None:
+        encoded |= {"strict": True, "input_schema": enforced}
+    else:
+        encoded["input_schema"] = schema
     return encoded | {"defer_loading": True} if tool.is_deferred else encoded
 
 

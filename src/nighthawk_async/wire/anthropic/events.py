@@ -21,6 +21,18 @@ class OutputTokens(msgspec.Struct):
     thinking_tokens: int | None = None
 
 
+class ServerToolUse(msgspec.Struct):
+    """Uses of the provider's own tools."""
+
+    web_search_requests: int | None = None
+
+
+class Container(msgspec.Struct):
+    """The container in which code of the model runs."""
+
+    id: str | None = None
+
+
 class Iteration(msgspec.Struct):
     """Consumption of one of several passes over a request."""
 
@@ -40,6 +52,7 @@ class WireUsage(msgspec.Struct):
     output_tokens: int | None = None
     output_tokens_details: OutputTokens | None = None
     iterations: list[Iteration] | None = None
+    server_tool_use: ServerToolUse | None = None
 
     def updated(self, later: "WireUsage") -> "WireUsage":
         """The same updated by a later report, which replaces the counts, except those that it leaves out."""
@@ -50,13 +63,14 @@ class WireUsage(msgspec.Struct):
             }
         )
 
-    def to_usage(self, *, is_complete: bool) -> Usage:
+    def to_usage(self, *, is_complete: bool, code_executions: int = 0) -> Usage:
         """The same as usage of one request, with the passes that compacted the conversation.
 
         The counters of the message leave these passes out.
 
         Args:
             is_complete: Whether nothing more will be consumed.
+            code_executions: The number of executions of code, which the endpoint does not count.
         """
         passes = [self, *(each for each in self.iterations or () if each.type == "compaction")]
         cache_read = total_count(*(each.cache_read_input_tokens or 0 for each in passes))
@@ -69,6 +83,8 @@ class WireUsage(msgspec.Struct):
             cache_read_tokens=cache_read,
             cache_write_tokens=cache_write,
             reasoning_tokens=details.thinking_tokens or 0,
+            web_searches=(self.server_tool_use or ServerToolUse()).web_search_requests or 0,
+            code_executions=code_executions,
             is_complete=is_complete,
         )
 
@@ -80,6 +96,7 @@ class Message(msgspec.Struct):
     model: str | None = None
     content: list[dict[str, Any]] | None = None
     stop_reason: str | None = None
+    container: Container | None = None
     usage: WireUsage | None = None
 
 
@@ -94,6 +111,7 @@ class Delta(msgspec.Struct):
     citation: dict[str, Any] | None = None
     content: str | None = None
     stop_reason: str | None = None
+    container: Container | None = None
 
 
 class Event(msgspec.Struct):

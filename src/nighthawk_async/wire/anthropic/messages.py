@@ -44,6 +44,7 @@ from ...types.messages import (
 from ...types.model import ModelCapabilities
 from ..json_text import NO_TEXT, arguments_object
 from ..media import WEB_SCHEMES, bare_media_type, describe_media, has_scheme, media_kind
+from .native_tools import CONTAINER
 
 FILE_PROVIDERS = frozenset({"anthropic"})
 """The providers whose uploaded files an endpoint of this protocol may know."""
@@ -400,7 +401,7 @@ def _encode_message(message: Message) -> list[Block]:
 def _encode_assistant_message(message: AssistantMessage) -> list[Block]:
     content = message.provider_content
     if content is not None and content.protocol == PROTOCOL_NAME:
-        return [_with_valid_id(item) for item in content.items]
+        return [_with_valid_id(item) for item in content.items if item.get("type") != CONTAINER]
     calls = [
         {
             "type": "tool_use",

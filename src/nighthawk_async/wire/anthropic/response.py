@@ -33,15 +33,27 @@ from ..json_text import (
 from ..provider_errors import response_failure
 from ..redaction import excerpt
 from ..sse import ServerSentEvent
-from .events import Delta, Event, Message, WireUsage
+from ..unknown_kinds import report_unknown
+from .events import Container, Delta, Event, Message, WireUsage
 from .messages import PROTOCOL_NAME
+from .native_tools import CONTAINER, OWN_CALL, NativeCalls, is_own_result
 
 _THINKING = frozenset({"redacted_thinking", "thinking"})
-_OWN_CALL = "server_tool_use"
-"""The type of a call that the provider carries out itself."""
 _COMPACTION = "compaction"
 """The type of a block that replaces the conversation before it."""
 
+USED_DELTAS = frozenset(
+    {
+        *("citations_delta", "compaction_delta", "input_json_delta"),
+        *("signature_delta", "text_delta", "thinking_delta"),
+    }
+)
+USED_EVENTS = frozenset(
+    {
+        *("content_block_delta", "content_block_start", "content_block_stop"),
+        *("message_delta", "message_start", "message_stop"),
+    }
+)
 _DELTA_BLOCKS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking"}
 
 
@@ -79,6 +91,10 @@ class ContentBlocks:
         self._by_index: dict[int, _Block] = {}
         self._call_ids: set[str] = set()
         self._held: _Block | None = None
+        self.native_calls = NativeCalls()
+        """The calls that the provider carries out itself."""
+        self.container_id: str | None = None
+        """The container in which code of the model has run."""
         self.completed_calls = 0
         """The number of calls emitted as complete."""
 
@@ -132,6 +148,8 @@ class ContentBlocks:
             block.texts.append(delta.content)
         elif delta.type == "citations_delta" and delta.citation is not None:
             block.citations.append(delta.citation)
+        elif delta.type is not None and delta.type not in USED_DELTAS:
+            report_unknown(PROTOCOL_NAME, delta.type)
         return events
 
     def stop(self, index: int | None) -> list[ModelEvent]:
@@ -156,25 +174,28 @@ class ContentBlocks:
             events += self._release()
         return events
 
-    def provider_content(self, *, is_paused: bool) -> ProviderContent | None:
+    def provider_content(self, *, goes_on: bool) -> ProviderContent | None:
         """The blocks to send back, when the provider wants more back than text and calls.
 
         It wants signed thinking and its own tools' calls and results back unchanged. It refuses thinking
         without a signature, which some servers write, calls that were cut off, empty texts, blocks of no
-        type, thinking that nothing follows, and a call of its own tool without a result unless it paused
-        there.
+        type, thinking that nothing follows, and a call of its own tool without a result unless it goes on
+        from there.
 
         Args:
-            is_paused: Whether the provider goes on from here.
+            goes_on: Whether the provider carries out calls of its own tools in the next response: after a
+                pause, or once it has the results of other calls.
         """
         items = [item for block in self._blocks if (item := _returned(block)) is not None]
-        if not is_paused:
-            answered = {item.get("tool_use_id") for item in items} - {None}
-            items = [each for each in items if each["type"] != _OWN_CALL or each.get("id") in answered]
+        if not goes_on:
+            answered = {str(item.get("tool_use_id")) for item in items if is_own_result(item)}
+            items = [each for each in items if each["type"] != OWN_CALL or str(each.get("id")) in answered]
         while items and items[-1].get("type") in _THINKING:
             items.pop()
         if not any(_is_wanted_back(item) for item in items):
             return None
+        if self.container_id is not None:
+            items.append({"type": CONTAINER, "id": self.container_id})
         return ProviderContent(protocol=PROTOCOL_NAME, items=tuple(items))
 
     def _stop(self, block: _Block) -> list[ModelEvent]:
@@ -183,7 +204,7 @@ class ContentBlocks:
         block.is_stopped = True
         self._running.pop(block.position, None)
         if block.kind != "tool_use":
-            return []
+            return self.native_calls.take(_returned(block) or block.form)
         if block.scanner.is_complete:
             return [self._complete(block)]
         events = self._release()
@@ -241,8 +262,7 @@ class ContentBlocks:
 
 def _is_wanted_back(item: dict[str, Any]) -> bool:
     """Whether a block is thinking, a compaction, or part of a call that the provider carries out itself."""
-    is_result = str(item["type"]).endswith("_tool_result") and "tool_use_id" in item
-    return is_result or item["type"] in (_OWN_CALL, _COMPACTION, *_THINKING)
+    return is_own_result(item) or item["type"] in (OWN_CALL, _COMPACTION, *_THINKING)
 
 
 def _take_whole_arguments(block: _Block, given: object) -> ToolCallArgumentsDelta:
@@ -290,7 +310,7 @@ def _returned_text(block: _Block) -> dict[str, Any] | None:
 
 _COMPLAINT = "The response holds what is not an Anthropic Messages event"
 
-_STOP_REASONS: dict[str, FinishReason] = {
+STOP_REASONS: dict[str, FinishReason] = {
     "end_turn": "stop",
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
@@ -300,7 +320,7 @@ _STOP_REASONS: dict[str, FinishReason] = {
     "tool_use": "tool_calls",
 }
 # With these, a call is as the model left it. Others, including unknown ones, may have cut it off.
-_GOOD_ENDS = frozenset({"end_turn", "tool_use"})
+_GOOD_ENDS = frozenset({"end_turn", "pause_turn", "tool_use"})
 # The provider's names of its own internal errors, for which it answers with status 500 elsewhere.
 _TRANSIENT_ERRORS = frozenset({"api_error"})
 
@@ -390,18 +410,27 @@ class AnthropicResponseDecoder:
                 return self._take_message_delta(event)
             case "message_stop":
                 return self._end()
+            case "" | "ping":
+                return []
             case _:
+                report_unknown(PROTOCOL_NAME, kind)
                 return []
 
     def _take_message(self, message: Message) -> None:
         self._response_id = message.id
         self._model_name = message.model
+        self._take_container(message.container)
+
+    def _take_container(self, container: Container | None) -> None:
+        if container is not None and container.id:
+            self._blocks.container_id = container.id
 
     def _take_message_delta(self, event: Event) -> list[ModelEvent]:
         events: list[ModelEvent] = []
-        stop_reason = _decode(event.delta, Delta).stop_reason
-        if stop_reason:
-            events += self._take_stop_reason(stop_reason)
+        delta = _decode(event.delta, Delta)
+        self._take_container(delta.container)
+        if delta.stop_reason:
+            events += self._take_stop_reason(delta.stop_reason)
         return events + self._report_usage(_decode(event.usage, WireUsage))
 
     def _take_stop_reason(self, stop_reason: str) -> list[ModelEvent]:
@@ -412,8 +441,11 @@ class AnthropicResponseDecoder:
         if usage is None or usage == WireUsage():
             return []
         self._usage = self._usage.updated(usage)
-        is_complete = self._stop_reason is not None
-        return [UsageReported(usage=self._usage.to_usage(is_complete=is_complete))]
+        reported = self._usage.to_usage(
+            is_complete=self._stop_reason is not None,
+            code_executions=self._blocks.native_calls.code_executions,
+        )
+        return [UsageReported(usage=reported)]
 
     def _end(self) -> list[ModelEvent]:
         if self._stop_reason is None:
@@ -421,16 +453,22 @@ class AnthropicResponseDecoder:
         self._is_ended = True
         finished = ResponseFinished(
             reason=self._normalized_reason(self._stop_reason),
-            provider_content=self._blocks.provider_content(is_paused=self._stop_reason == "pause_turn"),
+            provider_content=self._blocks.provider_content(goes_on=self._goes_on),
             provider_reason=self._stop_reason,
             response_id=self._response_id,
             model_name=self._model_name,
         )
         return [finished]
 
+    @property
+    def _goes_on(self) -> bool:
+        """Whether the provider carries out what is left of its own calls when the response comes back."""
+        has_calls = self._stop_reason == "tool_use" and bool(self._blocks.completed_calls)
+        return has_calls or self._stop_reason == "pause_turn"
+
     def _normalized_reason(self, stop_reason: str) -> FinishReason:
         """The stop reason; the content decides if the server's word contradicts it."""
-        normalized = _STOP_REASONS.get(stop_reason, "other")
+        normalized = STOP_REASONS.get(stop_reason, "other")
         if normalized in ("stop", "pause", "other") and self._blocks.completed_calls:
             return "tool_calls"
         return "stop" if normalized == "tool_calls" and not self._blocks.completed_calls else normalized

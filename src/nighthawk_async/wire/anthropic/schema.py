@@ -73,6 +73,7 @@ def _target(root: object, reference: str) -> object:
 
 _MAX_OPTIONAL = 24
 """The greatest number of optional properties of all objects together."""
+_MAX_STRICT_TOOLS = 20
 _MAX_UNIONS = 16
 """The greatest number of values of several types."""
 
@@ -104,6 +105,38 @@ def fitted_schema(schema: dict[str, Any]) -> dict[str, Any]:
         f"{_MAX_OPTIONAL} properties that may be left out or more than {_MAX_UNIONS} of several types. "
         f"It has {_count_optional(fitted)} and {_count_unions(fitted)}; let values travel through tools."
     )
+
+
+class StrictTools:
+    """The tools of one request whose arguments the endpoint is to enforce, as many as its limits allow.
+
+    Source: "Structured outputs", "Schema complexity limits", of the provider's documentation. The limits hold
+    for all strict tools and the response format together.
+
+    Args:
+        response_schema: The schema of the response, in the form that the endpoint accepts; None for none.
+    """
+
+    def __init__(self, response_schema: Mapping[str, Any] | None) -> None:
+        self._tools = 0
+        self._optional = _count_optional(response_schema)
+        self._unions = _count_unions(response_schema)
+
+    def add(self, parameters: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The schema of a strict tool; None when it cannot be one, or the limits are reached.
+
+        Args:
+            parameters: The schema of its arguments.
+        """
+        try:
+            schema = supported_schema(parameters)
+        except ConfigurationError:  # it would be narrowed to nothing
+            return None
+        optional, unions = self._optional + _count_optional(schema), self._unions + _count_unions(schema)
+        if self._tools == _MAX_STRICT_TOOLS or optional > _MAX_OPTIONAL or unions > _MAX_UNIONS:
+            return None
+        self._tools, self._optional, self._unions = self._tools + 1, optional, unions
+        return schema
 
 
 def _is_within_limits(schema: object) -> bool:

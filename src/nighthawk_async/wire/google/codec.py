@@ -27,8 +27,10 @@ from ...types.model import (
 )
 from ..codec import STREAM_HEADERS, UNKNOWN_CAPABILITIES, EncodedRequest
 from ..json_text import check_tool_choice, refuse_deferred_tools, request_json
+from ..native_tools import native_tools_of
 from ..transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings
 from .contents import PROTOCOL, encode_contents, find_refusal
+from .native_tools import encode_native_tool
 from .response import GoogleResponseDecoder
 
 _KEPT = frozenset(
@@ -256,7 +258,8 @@ def encode_body(request: ModelRequest, *, capabilities: ModelCapabilities) -> by
 
     Raises:
         ConfigurationError: A setting has a bad value or is unknown to the protocol, the request demands a
-            tool call without offering the tool, or it holds content that the protocol cannot carry.
+            tool call without offering the tool, or it holds content, or an option of a native tool, that the
+            protocol cannot carry.
     """
     generation, body = encode_settings(request.settings, capabilities)
     if request.response_format is not None:
@@ -277,14 +280,18 @@ def _encode_tools(request: ModelRequest) -> dict[str, Any]:
     check_tool_choice(request)
     refuse_deferred_tools(request, protocol="of the Gemini API")
     choice = request.tool_choice
-    if not request.tools:
+    tools: list[dict[str, Any]] = [encode_native_tool(tool) for tool in native_tools_of(request.settings)]
+    has_native = bool(tools)
+    if request.tools:
+        tools.append({"functionDeclarations": [_encode_tool(tool) for tool in request.tools]})
+    if not tools:
         return {}
-    tools: dict[str, Any] = {
-        "tools": [{"functionDeclarations": [_encode_tool(tool) for tool in request.tools]}]
-    }
-    if choice == "auto":
-        return tools
-    return tools | {"toolConfig": {"functionCallingConfig": _encode_choice(choice)}}
+    config: dict[str, Any] = {}
+    if request.tools and choice != "auto":
+        config["functionCallingConfig"] = _encode_choice(choice, has_native=has_native)
+    if request.tools and has_native:
+        config["includeServerSideToolInvocations"] = True
+    return {"tools": tools, "toolConfig": config} if config else {"tools": tools}
 
 
 def _encode_tool(tool: ToolDefinition) -> dict[str, Any]:
@@ -294,9 +301,11 @@ def _encode_tool(tool: ToolDefinition) -> dict[str, Any]:
     return declaration
 
 
-def _encode_choice(choice: str | NamedToolChoice) -> dict[str, Any]:
+def _encode_choice(choice: str | NamedToolChoice, *, has_native: bool) -> dict[str, Any]:
     if isinstance(choice, NamedToolChoice):
         return {"mode": "ANY", "allowedFunctionNames": [choice.name]}
+    if choice == "required" and has_native:
+        return {"mode": "VALIDATED"}  # a model that must call a function uses no native tool
     return {"mode": "ANY" if choice == "required" else "NONE"}
 
 

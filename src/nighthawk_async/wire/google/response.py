@@ -36,7 +36,9 @@ from ..json_text import NOT_JSON, check_response, is_something, new_call_id, tot
 from ..provider_errors import response_failure
 from ..redaction import excerpt
 from ..sse import ServerSentEvent
+from ..unknown_kinds import report_unknown
 from .contents import PROTOCOL
+from .native_tools import GroundingMetadata, NativeCalls
 
 
 class FunctionCall(msgspec.Struct, rename="camel"):
@@ -76,6 +78,7 @@ class Candidate(msgspec.Struct, rename="camel"):
     content: Content | None = None
     finish_reason: str | None = None
     finish_message: str | None = None
+    grounding_metadata: GroundingMetadata | None = None
 
 
 class PromptFeedback(msgspec.Struct, rename="camel"):
@@ -117,7 +120,7 @@ class Chunk(msgspec.Struct, rename="camel"):
     error: msgspec.Raw = msgspec.Raw()
 
 
-_FINISH_REASONS: Mapping[str, FinishReason] = MappingProxyType(
+FINISH_REASONS: Mapping[str, FinishReason] = MappingProxyType(
     {
         "STOP": "stop",
         "MAX_TOKENS": "length",
@@ -139,7 +142,7 @@ _FINISH_REASONS: Mapping[str, FinishReason] = MappingProxyType(
 
 # Whether the same request may succeed later. A faulty output may be correct when it is sampled again; a
 # missing signature is missing in every request, and an account stays closed.
-_FAILURES: Mapping[str, bool] = MappingProxyType(
+FAILURES: Mapping[str, bool] = MappingProxyType(
     {
         "MALFORMED_FUNCTION_CALL": True,
         "MALFORMED_RESPONSE": True,
@@ -158,7 +161,7 @@ def normalized_reason(reason: str, *, has_calls: bool) -> FinishReason:
         reason: The provider's word.
         has_calls: Whether the response holds function calls.
     """
-    normalized = _FINISH_REASONS.get(reason, "other")
+    normalized = FINISH_REASONS.get(reason, "other")
     return "tool_calls" if has_calls and normalized in ("stop", "other") else normalized
 
 
@@ -169,12 +172,12 @@ def failed_response(reason: str, message: str | None) -> ResponseFailed | None:
         reason: The provider's word.
         message: The provider's text about it.
     """
-    if reason not in _FAILURES:
+    if reason not in FAILURES:
         return None
     return ResponseFailed(
         message=_explained(f"The provider ended the response with the finish reason {reason}", message),
         error_type=reason,
-        is_transient=_FAILURES[reason],
+        is_transient=FAILURES[reason],
     )
 
 
@@ -213,9 +216,13 @@ class PartRecord:
         self._parts.append(raw)
         self._is_signed = self._is_signed or bool(part.thought_signature)
 
-    def provider_content(self) -> ProviderContent | None:
-        """The response in the provider's own form; None when no part is signed."""
-        if not self._is_signed:
+    def provider_content(self, *, has_native_calls: bool) -> ProviderContent | None:
+        """The response in the provider's own form; None when no part is signed, and none is a native call.
+
+        Args:
+            has_native_calls: Whether a part is a native call.
+        """
+        if not self._is_signed and not has_native_calls:
             return None
         items: list[dict[str, Any]] = []
         texts: list[str] = []  # of the last item, if it is an unfinished text
@@ -247,6 +254,23 @@ def _is_more_text(former: dict[str, Any], part: dict[str, Any]) -> bool:
     )
 
 
+PART_FIELDS = frozenset(
+    {
+        *("audioMetadata", "audioTranscription", "codeExecutionResult", "documentMetadata", "executableCode"),
+        *("fileData", "functionCall", "functionResponse", "inlineData", "mediaProcessing", "mediaResolution"),
+        *("partMetadata", "speechMetadata", "spreadsheetMetadata", "text", "thought", "thoughtSignature"),
+        *("toolCall", "toolResponse", "videoMetadata"),
+    }
+)
+"""The fields of parts that are known, whether they are used or not."""
+
+
+def _report_unknown(raw: msgspec.Raw) -> None:
+    """Report the fields of a part without a text or call that are unknown: they name its kind."""
+    for name in sorted(cast("dict[str, Any]", msgspec.json.decode(raw)).keys() - PART_FIELDS):
+        report_unknown(PROTOCOL, name)
+
+
 _COMPLAINT = "The response holds what is not a chunk of a Gemini answer"
 
 _UNSPECIFIED = ("FINISH_REASON_UNSPECIFIED", "BLOCKED_REASON_UNSPECIFIED")
@@ -261,6 +285,8 @@ class GoogleResponseDecoder:
 
     def __init__(self) -> None:
         self._record = PartRecord()
+        self._native_calls = NativeCalls()
+        self._metadata: UsageMetadata | None = None
         self._call_ids: set[str] = set()
         self._candidate_index: int | None = None
         self._finish_reason: str | None = None
@@ -293,7 +319,7 @@ class GoogleResponseDecoder:
         if self._finish_reason is None or self._is_broken:
             raise ModelProtocolError("The stream ended before the response was finished.", is_transient=True)
         try:
-            provider_content = self._record.provider_content()
+            provider_content = self._record.provider_content(has_native_calls=self._native_calls.has_any)
         except NOT_JSON as error:
             raise self._broken(f"The response holds a part that is not JSON ({error}).") from error
         self._is_ended = True
@@ -350,9 +376,12 @@ class GoogleResponseDecoder:
             raise self._broken(_complaint(error, data)) from error
         self._response_id = chunk.response_id or self._response_id
         self._model_name = chunk.model_version or self._model_name
-        if chunk.usage_metadata is not None and (usage := chunk.usage_metadata.to_usage()) != self._usage:
-            self._usage = usage
-            events.append(UsageReported(usage=usage))
+        self._metadata = chunk.usage_metadata or self._metadata
+        if self._metadata is not None:
+            usage = self._metadata.to_usage() + self._native_calls.uses
+            if usage != self._usage:
+                self._usage = usage
+                events.append(UsageReported(usage=usage))
         if failure is not None:
             self._is_ended = True
             events.append(failure)
@@ -375,7 +404,13 @@ class GoogleResponseDecoder:
         for raw in (candidate.content and candidate.content.parts) or ():
             part = _decode_part(raw)
             self._take_part(part, events)
+            native_events = self._native_calls.take(raw)
+            if part.text is None and part.function_call is None and not native_events:
+                _report_unknown(raw)
+            events += native_events
             self._record.add(raw, part)
+        if candidate.grounding_metadata is not None:
+            self._native_calls.ground(candidate.grounding_metadata)
         reason = candidate.finish_reason
         if not reason or reason in _UNSPECIFIED:
             return None

@@ -256,6 +256,10 @@ class ToolCallDelta(msgspec.Struct):
     extra_content: Any = None
 
 
+CITATION = "url_citation"
+"""The type of an annotation that cites what a web search has found."""
+
+
 class Delta(msgspec.Struct):
     """More of the answer, or all of it.
 
@@ -271,6 +275,14 @@ class Delta(msgspec.Struct):
     extra_content: Any = None
     tool_calls: list[ToolCallDelta] | None = None
     function_call: FunctionFragment | None = None
+    annotations: Any = None
+
+    @property
+    def has_citations(self) -> bool:
+        """Whether the answer cites what a web search has found."""
+        given: object = self.annotations
+        entries = cast("list[object]", given) if isinstance(given, list) else []
+        return any(as_object(each).get("type") == CITATION for each in entries)
 
     @property
     def text(self) -> str:

@@ -20,10 +20,13 @@ from ...types.model import (
     OpenAIChatSettings,
     ResponseFormat,
 )
+from ...types.native_tools import NativeTool, WebSearch
+from ..cache_keys import default_cache_key
 from ..codec import STREAM_HEADERS, UNKNOWN_CAPABILITIES, EncodedRequest
 from ..json_text import check_tool_choice, refuse_deferred_tools, request_json
 from ..media import describe_media
-from ..openai_schemas import is_strict_schema
+from ..native_tools import location_fields, native_tools_of, refuse_options, refuse_tool
+from ..openai_schemas import is_strict_schema, is_strict_tool
 from ..transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings
 from .content import (
     PROTOCOL,
@@ -34,28 +37,35 @@ from .content import (
 )
 from .response import ChatResponseDecoder
 
+_NAME = "Chat Completions"
 _RESERVED = frozenset({"messages", "model", "n", "response_format", "tool_choice", "tools"})
 
 
-def encode_body(request: ModelRequest, *, model_name: str) -> bytes:
+def encode_body(
+    request: ModelRequest, *, model_name: str, capabilities: ModelCapabilities = UNKNOWN_CAPABILITIES
+) -> bytes:
     """The body of a Chat Completions request.
 
     Args:
         request: The request.
         model_name: The model's name at the endpoint.
+        capabilities: The capabilities of the model: whether it takes a key for its cache.
 
     Raises:
         ConfigurationError: A setting has a bad value or a name that only the library writes, the request
-            demands the call of a tool that it does not offer, or it holds content that the protocol cannot
-            carry.
+            demands the call of a tool that it does not offer, or it holds content or a native tool that the
+            protocol cannot carry.
     """
     body: dict[str, Any] = {"model": model_name, "stream": True, "stream_options": {"include_usage": True}}
     refuse_reserved_settings(request.settings, _RESERVED)
     body |= checked_settings(request.settings, OpenAIChatSettings)
+    body |= default_cache_key(request, model_name=model_name, capabilities=capabilities)
+    body |= _encode_native_tools(native_tools_of(request.settings))
     replays_reasoning = body.pop("replay_reasoning", False)
+    are_strict = body.pop("strict_tools", False)
     if not request.tools:
         body.pop("parallel_tool_calls", None)  # refused if there are no tools to call
-    body |= _encode_tools(request)
+    body |= _encode_tools(request, are_strict=are_strict)
     if request.response_format is not None:
         body["response_format"] = _encode_response_format(request.response_format)
     body["messages"] = _encode_messages(request, replays_reasoning=replays_reasoning)
@@ -65,21 +75,48 @@ def encode_body(request: ModelRequest, *, model_name: str) -> bytes:
     return request_json(body)
 
 
-def _encode_tools(request: ModelRequest) -> dict[str, Any]:
+def _encode_native_tools(tools: tuple[NativeTool, ...]) -> dict[str, Any]:
+    """The only one: a web search before each answer of a model that is made for it."""
+    for tool in tools:
+        if not isinstance(tool, WebSearch):
+            raise refuse_tool(tool, protocol=_NAME, instead="OpenAI Responses has it.")
+        refuse_options(tool, "max_uses", "allowed_domains", "blocked_domains", protocol=_NAME)
+        options: dict[str, Any] = {}
+        if tool.context_size is not None:
+            options["search_context_size"] = tool.context_size
+        if tool.user_location is not None:
+            options["user_location"] = {
+                "type": "approximate",
+                "approximate": location_fields(tool.user_location),
+            }
+        return {"web_search_options": options}
+    return {}
+
+
+def _encode_tools(request: ModelRequest, *, are_strict: bool) -> dict[str, Any]:
     check_tool_choice(request)
-    refuse_deferred_tools(request, protocol="Chat Completions")
+    refuse_deferred_tools(request, protocol=_NAME)
     if not request.tools:
         return {}
     choice = request.tool_choice
-    tools: dict[str, Any] = {"tools": [_encode_tool(tool) for tool in request.tools]}
+    tools: dict[str, Any] = {"tools": [_encode_tool(tool, are_strict=are_strict) for tool in request.tools]}
     if isinstance(choice, NamedToolChoice):
         return tools | {"tool_choice": {"type": "function", "function": {"name": choice.name}}}
     # "auto" is every server's default, and some refuse it when given.
     return tools if choice == "auto" else tools | {"tool_choice": choice}
 
 
-def _encode_tool(tool: ToolDefinition) -> dict[str, Any]:
-    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+def _encode_tool(tool: ToolDefinition, *, are_strict: bool) -> dict[str, Any]:
+    function: dict[str, Any] = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+    }
+    # Other servers may refuse the field, so it is sent only as a claim. Parallel calls stay allowed: OpenAI's
+    # fine-tuned models then do not enforce the schemas of several calls, but no model refuses the request
+    # ("Function calling", "Parallel function calling", of its documentation), and arguments are validated.
+    if are_strict and is_strict_tool(tool):
+        function["strict"] = True
     return {"type": "function", "function": function}
 
 
@@ -154,7 +191,7 @@ class OpenAIChatCodec:
         capabilities: ModelCapabilities = UNKNOWN_CAPABILITIES,
     ) -> EncodedRequest:
         """A request as HTTP parts; see `wire.codec.Codec`."""
-        body = encode_body(request, model_name=model_name)
+        body = encode_body(request, model_name=model_name, capabilities=capabilities)
         return EncodedRequest(path="/chat/completions", headers=STREAM_HEADERS, body=body)
 
     def decoder(self) -> ChatResponseDecoder:

@@ -6,6 +6,7 @@ and the end still counts, calls included.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import msgspec
@@ -27,6 +28,7 @@ from ..json_text import NOT_JSON, as_object, check_response, is_something
 from ..provider_errors import response_failure
 from ..redaction import excerpt
 from ..sse import ServerSentEvent
+from ..unknown_kinds import report_unknown
 from .chunks import (
     Choice,
     Chunk,
@@ -164,6 +166,9 @@ _GOOD_ENDS = ("stop", "tool_calls")
 
 _CUTS = ("length", "content_filter")
 
+_KINDS = frozenset({"", "chat.completion", "chat.completion.chunk", "message", "ping"})
+"""Names of events, and values of `object`, that are no news."""
+
 # DeepSeek ends responses with the last one when it has no free machines.
 _FAILURES = frozenset({"abort", "error", "insufficient_system_resource"})
 
@@ -180,6 +185,7 @@ class ChatResponseDecoder:
         self._choice_index: int | None = None
         self._has_refusal = False
         self._has_content = False
+        self._has_searched = False
         self._finish_reason: FinishReason | None = None
         self._provider_reason: str | None = None
         self._response_id: str | None = None
@@ -205,7 +211,7 @@ class ChatResponseDecoder:
         check_response(data, complaint=_COMPLAINT)
         if event.event == "error":
             return [self._fail(event.data)]
-        return self._take_chunk(event.data)
+        return self._take_chunk(event.data, event.event)
 
     def finish(self) -> list[ModelEvent]:
         """Process the end of the stream; see `wire.codec.ResponseDecoder`."""
@@ -230,13 +236,15 @@ class ChatResponseDecoder:
         self._finish_reason = self._finish_reason or "stop"
         return events + self.finish()
 
-    def _take_chunk(self, data: bytes) -> list[ModelEvent]:
+    def _take_chunk(self, data: bytes, kind: str = "") -> list[ModelEvent]:
         try:
             chunk = _decode_chunk(data)
         except NOT_JSON as error:
             raise ModelProtocolError(f"{_COMPLAINT} ({error}): {excerpt(data)}") from error
         if chunk.object == "error" or (chunk.error and is_something(chunk.error)):
             return [self._fail(data)]
+        if chunk.choices is None and chunk.usage is None:
+            _report_unknown(chunk.object or kind)
         self._response_id = self._response_id or _text_or_none(chunk.id)
         self._model_name = self._model_name or _text_or_none(chunk.model)
         events: list[ModelEvent] = []
@@ -245,7 +253,10 @@ class ChatResponseDecoder:
         if chunk.usage is not None:
             # A failure in the same chunk remains the last event.
             place = len(events) - 1 if self._is_ended else len(events)
-            events.insert(place, UsageReported(usage=chunk.usage.to_usage()))
+            usage = chunk.usage.to_usage()
+            if self._has_searched:
+                usage = replace(usage, web_searches=1)  # one before each answer
+            events.insert(place, UsageReported(usage=usage))
         return events
 
     def _take_choice(self, choice: Choice, events: list[ModelEvent]) -> None:
@@ -272,6 +283,8 @@ class ChatResponseDecoder:
         if not isinstance(content, str):  # the parts of a model that thinks
             content, thinking = delta.text, delta.thinking
         self._replay.take(delta, thinking, is_whole=is_whole)
+        if delta.annotations is not None and delta.has_citations:
+            self._has_searched = True
         # vLLM renamed the field; a server in between sends the same text in both.
         if reasoning := delta.reasoning_content or delta.reasoning or thinking:
             events.append(ReasoningDelta(text=reasoning))
@@ -342,6 +355,12 @@ def _to_fragment(call: ToolCallDelta, *, position: int | None) -> ToolCallFragme
         if call.extra_content and (extra := as_object(call.extra_content))
         else {},
     )
+
+
+def _report_unknown(kind: str) -> None:
+    """Report that an event without content is of an unknown kind; the protocol itself has a single kind."""
+    if kind not in _KINDS:
+        report_unknown(PROTOCOL, kind)
 
 
 def _text_or_none(value: object) -> str | None:

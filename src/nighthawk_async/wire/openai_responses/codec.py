@@ -19,11 +19,15 @@ from ...types.model import (
     ResponseFormat,
     ToolChoice,
 )
+from ...types.native_tools import NativeTool
+from ..cache_keys import default_cache_key
 from ..codec import STREAM_HEADERS, UNKNOWN_CAPABILITIES, EncodedRequest
 from ..json_text import check_tool_choice, request_json
-from ..openai_schemas import is_strict_schema
+from ..native_tools import native_tools_of
+from ..openai_schemas import is_strict_schema, is_strict_tool
 from ..transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings, refuse_settings
 from .input import PROTOCOL, encode_input, find_refusal
+from .native_tools import encode_limit, encode_native_tool, included_results
 from .response import ResponsesDecoder
 
 # A stored conversation that the provider continues would hold every message twice.
@@ -45,7 +49,7 @@ def encode_body(request: ModelRequest, *, model_name: str, capabilities: ModelCa
     Raises:
         ConfigurationError: A setting is bad, not JSON, unknown to the protocol or has a name that only the
             library writes, the request demands a tool call without offering the tool, or it holds content
-            that the protocol cannot carry.
+            or a native tool that the protocol cannot carry.
     """
     refuse_reserved_settings(request.settings, _RESERVED)
     refuse_settings(request.settings, _MISSING, protocol="OpenAI Responses")
@@ -54,11 +58,17 @@ def encode_body(request: ModelRequest, *, model_name: str, capabilities: ModelCa
     body |= _encode_settings(settings, request.response_format)
     # The value in `extra_body` counts as well, since it takes precedence.
     is_stored = merge_extra_body({"store": body["store"]}, request.settings)["store"] is True
+    native = native_tools_of(request.settings)
+    wanted = included_results(native)
     if not is_stored and _reasons(settings, capabilities):
-        body["include"] = _with_encrypted_reasoning(body.get("include"))
+        wanted.append(_ENCRYPTED_REASONING)
+    if wanted:
+        body["include"] = _with_included(body.get("include"), wanted)
+    body |= default_cache_key(request, model_name=model_name, capabilities=capabilities)
+    body |= encode_limit(native, body.get("max_tool_calls"))
     if request.system_prompt:
         body["instructions"] = request.system_prompt
-    body |= _encode_tools(request)
+    body |= _encode_tools(request, native)
     body["input"] = encode_input(request.messages, is_stored=is_stored)
     return request_json(merge_extra_body(body, request.settings))
 
@@ -104,20 +114,21 @@ def _reasons(settings: Mapping[str, Any], capabilities: ModelCapabilities) -> bo
     return is_asked or capabilities.reasoning
 
 
-def _with_encrypted_reasoning(include: object) -> list[Any]:
-    """Return the `include` list, with encrypted reasoning in it: it is not returned otherwise."""
+def _with_included(include: object, wanted: list[str]) -> list[Any]:
+    """Return the `include` list with more names in it: these parts are not returned otherwise."""
     if include is not None and not isinstance(include, list | tuple):
         raise ConfigurationError(f"Model setting 'include' must be a list, not {type(include).__name__}.")
-    wanted = [] if include is None else list(cast("list[Any]", include))
-    return wanted if _ENCRYPTED_REASONING in wanted else [*wanted, _ENCRYPTED_REASONING]
+    given = [] if include is None else list(cast("list[Any]", include))
+    return [*given, *(name for name in wanted if name not in given)]
 
 
-def _encode_tools(request: ModelRequest) -> dict[str, Any]:
+def _encode_tools(request: ModelRequest, native: tuple[NativeTool, ...]) -> dict[str, Any]:
+    """The tools, native ones first: a tool that a search finds then changes the end of the list alone."""
     check_tool_choice(request)
     choice = request.tool_choice
-    if not request.tools:
+    encoded = [*map(encode_native_tool, native), *(_encode_tool(tool) for tool in request.tools)]
+    if not encoded:
         return {}
-    encoded = [_encode_tool(tool) for tool in request.tools]
     if any(tool.is_deferred for tool in request.tools):
         encoded.append({"type": "tool_search"})
     tools: dict[str, Any] = {"tools": encoded}
@@ -136,7 +147,7 @@ def _encode_tool(tool: ToolDefinition) -> dict[str, Any]:
         "description": tool.description,
         "parameters": tool.parameters,
         # This protocol is strict by default, and refuses schemas that are not.
-        "strict": is_strict_schema(tool.parameters),
+        "strict": is_strict_tool(tool),
     }
     return encoded | {"defer_loading": True} if tool.is_deferred else encoded
 

@@ -331,6 +331,23 @@ class WireUsage(msgspec.Struct):
         )
 
 
+class WebSearches(msgspec.Struct):
+    """Searches that the provider bills."""
+
+    num_requests: int | None = None
+
+
+class ToolUsage(msgspec.Struct):
+    """Uses of native tools, beside the tokens."""
+
+    web_search: WebSearches | None = None
+
+    @property
+    def searches(self) -> int | None:
+        """The number of searches that the provider bills; None when it does not say."""
+        return None if self.web_search is None else self.web_search.num_requests
+
+
 class IncompleteDetails(msgspec.Struct):
     """The reason why a response is incomplete."""
 
@@ -345,6 +362,7 @@ class Response(msgspec.Struct):
     status: str | None = None
     output: list[msgspec.Raw] | None = None
     usage: WireUsage | None = None
+    tool_usage: ToolUsage | None = None
     incomplete_details: IncompleteDetails | None = None
     error: msgspec.Raw = msgspec.Raw()
 

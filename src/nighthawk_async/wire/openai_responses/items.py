@@ -14,6 +14,7 @@ from typing import Any, cast
 from ...types.messages import ProviderContent
 from .events import FunctionCall, Item, arguments_text
 from .input import PROTOCOL, SEARCH_ITEMS
+from .native_tools import NATIVE_ITEMS
 
 
 @dataclass(slots=True, eq=False)
@@ -53,7 +54,10 @@ class StreamedPart:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class OutputItem:
-    """One output item. `form` is the item as the server sent it when it was done."""
+    """One output item. `form` is the item as the server sent it when it was done.
+
+    `is_started` concerns native calls: whether their beginning was emitted.
+    """
 
     type: str
     ids: set[str] = field(default_factory=set[str])
@@ -61,6 +65,7 @@ class OutputItem:
     parts: dict[tuple[str, int], StreamedPart] = field(default_factory=dict[tuple[str, int], StreamedPart])
     form: Mapping[str, Any] | None = None
     is_taken: bool = False
+    is_started: bool = False
 
     def part(self, place: str, index: int, *, is_refusal: bool = False) -> StreamedPart:
         """The part at that place (`content` or `summary`) and index there."""
@@ -282,6 +287,11 @@ class OutputItems:
             return None
         return ProviderContent(protocol=PROTOCOL, items=tuple(items))
 
+    @property
+    def native_calls(self) -> list[Mapping[str, Any]]:
+        """The calls of native tools that are done, as the server sent them."""
+        return [item.form for item in self._items if item.type in NATIVE_ITEMS and item.form is not None]
+
     def _append(self, type: str | None) -> OutputItem:
         item = OutputItem(type=type or "")
         self._items.append(item)
@@ -325,9 +335,9 @@ def _is_wanted_back(item: Mapping[str, Any]) -> bool:
     """Whether an item holds more than text or a call.
 
     That is reasoning, other encrypted content (a compacted conversation), the phase of a message, without
-    which models that have phases work worse, and a search for tools with the tools that it has loaded. A call
-    of a loaded tool has a namespace.
+    which models that have phases work worse, calls of native tools with their results, and a search for tools
+    with the tools that it has loaded. A call of a loaded tool has a namespace.
     """
-    if item.get("type") in ("reasoning", *SEARCH_ITEMS):
+    if item.get("type") in ("reasoning", *SEARCH_ITEMS, *NATIVE_ITEMS):
         return True
     return any(item.get(name) for name in ("encrypted_content", "namespace", "phase"))

@@ -4,7 +4,7 @@ The terminal event is `response.completed`, `response.incomplete` or `response.f
 place. The end of the stream, or `[DONE]`, alone is no success: Ollama swallows errors and just stops.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -20,11 +20,13 @@ from ...types.model import (
     TextDelta,
     UsageReported,
 )
+from ...types.usage import Usage
 from ..codec import MANY_WAITING_CALLS
 from ..json_text import check_response, is_something
 from ..provider_errors import response_failure
 from ..redaction import excerpt
 from ..sse import ServerSentEvent
+from ..unknown_kinds import report_unknown
 from .events import (
     COMPLAINT,
     Envelope,
@@ -37,7 +39,9 @@ from .events import (
     decode_as,
     text_parts,
 )
+from .input import PROTOCOL
 from .items import OutputItem, OutputItems
+from .native_tools import NATIVE_ITEMS, count_uses, finished, started
 
 _TEXTS = {
     "response.output_text": ("message", "content"),
@@ -48,6 +52,35 @@ _TEXTS = {
 """For each kind of text, by the prefix of its events' names: the type of its item, and its place there."""
 
 _OTHERS = frozenset({"response.content_part", "response.function_call_arguments", "response.output_item"})
+
+
+_UNUSED = frozenset(
+    {
+        *("response.audio", "response.audio.transcript", "response.code_interpreter_call"),
+        *("response.code_interpreter_call_code", "response.compaction", "response.custom_tool_call_input"),
+        *("response.file_search_call", "response.image_generation_call", "response.mcp_call"),
+        *("response.mcp_call_arguments", "response.mcp_list_tools", "response.output_text.annotation"),
+        *("response.reasoning_summary_part", "response.shell_call_command"),
+        *("response.shell_call_output_content", "response.web_search_call"),
+    }
+)
+"""Prefixes of the names of events that are known and not needed."""
+
+_UNUSED_NAMES = frozenset(
+    {
+        *("", "keepalive", "ping", "response.content_part.added", "response.created"),
+        *("response.in_progress", "response.queued"),
+    }
+)
+
+
+def is_unused_event(name: str) -> bool:
+    """Whether events of that name are known and not needed.
+
+    Args:
+        name: The event's type.
+    """
+    return name.rpartition(".")[0] in _UNUSED or name in _UNUSED_NAMES
 
 
 def is_output_event(name: str) -> bool:
@@ -108,6 +141,8 @@ class ResponseOutput:
             case "response.function_call_arguments.delta" | "response.function_call_arguments.done":
                 return self._take_arguments(event)
             case _:
+                if not is_unused_event(name):
+                    report_unknown(PROTOCOL, name)
                 return []
 
     def finish(self, output: Sequence[msgspec.Raw], *, is_cut_off: bool) -> list[ModelEvent]:
@@ -125,6 +160,15 @@ class ResponseOutput:
         for found, item, raw in zip(self._items.merge(items), items, output, strict=True):
             events += self._take_item(found, item, raw)
         return events + self._calls.finish(is_cut_off=is_cut_off)
+
+    def with_uses(self, usage: Usage, billed_searches: int | None) -> Usage:
+        """Return the usage with the uses of native tools.
+
+        Args:
+            usage: The usage that the response reports.
+            billed_searches: The web searches that the provider bills; None when it does not say.
+        """
+        return usage + count_uses(self._items.native_calls, billed_searches)
 
     def to_provider_content(self) -> ProviderContent | None:
         """The output in the provider's form, when it wants more of it back than text and calls."""
@@ -165,6 +209,9 @@ class ResponseOutput:
 
     def _begin_item(self, item: Item, index: int | None) -> list[ModelEvent]:
         begun = self._items.begin(item, index)
+        if item.type in NATIVE_ITEMS:
+            begun.is_started = True
+            return [started(item.type, item.id)]
         if item.type != "function_call":
             return []
         begun.call = self._calls.begin()
@@ -180,7 +227,10 @@ class ResponseOutput:
 
     def _take_item(self, found: OutputItem, item: Item, raw: msgspec.Raw) -> list[ModelEvent]:
         """Process the final form of an item: only the content that its pieces did not bring already."""
+        is_known = found.form is not None
         found.form = found.form or decode_as(dict[str, Any], raw)
+        if item.type in NATIVE_ITEMS:
+            return [] if is_known else self._end_native_call(found, item, found.form)
         if item.type == "function_call":
             return self._take_call(found, item)
         events: list[ModelEvent] = []
@@ -189,6 +239,10 @@ class ResponseOutput:
                 for index, part in enumerate(text_parts(parts)):
                     events += self._settle(found, place, index, part)
         return events
+
+    def _end_native_call(self, found: OutputItem, item: Item, form: Mapping[str, Any]) -> list[ModelEvent]:
+        end = finished(form)
+        return [end] if found.is_started else [started(item.type, item.id), end]
 
     def _take_call(self, found: OutputItem, item: Item) -> list[ModelEvent]:
         call = found.call = found.call or self._calls.begin()
@@ -276,6 +330,8 @@ class ResponsesDecoder:
             name = envelope.type or sse.event
             if name in _TERMINALS or is_output_event(name) or is_something(envelope.error):
                 raise
+            if not is_unused_event(name):
+                report_unknown(PROTOCOL, name)
             return []  # unknown events may give known fields another form
         name = event.type or sse.event
         if name == "error" or is_something(event.error):
@@ -297,7 +353,9 @@ class ResponsesDecoder:
         else:
             end = _failed_response(response, failure)
         if response.usage is not None:
-            events.append(UsageReported(usage=response.usage.to_usage()))
+            searches = None if response.tool_usage is None else response.tool_usage.searches
+            usage = self._output.with_uses(response.usage.to_usage(), searches)
+            events.append(UsageReported(usage=usage))
         self._is_ended = True
         return [*events, end]
 

@@ -263,3 +263,15 @@ async def test_an_agent_of_the_users_own_has_a_provider_too(traces: Traces) -> N
         "gen_ai.agent.name": "act",
         "gen_ai.agent.id": f"{act.__module__}:act:1",
     }
+
+
+async def test_a_cached_response_is_told_and_consumed_nothing(traces: Traces) -> None:
+    call = tool_call("nh_assign", target_path="answer", expression="'x'")
+    model = ScriptedModel([model_response(call, OUTCOME, usage=USAGE)], name="openai-chat:some-model")
+    async with nh.run(model), nh.resilience.cached():
+        await compute()
+        await compute()
+    asked, cached = (dict(span.attributes or {}) for span in traces.named("chat"))
+    assert asked["gen_ai.usage.input_tokens"] == 100
+    assert cached["gen_ai.usage.input_tokens"] == 0
+    assert [each.get("nighthawk.response.cached") for each in (asked, cached)] == [None, True]

@@ -7,6 +7,7 @@ import { Details } from "./details.js";
 import { closeDialogsAboutNodes, showKeys } from "./dialogs.js";
 import { byId, element, setText } from "./dom.js";
 import { makeExportMenu } from "./export_menu.js";
+import { EvaluationPanel } from "./evaluation.js";
 import { Filters } from "./filters.js";
 import { clockTime, plural } from "./format.js";
 import { KEYS, isNowhere, isTyping, moveInTree } from "./keyboard.js";
@@ -57,6 +58,7 @@ const now = () => recordedAt ?? Date.now() / 1000 + clockOffset;
 const actions = new Actions(store, { notify, onToken: tokenChanged, onParking: parkingChanged });
 const details = new Details(panel, actions, store, { now, onOpen: select, makeMenu });
 const chart = new Chart(byId("chart"), store, now);
+const evaluations = new EvaluationPanel({ panel: byId("evaluation"), button: byId("evaluations") }, store, revealOpen);
 const search = new Search((nodes) => {
   filters.found = new Set(nodes);
   rowsChanged();
@@ -71,6 +73,7 @@ setUpFilters();
 setUpKeyboard();
 byId("failures").addEventListener("click", goToFailure);
 byId("charts").addEventListener("click", toggleChart);
+byId("evaluations").addEventListener("click", () => evaluations.toggle());
 byId("export").append(makeMenu(TOP));
 byId("help").addEventListener("click", () => showKeys(KEYS));
 byId("asked").addEventListener("click", () => summary.firstAsked && reveal(summary.firstAsked));
@@ -141,6 +144,7 @@ function draw() {
     rows.update();
     summary.update(store, filters);
     showFailures();
+    evaluations.update();
     tree.rowsChanged();
     showEmptiness();
   }
@@ -152,6 +156,7 @@ function tick() {
   if (isFile) return;
   details.tick();
   chart.tick();
+  evaluations.tick();
   schedule();
 }
 
@@ -222,6 +227,11 @@ function reveal(id) {
   rowsChanged();
   rows.update();
   select(id);
+}
+
+function revealOpen(id) {
+  reveal(id);
+  if (rows.of(id)?.hasChildren) expand(id, true);
 }
 
 function openDetails() {
@@ -333,7 +343,7 @@ function setUpKeyboard() {
       if (isNowhere(document.activeElement)) treeElement.focus();
       return;
     }
-    const keys = { "/": goToSearch, f: goToFailure, g: toggleChart, "?": () => showKeys(KEYS), c: act("cancel"), s: act("steer"), p: act("suspend", "resume"), a: answer };
+    const keys = { "/": goToSearch, f: goToFailure, g: toggleChart, e: () => evaluations.toggle(), "?": () => showKeys(KEYS), c: act("cancel"), s: act("steer"), p: act("suspend", "resume"), a: answer };
     if (!Object.hasOwn(keys, event.key)) return;
     event.preventDefault();
     keys[event.key]();

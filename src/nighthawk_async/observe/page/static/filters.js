@@ -31,8 +31,8 @@ const texts = new WeakMap();
 function searchedText(node) {
   let text = texts.get(node);
   if (text === undefined) {
-    const { name, kind, source = "", hint = "", error } = node;
-    text = [name, kind, source, hint, error?.type ?? "", error?.message ?? ""].join("\n").toLowerCase();
+    const { name, kind, source = "", hint = "", worker = "", error } = node;
+    text = [name, kind, source, hint, worker, error?.type ?? "", error?.message ?? ""].join("\n").toLowerCase();
     texts.set(node, text);
   }
   return text;

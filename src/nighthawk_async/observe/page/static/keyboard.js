@@ -10,6 +10,7 @@ export const KEYS = [
   ["/", "search; Enter goes to the first match"],
   ["f", "next failure"],
   ["g", "chart of tokens, cost and latency over time"],
+  ["e", "cases and trials of evaluations"],
   ["c", "cancel, after a confirmation"],
   ["s", "steer; Ctrl+Enter sends the message, Enter begins a new line"],
   ["p", "suspend or resume"],

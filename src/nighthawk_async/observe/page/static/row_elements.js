@@ -45,7 +45,7 @@ export function updateRow(made, { place, head, node, root, isSelected, isParking
   setText(parts.glyph, glyphOf(state));
   setText(parts.kind, kindLabel(head.kind));
   setText(parts.title, head.name);
-  setText(parts.hint, errorOf(head) || errorOf(node) || (node.hint ?? ""));
+  setText(parts.hint, errorOf(head) || errorOf(node) || hintOf(head, node));
   setText(parts.badge, badgeOf(node, isParking, failures));
   parts.badge.classList.toggle("bad", failures > 0);
   parts.badge.hidden = !parts.badge.textContent;
@@ -60,6 +60,12 @@ export function updateRow(made, { place, head, node, root, isSelected, isParking
 function showFigure(shown, text) {
   setText(shown, text);
   setAttribute(shown, "title", meaningOf(text));
+}
+
+// Where it runs, if that is a worker, and with what.
+function hintOf(head, node) {
+  const worker = head.worker ?? node.worker;
+  return [worker ? `on ${worker}` : "", node.hint ?? ""].filter(Boolean).join(", ");
 }
 
 // What ended it; empty when nothing did, or its state says all there is to say.

@@ -8,6 +8,9 @@ const TOKEN_ROWS = [
   ["read from cache", "cache_read_tokens"],
   ["output tokens", "output_tokens"],
   ["reasoning", "reasoning_tokens"],
+  ["web searches", "web_searches"],
+  ["code executions", "code_executions"],
+  ["file searches", "file_searches"],
 ];
 
 export function makeTable(className) {
@@ -31,8 +34,11 @@ export function showValues(table, node) {
 
 export function showUsage(table, node) {
   const whole = node.subtree_usage;
-  const isNothing = !whole.requests && !whole.input_tokens && !whole.output_tokens;
+  const isNothing = !whole.requests && !whole.input_tokens && !whole.output_tokens && !whole.cached_requests;
   const rows = whole.requests ? [usageRow("requests", count(node.usage.requests), count(whole.requests))] : [];
+  if (whole.cached_requests) {
+    rows.push(usageRow("cached requests", count(node.usage.cached_requests), count(whole.cached_requests)));
+  }
   for (const [label, name] of TOKEN_ROWS) {
     if (whole[name]) rows.push(usageRow(label, tokenCount(node.usage, name), tokenCount(whole, name)));
   }

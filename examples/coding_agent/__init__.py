@@ -1,0 +1,1 @@
+"""Lets a coding agent repair a repository."""

@@ -1,0 +1,94 @@
+"""Errors of calls on other processes and machines.
+
+NighthawkError, PlacementError
+└── DistributedError
+    ├── ArgumentChangedError    a call has changed an argument in place, which does not come back
+    ├── CrossingError           a function, an argument, a result or a setting cannot cross to a worker
+    ├── LocalOnlyError          something that exists in the program's own process alone
+    ├── RemoteCallError         a call raised an error that cannot cross; it tells the error in words
+    ├── WorkerLostError         the workers of a call were lost, as often as it may be placed
+    └── WorkerStartError        a worker did not start
+"""
+
+from ..errors import NighthawkError
+from ..parallel.errors import PlacementError
+from ..pickling import set_public_module
+
+
+class DistributedError(NighthawkError, PlacementError):
+    """Base class of errors of calls on other processes and machines; also a `parallel.PlacementError`."""
+
+
+class ArgumentChangedError(DistributedError):
+    """A call has changed an argument in place, on a worker. The change does not come back.
+
+    Args:
+        function: The name of the function.
+        argument: The name of the argument, or its position.
+    """
+
+    def __init__(self, function: str, argument: str) -> None:
+        super().__init__(
+            f"{function} has changed its argument {argument} in place, on a worker, where the program does "
+            "not see it. Return the value instead, or call the function without on=."
+        )
+        self.function = function
+        self.argument = argument
+
+
+class CrossingError(DistributedError):
+    """A function, an argument, a result or a setting cannot cross between the program and a worker.
+
+    Args:
+        message: The reason, and what to do.
+        subject: What cannot cross: `the argument 'path' of reports:summarize`.
+    """
+
+    def __init__(self, message: str, *, subject: str) -> None:
+        super().__init__(message)
+        self.subject = subject
+
+
+class LocalOnlyError(DistributedError):
+    """A call on a worker has asked for something that exists in the program's own process alone.
+
+    The message names it, and says what to do instead.
+    """
+
+
+class RemoteCallError(DistributedError):
+    """A call on a worker raised an error that cannot cross, such as one that cannot be pickled.
+
+    Args:
+        type_name: The full name of its type.
+        text: The text of the error.
+    """
+
+    def __init__(self, type_name: str, text: str) -> None:
+        super().__init__(f"{type_name}: {text}" if text else type_name)
+        self.type_name = type_name
+        self.text = text
+
+
+class WorkerLostError(DistributedError):
+    """The workers of a call were lost, one after the other, as often as it may be placed.
+
+    Args:
+        worker: The name of the last worker.
+        reason: How that worker ended.
+        placements: The number of times that the call was placed.
+    """
+
+    def __init__(self, worker: str, reason: str, *, placements: int) -> None:
+        times = "once" if placements == 1 else f"{placements} times"
+        super().__init__(f"worker {worker} was lost ({reason}); the call was placed {times}")
+        self.worker = worker
+        self.reason = reason
+        self.placements = placements
+
+
+class WorkerStartError(DistributedError):
+    """A worker did not start, or not in time. The message has the reason."""
+
+
+set_public_module("distributed", globals())

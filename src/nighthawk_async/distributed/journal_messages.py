@@ -1,0 +1,131 @@
+"""Messages about a part of a run with a journal, between the program and the worker that records there."""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from ..journal.parts import PartEnd, RunPart
+from ..journal.records import Record
+
+TOPIC = "journal"
+
+
+class Setup(Struct, frozen=True, kw_only=True):
+    """The parts that the journal on a worker is made from.
+
+    Args:
+        part: The part of the run.
+        limits: Whether a limit around the call expired in an earlier life; None where there are none.
+    """
+
+    part: RunPart
+    limits: bool | None
+
+
+class Append(Struct, frozen=True, tag=True, kw_only=True):
+    """Records to append, in order."""
+
+    records: list[Record]
+
+
+class Await(Struct, frozen=True, tag=True, kw_only=True):
+    """A request for `Done` when everything that was sent before is durable.
+
+    Args:
+        number: Its number.
+        renews: Whether it is about the lease of the run instead: that this life still has the run.
+    """
+
+    number: int
+    renews: bool = False
+
+
+class LimitsReached(Struct, frozen=True, tag=True):
+    """The call is about to begin something that no earlier life has recorded."""
+
+
+class FunctionEnded(Struct, frozen=True, tag=True):
+    """A function has ended in the call."""
+
+
+class Leave(Struct, frozen=True, tag=True, kw_only=True):
+    """The call has ended: nothing more is recorded."""
+
+    end: PartEnd
+
+
+class Done(Struct, frozen=True, tag=True, kw_only=True):
+    """The answer to `Await`; the only order.
+
+    Args:
+        number: The number of the request.
+        error: The failure, encoded; None for none.
+    """
+
+    number: int
+    error: bytes | None = None
+
+
+class OpenQuestion(Struct, frozen=True, tag=True, kw_only=True):
+    """Let people answer a question through the store; see `AskedQuestion`.
+
+    Args:
+        id: Its id.
+        place: Its place, relative to the run.
+        kind: Its kind.
+        content: Its parts and the schema of the answers, as the journal writes values.
+        ends_at: The time at which it ends without an answer, in seconds since 1970; None for never.
+    """
+
+    id: str
+    place: str
+    kind: Literal["question", "approval"]
+    content: bytes
+    ends_at: float | None
+
+
+class CloseQuestion(Struct, frozen=True, tag=True, kw_only=True):
+    """Accept no answer any more."""
+
+    id: str
+
+
+class NoteCounted(Struct, frozen=True, tag=True, kw_only=True):
+    """The votes on a question up to a number have counted, and have not decided the request."""
+
+    id: str
+    number: int
+
+
+class UseAnswers(Struct, frozen=True, tag=True, kw_only=True):
+    """Use the answers to a question that was opened; see `journal_ports.GivenAnswers`.
+
+    Args:
+        id: The question.
+        method: The method.
+        after: The argument of `next_vote`.
+    """
+
+    id: str
+    method: Literal["next_answer", "find_answer", "refuse", "claim", "next_vote"]
+    after: int = 0
+
+
+Report: TypeAlias = Append | Await | LimitsReached | FunctionEnded | Leave | CloseQuestion | NoteCounted
+Question: TypeAlias = OpenQuestion | UseAnswers
+
+decode_setup = msgspec.msgpack.Decoder(Setup).decode
+decode_done = msgspec.msgpack.Decoder(Done).decode
+_decode_report = msgspec.msgpack.Decoder(Report).decode
+_decode_question = msgspec.msgpack.Decoder(Question).decode
+
+
+def decode_report(body: bytes) -> Report:
+    """Decode a report of a worker."""
+    return _decode_report(body)
+
+
+def decode_question(body: bytes) -> Question:
+    """Decode a question of a worker."""
+    return _decode_question(body)

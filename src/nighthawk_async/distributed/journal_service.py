@@ -1,0 +1,139 @@
+"""The service "journal" in the program: it hands parts of the run out to workers, and records for them."""
+
+import msgspec
+
+from ..journal.acknowledgement import Acknowledgement
+from ..journal.errors import JournalError
+from ..journal.parts import PartEnd
+from ..journal.recorder import RunRecorder, find_recorder
+from ..journal.values import decode_value, encode_value
+from ..journal_ports import GivenAnswers
+from ..parallel.decided_limits import note_end, outer_limits, reach_new
+from ..parallel.task_current import find_positions
+from ..runtime.environment import Environment
+from ..types.asked_questions import AskedQuestion
+from . import journal_messages as messages
+from .crossing_errors import encode_error
+from .journal_messages import (
+    Append,
+    Await,
+    CloseQuestion,
+    Done,
+    FunctionEnded,
+    Leave,
+    LimitsReached,
+    NoteCounted,
+    OpenQuestion,
+    Report,
+    Setup,
+    UseAnswers,
+)
+from .messages import encode
+from .services import ProgramPart, SendOrder
+
+
+def begin(
+    environment: Environment | None, worker: str, attempt: int, send_order: SendOrder
+) -> "_JournalPart | None":
+    """Begin the service for one placement of a call; None without a journal."""
+    recorder = find_recorder()
+    return None if recorder is None else _JournalPart(recorder, find_positions().path, send_order)
+
+
+class _JournalPart(ProgramPart):
+    """The journal for one placement of a call.
+
+    Args:
+        recorder: The journal of the run.
+        place: The place of the call.
+        send_order: Sends an order to the worker.
+    """
+
+    def __init__(self, recorder: RunRecorder, place: str, send_order: SendOrder) -> None:
+        self._recorder = recorder
+        self._place = place
+        self._send_order = send_order
+        self._last: Acknowledgement[None] | None = None  # of what was handed to the store last
+        self._failure: JournalError | None = None
+        self._end = PartEnd()
+        self._answers: dict[str, GivenAnswers] = {}
+
+    def setup(self) -> bytes:
+        return encode(Setup(part=self._recorder.hand_out(self._place), limits=outer_limits()))
+
+    def note(self, body: bytes) -> None:
+        report = messages.decode_report(body)
+        if isinstance(report, Await):
+            self._answer_when_done(report)
+        elif self._failure is None:
+            try:
+                self._take(report)
+            except JournalError as error:  # the program's own next record fails, too
+                self._failure = error
+
+    def _take(self, report: Report) -> None:
+        match report:
+            case Append(records=records):
+                self._last = self._recorder.take_in(self._place, records)
+            case LimitsReached():
+                reach_new()
+            case FunctionEnded():
+                note_end()
+            case Leave(end=end):
+                self._end = end
+            case CloseQuestion(id=question):
+                self._recorder.questions.close(question)
+            case NoteCounted(id=question, number=number):
+                if question in self._answers:
+                    self._answers[question].note_counted(number)
+            case Await():
+                pass
+
+    async def answer(self, body: bytes) -> bytes:
+        match messages.decode_question(body):
+            case OpenQuestion() as question:
+                kind, content, schema = decode_value(question.content, place=question.place)
+                asked = AskedQuestion(
+                    id=question.id, kind=kind, content=content, schema=schema, ends_at=question.ends_at
+                )
+                opened = await self._recorder.questions.open(self._recorder.run_id, asked, question.place)
+                self._answers[question.id] = opened
+                return b""
+            case UseAnswers() as use:
+                return await _used(self._answers[use.id], use)
+
+    def end(self, *, is_lost: bool) -> None:
+        if not is_lost:
+            self._recorder.take_back(self._place, self._end)
+
+    def _answer_when_done(self, request: Await) -> None:
+        def answer(error: Exception | None) -> None:
+            encoded = None if error is None else encode_error(error, "the program")
+            self._send_order(encode(Done(number=request.number, error=encoded)))
+
+        try:
+            waited = self._recorder.hold() if request.renews else self._last
+        except JournalError as error:
+            answer(error)
+            return
+        if self._failure is not None or waited is None:
+            answer(self._failure)
+        else:
+            waited.call_when_done(answer)
+
+
+async def _used(answers: GivenAnswers, use: UseAnswers) -> bytes:
+    """Call a method of answers, and return its result, encoded."""
+    place = f"the answer to question {use.id}"
+    match use.method:
+        case "next_answer":
+            return encode_value(await answers.next_answer(), place=place)
+        case "find_answer":
+            return encode_value(await answers.find_answer(), place=place)
+        case "refuse":
+            await answers.refuse()
+            return b""
+        case "claim":
+            return msgspec.msgpack.encode(await answers.claim())
+        case "next_vote":
+            return msgspec.msgpack.encode(await answers.next_vote(use.after))

@@ -1,0 +1,137 @@
+"""Arms of a grid: subjects with executors."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, cast
+
+from ..configuration import StepExecutorConfiguration
+from ..executors.choice import ExecutorChoice, chosen_executor
+from ..runtime.step_executor import ConfigurableStepExecutor
+from .cases import Subject
+from .errors import EvaluationError
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """An arm of a grid: one subject on one executor.
+
+        Arm("short, nano", classify_short, executor="openai-responses:gpt-5.4-nano")
+
+    Args:
+        name: Its name, unique in the grid.
+        subject: The function.
+        executor: The executor of its steps, or what one is made from, as for `nighthawk_async.run`. None for
+            that of the active run.
+    """
+
+    name: str
+    subject: Subject
+    _: KW_ONLY
+    executor: ExecutorChoice | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(cast("object", self.name), str) or not self.name.strip():
+            raise EvaluationError(f"The name of an arm is a text that is not empty, not {self.name!r}.")
+        if any("\ud800" <= each <= "\udfff" for each in self.name):  # it is written to files
+            raise EvaluationError(f"The name of an arm is text without surrogates, not {self.name!r}.")
+        if not callable(self.subject):
+            raise EvaluationError(f"Arm {self.name!r}: the subject is a function, not {self.subject!r}.")
+
+    @classmethod
+    def product(
+        cls,
+        subjects: Mapping[str, Subject],
+        executors: Mapping[str, ExecutorChoice] | Sequence[str] | None = None,
+        settings: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> "list[Arm]":
+        """Return an arm for each subject with each executor and each setting, as named.
+
+            Arm.product(
+                {"short": classify_short, "long": classify_long},
+                ["openai-responses:gpt-5.4-nano", "local:smollm2-135m"],
+                {"cold": {"model_settings": {"temperature": 0}}, "5 turns": {"max_turns": 5}},
+            )
+
+        The names of the arms are those of their parts, joined with commas; a part that is the only one of its
+        kind is left out of them, except that of the subject.
+
+        Args:
+            subjects: The variants of the function, by names.
+            executors: The executors, by names; or model ids, which are their own names. None for that of the
+                active run.
+            settings: Fields of `StepExecutorConfiguration`, by names. `model_settings` are added to those
+                that the executor has.
+
+        Raises:
+            EvaluationError: One of them is empty, or an executor takes no settings.
+            ConfigurationError: A setting is wrong, or a model cannot be had.
+        """
+        named = {"": None} if executors is None else _named(executors)
+        kinds: dict[str, Mapping[str, Any]] = {"": {}} if settings is None else dict(settings)
+        for kind, parts in (("subjects", subjects), ("executors", named), ("settings", kinds)):
+            if not parts:
+                raise EvaluationError(f"A product of arms has no {kind}.")
+        return [
+            cls(
+                ", ".join(
+                    [
+                        subject_name,
+                        *([executor_name] if len(named) > 1 else []),
+                        *([kind] if len(kinds) > 1 else []),
+                    ]
+                ),
+                subject,
+                executor=_configured(executor, fields),
+            )
+            for subject_name, subject in subjects.items()
+            for executor_name, executor in named.items()
+            for kind, fields in kinds.items()
+        ]
+
+
+def _named(executors: Mapping[str, ExecutorChoice] | Sequence[str]) -> dict[str, ExecutorChoice | None]:
+    if isinstance(executors, Mapping):
+        return dict(executors)
+    if isinstance(executors, str) or not all(isinstance(cast("object", each), str) for each in executors):
+        raise EvaluationError(
+            f"The executors of a product are a mapping of names, or a list of model ids, not {executors!r}."
+        )
+    return {each: each for each in executors}
+
+
+def _configured(executor: ExecutorChoice | None, fields: Mapping[str, Any]) -> ExecutorChoice | None:
+    """Return an executor with other fields of its configuration."""
+    if not fields:
+        return executor
+    if executor is None:
+        raise EvaluationError("Settings need executors=…, whose configuration they change.")
+    chosen = chosen_executor(executor)
+    if not isinstance(chosen, ConfigurableStepExecutor):
+        raise EvaluationError(f"{type(chosen).__name__} takes no settings: it has no configuration.")
+    present = chosen.configuration
+    values = {name: getattr(present, name) for name in type(present).model_fields} | dict(fields)
+    if "model_settings" in fields:
+        values["model_settings"] = {**present.model_settings, **fields["model_settings"]}
+    return chosen.with_configuration(StepExecutorConfiguration(**values))
+
+
+def checked_arms(arms: Iterable[Arm]) -> tuple[Arm, ...]:
+    """Check arms before anything is spent, and return them.
+
+    Args:
+        arms: The arms.
+
+    Raises:
+        EvaluationError: There are none, two have one name, or one is no arm.
+    """
+    given = tuple(arms)
+    if not given:
+        raise EvaluationError("A grid needs at least one arm.")
+    names: set[str] = set()
+    for arm in given:
+        if not isinstance(cast("object", arm), Arm):
+            raise EvaluationError(f"An arm is a nighthawk_async.evals.Arm, not {arm!r}.")
+        if arm.name.casefold() in names:  # a report is a file of that name
+            raise EvaluationError(f"Two arms have the name {arm.name!r}.")
+        names.add(arm.name.casefold())
+    return given

@@ -1,0 +1,143 @@
+"""Markdown of evaluations, for pull requests and summaries of jobs."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
+
+from ..prompt.plain_text import single_line
+from ..types.usage import Usage, cost_text
+from .comparison import CaseDifference
+from .gates import GateResult
+from .results import CaseResult
+from .side_by_side import side_by_side
+
+_MOST_ROWS = 50
+_MOST_FAILED_ROWS = 200
+_MOST_CHARACTERS = 120
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|~#@&])")
+
+_CASE_WORDS: Mapping[str, str] = {
+    "passed": "passed",
+    "tolerated": "below, tolerated",
+    "failed": "**failed**",
+    "undecided": "not decided",
+}
+
+
+def markdown_table(results: Iterable[GateResult]) -> str:
+    """Return the figures of reports as Markdown: a summary and a table of the cases of each.
+
+    Several reports are also shown side by side, for all cases and for those of each tag.
+    Cases that failed come first. Of more than 50, those that passed are left out; of more than 200, all.
+
+    Args:
+        results: The reports, judged.
+    """
+    given = list(results)
+    sections = [_section(result) for result in given]
+    if len(given) > 1:
+        sections.append(_side_by_side(given))
+    return "\n".join(sections)
+
+
+def _section(result: GateResult) -> str:
+    report = result.report
+    lines = [f"### {escaped(report.subject)}: {result.verdict}", "", _figures(result), ""]
+    lines += [f"- {escaped(line)}" for reason in result.reasons for line in reason.splitlines()]
+    if result.comparison is not None and not any("pass rate" in each for each in result.reasons):
+        lines += [f"- {escaped(line)}" for line in str(result.comparison).splitlines()]
+    if lines[-1]:
+        lines.append("")
+    differences = {} if result.comparison is None else {each.name: each for each in result.comparison.cases}
+    has_baseline = result.comparison is not None
+    headings = ["case", "result", "passed", *(["baseline"] if has_baseline else []), "time", "cost", "reason"]
+    lines.append(f"| {' | '.join(headings)} |")
+    lines.append(f"|{'|'.join('---' for _ in headings)}|")
+    ordered = sorted(report.cases, key=lambda case: _rank(result, case, differences.get(case.name)))
+    shown = [
+        case
+        for index, case in enumerate(ordered[:_MOST_FAILED_ROWS])
+        if index < _MOST_ROWS or result.case_verdict(case) != "passed"
+    ]
+    for case in shown:
+        cells = [escaped(case.name), _CASE_WORDS[result.case_verdict(case)], f"{case.passed}/{case.decided}"]
+        if has_baseline:
+            cells.append(_change(differences.get(case.name)))
+        cells += [_time(case), _cost(case), escaped(_reason(case))]
+        lines.append(f"| {' | '.join(cells)} |")
+    if len(shown) < len(ordered):
+        left_out = [result.case_verdict(case) for case in ordered[len(shown) :]]
+        lines += ["", f"{len(left_out)} more cases, {left_out.count('failed')} of them failed."]
+    return "\n".join(lines) + "\n"
+
+
+def _side_by_side(results: Sequence[GateResult]) -> str:
+    figures = side_by_side([result.report for result in results])
+    lines = ["### Side by side", "", f"| {' | '.join(map(escaped, figures.head))} |"]
+    lines.append(f"|---|---|{'---:|' * (len(figures.head) - 2)}")
+    lines += [f"| {' | '.join(map(escaped, row))} |" for row in figures.rows]
+    if figures.comparison:
+        lines += ["", *(f"- {escaped(line)}" for line in figures.comparison.splitlines())]
+    return "\n".join(lines) + "\n"
+
+
+def _figures(result: GateResult) -> str:
+    report = result.report
+    parts: list[str] = []
+    if report.decided:
+        asked = "" if result.at_least is None else f", at least {result.at_least:g} asked"
+        low, high = report.interval.low, report.interval.high
+        parts.append(f"**pass rate {report.pass_rate:.3f}** ({low:.3f} to {high:.3f}){asked}")
+    counts = [f"{count} {status.replace('_', ' ')}" for status, count in report.counts.items() if count]
+    parts.append(f"{len(report.cases)} cases, {report.trials_per_case} trials each: {', '.join(counts)}")
+    parts.append(f"{report.usage.requests} requests, {escaped(str(report.usage))}")
+    if report.model:
+        parts.append(f"model {escaped(report.model)}")
+    return " · ".join(parts)
+
+
+def _rank(result: GateResult, case: CaseResult, difference: CaseDifference | None) -> tuple[int, float]:
+    order = ("failed", "undecided", "tolerated", "passed")
+    return order.index(result.case_verdict(case)), 0.0 if difference is None else difference.difference
+
+
+def _change(difference: CaseDifference | None) -> str:
+    if difference is None:
+        return "not compared"
+    if not difference.difference:
+        return "same"
+    return f"{difference.baseline:.2f} → {difference.current:.2f}"
+
+
+def _time(case: CaseResult) -> str:
+    times = [trial.seconds for trial in case.trials if trial.is_decided]
+    return f"{fmean(times):.2f} s" if times else ""
+
+
+def _cost(case: CaseResult) -> str:
+    return cost_text(sum((trial.usage + trial.scoring_usage for trial in case.trials), Usage()))
+
+
+def _reason(case: CaseResult) -> str:
+    """Return the reason of the first trial that did not pass."""
+    for trial in case.trials:
+        if trial.has_passed:
+            continue
+        if trial.error:
+            return trial.error
+        reasons = [
+            f"{name}: {score.reason or f'{score.value:g}'}"
+            for name, score in trial.scores.items()
+            if not score.passed
+        ]
+        return "; ".join(reasons) or trial.output
+    return ""
+
+
+def escaped(text: str) -> str:
+    """Return a text as Markdown shows it, in one line.
+
+    Args:
+        text: The text; the end of a long one is left out.
+    """
+    return _SPECIAL.sub(r"\\\1", single_line(" ".join(text.split()), _MOST_CHARACTERS))

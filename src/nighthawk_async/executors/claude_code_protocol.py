@@ -1,0 +1,445 @@
+"""The protocol of Claude Code over its standard input and output, as pure data. No I/O.
+
+One JSON object per line. It streams the events of its model's responses, and sends requests: to call a tool
+of the step (as a server of MCP inside the stream), and before and after the tools of its own (as hooks).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, TypeAlias, cast
+
+import msgspec
+from msgspec import Struct
+
+from ..errors import ModelProtocolError
+from ..types.messages import ToolCall, ToolDefinition
+from ..types.model import ModelEvent, ResponseFinished, ToolCallCompleted, ToolCallStarted, UsageReported
+from ..types.usage import Usage
+from ..wire.anthropic.response import AnthropicResponseDecoder
+from ..wire.json_text import NOT_JSON
+from ..wire.sse import ServerSentEvent
+from .claude_code_lines import SERVER, encode, hook_line, mcp_line, tool_description, unknown_request_line
+
+_PREFIX = f"mcp__{SERVER}__"
+_EXCERPT = 300
+
+NATIVE = "ClaudeCode."
+"""The beginning of the names of native tools, as the step knows them."""
+
+
+class Answer(Struct, frozen=True):
+    """A line to write at once."""
+
+    line: bytes
+
+
+class ToolsKnown(Struct, frozen=True):
+    """The names of the step's tools that Claude Code knows; None if it does not say."""
+
+    names: frozenset[str] | None
+
+
+class ResponseBegan(Struct, frozen=True):
+    """A response begins."""
+
+
+class ResponsePart(Struct, frozen=True):
+    """A part of the response. Native tools have names of the form `ClaudeCode.Bash`."""
+
+    event: ModelEvent
+
+
+class ResponseEnded(Struct, frozen=True):
+    """The response is complete, with its usage and the name of its model."""
+
+    usage: Usage
+    model: str
+
+
+class ToolRequested(Struct, frozen=True):
+    """Call a tool of the step, and answer with `tool_result_line`."""
+
+    request_id: str
+    message_id: Any
+    call: ToolCall
+
+
+class NativeRequested(Struct, frozen=True):
+    """Decide about a native call, and answer with `allow_line` or `deny_line`."""
+
+    request_id: str
+    call: ToolCall
+
+
+class PermissionAsked(Struct, frozen=True):
+    """Decide about a native call that Claude Code would ask a person about; after `NativeRequested`."""
+
+    request_id: str
+    call: ToolCall
+
+
+class NativeFinished(Struct, frozen=True):
+    """A native call was carried out; answer with `hook_line`."""
+
+    request_id: str
+    call_id: str
+    name: str
+    output: Any
+    is_error: bool
+
+
+class ResultSeen(Struct, frozen=True):
+    """The result of a call, as the model gets it."""
+
+    call_id: str
+    text: str
+    is_error: bool
+
+
+class BatchFinished(Struct, frozen=True):
+    """All calls of a response have results; the model is asked again after the answer, `hook_line`."""
+
+    request_id: str
+    is_of_helper: bool
+
+
+class HelperResponded(Struct, frozen=True):
+    """The model has answered an agent that the agent has started. Its output is only counted at the end."""
+
+    message_id: str
+    usage: Usage
+    model: str
+
+
+class RequestRefused(Struct, frozen=True):
+    """A request to the model failed with an HTTP status, and is to be sent again."""
+
+    status: int | None
+    error: str
+
+
+class Finished(Struct, frozen=True):
+    """Claude Code has stopped, and waits for another message of the user.
+
+    Args:
+        kind: `success`, or the kind of its failure.
+        is_error: Whether it gave up.
+        text: Its last words, or the failure.
+        status: The HTTP status of a failed request, when it is known.
+        usages: The usage of everything so far, by model, with its cost.
+    """
+
+    kind: str
+    is_error: bool
+    text: str
+    status: int | None
+    usages: Mapping[str, Usage]
+
+
+Effect: TypeAlias = (
+    Answer
+    | ResponseBegan
+    | ResponsePart
+    | ResponseEnded
+    | ToolsKnown
+    | ToolRequested
+    | NativeRequested
+    | PermissionAsked
+    | NativeFinished
+    | ResultSeen
+    | BatchFinished
+    | HelperResponded
+    | RequestRefused
+    | Finished
+)
+
+
+class _Line(Struct):
+    """A line; the other fields are read according to its type."""
+
+    type: str
+    event: msgspec.Raw = msgspec.Raw()
+    parent_tool_use_id: str | None = None
+
+
+class _ModelUsage(Struct, rename="camel"):
+    """The usage of one model so far."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_input_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cost_usd: float = msgspec.field(name="costUSD", default=0.0)
+
+
+class _MessageUsage(Struct):
+    """The usage of one response."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_input_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+
+    def usage(self) -> Usage:
+        read, written = self.cache_read_input_tokens, self.cache_creation_input_tokens
+        return Usage(
+            requests=1,
+            input_tokens=self.input_tokens + read + written,
+            output_tokens=self.output_tokens,
+            cache_read_tokens=read,
+            cache_write_tokens=written,
+        ).credible()
+
+
+class ClaudeCodeProtocol:
+    """Decodes the lines of one process.
+
+    Attributes:
+        tools: The tools of the step that it is offered from now on.
+    """
+
+    def __init__(self) -> None:
+        self.tools: Sequence[ToolDefinition] = ()
+        self._decoder: AnthropicResponseDecoder | None = None
+        self._usage = Usage(requests=1, is_complete=False)
+        self._helped: set[str] = set()
+        self._kinds: Mapping[str, Callable[[dict[str, Any]], list[Effect]]] = {
+            "assistant": self._assistant,
+            "control_request": self._control_request,
+            "control_response": self._control_response,
+            "result": self._result,
+            "system": self._system,
+            "user": self._user,
+        }
+
+    def receive(self, line: bytes) -> list[Effect]:
+        """Take a line, and return what it asks for. Lines of unknown types ask for nothing.
+
+        Args:
+            line: The line.
+
+        Raises:
+            ModelProtocolError: It is no message.
+        """
+        if not line.strip():
+            return []
+        try:
+            head = msgspec.json.decode(line, type=_Line)
+            if head.type == "stream_event":
+                return [] if head.parent_tool_use_id else self._stream_event(bytes(head.event))
+            if head.type == "assistant" and not head.parent_tool_use_id:  # it was streamed
+                return []
+            take = self._kinds.get(head.type)
+            return [] if take is None else take(msgspec.json.decode(line))
+        except (*NOT_JSON, *_MALFORMED) as error:
+            raise ModelProtocolError(f"it wrote a line that is no message: {_excerpt(line)}") from error
+
+    def _stream_event(self, event: bytes) -> list[Effect]:
+        kind = msgspec.json.decode(event, type=_Line).type
+        effects: list[Effect] = []
+        if kind == "message_start":
+            self._decoder = AnthropicResponseDecoder()
+            self._usage = Usage(requests=1, is_complete=False)
+            effects.append(ResponseBegan())
+        decoder = self._decoder
+        if decoder is None:
+            return []
+        for part in decoder.feed(ServerSentEvent(data=event)):
+            match part:
+                case UsageReported():
+                    self._usage = part.usage
+                    effects.append(ResponsePart(part))
+                case ResponseFinished():
+                    self._decoder = None
+                    effects.append(ResponsePart(replace(part, provider_content=None)))
+                    effects.append(ResponseEnded(self._usage, part.model_name or ""))
+                case _:
+                    effects.append(ResponsePart(_renamed(part)))
+        return effects
+
+    def _control_request(self, line: dict[str, Any]) -> list[Effect]:
+        request_id, request = _text(line, "request_id"), _mapping(line["request"])
+        match request.get("subtype"):
+            case "mcp_message":
+                is_own = request.get("server_name") == SERVER
+                return self._mcp_message(request_id, _mapping(request["message"]), is_own=is_own)
+            case "hook_callback":
+                return self._hook(request_id, _mapping(request["input"]))
+            case "can_use_tool":
+                name, call_id = _text(request, "tool_name"), _text(request, "tool_use_id")
+                return [PermissionAsked(request_id, _native_call(call_id, name, request.get("input")))]
+            case _:
+                return [Answer(unknown_request_line(request_id))]
+
+    def _control_response(self, line: dict[str, Any]) -> list[Effect]:
+        response = _mapping(line["response"])
+        if response.get("request_id") != "tools_known":
+            return []
+        if response.get("subtype") != "success":
+            return [ToolsKnown(None)]
+        servers = cast("list[object]", _mapping(response["response"])["mcpServers"])
+        own = [each for each in map(_mapping, servers) if each.get("name") == SERVER]
+        tools = [_mapping(tool) for each in own for tool in cast("list[object]", each.get("tools") or [])]
+        return [ToolsKnown(frozenset(_text(tool, "name") for tool in tools))]
+
+    def _mcp_message(self, request_id: str, message: dict[str, Any], *, is_own: bool) -> list[Effect]:
+        message_id, parameters = message.get("id"), _mapping(message.get("params") or {})
+        match message.get("method"):
+            case "initialize":
+                result: dict[str, Any] = {
+                    "protocolVersion": parameters.get("protocolVersion", "2025-06-18"),
+                    "capabilities": {"tools": {}},
+                    "serverInfo": {"name": SERVER, "version": "1"},
+                }
+            case "tools/list":
+                result = {"tools": [tool_description(tool) for tool in self.tools] if is_own else []}
+            case "tools/call":
+                meta = _mapping(parameters.get("_meta") or {})
+                call = ToolCall(
+                    id=str(meta.get("claudecode/toolUseId") or message_id),
+                    name=_text(parameters, "name"),
+                    arguments=encode(parameters.get("arguments") or {}).decode(),
+                )
+                return [ToolRequested(request_id, message_id, call)]
+            case _:
+                result = {}
+        return [Answer(mcp_line(request_id, message_id, result))]
+
+    def _hook(self, request_id: str, given: dict[str, Any]) -> list[Effect]:
+        event, name = given.get("hook_event_name"), str(given.get("tool_name", ""))
+        if event == "PostToolBatch":
+            return [BatchFinished(request_id, is_of_helper="agent_id" in given)]
+        if event not in ("PreToolUse", "PostToolUse", "PostToolUseFailure") or name.startswith(_PREFIX):
+            return [Answer(hook_line(request_id))]
+        call_id = _text(given, "tool_use_id")
+        if event == "PreToolUse":
+            return [NativeRequested(request_id, _native_call(call_id, name, given.get("tool_input")))]
+        is_error = event == "PostToolUseFailure"
+        output = given.get("error") if is_error else given.get("tool_response")
+        return [NativeFinished(request_id, call_id, name, output, is_error)]
+
+    def _assistant(self, line: dict[str, Any]) -> list[Effect]:
+        message = _mapping(line["message"])
+        message_id, model = _text(message, "id"), plain_model_name(_text(message, "model"))
+        if message_id in self._helped:  # one line per block
+            return []
+        self._helped.add(message_id)
+        counted = msgspec.convert(message.get("usage") or {}, _MessageUsage)
+        return [HelperResponded(message_id, counted.usage(), model)]
+
+    def _system(self, line: dict[str, Any]) -> list[Effect]:
+        if line.get("subtype") != "api_retry":
+            return []
+        status, error = line.get("error_status"), str(line.get("error", ""))
+        return [RequestRefused(status if isinstance(status, int) else None, error)]
+
+    def _user(self, line: dict[str, Any]) -> list[Effect]:
+        content = _mapping(line["message"]).get("content")
+        if not isinstance(content, list):
+            return []
+        blocks = [_mapping(each) for each in cast("list[object]", content) if not isinstance(each, str)]
+        return [
+            ResultSeen(
+                str(each.get("tool_use_id", "")), shown_text(each.get("content")), bool(each.get("is_error"))
+            )
+            for each in blocks
+            if each.get("type") == "tool_result"
+        ]
+
+    def _result(self, line: dict[str, Any]) -> list[Effect]:
+        status = line.get("api_error_status")
+        errors = line.get("errors")
+        text = line.get("result") or ("; ".join(map(str, cast("list[object]", errors))) if errors else "")
+        return [
+            Finished(
+                kind=str(line.get("subtype", "")),
+                is_error=bool(line.get("is_error")) or line.get("subtype") != "success",
+                text=str(text)[:_EXCERPT],
+                status=status if isinstance(status, int) else None,
+                usages=_usages(_mapping(line.get("modelUsage") or {})),
+            )
+        ]
+
+
+_MALFORMED = (KeyError, TypeError, ValueError, AttributeError)
+
+
+def _usages(given: dict[str, Any]) -> Mapping[str, Usage]:
+    usages: dict[str, Usage] = {}
+    for model, each in given.items():
+        counted = msgspec.convert(each, _ModelUsage)
+        read, written = counted.cache_read_input_tokens, counted.cache_creation_input_tokens
+        usage = Usage(
+            input_tokens=counted.input_tokens + read + written,
+            output_tokens=counted.output_tokens,
+            cache_read_tokens=read,
+            cache_write_tokens=written,
+            cost=Decimal(str(counted.cost_usd)),
+        )
+        name = plain_model_name(model)
+        usages[name] = usages.get(name, Usage()) + usage.credible()
+    return usages
+
+
+def plain_model_name(name: str) -> str:
+    """The name of a model without the marks that Claude Code adds, as in `claude-opus-4-8[1m]`.
+
+    Args:
+        name: The name.
+    """
+    return name.partition("[")[0]
+
+
+def _renamed(event: ModelEvent) -> ModelEvent:
+    """The event with the names of tools as the step knows them."""
+    match event:
+        case ToolCallStarted():
+            return replace(event, name=_own_name(event.name))
+        case ToolCallCompleted():
+            return replace(event, call=replace(event.call, name=_own_name(event.call.name)))
+        case _:
+            return event
+
+
+def _own_name(name: str) -> str:
+    return name.removeprefix(_PREFIX) if name.startswith(_PREFIX) else f"{NATIVE}{name}"
+
+
+def _native_call(call_id: str, name: str, arguments: object) -> ToolCall:
+    return ToolCall(id=call_id, name=_own_name(name), arguments=encode(arguments or {}).decode())
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError("an object was expected")
+    return cast("dict[str, Any]", value)
+
+
+def _text(holder: dict[str, Any], name: str) -> str:
+    value = holder[name]
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string")
+    return value
+
+
+def _excerpt(line: bytes) -> str:
+    text = line.decode(errors="replace").strip()
+    return repr(text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…")
+
+
+def shown_text(content: object) -> str:
+    """The text of a tool result: itself, or that of its blocks; other blocks by their kind.
+
+    Args:
+        content: The content, as Claude Code writes it.
+    """
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return "" if content is None else encode(content).decode()
+    texts: list[str] = []
+    for block in cast("list[Any]", content):
+        item = cast("dict[str, Any]", block) if isinstance(block, dict) else {"text": str(block)}
+        texts.append(str(item["text"]) if "text" in item else f"[{item.get('type', 'content')}]")
+    return "\n".join(texts)

@@ -1,0 +1,68 @@
+"""Parts of a run that other processes record: what is below the place of a call that was placed on a worker.
+
+The process of the run keeps the store and the lease. It hands a part out with the records of it, appends what
+the other process records there, and hands the part out anew with all of these if that process is lost.
+"""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from .records import LifeTimes, Record
+
+
+class RunPart(Struct, frozen=True, kw_only=True):
+    """A part of a run, as it is handed to another process.
+
+    Args:
+        run_id: The run.
+        epoch: The number of the life.
+        life: The name of the life in this part; another one each time that the part is handed out.
+        root: The place of the run, which is left out of the places that are recorded.
+        place: The place of the part, relative to the run.
+        durability: The time at which the run waits for its records.
+        new_code: The handling of code that the records do not have.
+        max_value_bytes: The greatest size of a value and of a record, in bytes.
+        records: The records of the part, in order.
+        lives: The times of all lives of the run.
+        divergence: The text and the place of the error with which anything new is refused; None for none.
+    """
+
+    run_id: str
+    epoch: int
+    life: str
+    root: str
+    place: str
+    durability: Literal["response", "effect"]
+    new_code: Literal["error", "insert"]
+    max_value_bytes: int
+    records: list[Record]
+    lives: dict[int, LifeTimes]
+    divergence: tuple[str, str] | None
+
+
+class PartEnd(Struct, frozen=True, kw_only=True):
+    """The errors with which a process leaves its part of a run.
+
+    Args:
+        open_errors: The places of errors that the program has not handled, by those of their records.
+        failed_groups: The places of decisions that follow from errors.
+    """
+
+    open_errors: dict[str, str] = {}
+    failed_groups: list[str] = []
+
+
+class HandedOut:
+    """A part of a run that another process records.
+
+    Attributes:
+        times: The number of times that it was handed out in this life.
+        records: What was recorded there in this life.
+    """
+
+    __slots__ = ("records", "times")
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.records: list[Record] = []

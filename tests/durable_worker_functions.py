@@ -1,5 +1,7 @@
 """Functions with effects that workers import, for runs with a journal."""
 
+import os
+import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -261,3 +263,40 @@ async def place_further(job: tuple[str, str]) -> list[str]:
 async def ask_handler(item: str) -> str:
     """Ask the handler of the program."""
     return await nh.ask_user(f"What about {item}?")
+
+
+def stamp_late(job: tuple[str, str]) -> str:
+    """Take effect; the first time, go on when the worker is lost, and note how that ends."""
+    folder, item = Path(job[0]), job[1]
+    stamp(str(folder), item)
+    if (folder / "waiting").exists():
+        return stamp(str(folder), f"{item} later")
+    (folder / "waiting").touch()
+    while not (folder / "go").exists():
+        time.sleep(0.001)
+    try:
+        return stamp(str(folder), f"{item} too late")
+    except nh.journal.JournalError as error:
+        (folder / "refused").write_text(type(error).__name__)
+        raise
+
+
+async def charge_twice(job: tuple[str, str]) -> str:
+    """Take effect, wait for a file `go`, and take effect again."""
+    folder, item = job
+    await charge(folder, item)
+    (Path(folder) / "waiting").touch()
+    while not await anyio.Path(folder, "go").exists():  # noqa: ASYNC110
+        await anyio.sleep(0.001)
+    return await charge(folder, f"{item} again")
+
+
+async def charge_then_end_process_once(job: tuple[str, str]) -> str:
+    """Take effect twice, and end the process in between, the first time."""
+    result = await charge(*job)
+    await nh.journal.sleep(seconds=0.001)
+    mark = Path(job[0]) / "waiting"
+    if not mark.exists():
+        mark.touch()
+        os._exit(1)
+    return f"{result} {await charge(job[0], f'{job[1]} again')}"

@@ -10,7 +10,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from nighthawk_async.distributed import Workers
 from nighthawk_async.distributed.messages import Begin, Tell, decode_from_worker, encode
-from nighthawk_async.distributed.worker import Worker, ready_message
+from nighthawk_async.distributed.worker import Worker
 
 
 class InMemoryWorkers(Workers):
@@ -113,8 +113,8 @@ class InMemoryLink(_End):
         try:
             with self._scope, suppress(*ended):
                 await self._there.receive()
-                await self._there.send([encode(ready_message())])
                 self.worker = Worker(self._name, self._there)
+                await self._there.send([encode(self.worker.ready_message())])
                 await self.worker.serve()
         finally:
             self._there.cut()

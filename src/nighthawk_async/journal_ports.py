@@ -188,6 +188,17 @@ class RunJournal(Protocol):
         """Wait until everything in the run waits for long enough. From then on no effect begins."""
         ...
 
+    def call_when_written(self, function: Callable[[], object]) -> None:
+        """Call a function when everything that this process has recorded is durable, or cannot be.
+
+        For messages to workers that append to the store themselves: nothing that they record after such a
+        message may be durable before.
+
+        Args:
+            function: Called here at once, or on another thread.
+        """
+        ...
+
     def parking_signal(self) -> BaseException | None:
         """Return what leaves a run that is being parked, and becomes an error at its end; None for none."""
         ...

@@ -35,12 +35,14 @@ class WorkerConnection:
         log_levels: The levels of log records that it begins with.
 
     Attributes:
+        writer: Its name as a writer of journals; empty for none.
         answering: The questions of the worker that are being answered, by number.
         log_levels: The levels of log records that it was told; see `log_records`.
     """
 
     def __init__(self, name: str, link: WorkerLink, log_levels: dict[str, int]) -> None:
         self.name = name
+        self.writer = ""
         self.log_levels = log_levels
         self.answering: dict[int, tuple[int, anyio.CancelScope]] = {}
         self._link = link
@@ -98,6 +100,9 @@ class WorkerConnection:
             attempt: The number of times that it was placed before.
             seconds: The seconds until its deadline; None for none.
         """
+        if self.writer:
+            for part in job.parts.values():
+                part.note_writer(self.writer)
         call = Call(
             number=job.number,
             function=job.function.name,
@@ -209,7 +214,10 @@ async def connect_worker(
         with anyio.move_on_after(start_seconds):
             await link.send([messages.encode(begin)])
             ready = await connection.receive()
-            problem = ready.error if isinstance(ready, Ready) else "it sent something else first"
+            if isinstance(ready, Ready):
+                problem, connection.writer = ready.error, ready.writer
+            else:
+                problem = "it sent something else first"
     except (anyio.EndOfStream, anyio.BrokenResourceError):
         problem = f"it has ended: {await connection.close()}"
     except msgspec.DecodeError as error:

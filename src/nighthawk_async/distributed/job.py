@@ -121,6 +121,13 @@ class RemoteJob:
                 self.context.run(part.note_lost, reason)
             self.context.run(part.end, is_lost=is_lost)
 
+    def call_when_written(self, send: Callable[[], object]) -> None:
+        """Send something that a worker may record after; see `journal_ports.RunJournal`."""
+        if self.environment is None or self.environment.journal is None:
+            send()
+        else:
+            self.environment.journal.call_when_written(send)
+
     def end(self, end: Ended | None, error: BaseException | None = None) -> None:
         """Note its end: by the answer of a worker, or by an error of the placement."""
         self._end, self._error = end, error

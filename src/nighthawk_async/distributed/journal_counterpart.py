@@ -1,11 +1,12 @@
-"""The service "journal" on a worker: the records of its part of the run, and the way to the program.
+"""The service "journal" on a worker: the records of its part of the run, and where they go.
 
-It records and waits as the program does; what it records is durable when the program says so.
+The worker records and waits as the program does. It appends to the store itself, or sends its records to the
+program, which says when they are durable.
 """
 
 import threading
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
 from itertools import count
 
@@ -25,7 +26,7 @@ from ..parallel.decided_limits import OuterLimits
 from ..runtime.environment import Environment
 from ..types.asked_questions import AskedQuestion, GivenVote
 from . import journal_messages as messages
-from .crossing_errors import decode_error
+from .crossing_errors import decode_error, encode_error
 from .journal_messages import (
     TOPIC,
     Append,
@@ -35,42 +36,61 @@ from .journal_messages import (
     Leave,
     LimitsReached,
     NoteCounted,
+    Open,
     OpenQuestion,
     Report,
+    Setup,
     UseAnswers,
 )
 from .messages import encode
 from .services import CallChannel
+from .worker_store import Life, WorkerStore
+
+_WRITE_SECONDS = 10.0
+"""The seconds that a call which has ended waits for its last records to be durable."""
 
 
-@contextmanager
-def enter(
+@asynccontextmanager
+async def enter(
     channel: CallChannel, setup: bytes, environment: Environment | None
-) -> Generator[Environment | None, None, None]:
+) -> AsyncGenerator[Environment | None, None]:
     """Enter the journal of a call."""
     assert environment is not None, "a run with a journal is a run"
     given = messages.decode_setup(setup)
-    writer = _Writer(channel)
+    part = given.part
+    if given.waits:
+        found = messages.decode_records(await channel.ask(TOPIC, encode(Open())))
+        part = msgspec.structs.replace(part, records=[*part.records, *found])
+    life = part.run_id, part.epoch
+    store = channel.store if given.writes else None
+    if store is not None and await store.begin(life):
+        writer = _StoreWriter(channel, store, life)
+    else:
+        writer = _Writer(channel)
     channel.on_order(TOPIC, writer.take_order)
     journal = PartJournal(
-        given.part,
+        part,
         append=writer.append,
         hold=writer.hold,
         blocks_for_ever=lambda: channel.blocks_loop and not channel.exchanges_blocked,
-        make_questions=lambda nothing: _Questions(channel, writer, nothing, given.part.max_value_bytes),
+        make_questions=lambda nothing: _Questions(channel, writer, nothing, part.max_value_bytes),
     )
-    limits = nullcontext()
-    if given.limits is not None:
-        limits = OuterLimits(
-            expires=given.limits,
-            reach_new=lambda: writer.tell(LimitsReached()),
-            note_end=lambda: writer.tell(FunctionEnded()),
-        )
-    with limits:
-        try:
+    try:
+        with _limits(given, writer):
             yield replace(environment, journal=journal)
-        finally:
-            writer.close(journal.end_part())
+    finally:
+        await writer.close(journal.end_part)
+
+
+def _limits(given: Setup, writer: "_Writer") -> AbstractContextManager[None]:
+    """The limits around the call."""
+    if given.limits is None:
+        return nullcontext()
+    return OuterLimits(
+        expires=given.limits,
+        reach_new=lambda: writer.tell(LimitsReached()),
+        note_end=lambda: writer.tell(FunctionEnded()),
+    )
 
 
 class _Writer:
@@ -107,14 +127,29 @@ class _Writer:
             self._awaited[number] = acknowledgement
         self.tell(Await(number=number, renews=acknowledgement.renews))
 
-    def close(self, end: PartEnd) -> None:
-        """Note the end of the call. A thread that it has left behind records nothing more."""
+    async def close(self, end: Callable[[], PartEnd]) -> None:
+        """Note the end of the call. A thread that it has left behind records nothing more.
+
+        Args:
+            end: Returns the errors that the call leaves.
+
+        Raises:
+            JournalError: Not everything could be recorded.
+        """
         with self._lock:
             self._has_ended = True
             awaited, self._awaited = self._awaited, {}
-        self.tell(Leave(end=end))
+        failure = await self._find_failure()
+        encoded = None if failure is None else encode_error(failure, self._channel.worker)
+        self.tell(Leave(end=end(), failure=encoded))
         for each in awaited.values():
             each.fail(_ended_error())
+        if failure is not None:
+            raise failure
+
+    async def _find_failure(self) -> JournalError | None:
+        """Wait until everything is durable that only this process knows; return the error if it is not."""
+        return None
 
     def _check_open(self) -> None:
         if self._has_ended:
@@ -142,6 +177,62 @@ class _Writer:
         if not acknowledgement.renews:  # its commit has renewed the lease after it was sent
             self._held_until = max(self._held_until, acknowledgement.sent_at + LEASE_SECONDS)
         acknowledgement.succeed(None)
+
+
+class _StoreWriter(_Writer):
+    """The way to the store of the run, which this process appends to itself. Thread-safe.
+
+    Nothing reaches the program that it may record after, before everything that was recorded here is durable:
+    questions, and the end of the call, wait for that.
+
+    Args:
+        channel: The channel of the call.
+        store: The store.
+        life: The life of the run.
+    """
+
+    def __init__(self, channel: CallChannel, store: WorkerStore, life: Life) -> None:
+        super().__init__(channel)
+        self._store = store
+        self._life = life
+        self._last: Acknowledgement[None] | None = None
+        channel.before_questions(self._wait_until_written)
+
+    def tell(self, report: Report) -> None:
+        """Report to the program, in order; what it writes to the store, only after what was recorded."""
+        if isinstance(report, CloseQuestion | NoteCounted) and self._last is not None:
+            tell = super().tell
+            self._last.call_when_done(lambda failure: None if failure else tell(report))
+        else:
+            super().tell(report)
+
+    def append(self, records: Sequence[Record]) -> Acknowledgement[None]:
+        """Append records to the store; see `StoreThread.append`."""
+        with self._lock:
+            self._check_open()
+            self._last = self._store.append(self._life, records)
+            return self._last
+
+    def hold(self) -> Acknowledgement[None] | None:
+        """Make sure that the life still has the run; the program renews its lease if it may have ended."""
+        return None if self._store.is_held(self._life) else super().hold()
+
+    async def _wait_until_written(self) -> None:
+        if self._last is not None:
+            await self._last.wait()
+
+    async def _find_failure(self) -> JournalError | None:
+        failure: JournalError | None = JournalStoreError(
+            f"{self._channel.worker} could not append to the store within {_WRITE_SECONDS:g} seconds"
+        )
+        with anyio.move_on_after(_WRITE_SECONDS, shield=True):
+            try:
+                await self._wait_until_written()
+                failure = None
+            except JournalError as error:
+                failure = error
+        self._store.end(self._life)
+        return failure
 
 
 def _ended_error() -> JournalError:

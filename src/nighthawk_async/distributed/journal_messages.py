@@ -17,10 +17,14 @@ class Setup(Struct, frozen=True, kw_only=True):
     Args:
         part: The part of the run.
         limits: Whether a limit around the call expired in an earlier life; None where there are none.
+        writes: Whether the worker may append to the store of the run itself, if it reaches it.
+        waits: Whether to ask with `Open` before the call begins.
     """
 
     part: RunPart
     limits: bool | None
+    writes: bool = False
+    waits: bool = False
 
 
 class Append(Struct, frozen=True, tag=True, kw_only=True):
@@ -50,9 +54,15 @@ class FunctionEnded(Struct, frozen=True, tag=True):
 
 
 class Leave(Struct, frozen=True, tag=True, kw_only=True):
-    """The call has ended: nothing more is recorded."""
+    """The call has ended: nothing more is recorded.
+
+    Args:
+        end: The errors that it leaves.
+        failure: The error, encoded, because of which not everything was recorded; None for none.
+    """
 
     end: PartEnd
+    failure: bytes | None = None
 
 
 class Done(Struct, frozen=True, tag=True, kw_only=True):
@@ -65,6 +75,14 @@ class Done(Struct, frozen=True, tag=True, kw_only=True):
 
     number: int
     error: bytes | None = None
+
+
+class Open(Struct, frozen=True, tag=True):
+    """The question whether the call may begin.
+
+    It may when the worker is one of the run's writers, and everything is durable that the program has
+    recorded before. The answer has the records that a lost worker has left in the part.
+    """
 
 
 class OpenQuestion(Struct, frozen=True, tag=True, kw_only=True):
@@ -113,10 +131,11 @@ class UseAnswers(Struct, frozen=True, tag=True, kw_only=True):
 
 
 Report: TypeAlias = Append | Await | LimitsReached | FunctionEnded | Leave | CloseQuestion | NoteCounted
-Question: TypeAlias = OpenQuestion | UseAnswers
+Question: TypeAlias = Open | OpenQuestion | UseAnswers
 
 decode_setup = msgspec.msgpack.Decoder(Setup).decode
 decode_done = msgspec.msgpack.Decoder(Done).decode
+decode_records = msgspec.msgpack.Decoder(list[Record]).decode
 _decode_report = msgspec.msgpack.Decoder(Report).decode
 _decode_question = msgspec.msgpack.Decoder(Question).decode
 

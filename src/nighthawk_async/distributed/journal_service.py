@@ -1,4 +1,10 @@
-"""The service "journal" in the program: it hands parts of the run out to workers, and records for them."""
+"""The service "journal" in the program: it hands parts of the run out to workers, and records for them.
+
+A worker that has an address of the run's store may append to it itself: the program admits it as a writer,
+and dismisses it when it is lost. See `journal.writers`, and `worker_store` on the worker.
+"""
+
+from contextlib import suppress
 
 import msgspec
 
@@ -6,6 +12,7 @@ from ..journal.acknowledgement import Acknowledgement
 from ..journal.errors import JournalError
 from ..journal.parts import PartEnd
 from ..journal.recorder import RunRecorder, find_recorder
+from ..journal.records import Record
 from ..journal.values import decode_value, encode_value
 from ..journal_ports import GivenAnswers
 from ..parallel.decided_limits import note_end, outer_limits, reach_new
@@ -13,7 +20,7 @@ from ..parallel.task_current import find_positions
 from ..runtime.environment import Environment
 from ..types.asked_questions import AskedQuestion
 from . import journal_messages as messages
-from .crossing_errors import encode_error
+from .crossing_errors import decode_error, encode_error
 from .journal_messages import (
     Append,
     Await,
@@ -23,6 +30,7 @@ from .journal_messages import (
     Leave,
     LimitsReached,
     NoteCounted,
+    Open,
     OpenQuestion,
     Report,
     Setup,
@@ -57,9 +65,21 @@ class _JournalPart(ProgramPart):
         self._failure: JournalError | None = None
         self._end = PartEnd()
         self._answers: dict[str, GivenAnswers] = {}
+        self._writer = ""  # the worker, if it may append to the store itself
+        self._awaited: list[Acknowledgement[None]] = []
+        self._found: Acknowledgement[list[Record]] | None = None
+
+    def note_writer(self, writer: str) -> None:
+        if self._recorder.writers is not None:
+            self._writer = writer
 
     def setup(self) -> bytes:
-        return encode(Setup(part=self._recorder.hand_out(self._place), limits=outer_limits()))
+        part = self._recorder.hand_out(self._place)
+        self._found = self._recorder.find_handed(self._place)
+        if self._writer:
+            self._awaited = self._recorder.hand_to_writer(self._place, self._writer)
+        waits = bool(self._awaited) or self._found is not None
+        return encode(Setup(part=part, limits=outer_limits(), writes=bool(self._writer), waits=waits))
 
     def note(self, body: bytes) -> None:
         report = messages.decode_report(body)
@@ -79,8 +99,10 @@ class _JournalPart(ProgramPart):
                 reach_new()
             case FunctionEnded():
                 note_end()
-            case Leave(end=end):
+            case Leave(end=end, failure=failure):
                 self._end = end
+                if failure is not None:
+                    self._lose_life(decode_error(failure))
             case CloseQuestion(id=question):
                 self._recorder.questions.close(question)
             case NoteCounted(id=question, number=number):
@@ -91,6 +113,10 @@ class _JournalPart(ProgramPart):
 
     async def answer(self, body: bytes) -> bytes:
         match messages.decode_question(body):
+            case Open():
+                for each in self._awaited:
+                    await each.wait()
+                return encode([] if self._found is None else await self._found.wait())
             case OpenQuestion() as question:
                 kind, content, schema = decode_value(question.content, place=question.place)
                 asked = AskedQuestion(
@@ -105,6 +131,15 @@ class _JournalPart(ProgramPart):
     def end(self, *, is_lost: bool) -> None:
         if not is_lost:
             self._recorder.take_back(self._place, self._end)
+        elif self._writer and self._recorder.writers is not None:
+            with suppress(JournalError):  # the store was closed: the program's next record fails, too
+                self._recorder.writers.dismiss(self._writer)
+
+    def _lose_life(self, failure: BaseException) -> None:
+        """Let the run record nothing more: the worker could not record everything that it has done."""
+        assert self._recorder.writers is not None
+        assert isinstance(failure, JournalError)
+        self._recorder.writers.lose_life(failure)
 
     def _answer_when_done(self, request: Await) -> None:
         def answer(error: Exception | None) -> None:

@@ -43,11 +43,13 @@ class Ready(Struct, frozen=True, tag=True, kw_only=True):
         process: The id of the worker's process.
         host: The name of its machine.
         error: Why it cannot work; empty if it can.
+        writer: Its name as a writer of journals; empty if it has no address of a store. See `worker_store`.
     """
 
     process: int
     host: str
     error: str = ""
+    writer: str = ""
 
 
 class Keep(Struct, frozen=True, tag=True, kw_only=True):

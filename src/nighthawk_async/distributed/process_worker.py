@@ -18,7 +18,7 @@ from .log_records import LogForwarder, apply_levels
 from .main_module import load_main
 from .messages import Begin
 from .socket_endpoint import SocketEndpoint
-from .worker import Worker, find_call, ready_message
+from .worker import Worker, find_call
 
 
 def main() -> None:
@@ -58,13 +58,12 @@ async def _serve(connection: socket.socket, mark: str) -> bool:
 
 
 async def _work(endpoint: SocketEndpoint, begin: Begin, worker: Worker) -> bool:
-    ready = ready_message()
     try:
         _prepare(begin)
     except Exception as error:
         await endpoint.send([messages.encode(messages.Ready(process=0, host="", error=str(error)))])
         return True
-    await endpoint.send([messages.encode(ready)])
+    await endpoint.send([messages.encode(worker.ready_message())])
     return await worker.serve()
 
 

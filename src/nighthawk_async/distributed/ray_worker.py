@@ -20,7 +20,7 @@ from .log_records import LogForwarder, apply_levels
 from .main_module import load_main
 from .message_queue import MessageQueue
 from .messages import Begin, Ready
-from .worker import Worker, find_call, ready_message
+from .worker import Worker, find_call
 
 
 def library_version() -> str:
@@ -79,14 +79,14 @@ class RayWorker:
             return
         logs = LogForwarder(find_call)
         with logs.installed():
-            ready = ready_message()
             try:
                 self._prepare(begin)
             except Exception as error:
                 await self._endpoint.send([messages.encode(Ready(process=0, host="", error=str(error)))])
                 return
-            await self._endpoint.send([messages.encode(ready)])
-            await Worker(begin.worker, self._endpoint, logs).serve()
+            worker = Worker(begin.worker, self._endpoint, logs)
+            await self._endpoint.send([messages.encode(worker.ready_message())])
+            await worker.serve()
 
     def _prepare(self, begin: Begin) -> None:
         """Import modules from the places of the program that are here too, and load its main module."""

@@ -8,17 +8,25 @@ A small service is one file. A large one is two or three: `x_service` in the pro
 workers, and `x_messages` between them.
 """
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import cache
 from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
 from ..runtime.environment import Environment
+from .worker_store import WorkerStore
 
 
 class ProgramPart:
     """The part of a service in the program, for one placement of a call. It runs in the caller's context."""
+
+    def note_writer(self, writer: str) -> None:
+        """Note that the worker can append to a journal itself; called before `setup`.
+
+        Args:
+            writer: Its name as a writer, which it has made up; see `journal.writer_table`.
+        """
 
     def setup(self) -> bytes:
         """Return what the counterpart is made from."""
@@ -118,6 +126,15 @@ class CallChannel(Protocol):
         """
         ...
 
+    @property
+    def store(self) -> WorkerStore | None:
+        """The store that the worker can append to itself; None without one."""
+        ...
+
+    def before_questions(self, wait: Callable[[], Awaitable[None]]) -> None:
+        """Have each later question of the call wait for something first."""
+        ...
+
     def on_order(self, topic: str, take: Callable[[bytes], None]) -> None:
         """Have a function take the orders of the program's part of a service, on the event loop."""
         ...
@@ -133,9 +150,11 @@ It is given the caller's environment, the name of the worker, the number of time
 before, and the way to its counterpart. None where the scope does not need it.
 """
 
-EnterService: TypeAlias = Callable[
-    [CallChannel, bytes, Environment | None], AbstractContextManager[Environment | None]
-]
+EnteredService: TypeAlias = (
+    AbstractContextManager[Environment | None] | AbstractAsyncContextManager[Environment | None]
+)
+
+EnterService: TypeAlias = Callable[[CallChannel, bytes, Environment | None], EnteredService]
 """Enters the counterpart for a call on a worker: it is given the setup and the environment so far, and gives
 the environment of the call."""
 

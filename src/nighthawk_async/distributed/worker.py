@@ -1,8 +1,8 @@
 """A worker: makes the calls that the program sends it, in one run for its life."""
 
 import socket
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from contextvars import Context, ContextVar, copy_context
 from itertools import count
 from os import getpid
@@ -47,6 +47,7 @@ from .messages import (
 )
 from .outbox import Outbox
 from .services import enter_functions
+from .worker_store import WorkerStore, find_store
 
 _MOST_SCOPES = 16
 
@@ -116,6 +117,7 @@ class Worker:
     def __init__(self, name: str, endpoint: WorkerEndpoint, logs: LogForwarder | None = None) -> None:
         self._logs = logs
         self.name = name
+        self.store: WorkerStore | None = None
         self._endpoint = endpoint
         self._outbox = Outbox()
         self._calls: dict[int, _RunningCall] = {}
@@ -132,6 +134,12 @@ class Worker:
         """Whether it makes calls of a run with a journal, which the next life of the run makes again."""
         return any("journal" in call.message.services for call in tuple(self._calls.values()))
 
+    def ready_message(self) -> messages.Ready:
+        """Return the answer to the first message of the program, once its modules are loaded."""
+        self.store = find_store()
+        writer = "" if self.store is None else self.store.writer
+        return messages.Ready(process=getpid(), host=socket.gethostname(), writer=writer)
+
     async def serve(self) -> bool:
         """Make calls until the program stops the worker, or has ended; return whether it was stopped."""
         outside = copy_context()  # of calls from outside every run
@@ -147,15 +155,19 @@ class Worker:
             is_traced=False,
         )
         is_stopped = False
-        async with BareTaskGroup() as sending:
-            sending.start_soon(self._outbox.send_all, self._endpoint.send)
-            async with run:
-                self._run, self._base = run, get_environment()
-                self._base.run_state.is_stand_in = True
-                async with BareTaskGroup() as group:
-                    is_stopped = await self._receive(group, outside)
-                    group.cancel_scope.cancel()
-            sending.cancel_scope.cancel()
+        try:
+            async with BareTaskGroup() as sending:
+                sending.start_soon(self._outbox.send_all, self._endpoint.send)
+                async with run:
+                    self._run, self._base = run, get_environment()
+                    self._base.run_state.is_stand_in = True
+                    async with BareTaskGroup() as group:
+                        is_stopped = await self._receive(group, outside)
+                        group.cancel_scope.cancel()
+                sending.cancel_scope.cancel()
+        finally:
+            if self.store is not None:
+                await self.store.close()
         return is_stopped
 
     async def _receive(self, group: TaskGroup, outside: Context) -> bool:
@@ -318,6 +330,7 @@ class _RunningCall:
             self.scope.deadline = anyio.current_time() + message.seconds
         self._worker = worker
         self._orders: dict[str, Callable[[bytes], None]] = {}
+        self._before_questions: Callable[[], Awaitable[None]] | None = None
         # Taken now: what the worker keeps may be dropped before the call begins.
         self._args = [worker.content(each) for each in message.args]
         self._keywords = {name: worker.content(each) for name, each in message.keywords.items()}
@@ -335,6 +348,8 @@ class _RunningCall:
 
     async def ask(self, topic: str, body: bytes) -> bytes:
         """Ask the program; see `CallChannel.ask`."""
+        if self._before_questions is not None:
+            await self._before_questions()
         return await self._worker.ask(self.message.number, topic, body)
 
     def tell(self, topic: str, body: bytes) -> None:
@@ -363,6 +378,15 @@ class _RunningCall:
     def exchange_until(self, is_done: Callable[[], bool]) -> None:
         """Exchange messages; see `CallChannel.exchange_until`."""
         self._worker.exchange_until(is_done)
+
+    @property
+    def store(self) -> WorkerStore | None:
+        """The store of the worker; see `CallChannel.store`."""
+        return self._worker.store
+
+    def before_questions(self, wait: Callable[[], Awaitable[None]]) -> None:
+        """Have questions wait for something; see `CallChannel.before_questions`."""
+        self._before_questions = wait
 
     def on_order(self, topic: str, take: Callable[[bytes], None]) -> None:
         """Take orders; see `CallChannel.on_order`."""
@@ -398,7 +422,10 @@ class _RunningCall:
                 environment = loaded.environment
             for topic, enter in enter_functions(list(self.message.services)):
                 service = enter(self, self.message.services[topic], environment)
-                environment = stack.enter_context(service)
+                if isinstance(service, AbstractAsyncContextManager):
+                    environment = await stack.enter_async_context(service)
+                else:
+                    environment = stack.enter_context(service)
             if environment is not None:
                 stack.enter_context(using_environment(environment))
             enter_positions(Positions(self.message.place))
@@ -410,8 +437,3 @@ class _RunningCall:
             name: decode_crossing(body, None, f"the task-local value {name!r}")
             for name, body in self.message.task_values.items()
         }
-
-
-def ready_message() -> messages.Ready:
-    """Return the answer to the first message of the program."""
-    return messages.Ready(process=getpid(), host=socket.gethostname())

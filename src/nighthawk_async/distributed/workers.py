@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import copy_context
+from functools import partial
 from itertools import count
 from types import TracebackType
 from typing import Self, cast
@@ -317,7 +318,8 @@ class Workers(ABC):
                 case Place():
                     waiting.extend(self._place(self._jobs[effect.call], effect))
                 case Withdrawal():
-                    self._connections[effect.worker].put(Withdraw(number=effect.call))
+                    put = self._connections[effect.worker].put
+                    self._jobs[effect.call].call_when_written(partial(put, Withdraw(number=effect.call)))
                 case Kill():
                     self._connections[effect.worker].kill()
                 case End():

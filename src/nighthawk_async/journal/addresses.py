@@ -9,6 +9,11 @@ from ..errors import ConfigurationError
 from .database import Database
 
 
+def is_shared_address(url: str) -> bool:
+    """Whether an address is one of a server, which the processes of several machines share."""
+    return url.startswith(("postgresql://", "postgres://"))
+
+
 def read_address(url: str) -> tuple[str, Callable[[], Database]]:
     """Read the address of a store, and load what it needs.
 
@@ -25,7 +30,7 @@ def read_address(url: str) -> tuple[str, Callable[[], Database]]:
 
         file = Path(unquote(path))
         return str(file), partial(open_sqlite, file)
-    if separator and scheme in ("postgresql", "postgres"):
+    if is_shared_address(url):
         from .postgresql_database import PostgresqlAddress
 
         address = PostgresqlAddress(url)

@@ -42,6 +42,18 @@ class Head(Struct, frozen=True):
     count: int = 0
 
 
+class Tail(Struct, frozen=True, kw_only=True):
+    """The end of the records of a run.
+
+    Args:
+        head: The end of their chain.
+        seq: The number of the last one; 0 for none.
+    """
+
+    head: Head
+    seq: int
+
+
 class Audit:
     """Makes chains.
 
@@ -53,8 +65,8 @@ class Audit:
         self._key = key
         self.key_name = "" if key is None else hmac.digest(key, b"nighthawk-async audit", "sha256").hex()[:16]
         """A name of the key that gives nothing of it away; empty for none."""
-        self.heads: dict[tuple[str, int], Head] = {}
-        """The heads of the runs in progress here, by life. Nobody else appends to them."""
+        self.tails: dict[tuple[str, int], Tail] = {}
+        """The ends of the runs in progress here, by life, as this process has left them."""
 
     def link(self, previous: bytes, run_id: str, record: StoredRecord) -> bytes:
         """The link of a record after another one."""

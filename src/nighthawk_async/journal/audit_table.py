@@ -4,7 +4,7 @@ from typing import cast
 
 from msgspec import Struct
 
-from .audit import Head, StoredRecord
+from .audit import Head, StoredRecord, Tail
 from .blob_table import load_body
 from .database import Database
 from .encryption import BLOB_MARK
@@ -103,6 +103,12 @@ def read_head(database: Database, run_id: str) -> HeadRow:
         is_unlinked=link is None,
         is_pruned=bool(is_pruned),
     )
+
+
+def read_tail(database: Database, run_id: str) -> Tail:
+    """Read the end of the records of a run, whose row the caller has locked."""
+    ((last,),) = database.query("SELECT max(seq) FROM records WHERE run_id = ?", run_id)
+    return Tail(head=read_head(database, run_id).head, seq=last or 0)
 
 
 def write_head(database: Database, run_id: str, head: Head, *, is_pruned: bool = False) -> None:

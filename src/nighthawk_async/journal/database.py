@@ -47,6 +47,10 @@ class Database(ABC):
         """Make the `with` statement one transaction, which is durable at its end."""
 
     @abstractmethod
+    def limit_transactions(self, seconds: float) -> None:
+        """Have the server end the connection when this process does nothing in a transaction for so long."""
+
+    @abstractmethod
     def lock(self, table: str) -> None:
         """Let nobody else change a table before the transaction ends."""
 

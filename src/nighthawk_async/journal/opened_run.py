@@ -16,6 +16,7 @@ from .records import INTERRUPTED, PARKED, Record
 from .run_journal import RunJournal
 from .store_thread import StoreThread
 from .tables import RunStatus
+from .writers import Writers
 
 
 class OpenedRun(OpenedJournal):
@@ -26,6 +27,7 @@ class OpenedRun(OpenedJournal):
         run_id: The run.
         make_journal: Makes the journal of the life.
         park_after: The seconds after which the run is parked when everything in it waits; None for never.
+        admits_writers: Whether other processes may append to the run themselves.
     """
 
     def __init__(
@@ -34,7 +36,10 @@ class OpenedRun(OpenedJournal):
         run_id: str,
         make_journal: Callable[..., RunJournal],
         park_after: float | None = None,
+        *,
+        admits_writers: bool = False,
     ) -> None:
+        self._admits_writers = admits_writers
         self._activity = None if park_after is None else Activity(park_after, self._find_due)
         self._thread = thread
         self._run_id = run_id
@@ -50,6 +55,7 @@ class OpenedRun(OpenedJournal):
             append=partial(self._thread.append, self._run_id, epoch),
             hold=partial(self._thread.hold, self._run_id, epoch),
             activity=self._activity,
+            writers=Writers(self._thread, self._run_id, epoch) if self._admits_writers else None,
         )
         return self._recorder
 

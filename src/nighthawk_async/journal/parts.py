@@ -1,7 +1,8 @@
 """Parts of a run that other processes record: what is below the place of a call that was placed on a worker.
 
-The process of the run keeps the store and the lease. It hands a part out with the records of it, appends what
-the other process records there, and hands the part out anew with all of these if that process is lost.
+The process of the run keeps the lease. It hands a part out with the records of it, and hands the part out
+anew with all that was recorded there if the other process is lost. That process either has the process of
+the run append what it records, or is one of the writers of the run and appends itself; see `writers`.
 """
 
 from typing import Literal
@@ -58,11 +59,13 @@ class HandedOut:
 
     Attributes:
         times: The number of times that it was handed out in this life.
-        records: What was recorded there in this life.
+        records: What this process has appended there in this life.
+        had_writer: Whether a process that could append to the store itself has had it.
     """
 
-    __slots__ = ("records", "times")
+    __slots__ = ("had_writer", "records", "times")
 
     def __init__(self) -> None:
         self.times = 0
         self.records: list[Record] = []
+        self.had_writer = False

@@ -71,10 +71,14 @@ class PostgresqlDatabase(Database):
         if self.query("SHOW synchronous_commit") != [("remote_apply",)]:  # which promises more
             self.change("SET synchronous_commit TO on")
         # A process that was stopped in a transaction would hold the run's row for ever.
-        milliseconds = str(max(1, int(tables.LEASE_SECONDS * 1_000)))
-        self.query("SELECT set_config('idle_in_transaction_session_timeout', ?, false)", milliseconds)
+        self.limit_transactions(tables.LEASE_SECONDS)
         self.change(f"SET search_path TO {_SCHEMA}")
         tables.migrate(self, name)
+
+    def limit_transactions(self, seconds: float) -> None:
+        """Have the server end a connection that does nothing in a transaction; see `Database`."""
+        milliseconds = str(max(1, int(seconds * 1_000)))
+        self.query("SELECT set_config('idle_in_transaction_session_timeout', ?, false)", milliseconds)
 
     def query(self, statement: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
         """Return the rows of a query."""

@@ -36,6 +36,7 @@ from .records import (
     is_within,
 )
 from .values import check_size, encode_value
+from .writers import Writers
 
 Durability: TypeAlias = Literal["response", "effect"]
 NewCode: TypeAlias = Literal["error", "insert"]
@@ -70,6 +71,7 @@ class RunRecorder:
         activity: What is in progress; None where the run is never parked.
         life: The name of this life in places; None for its number.
         lives: The times of lives of which there are not all records.
+        writers: The processes that append to the run themselves; None where this one alone appends.
     """
 
     is_replay = False
@@ -91,6 +93,7 @@ class RunRecorder:
         activity: Activity | None = None,
         life: str | None = None,
         lives: Mapping[int, LifeTimes] = MappingProxyType({}),
+        writers: Writers | None = None,
     ) -> None:
         self.run_id = run_id
         self.epoch = epoch
@@ -111,6 +114,8 @@ class RunRecorder:
         self._lock = threading.Lock()  # effects are recorded in threads, too
         self._begun_functions: set[str] = set()  # in which something new has begun
         self._handed_out: dict[str, HandedOut] = {}  # parts of the run that other processes record
+        self._last_written: Acknowledgement[None] | None = None
+        self.writers = writers
         self._root = ROOT
         self.inbox = Inbox(run_id, mailboxes, self._index.of_kind("message"))
         self.questions = questions
@@ -254,7 +259,7 @@ class RunRecorder:
             durability=self._durability,
             new_code=self._new_code,
             max_value_bytes=self.max_value_bytes,
-            records=[*self._index.records_in(place), *handed.records],
+            records=[*self._index.records_in(place), *(() if handed.had_writer else handed.records)],
             lives={**self._index.lives(), self.epoch: now},
             divergence=self._divergence_at(place),
         )
@@ -290,11 +295,39 @@ class RunRecorder:
                 msgspec.structs.replace(each, seq=seq, at=now, epoch=self.epoch)
                 for seq, each in enumerate(records, first)
             ]
-            written = self._append(taken)
+            self._last_written = written = self._append(taken)
         self._handed_out[place].records += taken
         if self.activity is not None:
             self.activity.note_record()
         return written
+
+    def hand_to_writer(self, place: str, writer: str) -> list[Acknowledgement[None]]:
+        """Let the process that is given a part append to the store itself.
+
+        Args:
+            place: The place of the part.
+            writer: The writer.
+
+        Returns:
+            What it has to wait for: that it is admitted, and that what was recorded before is durable.
+        """
+        assert self.writers is not None
+        self._handed_out[self.relative(place)].had_writer = True
+        awaited = (self.writers.admit(writer), self._last_written)
+        return [each for each in awaited if each is not None and not each.is_done]
+
+    def find_handed(self, place: str) -> Acknowledgement[list[Record]] | None:
+        """Read what a lost writer may have recorded in a part; None where there was none."""
+        place = self.relative(place)
+        had_writer = self._handed_out[place].had_writer
+        return self.writers.find_records(place) if self.writers is not None and had_writer else None
+
+    def call_when_written(self, function: Callable[[], object]) -> None:
+        """Call a function when what was recorded is durable; see `journal_ports.RunJournal`."""
+        if self.writers is None or self._last_written is None:
+            function()
+        else:
+            self._last_written.call_when_done(lambda _: function())
 
     def take_back(self, place: str, end: PartEnd) -> None:
         """Take a part of the run back, whose process has ended its work.
@@ -434,7 +467,7 @@ class RunRecorder:
         with self._lock:
             now, first = time.time(), self._seq + 1
             self._seq += len(records)
-            written = self._append(
+            self._last_written = written = self._append(
                 [
                     Record(seq=seq, place=place, kind=kind, epoch=self.epoch, at=now, body=body)
                     for seq, (place, kind, body) in enumerate(records, first)

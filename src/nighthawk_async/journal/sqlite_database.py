@@ -99,6 +99,9 @@ class SqliteDatabase(Database):
                 self._connection.execute("ROLLBACK")
             raise
 
+    def limit_transactions(self, seconds: float) -> None:
+        """Without effect: there is no server."""
+
     def lock(self, table: str) -> None:
         """Nothing: a transaction has the file for itself."""
 

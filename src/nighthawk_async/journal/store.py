@@ -14,7 +14,7 @@ from ..observe import TaskTree
 from ..recording.redaction import Redaction, Redactor
 from . import tables
 from .active_replay import find_replay, is_replaying, no_effect_in_replays
-from .addresses import read_address
+from .addresses import is_shared_address, read_address
 from .audit import Audit
 from .database import Database
 from .encryption import Key, read_codec, read_key
@@ -52,6 +52,7 @@ class JournalStore(StoreQueues, StoreQuestions):
         durability: See `open`.
         new_code: See `open`.
         max_value_bytes: See `open`.
+        admits_writers: Whether the workers of a run may append to it themselves.
     """
 
     def __init__(
@@ -62,8 +63,10 @@ class JournalStore(StoreQueues, StoreQuestions):
         durability: Durability,
         new_code: NewCode,
         max_value_bytes: int = MAX_VALUE_BYTES,
+        admits_writers: bool = False,
     ) -> None:
         self.address = address
+        self._admits_writers = admits_writers
         self.durability: Durability = durability
         self.new_code: NewCode = new_code
         self.max_value_bytes = max_value_bytes
@@ -343,7 +346,7 @@ class JournalStore(StoreQueues, StoreQuestions):
             max_value_bytes=self.max_value_bytes,
             questions=self._questions,
         )
-        return OpenedRun(self.thread, run_id, make_journal, park_after)
+        return OpenedRun(self.thread, run_id, make_journal, park_after, admits_writers=self._admits_writers)
 
 
 def open(
@@ -398,5 +401,11 @@ def open(
         return database
 
     return JournalStore(
-        address, connect_protected, durability=durability, new_code=changes, max_value_bytes=max_value_bytes
+        address,
+        connect_protected,
+        durability=durability,
+        new_code=changes,
+        max_value_bytes=max_value_bytes,
+        # They have no keys. Nor could a chain with a key tell what they append from what others do.
+        admits_writers=is_shared_address(url) and not codec.active_key and chain_key is None,
     )

@@ -64,11 +64,14 @@ class StoreThread:
     Args:
         address: The address of the database, without a password.
         connect: Opens the database.
+        writer: The name by which other processes admit this one to their runs; empty for a process that has
+            runs of its own. See `writer_table`.
     """
 
-    def __init__(self, address: str, connect: Callable[[], Database]) -> None:
+    def __init__(self, address: str, connect: Callable[[], Database], *, writer: str = "") -> None:
         self.address = address
         self._connect = connect
+        self._writer = writer
         self._token = uuid.uuid4().hex[:8]
         self._process = 0  # of the thread
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -120,7 +123,7 @@ class StoreThread:
             None if its lease cannot have ended yet. Otherwise the acknowledgement that it was renewed, which
             fails if another process has taken the run over.
         """
-        if lease_clock() < self._held_until.get((run_id, epoch), 0.0):
+        if self.is_held(run_id, epoch):
             return None
 
         def renew() -> None:
@@ -132,9 +135,25 @@ class StoreThread:
 
         return self.perform(renew)
 
-    def _note_lease(self, life: tuple[str, int], begun_at: float) -> None:
-        """Note that a lease was renewed by a transaction that began at a time."""
-        self._held_until[life] = begun_at + tables.LEASE_SECONDS
+    def is_held(self, run_id: str, epoch: int) -> bool:
+        """Whether the lease of a life cannot have ended yet."""
+        return lease_clock() < self._held_until.get((run_id, epoch), 0.0)
+
+    def _note_lease(
+        self, life: tuple[str, int], begun_at: float, seconds: float = tables.LEASE_SECONDS
+    ) -> None:
+        """Note that a transaction, which began at a time, found or made a lease of so many seconds."""
+        self._held_until[life] = begun_at + seconds
+
+    def lose(self, run_id: str, epoch: int, error: NighthawkError) -> None:
+        """Let a life record nothing more, because another process could not record what belongs to it."""
+        self.perform(lambda: self._lost.setdefault((run_id, epoch), error))
+
+    def forget(self, run_id: str, epoch: int) -> None:
+        """Forget a life of a run of another process."""
+        self.perform(
+            lambda: (self._lost.pop((run_id, epoch), None), self._held_until.pop((run_id, epoch), None))
+        )
 
     def end(
         self,
@@ -291,6 +310,7 @@ class StoreThread:
             return
         begun_at = lease_clock()
         database = self.opened()
+        seconds: dict[tuple[str, int], float] = {}
         with database.transaction():
             if any(
                 is_large(record.body) for jobs in lives.values() for job in jobs for record in job.records
@@ -300,11 +320,18 @@ class StoreThread:
             for life in sorted(lives.keys() - self._lost.keys()):
                 records = [record for job in lives[life] for record in job.records]
                 try:
-                    tables.append_records(database, *life, records)
+                    seconds[life] = self._append_to(database, life, records)
                 except JournalError as error:  # of this run alone; nothing of it was written
                     self._lose(life, error)
-        for life in lives.keys() - self._lost.keys():
-            self._note_lease(life, begun_at)
+        for life, left in seconds.items():
+            self._note_lease(life, begun_at, left)
+
+    def _append_to(self, database: Database, life: tuple[str, int], records: Sequence[Record]) -> float:
+        """Append records to a life, and return the seconds of its lease."""
+        if self._writer:
+            return tables.append_as_writer(database, *life, records, self._writer)
+        tables.append_records(database, *life, records)
+        return tables.LEASE_SECONDS
 
     def _lose(self, life: tuple[str, int], error: JournalError) -> None:
         """Note that a life can record nothing more."""

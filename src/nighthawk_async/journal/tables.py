@@ -9,6 +9,7 @@ all processes share.
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, cast
 
+import msgspec
 from msgspec import Struct
 
 from . import (
@@ -20,8 +21,9 @@ from . import (
     question_table,
     queue_table,
     schedule_table,
+    writer_table,
 )
-from .audit import Head, StoredRecord
+from .audit import Head, StoredRecord, Tail
 from .blob_table import load_body, store_body
 from .database import Database
 from .errors import (
@@ -84,6 +86,7 @@ CREATE TABLE records (
     (*queue_table.MIGRATION, *schedule_table.MIGRATION),
     question_table.MIGRATION,
     (*queue_table.BLOB_MIGRATION, *schedule_table.BLOB_MIGRATION, *question_table.BLOB_MIGRATION),
+    writer_table.MIGRATION,
 )
 """The statements that lead from each version of the schema to the next one. Only ever append to them."""
 
@@ -184,8 +187,12 @@ def claim_run(database: Database, run_id: str, holder: str) -> tuple[int, list[R
             LEASE_SECONDS,
             run_id,
         )
-        database.audit.heads[run_id, epoch + 1] = _continued_chain(database, run_id, is_new=epoch == 0)
-        return epoch + 1, read_records(database, run_id)
+        writer_table.dismiss_writers(database, run_id)
+        head = _continued_chain(database, run_id, is_new=epoch == 0)
+        records = read_records(database, run_id)
+        last = records[-1].seq if records else 0
+        database.audit.tails[run_id, epoch + 1] = Tail(head=head, seq=last)
+        return epoch + 1, records
 
 
 def _continued_chain(database: Database, run_id: str, *, is_new: bool) -> Head:
@@ -204,21 +211,89 @@ def _continued_chain(database: Database, run_id: str, *, is_new: bool) -> Head:
 def append_records(database: Database, run_id: str, epoch: int, records: Sequence[Record]) -> None:
     """Append records to a run, and renew its lease, within a transaction of the caller.
 
+    Their numbers follow the last one that is there: other processes may append to the run, too.
+
     Raises:
         JournalValueError: A place cannot be stored.
         RunTakenOverError: The epoch is not that of the run any more.
     """
+    tail = database.audit.tails.get((run_id, epoch))
+    if tail is not None and _append_after(database, run_id, epoch, records, tail):
+        return
+    lock_run(database, run_id)
+    is_appended = _append_after(database, run_id, epoch, records, audit_table.read_tail(database, run_id))
+    _check_lease(database, run_id, epoch, int(is_appended))
+
+
+def _append_after(database: Database, run_id: str, epoch: int, records: Sequence[Record], tail: Tail) -> bool:
+    """Append records after the last ones; False, and nothing done, if others are the last ones."""
     audit = database.audit
-    head = audit.heads.get((run_id, epoch)) or audit_table.read_head(database, run_id).head
-    rows, head = _linked_rows(database, run_id, records, head)
+    rows, after = _linked_rows(database, run_id, _numbered(records, tail.seq), tail.head)
+    # Nobody else appends to a chain with a key. What its row has instead was changed, and is not continued.
+    is_shared = not audit.key_name
     changed = database.change(
         f"UPDATE runs SET leased_until = {database.NOW} + ?, updated_at = {database.NOW}, link = ?, "
-        "linked = ?, seal = ? WHERE run_id = ? AND epoch = ?",
-        *(LEASE_SECONDS, head.link, head.count, audit.seal(run_id, head), run_id, epoch),
+        "linked = ?, seal = ? WHERE run_id = ? AND epoch = ?" + (" AND linked = ?" if is_shared else ""),
+        *(LEASE_SECONDS, after.link, after.count, audit.seal(run_id, after), run_id, epoch),
+        *((tail.head.count,) if is_shared else ()),
     )
-    _check_lease(database, run_id, epoch, changed)
-    audit.heads[run_id, epoch] = head
-    database.change_many(_INSERT_RECORD, rows)
+    if changed == 1:
+        audit.tails[run_id, epoch] = Tail(head=after, seq=tail.seq + len(records))
+        database.change_many(_INSERT_RECORD, rows)
+    return changed == 1
+
+
+def append_as_writer(
+    database: Database, run_id: str, epoch: int, records: Sequence[Record], writer: str
+) -> float:
+    """Append records to a run of another process, within a transaction of the caller; see `writer_table`.
+
+    The lease is not renewed: it is that of the other process.
+
+    Returns:
+        The seconds until it ends, if it is not renewed.
+
+    Raises:
+        JournalValueError: A place cannot be stored.
+        RunTakenOverError: The run has ended or was taken over, or the writer was dismissed.
+    """
+    rows = database.query(
+        f"SELECT leased_until - {database.NOW}, link, linked FROM runs WHERE run_id = ? AND epoch = ? "
+        f"AND status = 'running'{database.FOR_UPDATE}",
+        run_id,
+        epoch,
+    )
+    if not rows:
+        raise RunTakenOverError(
+            f"run {run_id!r} has ended or was taken over; its workers record nothing more."
+        )
+    ((seconds, link, count),) = cast("Sequence[tuple[float, bytes | None, int]]", rows)
+    # A query of its own, which sees what was committed while the one before waited.
+    ((last, is_admitted),) = database.query(
+        "SELECT (SELECT max(seq) FROM records WHERE run_id = ?), "
+        "EXISTS (SELECT 1 FROM run_writers WHERE run_id = ? AND writer = ?)",
+        *(run_id, run_id, writer),
+    )
+    if not is_admitted:
+        raise RunTakenOverError(
+            f"run {run_id!r}: the program has lost this worker, and has given its calls to others; this one "
+            "records nothing more."
+        )
+    linked, after = _linked_rows(database, run_id, _numbered(records, last or 0), Head(link or b"", count))
+    database.change(
+        f"UPDATE runs SET updated_at = {database.NOW}, link = ?, linked = ? WHERE run_id = ?",
+        *(after.link, after.count, run_id),
+    )
+    database.change_many(_INSERT_RECORD, linked)
+    return seconds
+
+
+def _numbered(records: Sequence[Record], last: int) -> list[Record]:
+    """Records with the numbers after the last one; mostly, the process of the run has given them these."""
+    return [
+        record if record.seq == seq else msgspec.structs.replace(record, seq=seq)
+        for seq, record in enumerate(records, last + 1)
+    ]
 
 
 _INSERT_RECORD = (
@@ -284,7 +359,7 @@ def renew_lease(database: Database, run_id: str, epoch: int) -> None:
 
 def _check_lease(database: Database, run_id: str, epoch: int, changed: int) -> None:
     if changed != 1:
-        database.audit.heads.pop((run_id, epoch), None)
+        database.audit.tails.pop((run_id, epoch), None)
         raise RunTakenOverError(
             f"run {run_id!r} was taken over by another process; this one records nothing more."
         )
@@ -328,7 +403,8 @@ def end_run(
             "WHERE run_id = ?",
             *(status, error, wakes_at, run_id),
         )
-        database.audit.heads.pop((run_id, epoch), None)
+        database.audit.tails.pop((run_id, epoch), None)
+        writer_table.dismiss_writers(database, run_id)
         if status == "ended":
             question_table.close_questions(database, run_id)
         elif any(is_due(database) for is_due in due):
@@ -394,10 +470,22 @@ def _read_runs(database: Database, condition: str, *parameters: object) -> list[
 
 def read_records(database: Database, run_id: str, *, after: int = 0) -> list[Record]:
     """Read the records of a run, in order; those after a number alone."""
+    return _select_records(database, run_id, "seq > ?", after)
+
+
+def read_part(database: Database, run_id: str, epoch: int, place: str) -> list[Record]:
+    """Read what one life of a run has recorded in a place, in order."""
+    inside = f"{place}/"
+    condition = "epoch = ? AND (place = ? OR substr(place, 1, ?) = ?)"
+    return _select_records(database, run_id, condition, epoch, place, len(inside), inside)
+
+
+def _select_records(database: Database, run_id: str, condition: str, *parameters: object) -> list[Record]:
     rows = database.query(
-        "SELECT seq, place, kind, epoch, at, body FROM records WHERE run_id = ? AND seq > ? ORDER BY seq",
+        "SELECT seq, place, kind, epoch, at, body FROM records "
+        f"WHERE run_id = ? AND {condition} ORDER BY seq",
         run_id,
-        after,
+        *parameters,
     )
     return [
         Record(

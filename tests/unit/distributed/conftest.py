@@ -8,6 +8,10 @@ from importlib.util import find_spec
 
 import pytest
 
+from tests.unit.journal.conftest import postgresql, postgresql_server
+
+__all__ = ["postgresql", "postgresql_server"]
+
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # which would write a token into the home folder
 

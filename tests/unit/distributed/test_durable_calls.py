@@ -15,7 +15,7 @@ from nighthawk_async import parallel
 from nighthawk_async.actors import Pool
 from nighthawk_async.distributed import WorkerLostError, journal_counterpart
 from nighthawk_async.distributed.services import CallChannel
-from nighthawk_async.journal import CallInDoubtError, JournalError, JournalStore
+from nighthawk_async.journal import CallInDoubtError, JournalError, JournalStore, store_thread
 from nighthawk_async.journal.parts import PartEnd
 from nighthawk_async.journal.recorder import RunRecorder
 from tests import durable_worker_functions as functions
@@ -24,6 +24,16 @@ from tests.in_memory_workers import InMemoryWorkers
 from tests.unit.journal.durable_runs import opened
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["program", "store"], autouse=True)
+def way(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The way of records: through the program to a file, or from workers to a server themselves."""
+    if request.param == "store":
+        server = request.getfixturevalue("postgresql")
+        monkeypatch.setenv("NIGHTHAWK_JOURNAL", server.address_of(tmp_path))
+    return request.param
+
 
 Program = Callable[[parallel.Placement | None], Awaitable[Any]]
 
@@ -399,7 +409,8 @@ async def test_an_effect_asks_whether_the_run_is_still_held_when_the_lease_may_h
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hours = itertools.count(0.0, 3_600.0)
-    monkeypatch.setattr(journal_counterpart, "lease_clock", hours.__next__)
+    for module in (journal_counterpart, store_thread):
+        monkeypatch.setattr(module, "lease_clock", hours.__next__)
     asked: list[bool] = []
     hold = RunRecorder.__init__
 
@@ -420,7 +431,7 @@ async def test_a_thread_that_a_call_has_left_behind_records_nothing_more() -> No
         cast("CallChannel", SimpleNamespace(tell=lambda _, body: told.append(body)))
     )
     waiting = writer.append([])
-    writer.close(PartEnd())
+    await writer.close(PartEnd)
     with pytest.raises(JournalError, match="has ended"):
         writer.append([])
     with pytest.raises(JournalError, match="has ended"):

@@ -12,6 +12,7 @@ import pytest
 
 from nighthawk_async.testing.killing import KillPoint, ProgramKiller
 from tests.faults.durable_workers.checks import kills_in, run_with_kills, warm_workers_killer
+from tests.unit.journal.postgresql_server import PostgresqlServer
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="each life is forked from one that is warm")
 
@@ -39,3 +40,27 @@ def test_killed_workers_and_programs_lose_and_double_nothing(
     assert found == {}, kills_in(folder)
     assert lives >= 2
     assert kills_in(folder)
+
+
+def test_killed_workers_that_append_to_the_store_themselves_lose_and_double_nothing(
+    tmp_path: Path,
+    workers_killer: ProgramKiller,
+    chance: random.Random,
+    postgresql_server: PostgresqlServer,
+) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    kill_at = KillPoint(seconds=chance.uniform(0.5, 2))
+    print(kill_at)
+    found, _ = run_with_kills(
+        workers_killer,
+        folder,
+        chance.choice(("asyncio", "trio")),
+        [kill_at],
+        address=postgresql_server.address_of(folder),
+        items=4,
+        kills=2,
+        writes=True,
+        enters_again=False,
+    )
+    assert found == {}, kills_in(folder)

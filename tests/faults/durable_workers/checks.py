@@ -7,6 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import nighthawk_async as nh
 from nighthawk_async.testing.killing import KillPoint, Life, ProgramKiller
 from tests.faults.durable.lives import LIFE_SECONDS, ROOT
 from tests.faults.durable.service import ASKED, BOOKINGS, lines_of
@@ -37,6 +38,7 @@ def run_with_kills(
     items: int,
     kills: int,
     durability: str = "response",
+    writes: bool = False,
     enters_again: bool = True,
 ) -> tuple[dict[str, list[Any]], int]:
     """Kill the program at some points and its workers at random, and let it end.
@@ -50,6 +52,7 @@ def run_with_kills(
         items: The number of items.
         kills: The greatest number of kills of workers.
         durability: When the run waits for its records.
+        writes: Whether workers append to the store themselves.
         enters_again: Whether the run is entered once more after its end.
 
     Returns:
@@ -63,6 +66,7 @@ def run_with_kills(
         "items": items,
         "kills": kills,
         "durability": durability,
+        "writes": writes,
     }
     numbers = count(1)
     life = Life(was_killed=True)
@@ -78,7 +82,17 @@ def run_with_kills(
         found = findings(folder, items, again.result or [], len(program_kills))
         if again.result != life.result:
             found["wrong"] = [again.error, again.result, life.result]
+    if not _is_in_order(arguments["address"], folder.name):
+        found["wrong"] = [*found.get("wrong", []), "the records are not in order"]
     return found, next(numbers) - 1
+
+
+def _is_in_order(address: str, run_id: str) -> bool:
+    """Whether the records of a run are numbered without gaps, and in one chain."""
+    with nh.journal.open(address) as store:
+        store.verify(run_id)
+        numbers = [record.seq for record in store.records(run_id)]
+    return numbers == list(range(1, len(numbers) + 1))
 
 
 def findings(folder: Path, items: int, result: list[str], program_kills: int) -> dict[str, list[Any]]:

@@ -2,8 +2,9 @@
 
     python -m tests.faults.durable_workers.matrix [--kills 100] [--seed N] [--stores sqlite]
 
-The kills are those of workers; each run is also killed as a whole, once or twice. The exit status is 1 if
-anything was found. Without PostgreSQL on the machine, its half is left out.
+The kills are those of workers; each run is also killed as a whole, once or twice. The store `writers` is one
+of PostgreSQL, to which workers append themselves. The exit status is 1 if anything was found. Without
+PostgreSQL on the machine, its part is left out.
 """
 
 import argparse
@@ -25,6 +26,7 @@ from tests.unit.journal.postgresql_server import running_server
 from .checks import kills_in, run_with_kills, warm_workers_killer
 
 BACKENDS = ("trio", "asyncio")
+STORES = ["sqlite", "postgresql", "writers"]
 ITEMS = 12
 KILLS = 6
 """The greatest number of kills of workers in one run."""
@@ -50,12 +52,8 @@ class Matrix:
         """Kill one run."""
         folder = self._folder / f"{store}-{backend}-{next(self._numbers)}"
         folder.mkdir()
-        kill_at = [
-            KillPoint(
-                record=self._chance.randint(2, 20 * ITEMS), when=self._chance.choice(("before", "after"))
-            )
-            for _ in range(self._chance.randint(0, 2))
-        ]
+        writes = store == "writers"
+        kill_at = [self._kill_point(writes) for _ in range(self._chance.randint(0, 2))]
         durability = self._chance.choice(("response", "effect"))
         found, lives = run_with_kills(
             self._killer,
@@ -66,6 +64,7 @@ class Matrix:
             items=ITEMS,
             kills=KILLS,
             durability=durability,
+            writes=writes,
         )
         self.figures.update(
             runs=1,
@@ -79,13 +78,23 @@ class Matrix:
         if not found:
             shutil.rmtree(folder)
 
+    def _kill_point(self, writes: bool) -> KillPoint:
+        """The moment of a kill of the program, which appends few records where its workers do that."""
+        if writes:
+            return KillPoint(seconds=self._chance.uniform(0.5, 4))
+        return KillPoint(
+            record=self._chance.randint(2, 20 * ITEMS), when=self._chance.choice(("before", "after"))
+        )
+
 
 def main() -> int:
     """Run the matrix; return the exit status."""
     parser = argparse.ArgumentParser(description="Kill workers of durable runs at random.")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     parser.add_argument("--kills", type=int, default=100, help="the number of kills of workers, at least")
-    parser.add_argument("--stores", type=lambda text: text.split(","), default=["sqlite", "postgresql"])
+    parser.add_argument(
+        "--stores", type=lambda text: text.split(","), default=STORES, metavar=",".join(STORES)
+    )
     parser.add_argument("--folder", type=Path, help="where the files of the runs are; those of failures stay")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="worker-kills-", dir=options.folder))
@@ -93,9 +102,10 @@ def main() -> int:
     began = time.monotonic()
     with ExitStack() as stack:
         addresses: dict[str, str | None] = {"sqlite": None} if "sqlite" in options.stores else {}
-        if "postgresql" in options.stores:
+        if others := [each for each in STORES[1:] if each in options.stores]:
             try:
-                addresses["postgresql"] = stack.enter_context(running_server()).address_of(folder)
+                address = stack.enter_context(running_server()).address_of(folder)
+                addresses |= dict.fromkeys(others, address)
             except pytest.skip.Exception as reason:
                 print(f"PostgreSQL is left out: {reason}", flush=True)
         matrix = Matrix(stack.enter_context(warm_workers_killer()), folder, random.Random(options.seed))

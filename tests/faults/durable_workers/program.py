@@ -1,5 +1,7 @@
 """The program whose workers are killed, and which is killed itself."""
 
+import os
+
 import anyio
 
 import nighthawk_async as nh
@@ -30,6 +32,7 @@ def main(
     items: int,
     kills: int,
     durability: str,
+    writes: bool,
 ) -> list[str]:
     """Run one life.
 
@@ -42,7 +45,11 @@ def main(
         items: The number of items.
         kills: The greatest number of kills of workers, in all lives.
         durability: When the run waits for its records.
+        writes: Whether workers append to the store themselves.
     """
+    os.environ.pop("NIGHTHAWK_JOURNAL", None)
+    if writes:
+        os.environ["NIGHTHAWK_JOURNAL"] = address
     jobs = [(folder, life, f"item {number}", kills) for number in range(items)]
     with nh.journal.open(address, durability=durability) as store:  # type: ignore[arg-type]
         return anyio.run(_run, store, run_id, backend, jobs, backend=backend)

@@ -13,6 +13,7 @@ import anyio.to_thread
 
 from nighthawk_async import parallel
 from nighthawk_async.distributed import journal_counterpart
+from nighthawk_async.journal.store_thread import commit_listeners
 from nighthawk_async.testing import killing
 from tests.faults.durable.service import book, book_in_thread, enter_life, read
 from tests.faults.durable.shapes import booked, booked_in_thread
@@ -21,7 +22,9 @@ KILLS = "kills.txt"
 PARTS = ("first", "direct", "natural", "left", "right", "thread")
 """The bookings of each item."""
 
-_MARKS = ("booking", "booked", "reconciling", "read outside", "told", "acknowledged", "time")
+_MARKS = ("booking", "booked", "reconciling", "read outside", "time")
+_MARKS_OF_PROGRAM = ("told", "acknowledged")
+_MARKS_OF_STORE = ("before commit", "after commit")
 _MOST_PASSES = 6
 _MOST_SECONDS = 0.5
 
@@ -41,7 +44,8 @@ class _DeadlyMarks:
         chance = random.SystemRandom()
         self._folder = folder
         self._most = most
-        self._fatal = chance.choice(_MARKS)
+        writes = "NIGHTHAWK_JOURNAL" in os.environ
+        self._fatal = chance.choice(_MARKS + (_MARKS_OF_STORE if writes else _MARKS_OF_PROGRAM))
         self._nth = chance.randint(1, _MOST_PASSES)
         self._passes: Counter[str] = Counter()
         if self._fatal == "time":
@@ -84,6 +88,7 @@ def _arm(folder: Path, most: int) -> None:
         take_order(self, body)
         killing.mark("acknowledged")
 
+    commit_listeners.append(lambda moment, records: killing.mark(f"{moment} commit"))
     writer.tell, writer.take_order = tell_and_mark, take_and_mark  # type: ignore[method-assign]
 
 

@@ -45,10 +45,11 @@ async def live(
 ) -> Any:
     """One life of the run; on workers of its own unless a placement is given."""
     executor = nh.AgentStepExecutor.from_model(NotingModel(str(folder)))
+    options = {"run_id": "run-1", **options}
     if on is not None:
-        async with nh.run(executor, journal=store, run_id="run-1", **options):
+        async with nh.run(executor, journal=store, **options):
             return await program(on)
-    async with InMemoryWorkers(2) as workers, nh.run(executor, journal=store, run_id="run-1", **options):
+    async with InMemoryWorkers(2) as workers, nh.run(executor, journal=store, **options):
         return await program(workers)
 
 
@@ -210,19 +211,30 @@ async def test_a_race_on_workers_has_the_same_winner_in_every_life(tmp_path: Pat
 
 
 async def test_a_deadline_around_a_call_expires_in_every_life(tmp_path: Path) -> None:
-    async def program(on: parallel.Placement | None) -> str:
-        try:
-            async with nh.deadline(3):
-                await parallel.map(functions.charge_then_wait, [(str(tmp_path), "a")], on=on)
-        except TimeoutError:
-            return await functions.charge(str(tmp_path), "late")
-        return "in time"
+    """A busy machine may need more seconds for the effect before it expires."""
+    for seconds in (0.5, 5.0, 30.0):
+        folder = tmp_path / str(seconds)
+        folder.mkdir()
 
-    with opened(tmp_path) as store:
-        result = await live(tmp_path, store, program)
-        assert result.startswith("late ")
-        assert await live(tmp_path, store, program) == result
-    assert effects_in(tmp_path) == ["charged a", "charged late"]
+        async def program(
+            on: parallel.Placement | None, seconds: float = seconds, folder: Path = folder
+        ) -> str:
+            try:
+                async with nh.deadline(seconds):
+                    await parallel.map(functions.charge_then_wait, [(str(folder), "a")], on=on)
+            except TimeoutError:
+                return await functions.charge(str(folder), "late")
+            return "in time"
+
+        with opened(tmp_path) as store:
+            result = await live(folder, store, program, run_id=folder.name)
+            assert result.startswith("late ")
+            if not (folder / "waiting").exists():
+                continue
+            assert await live(folder, store, program, run_id=folder.name) == result
+        assert effects_in(folder) == ["charged a", "charged late"]
+        return
+    pytest.fail("no deadline was long enough for the effect")
 
 
 async def test_people_answer_calls_on_workers_through_the_store(tmp_path: Path) -> None:
@@ -354,14 +366,14 @@ async def test_a_limit_that_expired_ends_a_call_at_the_first_thing_that_is_new(t
             return "in time"
 
         (folder / "slow").touch()
-        with opened(folder) as store:
-            result = await live(folder, store, program)
+        with opened(tmp_path) as store:
+            result = await live(folder, store, program, run_id=folder.name)
             if effects_in(folder) == ["charged end"]:
                 continue  # the limit had expired before the first effect
             (folder / "slow").unlink()
             limit[0] = 10_000.0
             with anyio.fail_after(60):
-                assert await live(folder, store, program) == result
+                assert await live(folder, store, program, run_id=folder.name) == result
         assert effects_in(folder) == ["charged a", "charged end"]
         return
     pytest.fail("no attempt was long enough for the first effect")

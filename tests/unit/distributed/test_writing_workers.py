@@ -174,7 +174,7 @@ async def test_a_call_is_cancelled_when_what_the_program_has_recorded_before_is_
         async with InMemoryWorkers(1) as workers, run_in(tmp_path, store):
             async with anyio.create_task_group() as group:
                 group.start_soon(
-                    parallel.call_placed, workers, functions.charge_twice, jobs_in(tmp_path, "a")[0]
+                    parallel.call_placed, workers, functions.charge_then_wait, jobs_in(tmp_path, "a")[0]
                 )
                 await eventually(tmp_path / "waiting")
                 with held(store):
@@ -183,7 +183,8 @@ async def test_a_call_is_cancelled_when_what_the_program_has_recorded_before_is_
                     with anyio.CancelScope(shield=True):
                         for _ in range(100):
                             await checkpoint()
-                        assert workers.links["worker-0"].worker.has_durable_calls
+                        (call,) = workers.links["worker-0"].worker._calls.values()
+                        assert not call.scope.cancel_called
             assert not workers.links["worker-0"].worker.has_durable_calls
     assert effects_in(tmp_path) == ["charged a"]
 
@@ -234,17 +235,19 @@ async def test_a_store_that_fails_on_a_worker_ends_what_the_run_records(
             raise ConnectionError("the connection was closed")
         return appended(*arguments)  # type: ignore[arg-type]
 
-    async def go() -> None:
-        await eventually(tmp_path / "waiting")
+    async def go(store: JournalStore) -> None:
+        with anyio.fail_after(30):
+            while all(record.kind != "result" for record in store.records("run-1")):  # noqa: ASYNC110
+                await anyio.sleep(0.001)
         (tmp_path / "go").touch()
 
     async def live(store: JournalStore) -> None:
         async with InMemoryWorkers(1) as workers, anyio.create_task_group() as group:
-            group.start_soon(go)
+            group.start_soon(go, store)
             async with run_in(tmp_path, store):
                 job = jobs_in(tmp_path, "a")
-                settled = await parallel.settle(functions.charge_twice, job, on=workers)
-                assert isinstance(settled.errors()[0], JournalStoreError)
+                with pytest.raises(JournalStoreError):
+                    await parallel.map(functions.charge_twice, job, on=workers)
                 await functions.charge(str(tmp_path), "by the program")
 
     monkeypatch.setattr(tables, "append_as_writer", append_or_fail)
@@ -254,6 +257,5 @@ async def test_a_store_that_fails_on_a_worker_ends_what_the_run_records(
         assert effects_in(tmp_path) == ["charged a"]
         monkeypatch.undo()
         async with run_in(tmp_path, store):
-            settled = await parallel.settle(functions.charge_twice, jobs_in(tmp_path, "a"))
-            assert settled.errors() == []
+            assert await parallel.map(functions.charge_twice, jobs_in(tmp_path, "a"))
     assert effects_in(tmp_path) == ["charged a", "charged a again"]

@@ -5,10 +5,12 @@ program, which says when they are durable.
 """
 
 import threading
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
 from itertools import count
+from math import inf
 
 import anyio
 import msgspec
@@ -98,7 +100,7 @@ class _Writer:
 
     def __init__(self, channel: CallChannel) -> None:
         self._channel = channel
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._awaited: dict[int, _Acknowledgement] = {}
         self._numbers = count()
         self._held_until = 0.0
@@ -138,8 +140,9 @@ class _Writer:
         """
         with self._lock:
             self._has_ended = True
-            awaited, self._awaited = self._awaited, {}
         failure = await self._find_failure()
+        with self._lock:
+            awaited, self._awaited = self._awaited, {}
         encoded = None if failure is None else encode_error(failure, self._channel.worker)
         self.tell(Leave(end=end(), failure=encoded))
         for each in awaited.values():
@@ -157,9 +160,12 @@ class _Writer:
 
     def exchange_for(self, acknowledgement: "_Acknowledgement") -> None:
         """Have an acknowledgement come in although the caller blocks the event loop."""
+        self._exchange_until(lambda: acknowledgement.is_done)
+
+    def _exchange_until(self, is_done: Callable[[], bool]) -> None:
         if self._channel.blocks_loop:
             try:
-                self._channel.exchange_until(lambda: acknowledgement.is_done)
+                self._channel.exchange_until(is_done)
             except (anyio.EndOfStream, anyio.BrokenResourceError) as error:
                 raise JournalStoreError("the program has ended, and records nothing more") from error
 
@@ -183,7 +189,8 @@ class _StoreWriter(_Writer):
     """The way to the store of the run, which this process appends to itself. Thread-safe.
 
     Nothing reaches the program that it may record after, before everything that was recorded here is durable:
-    questions, and the end of the call, wait for that.
+    questions, and the end of the call, wait for that. And nothing is recorded here before the program has
+    what the call has consumed until then: what is recorded has counted, also if this process is killed.
 
     Args:
         channel: The channel of the call.
@@ -196,6 +203,8 @@ class _StoreWriter(_Writer):
         self._store = store
         self._life = life
         self._last: Acknowledgement[None] | None = None
+        self._held_back: deque[_HeldBack] = deque()
+        self._arrived = channel.charges  # the number of reports of consumption that the program has
         channel.before_questions(self._wait_until_written)
 
     def tell(self, report: Report) -> None:
@@ -210,18 +219,45 @@ class _StoreWriter(_Writer):
         """Append records to the store; see `StoreThread.append`."""
         with self._lock:
             self._check_open()
-            self._last = self._store.append(self._life, records)
-            return self._last
+            charges = self._channel.charges
+            if charges == self._arrived and not self._held_back:
+                self._last = self._store.append(self._life, records)
+                return self._last
+            is_asked_for = bool(self._held_back) and self._held_back[-1].charges == charges
+            self._last = held = _HeldBack(self, records, charges)
+            self._held_back.append(held)
+            if not is_asked_for:
+                arrival = _Acknowledgement(self, renews=False)
+                arrival.call_when_done(lambda failure: self._release(charges, failure))
+            return held
+
+    def _release(self, charges: int, failure: Exception | None) -> None:
+        """Append what was held back until the program had a number of reports."""
+        with self._lock:
+            self._arrived = max(self._arrived, charges)
+            while self._held_back and self._held_back[0].charges <= charges:
+                held = self._held_back.popleft()
+                held.is_released = True
+                if failure is not None:
+                    held.fail(failure)
+                else:
+                    self._store.append(self._life, held.records).call_when_done(held.end)
 
     def hold(self) -> Acknowledgement[None] | None:
         """Make sure that the life still has the run; the program renews its lease if it may have ended."""
-        return None if self._store.is_held(self._life) else super().hold()
+        return None if self._store.is_held(self._life) else _Acknowledgement(self, renews=True)
+
+    def exchange_until_released(self, held: "_HeldBack") -> None:
+        """Have the program's answer come in although the caller blocks the event loop."""
+        self._exchange_until(lambda: held.is_released)
 
     async def _wait_until_written(self) -> None:
         if self._last is not None:
             await self._last.wait()
 
     async def _find_failure(self) -> JournalError | None:
+        if anyio.current_effective_deadline() == -inf and not self._channel.is_withdrawn:
+            self._release(self._channel.charges, _ended_error())  # the worker ends, and hears no more
         failure: JournalError | None = JournalStoreError(
             f"{self._channel.worker} could not append to the store within {_WRITE_SECONDS:g} seconds"
         )
@@ -233,6 +269,36 @@ class _StoreWriter(_Writer):
                 failure = error
         self._store.end(self._life)
         return failure
+
+
+class _HeldBack(Acknowledgement[None]):
+    """Records that are appended when the program has what the call has consumed before.
+
+    Args:
+        writer: The way to the store.
+        records: The records.
+        charges: The number of reports that the program must have.
+    """
+
+    __slots__ = ("_writer", "charges", "is_released", "records")
+
+    def __init__(self, writer: _StoreWriter, records: Sequence[Record], charges: int) -> None:
+        super().__init__()
+        self._writer = writer
+        self.records = records
+        self.charges = charges
+        self.is_released = False
+
+    def wait_in_thread(self) -> None:
+        self._writer.exchange_until_released(self)
+        super().wait_in_thread()
+
+    def end(self, failure: Exception | None) -> None:
+        """Deliver how the records were appended."""
+        if failure is None:
+            self.succeed(None)
+        else:
+            self.fail(failure)
 
 
 def _ended_error() -> JournalError:

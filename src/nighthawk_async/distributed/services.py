@@ -131,6 +131,16 @@ class CallChannel(Protocol):
         """The store that the worker can append to itself; None without one."""
         ...
 
+    @property
+    def charges(self) -> int:
+        """The number of reports of what the call has consumed, for budgets and usage."""
+        ...
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether the program has cancelled the call, or its deadline has."""
+        ...
+
     def before_questions(self, wait: Callable[[], Awaitable[None]]) -> None:
         """Have each later question of the call wait for something first."""
         ...
@@ -176,6 +186,10 @@ SERVICES: Mapping[str, tuple[str, str]] = {
 
 In the order in which they are entered on workers.
 """
+
+
+CHARGES = frozenset({"usage", "budgets"})
+"""The topics whose reports say what a call has consumed."""
 
 
 def begin_services(

@@ -1,6 +1,7 @@
 """A worker: makes the calls that the program sends it, in one run for its life."""
 
 import socket
+import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from contextvars import Context, ContextVar, copy_context
@@ -46,7 +47,7 @@ from .messages import (
     Withdraw,
 )
 from .outbox import Outbox
-from .services import enter_functions
+from .services import CHARGES, enter_functions
 from .worker_store import WorkerStore, find_store
 
 _MOST_SCOPES = 16
@@ -331,6 +332,8 @@ class _RunningCall:
         self._worker = worker
         self._orders: dict[str, Callable[[bytes], None]] = {}
         self._before_questions: Callable[[], Awaitable[None]] | None = None
+        self.charges = 0
+        self._lock = threading.Lock()
         # Taken now: what the worker keeps may be dropped before the call begins.
         self._args = [worker.content(each) for each in message.args]
         self._keywords = {name: worker.content(each) for name, each in message.keywords.items()}
@@ -355,6 +358,9 @@ class _RunningCall:
     def tell(self, topic: str, body: bytes) -> None:
         """Report to the program; see `CallChannel.tell`."""
         self._worker.put(Tell(call=self.message.number, topic=topic, body=body))
+        if topic in CHARGES:
+            with self._lock:
+                self.charges += 1
 
     def tell_soon(self, topic: str, take: Callable[[], bytes]) -> None:
         """Report with others; see `CallChannel.tell_soon`."""
@@ -383,6 +389,11 @@ class _RunningCall:
     def store(self) -> WorkerStore | None:
         """The store of the worker; see `CallChannel.store`."""
         return self._worker.store
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether it is cancelled; see `CallChannel.is_withdrawn`."""
+        return self.scope.cancel_called
 
     def before_questions(self, wait: Callable[[], Awaitable[None]]) -> None:
         """Have questions wait for something; see `CallChannel.before_questions`."""

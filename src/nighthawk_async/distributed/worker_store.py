@@ -9,6 +9,7 @@ import logging
 import os
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
+from math import inf
 from uuid import uuid4
 
 import anyio.to_thread
@@ -31,6 +32,9 @@ _TRANSACTION_SECONDS = LEASE_SECONDS / 2
 
 The program can still renew its lease then, which it tries when two thirds of it are left.
 """
+
+_PAUSE_SECONDS = 60.0
+"""The seconds for which a store that could not be reached is not tried again: that may take long each time."""
 
 _MOST_LIVES = 64
 
@@ -57,6 +61,7 @@ class WorkerStore:
         self._reaches: OrderedDict[Life, bool] = OrderedDict()  # the last lives
         self._parts: Counter[Life] = Counter()  # that are appended to
         self._lock = anyio.Lock()
+        self._tries_at = -inf
 
     async def begin(self, life: Life) -> bool:
         """Begin to append to a part of a run; call `end` afterwards.
@@ -95,11 +100,14 @@ class WorkerStore:
                 await anyio.to_thread.run_sync(self._thread.close)
 
     async def _find_run(self, life: Life) -> bool:
+        if anyio.current_time() < self._tries_at:
+            return False
         try:
             thread = self._opened()
             found = await thread.perform(lambda: finds_itself(thread.opened(), *life, self.writer)).wait()
         except (ConfigurationError, JournalError) as error:
             reason = str(error)
+            self._tries_at = anyio.current_time() + _PAUSE_SECONDS
         else:
             if found:
                 return True

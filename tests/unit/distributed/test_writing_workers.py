@@ -14,11 +14,12 @@ import nighthawk_async as nh
 from nighthawk_async import parallel
 from nighthawk_async.distributed import Processes, Workers
 from nighthawk_async.distributed.journal_messages import Append, decode_report
+from nighthawk_async.distributed.messages import Tell, decode_from_worker
 from nighthawk_async.journal import JournalStore, JournalStoreError, RunTakenOverError, tables
 from nighthawk_async.runtime.run import Run
 from tests import durable_worker_functions as functions
 from tests.durable_worker_functions import NotingModel, effects_in
-from tests.in_memory_workers import InMemoryWorkers
+from tests.in_memory_workers import InMemoryLink, InMemoryWorkers
 from tests.unit.journal.durable_runs import change, opened, query
 from tests.unit.journal.postgresql_server import PostgresqlServer
 
@@ -51,6 +52,13 @@ async def eventually(path: Path) -> None:
     """Wait for what a worker does."""
     with anyio.fail_after(30):
         while not await anyio.Path(path).exists():  # noqa: ASYNC110
+            await anyio.sleep(0.001)
+
+
+async def result_in(store: JournalStore) -> None:
+    """Wait for the record of a result."""
+    with anyio.fail_after(30):
+        while all(record.kind != "result" for record in store.records("run-1")):  # noqa: ASYNC110
             await anyio.sleep(0.001)
 
 
@@ -101,6 +109,7 @@ async def test_a_lost_worker_that_goes_on_records_nothing_more(tmp_path: Path) -
 
             async def lose() -> None:
                 await eventually(tmp_path / "waiting")
+                await result_in(store)
                 workers.links["worker-0"].kill()
 
             group.start_soon(lose)
@@ -165,6 +174,49 @@ async def test_nothing_begins_on_a_worker_before_what_the_program_has_recorded_i
         kinds = [(each.kind, each.place.rpartition("/")[2]) for each in store.records("run-1")]
     assert effects_in(tmp_path) == ["charged a", "charged first"]
     assert [kind for kind, _ in kinds][-4:-1] == ["value", "intent", "result"]
+
+
+async def test_nothing_is_recorded_before_the_program_has_what_was_consumed_until_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    received, gate = InMemoryLink.receive, anyio.Event()
+    told = 0
+    recorded: list[str] = []
+
+    async def receive_slowly(self: InMemoryLink) -> bytes:
+        nonlocal told
+        body = await received(self)
+        message = decode_from_worker(body)
+        if isinstance(message, Tell) and message.topic == "usage":
+            told += 1
+            if told > 1:  # after the step, that of its request
+                await gate.wait()
+        return body
+
+    async def release(store: JournalStore, workers: InMemoryWorkers) -> None:
+        while told < 2:  # noqa: ASYNC110
+            await anyio.sleep(0.001)
+        writing = workers.links["worker-0"].worker.store
+        assert writing is not None
+        for _ in range(5):  # records that a task may wait for
+            await anyio.wait_all_tasks_blocked()
+            await writing._opened().perform(lambda: None).wait()
+        recorded.extend(each.kind for each in store.records("run-1"))
+        gate.set()
+
+    monkeypatch.setattr(InMemoryLink, "receive", receive_slowly)
+    with opened(tmp_path) as store:
+        async with (
+            InMemoryWorkers(1) as workers,
+            run_in(tmp_path, store) as run,
+            anyio.create_task_group() as group,
+        ):
+            group.start_soon(release, store, workers)
+            await parallel.map(functions.handle, jobs_in(tmp_path, "a"), on=workers)
+        assert appended_by_program(workers) == 0
+        assert [each.kind for each in store.records("run-1")].count("intent") == 3
+    assert recorded.count("intent") == 1, "the one before the step"
+    assert run.usage_meter.usage.requests == 1
 
 
 async def test_a_call_is_cancelled_when_what_the_program_has_recorded_before_is_durable(
@@ -236,9 +288,7 @@ async def test_a_store_that_fails_on_a_worker_ends_what_the_run_records(
         return appended(*arguments)  # type: ignore[arg-type]
 
     async def go(store: JournalStore) -> None:
-        with anyio.fail_after(30):
-            while all(record.kind != "result" for record in store.records("run-1")):  # noqa: ASYNC110
-                await anyio.sleep(0.001)
+        await result_in(store)
         (tmp_path / "go").touch()
 
     async def live(store: JournalStore) -> None:

@@ -34,7 +34,7 @@ The program can still renew its lease then, which it tries when two thirds of it
 """
 
 _PAUSE_SECONDS = 60.0
-"""The seconds for which a store that could not be reached is not tried again: that may take long each time."""
+"""The seconds for which a store that could not be reached is not tried again; each try may take long."""
 
 _MOST_LIVES = 64
 
@@ -74,9 +74,9 @@ class WorkerStore:
                 self._reaches[life] = await self._find_run(life)
                 if len(self._reaches) > _MOST_LIVES:
                     self._reaches.popitem(last=False)
-        reaches = self._reaches[life]
-        self._parts[life] += reaches
-        return reaches
+        if self._reaches[life]:
+            self._parts[life] += 1
+        return self._reaches[life]
 
     def end(self, life: Life) -> None:
         """Note the end of a part that was appended to."""

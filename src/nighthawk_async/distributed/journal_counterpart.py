@@ -204,7 +204,7 @@ class _StoreWriter(_Writer):
         self._life = life
         self._last: Acknowledgement[None] | None = None
         self._held_back: deque[_HeldBack] = deque()
-        self._arrived = channel.charges  # the number of reports of consumption that the program has
+        self._arrived = 0  # the number of reports of consumption that the program has
         channel.before_questions(self._wait_until_written)
 
     def tell(self, report: Report) -> None:

@@ -36,10 +36,10 @@ def address(postgresql: PostgresqlServer, tmp_path: Path, monkeypatch: pytest.Mo
     return url
 
 
-def run_in(folder: Path, store: JournalStore) -> Run:
+def run_in(folder: Path, store: JournalStore, run_id: str = "run-1") -> Run:
     """The run."""
     executor = nh.AgentStepExecutor.from_model(NotingModel(str(folder)))
-    return nh.run(executor, journal=store, run_id="run-1")
+    return nh.run(executor, journal=store, run_id=run_id)
 
 
 def appended_by_program(workers: InMemoryWorkers) -> int:
@@ -176,8 +176,9 @@ async def test_nothing_begins_on_a_worker_before_what_the_program_has_recorded_i
     assert [kind for kind, _ in kinds][-4:-1] == ["value", "intent", "result"]
 
 
+@pytest.mark.parametrize("is_lost", [False, True])
 async def test_nothing_is_recorded_before_the_program_has_what_was_consumed_until_then(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_lost: bool
 ) -> None:
     received, gate = InMemoryLink.receive, anyio.Event()
     told = 0
@@ -202,6 +203,8 @@ async def test_nothing_is_recorded_before_the_program_has_what_was_consumed_unti
             await anyio.wait_all_tasks_blocked()
             await writing._opened().perform(lambda: None).wait()
         recorded.extend(each.kind for each in store.records("run-1"))
+        if is_lost:
+            workers.lose("worker-0")
         gate.set()
 
     monkeypatch.setattr(InMemoryLink, "receive", receive_slowly)
@@ -216,7 +219,8 @@ async def test_nothing_is_recorded_before_the_program_has_what_was_consumed_unti
         assert appended_by_program(workers) == 0
         assert [each.kind for each in store.records("run-1")].count("intent") == 3
     assert recorded.count("intent") == 1, "the one before the step"
-    assert run.usage_meter.usage.requests == 1
+    assert run.usage_meter.usage.requests >= 1
+    assert effects_in(tmp_path) == ["asked", "charged a", "charged a again", "read a"]
 
 
 async def test_a_call_is_cancelled_when_what_the_program_has_recorded_before_is_durable(
@@ -241,13 +245,14 @@ async def test_a_call_is_cancelled_when_what_the_program_has_recorded_before_is_
     assert effects_in(tmp_path) == ["charged a"]
 
 
-@pytest.mark.parametrize("problem", ["another store", "no server", "no address"])
+@pytest.mark.parametrize(("problem", "lines"), [("another store", 2), ("no server", 1), ("no address", 1)])
 async def test_a_worker_that_does_not_reach_the_store_sends_its_records_to_the_program(
     tmp_path: Path,
     postgresql: PostgresqlServer,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     problem: str,
+    lines: int,
 ) -> None:
     url = {
         "another store": postgresql.address_of(tmp_path / "other"),
@@ -257,13 +262,16 @@ async def test_a_worker_that_does_not_reach_the_store_sends_its_records_to_the_p
     monkeypatch.setenv("NIGHTHAWK_JOURNAL", url)
     caplog.set_level(logging.WARNING, "nighthawk")
     with opened(tmp_path) as store:
-        async with InMemoryWorkers(1) as workers, run_in(tmp_path, store):
-            await parallel.map(functions.handle, jobs_in(tmp_path), on=workers)
-        assert appended_by_program(workers) > len(ITEMS) * 8
-        assert store.verify()
-    (message,) = [each.getMessage() for each in caplog.records]
-    assert "the worker cannot append to the store of NIGHTHAWK_JOURNAL itself" in message
-    assert "secret" not in message
+        async with InMemoryWorkers(1) as workers:
+            for run_id in ("run-1", "run-2"):
+                async with run_in(tmp_path, store, run_id):
+                    await parallel.map(functions.handle, jobs_in(tmp_path), on=workers)
+        assert appended_by_program(workers) > 2 * len(ITEMS) * 8
+        assert len(store.verify()) == 2
+    messages = [each.getMessage() for each in caplog.records]
+    assert len(messages) == lines
+    assert "the worker cannot append to the store of NIGHTHAWK_JOURNAL itself" in messages[0]
+    assert "secret" not in messages[0]
 
 
 @pytest.mark.parametrize("options", [{"keys": {"first": b"k" * 32}}, {"audit_key": b"a" * 32}], ids=str)

@@ -157,7 +157,7 @@ def tests(session: nox.Session) -> None:
     if session.posargs:
         session.run("pytest", *session.posargs)
         return
-    chosen = ["--one-backend", *DEPENDS_ON_PYTHON] if PYTHONS_SEEN else []
+    chosen = ["--other-turn", *DEPENDS_ON_PYTHON] if PYTHONS_SEEN else []
     PYTHONS_SEEN.append(str(session.python))
     processes = f"--numprocesses={(os.cpu_count() or 1) + 1}"
     session.run("pytest", processes, "--dist=worksteal", "--durations=20", *chosen)

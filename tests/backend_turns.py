@@ -1,4 +1,7 @@
-"""Tests that need one event loop take turns: half of a table runs on asyncio, the other half on Trio."""
+"""Most tests take turns: half of them run on asyncio, the other half on Trio.
+
+What depends on the event loop runs on both, and so does everything on another Python by the other turn.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,67 +9,53 @@ from zlib import crc32
 
 import pytest
 
-__all__ = ["keep_one_backend"]
+__all__ = ["keep_turns"]
 
-_ABOVE_THE_LOOP = (
-    "tests/benchmarks/",
-    "tests/docs/",
-    "tests/examples/",
-    "tests/faults/coding_agents/",
-    "tests/faults/test_asgi_",
-    "tests/faults/test_batch_kills.py",
-    "tests/faults/test_journal_contention.py",
-    "tests/faults/test_journal_kill",
-    "tests/faults/test_journal_store_faults.py",
-    "tests/faults/test_llama_cpp_protocols.py",
-    "tests/faults/test_local_real_server.py",
-    "tests/faults/test_long_step_kills.py",
-    "tests/faults/test_mcp_",
-    "tests/faults/placed/",
-    "tests/faults/test_parking_kills.py",
-    "tests/faults/test_worker_kills.py",
-    "tests/unit/cli/",
-    "tests/unit/distributed/",
-    "tests/unit/evals/",
-    "tests/unit/library/",
-    "tests/unit/local/",
-    "tests/unit/mcp/",
-    "tests/unit/testing/test_pytest_",
+_ON_BOTH = (
+    "tests/faults/test_batch_cancellation.py",
+    "tests/faults/test_cancellation.py",
+    "tests/faults/test_hook_cancellation.py",
+    "tests/faults/test_http_cancel_everywhere.py",
+    "tests/faults/test_http_cancellation.py",
+    "tests/faults/test_http_connections.py",
+    "tests/faults/test_resource_cancellation.py",
+    "tests/faults/test_schedules.py",
+    "tests/faults/test_single_connection.py",
+    "tests/faults/test_threads_and_cancellation.py",
+    "tests/faults/test_user_code.py",
+    "tests/specification/test_8_3_concurrency.py",
+    "tests/specification/test_8_5_async_execution.py",
+    "tests/specification/test_gather_safety.py",
+    "tests/unit/actors/",
+    "tests/unit/distributed/test_placements.py",
+    "tests/unit/parallel/",
+    "tests/unit/runtime/",
 )
-"""Tests that start other programs, and of rooms above the kernel, whose event loop is tested below them."""
-_ON_BOTH = ("tests/unit/distributed/test_placements.py",)
-"""Among those, what is the same on both event loops for every placement."""
+"""Tests of tasks, cancellation, threads and connections: the event loops differ there."""
 
 
-def keep_one_backend(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep each case of a test marked `one_backend`, or of what stands above the event loops, on one backend.
+def keep_turns(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep each case on one event loop, unless it is about event loops. The profile `explore` keeps both.
 
-    The profile `explore` keeps both.
-
-    With `--one-backend` every test is kept on one, except tests of faults: many are about cancellation, which
-    differs between the asyncio of one Python and that of another. The choice depends on the name of the case
-    alone, so it is the same in every run.
+    With `--other-turn` cases run on the other one, and of those about event loops only faults run on both:
+    cancellation differs between the asyncio of one Python and that of another. The choice depends on the name
+    of the case alone, so it is the same in every run.
     """
     if config.getoption("--hypothesis-profile", None) == "explore":
         return
-    most_take_turns: bool = config.getoption("--one-backend")
-    left_out = {item for item in items if _takes_turns(item, most_take_turns) and _is_left_out(item)}
+    turn = int(config.getoption("--other-turn"))
+    on_both = tuple(each for each in _ON_BOTH if not turn or each.startswith("tests/faults/"))
+    left_out = {item for item in items if not item.nodeid.startswith(on_both) and _is_left_out(item, turn)}
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
 
 
-def _takes_turns(item: pytest.Item, most_take_turns: bool) -> bool:
-    is_marked = item.get_closest_marker("one_backend") is not None
-    is_marked |= item.nodeid.startswith(_ABOVE_THE_LOOP) and not item.nodeid.startswith(_ON_BOTH)
-    return is_marked or (most_take_turns and not item.nodeid.startswith("tests/faults/"))
-
-
-def _is_left_out(item: pytest.Item) -> bool:
+def _is_left_out(item: pytest.Item, turn: int) -> bool:
     parameters: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
-    if "anyio_backend" not in parameters:
+    if "anyio_backend" not in parameters or item.get_closest_marker("virtual_time") is not None:
         return False
     backend = parameters["anyio_backend"][0]
     name, _, case = item.nodeid.partition("[")
-    turn = crc32(f"{name}[{case.replace(backend, '', 1)}".encode())
-    return ("asyncio", "trio")[turn % 2] != backend
+    digest = crc32(f"{name}[{case.replace(backend, '', 1)}".encode())
+    return ("asyncio", "trio")[(digest + turn) % 2] != backend

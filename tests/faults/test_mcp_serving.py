@@ -24,7 +24,6 @@ from tests.warm_python import WarmPopen
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.one_backend,
     CLIENT_WARNINGS,
     pytest.mark.usefixtures("warm_python"),
     pytest.mark.parametrize("era", ERAS),

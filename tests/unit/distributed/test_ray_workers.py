@@ -27,7 +27,6 @@ from tests.worker_functions import (
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.one_backend,
     pytest.mark.may_leave_behind("Ray keeps connections with actors that have ended until it is shut down"),
     pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed; the nox session `ray` has it"),
 ]

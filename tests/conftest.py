@@ -20,11 +20,11 @@ import trio
 from hypothesis import HealthCheck, settings
 from trio.testing import MockClock
 
-from tests.backend_turns import keep_turns
 from tests.detectors.event_loop import EventLoopWatch, TrioSteps, watching_asyncio
 from tests.detectors.leftovers import describe_leftovers, take_stock, wait_for_leftovers
 from tests.detectors.network import confined_to_loopback
 from tests.quick_looks import looking_quickly
+from tests.turns import keep_turns
 from tests.warm_python import open_template
 
 WATCH = EventLoopWatch(bound_seconds=2.0)
@@ -79,7 +79,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option of later Pythons."""
-    text = "run each case on the event loop that the first Python leaves out"
+    text = "run other cases of those that take turns than the first Python does"
     parser.addoption("--other-turn", action="store_true", help=text)
 
 

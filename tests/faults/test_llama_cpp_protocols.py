@@ -79,6 +79,7 @@ def _why_not() -> str:
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(bool(_why_not()), reason=_why_not() or "everything is here"),
+    pytest.mark.turns("stream"),
 ]
 each_protocol = pytest.mark.parametrize("protocol", list(CODECS))
 streamed_or_not = pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])

@@ -28,6 +28,7 @@ pytestmark = [
     pytest.mark.usefixtures("warm_python"),
     pytest.mark.parametrize("era", ERAS),
     pytest.mark.parametrize("server", SERVERS),
+    pytest.mark.turns("server"),
 ]
 
 SERVICE = Path(__file__).parent / "mcp_service.py"

@@ -125,6 +125,12 @@ async def test_what_ray_waits_for_is_named(ray_address: str) -> None:
             pass
 
 
+async def test_addresses_of_ray_client_are_refused() -> None:
+    with pytest.raises(WorkerStartError, match="run the program on a machine of the cluster"):
+        async with RayWorkers(1, address="ray://127.0.0.1:10001"):
+            pass
+
+
 async def test_a_program_has_one_cluster(ray_address: str) -> None:
     with pytest.raises(WorkerStartError, match=f"connected with the Ray cluster '{ray_address}'"):
         async with RayWorkers(1, address="127.0.0.2:6379"):

@@ -12,6 +12,7 @@ import pytest
 __all__ = ["keep_turns"]
 
 _ON_BOTH = (
+    "tests/detectors/",
     "tests/faults/test_batch_cancellation.py",
     "tests/faults/test_cancellation.py",
     "tests/faults/test_hook_cancellation.py",
@@ -59,6 +60,6 @@ def _without_turns(item: pytest.Item, on_both: tuple[str, ...]) -> object:
     values: dict[str, object] = getattr(getattr(item, "callspec", None), "params", {})
     turns = {name for marker in item.iter_markers("turns") for name in marker.args}
     if not item.nodeid.startswith(on_both):
-        turns.add("anyio_backend")
+        turns |= {"anyio_backend", "backend"}
     own = tuple((name, id(value)) for name, value in values.items() if name not in turns)
     return item.nodeid.partition("[")[0], own

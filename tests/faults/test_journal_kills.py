@@ -17,10 +17,7 @@ from tests.faults.durable.lives import Lives, run_with_kills
 from tests.faults.durable.plans import KillPlans
 from tests.faults.durable.shapes import SHAPES
 
-pytestmark = [
-    pytest.mark.skipif(not hasattr(os, "fork"), reason="each life is forked from one that is warm"),
-    pytest.mark.turns("backend"),
-]
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="each life is forked from one that is warm")
 
 BACKENDS = ("asyncio", "trio")
 

@@ -24,8 +24,6 @@ from .serving_support import ERAS, Era, count_run, stars, text_of
 PROGRAM = Path(__file__).parent / "serving_program.py"
 BACKENDS = ["trio", "asyncio"]
 
-pytestmark = pytest.mark.turns("backend")
-
 
 def command_of(backend: str) -> list[str]:
     functions = [f"{PROGRAM}:{name}" for name in ("stars", "shout", "hang")]

@@ -94,8 +94,8 @@ class RayCluster:
         if "://" in address:
             raise WorkerStartError(
                 f"the Ray cluster {address!r} is an address of Ray Client, which has no part of Ray in this "
-                "program: run the program on a machine of the cluster, as a job for example, with the address "
-                "'auto' or 'host:port'"
+                "program: run the program on a machine of the cluster, as a job for example, with the "
+                "address 'auto' or 'host:port'"
             )
         while True:
             with _registry_lock:

@@ -34,7 +34,7 @@ _ABOVE_THE_LOOP = (
     "tests/unit/testing/test_pytest_",
 )
 """Tests that start other programs, and of rooms above the kernel, whose event loop is tested below them."""
-_ON_BOTH = ("tests/unit/distributed/test_placements.py",)
+_ON_BOTH = ("tests/unit/distributed/test_counting.py", "tests/unit/distributed/test_placements.py")
 """Among those, what is the same on both event loops for every placement."""
 
 

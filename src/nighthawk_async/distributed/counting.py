@@ -53,6 +53,14 @@ class Counting:
         self._passed: Counter[str] = Counter()
         self._settled: set[str] = set()
 
+    def has_counted(self, place: str) -> bool:
+        """Whether a request has counted on a worker that was lost.
+
+        Args:
+            place: Its place, relative to the run.
+        """
+        return f"request {place}" in self._counted
+
     def has_response(self) -> bool:
         """Whether the response to a request in the current place is recorded, so that it is not sent."""
         journal = find_journal()
@@ -71,7 +79,7 @@ class Counting:
         place = journal.relative(current_place())
         key = f"{kind} {place}"
         if kind == "request" and journal.has_response(place):
-            return None if key in self._counted else key
+            return None if self.has_counted(place) else key
         result = None if kind == "correction" else journal.find_record(place, "result")
         if result is not None and result.epoch == journal.epoch:
             return None  # of a stage, or a tool: it has counted before that was recorded

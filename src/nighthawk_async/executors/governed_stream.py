@@ -135,9 +135,15 @@ class GovernedStream(ForwardedStream):
 
         environment = find_environment()
         step = None if environment is None else environment.step
-        model, request = self._call.model, self._call.request
-        price = model.capabilities.price
-        return RequestNode(model.name, request, parent=self._parent, step=step, price=price)
+        journal, place = None if environment is None else environment.journal, self._call.place
+        return RequestNode(
+            self._call.model.name,
+            self._call.request,
+            parent=self._parent,
+            step=step,
+            price=self._call.model.capabilities.price,
+            has_counted=journal is not None and place is not None and journal.has_counted(place),
+        )
 
     async def _open(self) -> None:
         call = self._call

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async import parallel
+from nighthawk_async import observe, parallel
 from nighthawk_async.journal import JournalStore
 from tests import counted_functions as functions
 from tests.counted_functions import TOKENS, USED, CountedModel, asked_in
@@ -182,3 +182,17 @@ async def test_usage_is_counted_once_without_a_budget(tmp_path: Path) -> None:
         assert life.usage == USED + USED  # of a request that was lost, nobody has said anything
         assert asked_in(folder) in (2, 3)
         assert (life.metered_steps, life.corrections) == (1, 1)
+
+
+async def test_the_live_tree_shows_the_usage_of_each_request_once(tmp_path: Path) -> None:
+    with nh.journal.open(f"sqlite:///{tmp_path}/runs.db") as store:
+        for lost_after in range(3, 1000, 2):
+            folder = tmp_path / f"run-{lost_after}"
+            folder.mkdir()
+            with observe.recording() as tree:
+                life = await live(folder, store, functions.act_in_two_turns, lost_after)
+            tokens = tree.snapshot().subtree_usage.input_tokens
+            unknown_requests(folder, life)
+            assert life.usage.input_tokens <= tokens <= asked_in(folder) * USED.input_tokens
+            if not life.was_lost:
+                break

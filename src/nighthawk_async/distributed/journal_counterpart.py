@@ -58,6 +58,7 @@ def enter(
         hold=writer.hold,
         blocks_for_ever=lambda: channel.blocks_loop and not channel.exchanges_blocked,
         make_questions=lambda nothing: _Questions(channel, writer, nothing, given.part.max_value_bytes),
+        has_counted=channel.counting.has_counted,
     )
     limits = nullcontext()
     if given.limits is not None:

@@ -18,6 +18,7 @@ from tests.faults.durable.service import book, book_in_thread, enter_life, read
 from tests.faults.durable.shapes import booked, booked_in_thread
 
 KILLS = "kills.txt"
+CHARGES = "charges.txt"
 PARTS = ("first", "direct", "natural", "left", "right", "thread")
 """The bookings of each item."""
 

@@ -1,7 +1,7 @@
 # Thin doors to the sessions in noxfile.py. All they need is python3 (3.11 or newer); they keep their tools in .venv
 # and the sessions' environments in .nox, and once those are built no network is needed.
 #
-#   make test ARGS="-k mailbox"     arguments go to pytest (likewise for coverage, demo, service, bench, lint and docs)
+#   make test ARGS="-k mailbox"     arguments go to pytest (and likewise from the other targets to what they run)
 #   make test PYTHONS="3.13"        only on these Pythons; otherwise on each of 3.11 to 3.14 that is found
 #   make test PYTHON=python3.12     the interpreter that builds .venv
 
@@ -19,7 +19,7 @@ help:
 	@echo "make ray          run the tests of workers on Ray, in an environment of their own"
 	@echo "make check        lint, types, docs and tests: what a change must pass"
 	@echo "make lint         style and formatting (ARGS=--fix mends)"
-	@echo "make types        strict type checking"
+	@echo "make types        strict type checking (ARGS=--report tells how complete the interface is)"
 	@echo "make docs         build the documentation into site/ (ARGS=serve shows it)"
 	@echo "make bench        run the benchmarks in a few minutes (ARGS=--quick for a short run)"
 	@echo "make bench-full   run all benchmarks, the largest bursts included"
@@ -40,7 +40,7 @@ bench-full:  ; @$(NOX) -s bench-full -- $(ARGS)
 bench-peers: ; @$(NOX) -s bench-peers -- $(ARGS)
 docs:     ; @$(NOX) -s docs -- $(ARGS)
 lint:     ; @$(NOX) -s lint -- $(ARGS)
-types:    ; @$(NOX) -s types
+types:    ; @$(NOX) -s types -- $(ARGS)
 
 check: tools
 	@$(NOX) -s lint types docs tests

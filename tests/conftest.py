@@ -20,11 +20,11 @@ import trio
 from hypothesis import HealthCheck, settings
 from trio.testing import MockClock
 
-from tests.backend_turns import keep_one_backend
 from tests.detectors.event_loop import EventLoopWatch, TrioSteps, watching_asyncio
 from tests.detectors.leftovers import describe_leftovers, take_stock, wait_for_leftovers
 from tests.detectors.network import confined_to_loopback
 from tests.quick_looks import looking_quickly
+from tests.turns import keep_turns
 from tests.warm_python import open_template
 
 WATCH = EventLoopWatch(bound_seconds=2.0)
@@ -79,8 +79,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option of later Pythons."""
-    text = "run each test but those of faults on one event loop, by turns"
-    parser.addoption("--one-backend", action="store_true", help=text)
+    text = "run other cases of those that take turns than the first Python does"
+    parser.addoption("--other-turn", action="store_true", help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -99,7 +99,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Watch tests marked `trio` too, refuse markers without a reason, and let backends take turns."""
-    keep_one_backend(config, items)
+    keep_turns(config, items)
     for item in items:
         if item.get_closest_marker("trio") is not None:
             item.add_marker(pytest.mark.trio(run=_run_watched_trio))

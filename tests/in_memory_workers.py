@@ -19,6 +19,8 @@ class InMemoryWorkers(Workers):
     Attributes:
         links: The links to the workers that were started, by their names.
         told: The reports of all workers.
+        lost_after: The number of the message, of all workers, with which its sender is lost; None for none.
+        received: The number of messages that workers have sent.
     """
 
     def __init__(
@@ -39,6 +41,14 @@ class InMemoryWorkers(Workers):
         )
         self.links: dict[str, InMemoryLink] = {}
         self.told: list[Tell] = []
+        self.lost_after: int | None = None
+        self.received = 0
+
+    def note_received(self, link: "InMemoryLink") -> None:
+        """Count a message, and lose the worker that sent it if it is its time."""
+        self.received += 1
+        if self.received == self.lost_after:
+            link.lose()
 
     def lose(self, name: str) -> None:
         """End a worker at once, as if its machine had failed."""
@@ -46,7 +56,7 @@ class InMemoryWorkers(Workers):
 
     async def open_link(self, name: str, begin: Begin) -> "InMemoryLink":
         assert self._group is not None
-        link = self.links[name] = InMemoryLink(name, self.told)
+        link = self.links[name] = InMemoryLink(name, self)
         Context().run(self._group.start_soon, link.work)
         return link
 
@@ -84,27 +94,31 @@ class InMemoryLink(_End):
 
     worker: Worker
 
-    def __init__(self, name: str, told: list[Tell]) -> None:
+    def __init__(self, name: str, workers: InMemoryWorkers) -> None:
         to_worker = anyio.create_memory_object_stream[bytes](math.inf)
         from_worker = anyio.create_memory_object_stream[bytes](math.inf)
         super().__init__(to_worker[0], from_worker[1])
         self.sent = 0
         self._name = name
-        self._told = told
+        self._workers = workers
         self._there = _End(from_worker[0], to_worker[1])
         self._scope = anyio.CancelScope()
         self._ended = anyio.Event()
         self._is_killed = False
+        self._is_lost = False
 
     async def send(self, messages: Sequence[bytes]) -> None:
         self.sent += sum(map(len, messages))
         await super().send(messages)
 
     async def receive(self) -> bytes:
+        if self._is_lost:  # what it had sent meanwhile is lost with it
+            raise anyio.EndOfStream
         body = await super().receive()
         message = decode_from_worker(body)
         if isinstance(message, Tell):
-            self._told.append(message)
+            self._workers.told.append(message)
+        self._workers.note_received(self)
         return body
 
     async def work(self) -> None:
@@ -121,7 +135,8 @@ class InMemoryLink(_End):
             self._ended.set()
 
     def lose(self) -> None:
-        """End the worker; nothing that it does from now on reaches the program."""
+        """End the worker; nothing that it does from now on, or has just sent, reaches the program."""
+        self._is_lost = True
         self._there.cut()
         self._scope.cancel()
 

@@ -173,3 +173,11 @@ def answer_in_pieces(request: nh.models.ModelRequest) -> ModelResponse:
 def piecemeal_agent() -> nh.AgentStepExecutor:
     """An executor whose model streams its answer in pieces."""
     return nh.AgentStepExecutor.from_model(model=ScriptedModel(answer_in_pieces))
+
+
+@nh.natural_function
+async def double(number: int) -> int:
+    """natural
+    Set <:result> to twice <number>.
+    """
+    return result

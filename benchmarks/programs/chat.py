@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 import nighthawk_async as nh
 from nighthawk_async.errors import ConfigurationError
-from nighthawk_async.executors.model_stream import load_price, open_stream, unreported_usage, usage_of_request
+from nighthawk_async.executors.model_stream import load_price, open_stream, report_request, unreported_usage
 from nighthawk_async.models import ModelRequest, ResponseFormat, TextDelta, UsageReported, UserMessage
 
 __all__ = ["Chat"]
@@ -85,7 +85,7 @@ class Chat:
                         case _:
                             pass
         finally:
-            nh.get_usage_meter().add(self._model.name, usage_of_request(self._model, stream, usage))
+            report_request(nh.get_usage_meter().add, self._model, stream, usage)
         return "".join(parts)
 
 

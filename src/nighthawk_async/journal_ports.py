@@ -91,6 +91,14 @@ class RunJournal(Protocol):
         """
         ...
 
+    def has_counted(self, place: str) -> bool:
+        """Return whether the recorded response of a place counted in this life, on a worker that was lost.
+
+        Args:
+            place: The place of the request.
+        """
+        ...
+
     def wrap_tool(self, place: str, function: Callable[..., object], call: Callable[[], object]) -> Any:
         """Return the call of a tool that is answered from its record where there is one.
 

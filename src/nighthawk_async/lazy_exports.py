@@ -36,7 +36,10 @@ def attach_exports(
             return import_module(f"{package}.{name}")
         if name in modules:
             module = modules[name]
-            return getattr(import_module(module if module.startswith(".") else f".{module}", package), name)
+            source = import_module(module if module.startswith(".") else f".{module}", package)
+            found = getattr(source, name)
+            vars(import_module(package))[name] = found  # so that Python finds it by itself from now on
+            return found
         from .suggestions import did_you_mean  # here, so that the import of the package loads little
 
         hint = _right_place(name, package, submodules) or did_you_mean(name, [*exported, *sources])

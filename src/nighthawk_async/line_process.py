@@ -21,7 +21,7 @@ from .process_marks import new_mark, signal_marked
 _MAX_LOG_LINE_BYTES = 2_000
 _MAX_LOGGED_LINES = 1_000
 _KEPT_LINES = 8
-_END_SECONDS = 2.0
+_END_SECONDS = 10.0
 _MAX_ROUNDS = 20
 
 GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError)

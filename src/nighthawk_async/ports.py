@@ -102,6 +102,10 @@ It raises `BudgetExceededError` when there will be no room even after all reques
 """
 
 
+Settle: TypeAlias = Callable[[BaseException | None], None]
+"""Charges a request that has ended, given the error that ended it; None for a whole response."""
+
+
 async def may_send_again(check: ResendCheck, attempts: AttemptsSource) -> bool:
     """Make the check before a request is sent again.
 
@@ -156,11 +160,23 @@ class ResponseStream(AbstractAsyncContextManager["ResponseStream"], AsyncIterato
         """The place of the response in a run with a journal; None without one."""
         return None
 
+    @property
+    def turn_place(self) -> str | None:
+        """The place of the request in a run with a journal, whatever the run is within; None without one."""
+        return None
+
     def check_resends(self, check: ResendCheck) -> None:
         """Set a check to make before the request is sent again; called before the stream is entered.
 
         Args:
             check: The check.
+        """
+
+    def settle_first(self, settle: Settle) -> None:
+        """Have the request charged before its end is recorded, if it is; called before the stream is entered.
+
+        Args:
+            settle: Charges it, given the error that ends it; None for a whole response.
         """
 
 

@@ -6,6 +6,7 @@ Reads source only; nothing is imported, so a lazy import and a type-only import 
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 
 __all__ = [
@@ -23,23 +24,30 @@ PACKAGE = "nighthawk_async"
 SOURCE = Path(__file__).parents[2] / "src" / PACKAGE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Module:
     """One module.
 
     Args:
         name: Its dotted name, the package's included.
         path: Its file.
-        tree: Its syntax tree.
         is_package: Whether it is an `__init__`.
-        stub: The syntax tree of the `.pyi` beside it, which says what a package loads on first use.
     """
 
     name: str
     path: Path
-    tree: ast.Module
     is_package: bool
-    stub: ast.Module | None = None
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """Its syntax tree."""
+        return _parse(self.path)
+
+    @cached_property
+    def stub(self) -> ast.Module | None:
+        """The syntax tree of the `.pyi` beside it, which says what a package loads on first use."""
+        path = self.path.with_suffix(".pyi")
+        return _parse(path) if path.exists() else None
 
     @property
     def lines(self) -> list[str]:
@@ -62,8 +70,9 @@ class Import:
     is_top_level: bool
 
 
-def parse_package(root: Path, package: str) -> dict[str, Module]:
-    """Parse every module below a package's folder.
+@cache
+def parse_package(root: Path, package: str) -> Mapping[str, Module]:
+    """Find every module below a package's folder; each is parsed when it is first looked at.
 
     Args:
         root: The folder.
@@ -74,14 +83,7 @@ def parse_package(root: Path, package: str) -> dict[str, Module]:
         parts = [package, *path.relative_to(root).with_suffix("").parts]
         is_package = parts[-1] == "__init__"
         name = ".".join(parts[:-1] if is_package else parts)
-        stub = path.with_suffix(".pyi")
-        modules[name] = Module(
-            name=name,
-            path=path,
-            tree=_parse(path),
-            is_package=is_package,
-            stub=_parse(stub) if stub.exists() else None,
-        )
+        modules[name] = Module(name=name, path=path, is_package=is_package)
     return modules
 
 

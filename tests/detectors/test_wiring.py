@@ -89,7 +89,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     (folder / "conftest.py").write_text(CONFTEST)
     (folder / "test_cases.py").write_text(CASES)
     command = [sys.executable, "-m", "pytest", "-c", str(HERE / "pyproject.toml"), "--rootdir", str(HERE)]
-    command += ["-p", "no:cacheprovider", "-rA", "--color=no", str(folder)]
+    command += ["-p", "no:cacheprovider", "-rA", "--color=no", "--hypothesis-profile=explore", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=HERE, timeout=100, check=False)
     return [line for line in done.stdout.splitlines() if line.startswith(("PASSED", "FAILED", "ERROR"))]
 

@@ -18,6 +18,7 @@ from nighthawk_async.testing import ModelReply, ModelServer, tool_call
 from tests.marked_processes import wait_until_ended
 
 CLUSTER = Path(__file__).parents[2] / "examples" / "cluster"
+HADOLINT = Path(sys.executable).with_name("hadolint")
 PAGE = CLUSTER.parents[1] / "docs" / "distributed.md"
 
 CLUSTER_FIELDS = {"rayVersion", "headGroupSpec", "workerGroupSpecs"}
@@ -83,6 +84,33 @@ def test_the_image_contains_the_program_and_the_version_of_ray() -> None:
     assert (CLUSTER / copied).exists()
     assert job()["spec"]["entrypoint"].startswith(f"python {folder}/{copied} ")
     assert {container["workingDir"] for pod in pods() for container in pod["containers"]} == {folder}
+
+
+def test_the_image_has_this_version_of_the_library() -> None:
+    content = (CLUSTER / "Dockerfile").read_text(encoding="utf-8")
+    assert re.findall(r"nighthawk-async\[ray\]==([\w.]+)'", content) == [nh.__version__]
+
+
+@pytest.mark.skipif(not HADOLINT.exists(), reason="the nox session `ray` has hadolint")
+def test_hadolint_finds_nothing_in_the_image() -> None:
+    found = subprocess.run(
+        [HADOLINT, "--no-color", CLUSTER / "Dockerfile"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (found.returncode, found.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("pod", pods(), ids=["head", "workers"])
+def test_the_pods_have_the_schema_of_kubernetes(pod: dict[str, Any]) -> None:
+    kubernetes = pytest.importorskip("kubernetes_validate", reason="the nox session `ray` has it")
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": pod}
+    version = kubernetes.latest_version()
+    kubernetes.validate(manifest, version, strict=True)
+    with pytest.raises(kubernetes.ValidationError):
+        kubernetes.validate({**manifest, "spec": {**pod, "containres": []}}, version, strict=True)
 
 
 def test_the_program_may_write_to_the_volume() -> None:

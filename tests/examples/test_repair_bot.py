@@ -21,7 +21,6 @@ from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.one_backend,
     pytest.mark.skipif(shutil.which("git") is None, reason="the bot compares with git"),
 ]
 

@@ -122,7 +122,6 @@ CELLS = [
 ]
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize(("protocol", "fault"), CELLS)
 async def test_a_fault_ends_as_it_should_and_spoils_nothing(protocol: Spoken, fault: Fault) -> None:
     await check_cell(protocol, fault)

@@ -123,7 +123,6 @@ async def error_of(model: Model, ears: Ears) -> ModelError:
     raise AssertionError("there was no error")
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("echo", ECHOES)
 @pytest.mark.parametrize("place", PLACES)
 async def test_whatever_the_server_echoes_the_key_is_shown_nowhere(place: str, echo: str, ears: Ears) -> None:

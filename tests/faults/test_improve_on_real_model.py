@@ -6,7 +6,6 @@ from pathlib import Path
 from types import ModuleType
 
 import anyio
-import pytest
 
 from nighthawk_async.evals import improve, load_cases
 from tests.docs.examples import pages_of
@@ -33,7 +32,6 @@ def _written(folder: Path) -> ModuleType:
     return module
 
 
-@pytest.mark.one_backend
 async def test_the_block_of_the_tutorial_is_improved(tmp_path: Path) -> None:
     module = _written(tmp_path)
     with anyio.fail_after(480):

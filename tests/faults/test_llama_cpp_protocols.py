@@ -79,6 +79,7 @@ def _why_not() -> str:
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(bool(_why_not()), reason=_why_not() or "everything is here"),
+    pytest.mark.turns("stream"),
 ]
 each_protocol = pytest.mark.parametrize("protocol", list(CODECS))
 streamed_or_not = pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
@@ -135,7 +136,6 @@ def usage(events: list[ModelEvent]) -> Usage:
     return [event.usage for event in events if isinstance(event, UsageReported)][-1]
 
 
-@pytest.mark.one_backend
 @each_protocol
 @streamed_or_not
 async def test_a_text_comes_with_its_end_and_its_usage(
@@ -156,7 +156,6 @@ async def test_a_text_comes_with_its_end_and_its_usage(
     assert used.output_tokens > 1
 
 
-@pytest.mark.one_backend
 async def test_all_protocols_count_the_same_tokens_of_the_same_prompt(access: ServerAccess) -> None:
     """Anthropic Messages counts cached tokens apart; together they are what the others count."""
     counted = [
@@ -177,7 +176,6 @@ CUT_OFF: Mapping[str, FinishReason] = {
 }
 
 
-@pytest.mark.one_backend
 @each_protocol
 @streamed_or_not
 async def test_a_response_that_is_cut_off_says_so(access: ServerAccess, protocol: str, stream: bool) -> None:
@@ -186,7 +184,6 @@ async def test_a_response_that_is_cut_off_says_so(access: ServerAccess, protocol
     assert usage(events).output_tokens == 4
 
 
-@pytest.mark.one_backend
 @each_protocol
 async def test_a_schema_holds_where_the_server_takes_it(access: ServerAccess, protocol: str) -> None:
     """It takes schemas in Chat Completions alone, and ignores them elsewhere without a word."""
@@ -218,7 +215,6 @@ def calls(events: list[ModelEvent]) -> list[ToolCall]:
     return [event.call for event in events if isinstance(event, ToolCallCompleted)]
 
 
-@pytest.mark.one_backend
 @each_protocol
 @streamed_or_not
 async def test_a_tool_is_called_and_its_result_goes_back(
@@ -241,7 +237,6 @@ async def test_a_tool_is_called_and_its_result_goes_back(
     assert second.id != call.id
 
 
-@pytest.mark.one_backend
 @each_protocol
 @streamed_or_not
 async def test_a_call_that_is_cut_off_can_never_be_carried_out(
@@ -265,7 +260,6 @@ def is_json(text: str) -> bool:
     return True
 
 
-@pytest.mark.one_backend
 @each_protocol
 async def test_a_conversation_that_exceeds_the_context_is_refused_with_the_servers_words(
     access: ServerAccess, protocol: str
@@ -313,7 +307,6 @@ async def test_cancelled_responses_free_the_servers_slots(access: ServerAccess, 
         assert texts(await ask(model_at(access, protocol, max_tokens=3), "Say hello."))
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("protocol", ["openai-chat", "anthropic"])
 async def test_models_check_finds_what_the_server_can_do(
     access: ServerAccess, protocol: str, capsys: pytest.CaptureFixture[str]

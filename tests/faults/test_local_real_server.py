@@ -45,7 +45,6 @@ def an_object(name: str, schema: dict[str, object]) -> dict[str, object]:
     return {"type": "object", "properties": {name: schema}, "required": [name], "additionalProperties": False}
 
 
-@pytest.mark.one_backend
 async def test_a_natural_function_runs_on_the_real_model() -> None:
     executor = nh.AgentStepExecutor.from_configuration(
         configuration=nh.StepExecutorConfiguration(model=f"local:{NAME}")
@@ -71,7 +70,6 @@ async def read_order(order: str) -> tuple[int, float]:
     return quantity, price
 
 
-@pytest.mark.one_backend
 async def test_two_numbers_are_read_by_the_real_model_in_one_request() -> None:
     executor = nh.AgentStepExecutor.from_configuration(
         configuration=nh.StepExecutorConfiguration(model=f"local:{NAME}")
@@ -84,7 +82,6 @@ async def test_two_numbers_are_read_by_the_real_model_in_one_request() -> None:
     assert run.usage_meter.usage.requests == 2
 
 
-@pytest.mark.one_backend
 async def test_a_response_names_the_model_and_no_path() -> None:
     """It goes to traces, and to clients of services."""
     request = ask_for(an_object("number", {"type": "integer"}), "Which number is this: seven?")
@@ -186,7 +183,6 @@ ENDPOINTS = [
 ANSWERS_TO_WEB_PAGES = ("access-control-allow-origin", "access-control-allow-headers")
 
 
-@pytest.mark.one_backend
 async def test_the_server_answers_nobody_without_its_key_and_no_web_page() -> None:
     weights = LOCAL_MODELS[NAME].weights
     assert weights is not None
@@ -225,7 +221,6 @@ async def test_the_server_answers_nobody_without_its_key_and_no_web_page() -> No
             assert not any(allowed.headers.get(each) for each in ANSWERS_TO_WEB_PAGES)
 
 
-@pytest.mark.one_backend
 async def test_a_file_that_is_no_model_is_a_clear_error(tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("models") / "broken.gguf"
     path.write_bytes(b"GGUF and nothing else")

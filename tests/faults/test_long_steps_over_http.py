@@ -11,7 +11,7 @@ import nighthawk_async as nh
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, tool_call
 from tests.long_steps import Book, read_all
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
+pytestmark = pytest.mark.anyio
 
 PROVIDERS = ("openai-chat", "openai-responses", "anthropic", "google")
 PAGES = 90

@@ -12,7 +12,7 @@ import nighthawk_async as nh
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 from tests.unit.mcp.support import processes
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
+pytestmark = pytest.mark.anyio
 FOLDER = Path(os.environ.get("NIGHTHAWK_NPM") or Path(__file__).parents[2] / ".cache" / "npm")
 
 

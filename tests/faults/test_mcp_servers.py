@@ -126,7 +126,6 @@ def sdk_process(folder: Path, port: int, python: str) -> Iterator["subprocess.Po
             process.kill()
 
 
-@pytest.mark.one_backend
 @pytest.mark.may_block_event_loop("the server is started by the test itself")
 @pytest.mark.parametrize("version", ["2", "1"])
 async def test_a_server_behind_http_that_is_killed_is_connected_again(tmp_path: Path, version: str) -> None:

@@ -24,11 +24,11 @@ from tests.warm_python import WarmPopen
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.one_backend,
     CLIENT_WARNINGS,
     pytest.mark.usefixtures("warm_python"),
     pytest.mark.parametrize("era", ERAS),
     pytest.mark.parametrize("server", SERVERS),
+    pytest.mark.turns("server"),
 ]
 
 SERVICE = Path(__file__).parent / "mcp_service.py"

@@ -12,7 +12,7 @@ from nighthawk_async.runtime import ForeignTool
 from nighthawk_async.runtime.tool_scope import GLOBAL_TOOLS
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, tool_call
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
+pytestmark = pytest.mark.anyio
 
 TOOLS = [
     ForeignTool(

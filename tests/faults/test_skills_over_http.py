@@ -9,7 +9,7 @@ import nighthawk_async as nh
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, tool_call
 from tests.unit.skills.folders import write_skill
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
+pytestmark = pytest.mark.anyio
 
 PROVIDERS = ("openai-chat", "openai-responses", "anthropic", "google")
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)

@@ -13,7 +13,7 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, cassette, tool_call
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
+pytestmark = pytest.mark.anyio
 
 PROVIDERS = ("openai-chat", "openai-responses", "anthropic", "google")
 

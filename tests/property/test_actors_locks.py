@@ -18,7 +18,7 @@ from nighthawk_async.actors import (
     semaphore,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
+pytestmark = pytest.mark.anyio
 
 CAPACITY = 4
 

@@ -23,7 +23,7 @@ from nighthawk_async.actors import (
 )
 from nighthawk_async.actors.pool_queue import PoolQueue
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
+pytestmark = pytest.mark.anyio
 
 ORDERS: st.SearchStrategy[QueueOrder] = st.sampled_from(("fifo", "lifo", "priority", "fair_round_robin"))
 BACKPRESSURES: st.SearchStrategy[Backpressure] = st.sampled_from(

@@ -20,7 +20,7 @@ import nighthawk_async as nh
 from nighthawk_async.parallel import gather, race, settle
 from nighthawk_async.testing import model_response, tool_call
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
+pytestmark = pytest.mark.anyio
 
 PRICE = nh.models.ModelPrice(input=Decimal(1), output=Decimal(4), cache_write=Decimal(2))
 MOST_OUTPUT = 60

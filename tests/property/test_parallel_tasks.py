@@ -22,7 +22,7 @@ from nighthawk_async.parallel import (
     open_tasks,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
+pytestmark = pytest.mark.anyio
 
 STEPS = st.integers(0, 6)
 LONG = 1_000

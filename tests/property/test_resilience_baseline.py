@@ -14,7 +14,7 @@ from nighthawk_async.testing import StepCall, StepResponse, pass_response
 from tests.specification.attempts import work
 from tests.unit.resilience.ensemble_support import ModelsExecutor
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
+pytestmark = pytest.mark.anyio
 
 MODELS = ("test:own", "test:second", "test:third")
 ERRORS: dict[str, Callable[[], Exception]] = {

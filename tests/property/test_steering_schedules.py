@@ -27,7 +27,7 @@ from nighthawk_async.testing import (
     tool_call,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
+pytestmark = pytest.mark.anyio
 
 WAITS = st.integers(0, 8)
 SHORT = st.integers(0, 2)

@@ -104,7 +104,6 @@ LYING = {
 }
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("code", LYING.values(), ids=LYING)
 @pytest.mark.parametrize("place", ["transfer(5, x)", "transfer(5, [x])", "transfer(5, {'to': x})"])
 async def test_people_do_not_approve_what_the_function_does_not_get(code: str, place: str) -> None:

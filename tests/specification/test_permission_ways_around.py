@@ -188,7 +188,6 @@ FIRING = [
 ]
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("code", FIRING)
 @pytest.mark.parametrize(
     "rules", [nh.permissions(deny=shop.fire, default="allow"), DENY], ids=["denied", "nothing allowed"]
@@ -198,7 +197,6 @@ async def test_a_function_is_not_called_in_another_way(code: str, rules: nh.poli
     await assert_closed(code, rules, is_shown_first=is_of_every_python)
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("name", ["fire", "*.fire"])
 @pytest.mark.parametrize("code", FIRING[:12])
 async def test_a_function_that_a_name_denies_is_not_called_in_another_way(code: str, name: str) -> None:
@@ -316,7 +314,6 @@ if sys.version_info >= (3, 13):
 ORDERS = [(target, code) for target, codes in ORDERING.items() for code in codes]
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize(("target", "code"), ORDERS)
 async def test_a_class_that_is_denied_makes_no_objects_in_another_way(target: type, code: str) -> None:
     await assert_closed(code, nh.permissions(deny=target, default="allow"))
@@ -324,7 +321,6 @@ async def test_a_class_that_is_denied_makes_no_objects_in_another_way(target: ty
     await assert_closed(code, nh.permissions(deny=target.__name__, default="allow"), is_shown_first=False)
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize(("target", "code"), ORDERS)
 async def test_a_class_that_nothing_allows_makes_no_objects_in_another_way(target: type, code: str) -> None:
     if target is shop.OrderError:
@@ -370,13 +366,11 @@ SENDING = [
 ]
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("code", SENDING)
 async def test_a_method_of_an_object_that_is_denied_is_not_called_in_another_way(code: str) -> None:
     await assert_closed(code, nh.permissions(deny=shop.MAILER.send, default="allow"))
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("code", SENDING)
 async def test_a_method_that_is_denied_is_not_called_in_another_way(code: str) -> None:
     await assert_closed(code, nh.permissions(deny=shop.Mailer.send, default="allow"))

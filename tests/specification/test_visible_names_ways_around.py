@@ -362,14 +362,12 @@ WAYS = [
 ]
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("code", [*BY_NAME, *BY_ATTRIBUTE, *BY_BUILTIN, *SMUGGLED])
 async def test_every_way_leads_to_a_secret_where_everything_is_visible(code: str) -> None:
     result = await attempt(equipped, code, named=False)
     assert "sesame" in repr(result.value), result.envelopes
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize(("block", "code"), WAYS)
 async def test_what_a_block_does_not_name_is_not_reached(block: Any, code: str) -> None:
     result = await attempt(block, code)
@@ -381,7 +379,6 @@ async def test_what_a_block_does_not_name_is_not_reached(block: Any, code: str) 
 # ---- the ways around permissions
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("code", [*FIRING, *SENDING, *(code for _, code in ORDERS)])
 async def test_no_way_around_permissions_leads_to_a_function_that_is_not_named(code: str) -> None:
     DONE.clear()

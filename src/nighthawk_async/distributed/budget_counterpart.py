@@ -7,12 +7,14 @@ from itertools import count
 
 from ..errors import BudgetExceededError
 from ..policies.budgets.account import BudgetAccount, counting_time
+from ..policies.budgets.lender import Loan
 from ..policies.budgets.policy import BudgetPolicy
 from ..policies.budgets.terms import Amounts
 from ..runtime.environment import Environment
 from ..types.usage import Usage
 from . import budget_messages as wire
 from .budget_messages import to_wire
+from .counting import EACH_TIME
 from .grants import ask_for_grant
 from .messages import encode
 from .services import CallChannel
@@ -60,20 +62,37 @@ class _ProgramLender:
                 self._watched[account.id] = limits
                 self._has_time = self._has_time or "seconds" in limits
 
-    async def reserve(
-        self, asked: Mapping[str, Amounts], *, model_name: str, may_wait: bool
-    ) -> "_ProgramLoan":
+    async def reserve(self, asked: Mapping[str, Amounts], *, model_name: str, may_wait: bool) -> Loan:
+        key = self._take_key(asked, model_name)
+        if key is None:
+            return _CountedLoan()
         number = next(self._numbers)
-        question = wire.Reserve(number, to_wire(asked), model_name, may_wait)
+        is_recorded = bool(model_name) and self._channel.counting.has_response()
+        question = wire.Reserve(number, to_wire(asked), model_name, may_wait, key, is_recorded)
         giving_back = encode(wire.Return(number))
         answer = await ask_for_grant(self._channel, wire.TOPIC, encode(question), giving_back)
-        return _ProgramLoan(self, number, wire.breach_from_wire(wire.decode_reserved(answer).next_breach))
+        breach = wire.breach_from_wire(wire.decode_reserved(answer).next_breach)
+        return _ProgramLoan(self, number, key, breach)
 
     def spend(
         self, spent: Mapping[str, Amounts], model_name: str, usage: Usage | None, *, is_foreign: bool
     ) -> None:
-        self.note_spent(spent)
-        self.tell(wire.Spend(to_wire(spent), model_name, usage, is_foreign))
+        key = EACH_TIME if is_foreign else self._take_key(spent, "")
+        if key is not None:
+            self.note_spent(spent)
+            self.tell(wire.Spend(key, to_wire(spent), model_name, usage, is_foreign))
+
+    def _take_key(self, amounts: Mapping[str, Amounts], model_name: str) -> str | None:
+        """Return the key of a charge; None for one that has counted before."""
+        if model_name:
+            return self._channel.counting.take_key("request")
+        if any(list(each) == ["turns"] for each in amounts.values()):
+            return EACH_TIME  # a turn of the user's own agent, which takes all of its turns again
+        return self._channel.counting.take_key("charge")
+
+    def note_settled(self, key: str) -> None:
+        """Note that the charge of a request has reported its usage as well."""
+        self._channel.counting.note_settled(key)
 
     async def check_foreign_turn(self) -> None:
         await self._channel.ask(wire.TOPIC, encode(wire.CheckTurn()))
@@ -105,13 +124,17 @@ class _ProgramLoan:
     Args:
         lender: The way to the accounts.
         number: Its number.
+        key: The key by which it counts.
         next_breach: The reason why there is no room for another one.
     """
 
-    def __init__(self, lender: _ProgramLender, number: int, next_breach: BudgetExceededError | None) -> None:
+    def __init__(
+        self, lender: _ProgramLender, number: int, key: str, next_breach: BudgetExceededError | None
+    ) -> None:
         self.next_breach = next_breach
         self._lender = lender
         self._number = number
+        self._key = key
 
     async def renew(self, kept: Mapping[str, Amounts], added: Mapping[str, Amounts]) -> bool:
         return await self._lender.renew(self._number, kept, added)
@@ -121,7 +144,26 @@ class _ProgramLoan:
 
     def settle(self, spent: Mapping[str, Amounts], model_name: str, usage: Usage | None) -> None:
         self._lender.note_spent(spent)
+        self._lender.note_settled(self._key)
         self._lender.tell(wire.Settle(self._number, to_wire(spent), model_name, usage))
 
     def cancel(self) -> None:
         self._lender.tell(wire.Return(self._number))
+
+
+class _CountedLoan:
+    """The reservation of what has counted when the call was placed before; a `Loan`."""
+
+    next_breach = None
+
+    async def renew(self, kept: Mapping[str, Amounts], added: Mapping[str, Amounts]) -> bool:
+        return True
+
+    def keep(self, kept: Mapping[str, Amounts]) -> None:
+        pass
+
+    def settle(self, spent: Mapping[str, Amounts], model_name: str, usage: Usage | None) -> None:
+        pass
+
+    def cancel(self) -> None:
+        pass

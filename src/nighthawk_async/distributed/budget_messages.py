@@ -47,12 +47,16 @@ class Reserve(Struct, frozen=True, tag=True, array_like=True):
         asked: The amounts.
         model_name: The model id; empty for another charge than a model request.
         may_wait: Whether to wait while only the reservations of others are in the way.
+        key: The key by which it counts; see `counting`.
+        is_recorded: Whether the response to the request is recorded, so that nothing is sent.
     """
 
     loan: int
     asked: WireAmounts
     model_name: str
     may_wait: bool
+    key: str
+    is_recorded: bool
 
 
 class Reserved(Struct, frozen=True, array_like=True):
@@ -100,8 +104,9 @@ class Return(Struct, frozen=True, tag=True, array_like=True):
 
 
 class Spend(Struct, frozen=True, tag=True, array_like=True):
-    """Charge what was consumed without a loan; see `Lender.spend`."""
+    """Charge what was consumed without a loan; see `Lender.spend`, and `counting` for the key."""
 
+    key: str
     spent: WireAmounts
     model_name: str
     usage: Usage | None

@@ -40,9 +40,11 @@ from .budget_messages import (
     decode_report,
     from_wire,
 )
+from .counting import EACH_TIME
 from .grants import Grants
 from .messages import encode
 from .services import ProgramPart, SendOrder
+from .usage import add_usage
 
 _UNKNOWN_USAGE = Usage(requests=1, unpriced_requests=1, is_complete=False)
 """The usage of a request of a lost worker."""
@@ -69,11 +71,15 @@ class _Loan(NamedTuple):
         accounts: The ids of the accounts, in the order of the reservation.
         reservation: The reservation.
         model_name: The model id; empty for another charge than a model request.
+        key: The key by which it counts; see `counting`.
+        is_recorded: Whether the response to the request is recorded, so that nothing is sent.
     """
 
     accounts: tuple[str, ...]
     reservation: Reservation | LentReservation
     model_name: str
+    key: str
+    is_recorded: bool
 
     def of(self, amounts: WireAmounts) -> list[Amounts]:
         """Return amounts in the order of the reservation."""
@@ -89,7 +95,7 @@ class _BudgetsPart(ProgramPart):
     """
 
     def __init__(self, environment: Environment, policy: BudgetPolicy) -> None:
-        self._meter = environment.usage_meter
+        self._environment = environment
         self._accounts = {account.id: account for account in policy.accounts}
         self._payers = policy.payers
         self._loans: Grants[_Loan] = Grants(lambda loan: loan.reservation.cancel())
@@ -129,6 +135,7 @@ class _BudgetsPart(ProgramPart):
                 loan = self._loans.take(number)
                 if loan is not None:
                     loan.reservation.settle(loan.of(spent), model_name, usage)
+                    self._note_counted(loan, usage if loan.key != EACH_TIME else None)
             case Return(number):
                 self._loans.return_one(number)
             case Spend():
@@ -136,17 +143,26 @@ class _BudgetsPart(ProgramPart):
 
     def end(self, *, is_lost: bool) -> None:
         for loan in self._loans.end():
+            if loan.is_recorded:  # nothing was sent, and the next worker charges it
+                loan.reservation.cancel()
+                continue
             usage = _UNKNOWN_USAGE if loan.model_name else None
             loan.reservation.settle(loan.reservation.amounts, loan.model_name, usage)
-            if usage is not None:
-                self._meter.add(loan.model_name, usage)
+            self._note_counted(loan, usage)
         self._time.close()
+
+    def _note_counted(self, loan: _Loan, usage: Usage | None) -> None:
+        """Note that a loan has counted, with the usage of its request; None where that is reported alone."""
+        self.counted.add(loan.key)
+        if usage is not None:
+            add_usage(self._environment, loan.model_name, usage)
 
     async def _lend(self, question: Reserve) -> Reserved:
         payers = (*self._payers, *(() if question.may_wait else (_BUSY,)), Payer())
         entries = self._entries(question.asked)
         reservation = await reserve_in_turn(entries, model_name=question.model_name, payers=payers)
-        loan = _Loan(tuple(question.asked), reservation, question.model_name)
+        accounts = tuple(question.asked)
+        loan = _Loan(accounts, reservation, question.model_name, question.key, question.is_recorded)
         self._loans.add(question.loan, loan)
         return Reserved(breach_to_wire(reservation.next_breach))
 
@@ -158,6 +174,7 @@ class _BudgetsPart(ProgramPart):
         return answer if isinstance(answer, bool) else await answer
 
     def _spend(self, spend: Spend) -> None:
+        self.counted.add(spend.key)
         entries = self._entries(spend.spent)
         charge_usage(entries, spend.model_name, spend.usage, is_foreign=spend.is_foreign)
         for entry in entries:

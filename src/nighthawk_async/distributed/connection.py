@@ -115,6 +115,7 @@ class WorkerConnection:
             trace_parent=job.trace_parent,
             services={topic: job.context.run(part.setup) for topic, part in job.parts.items()},
             attempt=attempt,
+            counted=job.counted.numbers(),
         )
         self.put(call)
 

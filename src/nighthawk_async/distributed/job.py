@@ -10,6 +10,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from ..parallel.errors import CallCancelledError
 from ..runtime.environment import Environment
 from .contents import HeldContent
+from .counting import Counted
 from .crossing import CrossingFunction
 from .crossing_errors import decode_error
 from .errors import WorkerLostError
@@ -73,6 +74,7 @@ class RemoteJob:
         self.deadline = deadline
         self.worker: str | None = None
         self.parts: dict[str, ProgramPart] = {}
+        self.counted = Counted()
         self._withdraw = withdraw
         self._ended = anyio.Event()
         self._end: Ended | None = None

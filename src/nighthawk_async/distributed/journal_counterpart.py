@@ -76,6 +76,7 @@ async def enter(
         hold=writer.hold,
         blocks_for_ever=lambda: channel.blocks_loop and not channel.exchanges_blocked,
         make_questions=lambda nothing: _Questions(channel, writer, nothing, part.max_value_bytes),
+        has_counted=channel.counting.has_counted,
     )
     try:
         with _limits(given, writer):

@@ -87,6 +87,7 @@ class Call(Struct, frozen=True, tag=True, kw_only=True):
         trace_parent: The trace context of the caller, as the header `traceparent`; None without a trace.
         services: What the counterparts of the program's services are made from, by topic.
         attempt: The number of times that it was placed before.
+        counted: How often each key has counted in budgets and usage; see `counting`.
     """
 
     number: int
@@ -100,6 +101,7 @@ class Call(Struct, frozen=True, tag=True, kw_only=True):
     trace_parent: str | None
     services: dict[str, bytes]
     attempt: int = 0
+    counted: dict[str, int] = {}
 
 
 class Withdraw(Struct, frozen=True, tag=True, kw_only=True):

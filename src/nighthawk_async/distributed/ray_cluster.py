@@ -91,6 +91,12 @@ class RayCluster:
             WorkerStartError: It cannot be reached or started, or the program is connected with another one.
         """
         address = self._address or os.environ.get("RAY_ADDRESS") or "local"
+        if "://" in address:
+            raise WorkerStartError(
+                f"the Ray cluster {address!r} is an address of Ray Client, which has no part of Ray in this "
+                "program: run the program on a machine of the cluster, as a job for example, with the "
+                "address 'auto' or 'host:port'"
+            )
         while True:
             with _registry_lock:
                 connection = _find_connection(self._address, address, self._runtime_env)

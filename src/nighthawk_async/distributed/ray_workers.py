@@ -45,7 +45,8 @@ class RayWorkers(Workers):
         count: The number of workers.
         address: The address of the cluster: `host:port`, if the program runs on one of its machines; `auto`
             for the one on this machine; `local` for a new one. None for the one that the program is connected
-            with, or that of the environment variable `RAY_ADDRESS`, or a new one on this machine.
+            with, or that of the environment variable `RAY_ADDRESS`, or a new one on this machine. Ray Client,
+            `ray://host:port`, is refused.
         num_cpus: The number of processors that Ray reserves for each worker; 0 for none.
         num_gpus: The number of graphics processors that Ray reserves for each worker.
         resources: Further resources that Ray reserves for each worker, by name.

@@ -15,11 +15,18 @@ from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
 from ..runtime.environment import Environment
+from .counting import Counted, Counting
 from .worker_store import WorkerStore
 
 
 class ProgramPart:
-    """The part of a service in the program, for one placement of a call. It runs in the caller's context."""
+    """The part of a service in the program, for one placement of a call. It runs in the caller's context.
+
+    Attributes:
+        counted: What has counted for the call, over all placements.
+    """
+
+    counted: Counted
 
     def note_writer(self, writer: str) -> None:
         """Note that the worker can append to a journal itself; called before `setup`.
@@ -77,6 +84,11 @@ class CallChannel(Protocol):
     @property
     def attempt(self) -> int:
         """The number of times that the call was placed before."""
+        ...
+
+    @property
+    def counting(self) -> Counting:
+        """Decides what counts for the call."""
         ...
 
     async def ask(self, topic: str, body: bytes) -> bytes:
@@ -193,12 +205,17 @@ CHARGES = frozenset({"usage", "budgets"})
 
 
 def begin_services(
-    environment: Environment | None, worker: str, attempt: int, send: Callable[[str, bytes], None]
+    environment: Environment | None,
+    counted: Counted,
+    worker: str,
+    attempt: int,
+    send: Callable[[str, bytes], None],
 ) -> dict[str, ProgramPart]:
     """Begin the services that a scope needs, for one placement of a call.
 
     Args:
         environment: The environment of the caller.
+        counted: What has counted for the call.
         worker: The name of the worker.
         attempt: The number of times that the call was placed before.
         send: Sends an order to the counterpart of a topic.
@@ -212,6 +229,7 @@ def begin_services(
 
         part = begin(environment, worker, attempt, send_order)
         if part is not None:
+            part.counted = counted
             parts[topic] = part
     return parts
 

@@ -1,7 +1,8 @@
 """The service "usage": what a call on a worker consumes counts in the program as it happens.
 
 Every model request, step and correction is reported at once, in order, so that it counts even if the call is
-cancelled or its worker is lost afterwards. A call that is placed again consumes again, and counts again.
+cancelled or its worker is lost afterwards. When the call is placed again, what it finds recorded has counted
+already; see `counting`. A request that is charged to a budget of the program is reported with its charge.
 """
 
 from collections.abc import Generator
@@ -16,6 +17,7 @@ from ..errors import CorrectionCause
 from ..runtime.environment import Environment
 from ..runtime.usage_meter import UsageMeter
 from ..types.usage import Usage
+from .counting import EACH_TIME
 from .messages import encode
 from .services import CallChannel, ProgramPart, SendOrder
 
@@ -23,15 +25,17 @@ TOPIC = "usage"
 
 
 class _Request(Struct, frozen=True, tag="request", array_like=True):
+    key: str
     model_name: str
     usage: Usage
 
 
 class _Step(Struct, frozen=True, tag="step", array_like=True):
-    pass
+    key: str
 
 
 class _Correction(Struct, frozen=True, tag="correction", array_like=True):
+    key: str
     cause: CorrectionCause
 
 
@@ -47,6 +51,19 @@ def begin(
     return None if environment is None else _UsagePart(environment)
 
 
+def add_usage(environment: Environment, model_name: str, usage: Usage) -> None:
+    """Count the usage of a request on a worker for its caller.
+
+    Args:
+        environment: The environment of the caller.
+        model_name: The model id.
+        usage: The usage.
+    """
+    environment.usage_meter.add(model_name, usage)
+    if environment.step is not None:
+        environment.step.actor.progress.usage_meter.add(model_name, usage)
+
+
 class _UsagePart(ProgramPart):
     """Counts the usage of one placement of a call for the caller.
 
@@ -55,21 +72,18 @@ class _UsagePart(ProgramPart):
     """
 
     def __init__(self, environment: Environment) -> None:
-        self._meter = environment.usage_meter
-        step = environment.step
-        self._step_meter = None if step is None else step.actor.progress.usage_meter
+        self._environment = environment
 
     def note(self, body: bytes) -> None:
         report: _Report = _decode(body)
+        self.counted.add(report.key)
         match report:
-            case _Request(model_name, usage):
-                self._meter.add(model_name, usage)
-                if self._step_meter is not None:
-                    self._step_meter.add(model_name, usage)
+            case _Request(model_name=model_name, usage=usage):
+                add_usage(self._environment, model_name, usage)
             case _Step():
-                self._meter.count_step()
-            case _Correction(cause):
-                self._meter.count_correction(cause)
+                self._environment.usage_meter.count_step()
+            case _Correction(cause=cause):
+                self._environment.usage_meter.count_correction(cause)
 
 
 @contextmanager
@@ -88,10 +102,19 @@ class _Reporter:
         self._channel = channel
 
     def add(self, model_name: str, usage: Usage) -> None:
-        self._channel.tell(TOPIC, encode(_Request(model_name, usage)))
+        if usage == Usage():
+            self._channel.tell(TOPIC, encode(_Request(EACH_TIME, model_name, usage)))  # nothing was sent
+            return
+        key = self._channel.counting.take_key("request")
+        if key is not None and not self._channel.counting.is_settled(key):
+            self._channel.tell(TOPIC, encode(_Request(key, model_name, usage)))
 
     def count_step(self) -> None:
-        self._channel.tell(TOPIC, encode(_Step()))
+        key = self._channel.counting.take_key("step")
+        if key is not None:
+            self._channel.tell(TOPIC, encode(_Step(key)))
 
     def count_correction(self, cause: CorrectionCause) -> None:
-        self._channel.tell(TOPIC, encode(_Correction(cause)))
+        key = self._channel.counting.take_key("correction")
+        if key is not None:
+            self._channel.tell(TOPIC, encode(_Correction(key, cause)))

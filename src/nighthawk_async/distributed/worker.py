@@ -26,6 +26,7 @@ from ..runtime.run import Run
 from ..tracing import trace_context_of, using_trace_context
 from . import messages
 from .caller_scope import LoadedScope, decode_scope, loaded_scope
+from .counting import Counting
 from .crossing import ReceivedArguments, decode_crossing, imported_function
 from .crossing_errors import decode_error, encode_error
 from .idle_executor import IdleExecutor
@@ -329,6 +330,7 @@ class _RunningCall:
         self.scope = anyio.CancelScope()
         if message.seconds is not None:
             self.scope.deadline = anyio.current_time() + message.seconds
+        self.counting = Counting(message.counted)
         self._worker = worker
         self._orders: dict[str, Callable[[bytes], None]] = {}
         self._before_questions: Callable[[], Awaitable[None]] | None = None

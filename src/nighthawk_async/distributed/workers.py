@@ -338,7 +338,9 @@ class Workers(ABC):
         self._bring_log_levels(connection)
         seconds = None if job.deadline == math.inf else max(job.deadline - anyio.current_time(), 0.0)
         try:
-            job.parts = job.context.run(begin_services, job.environment, place.worker, place.attempt, send)
+            job.parts = job.context.run(
+                begin_services, job.environment, job.counted, place.worker, place.attempt, send
+            )
             connection.place(job, place.attempt, seconds)
         except Exception as error:  # a service may be code of the user
             del self._jobs[job.number]

@@ -45,6 +45,7 @@ class GovernedStream(ForwardedStream):
         parent: The parent node; None without observers.
         may_be_last: Whether its answer may end the step.
         cache: The active response cache; None for none.
+        place: The place of the request in a run with a journal; None without one.
     """
 
     def __init__(
@@ -56,9 +57,10 @@ class GovernedStream(ForwardedStream):
         parent: NodeWriter | None,
         may_be_last: bool,
         cache: ResponseCache | None,
+        place: str | None,
     ) -> None:
-        self._call = ModelCall(model, request, may_be_last=may_be_last)
-        self._call.source = None if cache is None else CachedSource(cache, model)
+        self._call = ModelCall(model, request, may_be_last=may_be_last, place=place)
+        self._call.source = None if cache is None else CachedSource(cache, model, place)
         self._before = policies.overriding["before_request"]
         self._after = policies.overriding["after_request"]
         self._parent = parent
@@ -77,6 +79,11 @@ class GovernedStream(ForwardedStream):
         if self.source is None and (self._before or self._call.source is not None):
             return Usage()  # certain: this is not a request without a report
         return self._known_usage()
+
+    @property
+    def turn_place(self) -> str | None:
+        """The place of the request."""
+        return self._call.place
 
     async def __aenter__(self) -> Self:
         node = self._node = self._begin_node()
@@ -128,9 +135,15 @@ class GovernedStream(ForwardedStream):
 
         environment = find_environment()
         step = None if environment is None else environment.step
-        model, request = self._call.model, self._call.request
-        price = model.capabilities.price
-        return RequestNode(model.name, request, parent=self._parent, step=step, price=price)
+        journal, place = None if environment is None else environment.journal, self._call.place
+        return RequestNode(
+            self._call.model.name,
+            self._call.request,
+            parent=self._parent,
+            step=step,
+            price=self._call.model.capabilities.price,
+            has_counted=journal is not None and place is not None and journal.has_counted(place),
+        )
 
     async def _open(self) -> None:
         call = self._call
@@ -148,7 +161,9 @@ class GovernedStream(ForwardedStream):
                 self.check_resends(call.charges.check_resend)
             source = call.source
             await self._enter(
-                ask_source(call.model, call.request) if source is None else source.open(call.request)
+                ask_source(call.model, call.request, call.place)
+                if source is None
+                else source.open(call.request)
             )
         except BaseException as error:
             self._settle(error)
@@ -157,6 +172,8 @@ class GovernedStream(ForwardedStream):
 
     async def _enter(self, source: AbstractAsyncContextManager[AsyncIterator[ModelEvent]]) -> None:
         call = self._call
+        if isinstance(source, ResponseStream):
+            source.settle_first(self._settle_charges)
         activity = RequestActivity(
             model=call.model,
             request=call.request,
@@ -219,6 +236,10 @@ class GovernedStream(ForwardedStream):
         """
         if self._call.source is not None:
             self._call.source.release()
+        self._settle_charges(leaving)
+
+    def _settle_charges(self, leaving: BaseException | None) -> None:
+        """Charge the request, unless it has been charged."""
         charges, self._call.charges = self._call.charges, None
         if charges is None:
             return

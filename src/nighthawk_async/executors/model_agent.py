@@ -14,7 +14,7 @@ from ..types.outcomes import StepOutcome
 from .agent_loop import AgentLoop, ProposedOutcome
 from .agent_protocol import AgentTask, plain_task
 from .final_answer import is_final, report_refusals
-from .model_stream import find_partial_answer, load_price, open_stream, usage_of_request
+from .model_stream import find_partial_answer, load_price, open_stream, report_request
 
 
 class ModelAgent:
@@ -78,8 +78,8 @@ class ModelAgent:
                 failures.append(error)
                 task_group.cancel_scope.cancel()
             finally:
-                usage = usage_of_request(self.model, stream, loop.turn_usage(request_error))
-                task.report_usage(self.model.name, usage)
+                reported = loop.turn_usage(request_error)
+                report_request(task.report_usage, self.model, stream, reported)
         if failures:
             raise failures[0]
 

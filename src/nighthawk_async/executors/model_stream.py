@@ -1,15 +1,16 @@
 """Sending the requests of executors, with the active policies and observers, and the usage of each."""
 
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from ..catalog.request_cost import priced
 from ..errors import ModelError
 from ..observation import find_node_writer
-from ..ports import HasCurrentPrice, Model, usage_so_far
+from ..ports import HasCurrentPrice, Model, ResponseStream, usage_so_far
 from ..runtime.environment import find_environment
 from ..runtime.model_access import ask_source
+from ..runtime.places import below_place, take_turn_place
 from ..runtime.policies import NO_POLICIES
 from ..runtime.response_cache import find_response_cache
 from ..tracing import find_tracing
@@ -53,11 +54,15 @@ def open_stream(
     tracing = find_tracing()
     is_traced = tracing is not None and tracing.collects()
     cache = find_response_cache()
+    has_journal = environment is not None and environment.journal is not None
+    place = take_turn_place(model, request) if has_journal else None
     if parent is None and not is_traced and not policies.govern_requests and cache is None:
-        return ask_source(model, request)
+        return ask_source(model, request, place)
     from .governed_stream import GovernedStream  # here, because most requests need none
 
-    return GovernedStream(model, request, policies, parent=parent, may_be_last=may_be_last, cache=cache)
+    return GovernedStream(
+        model, request, policies, parent=parent, may_be_last=may_be_last, cache=cache, place=place
+    )
 
 
 def find_partial_answer() -> "PartialAnswer | None":
@@ -71,16 +76,22 @@ def find_partial_answer() -> "PartialAnswer | None":
     return PartialAnswer(step.context, step.partial_listeners)
 
 
-def usage_of_request(model: Model, stream: object, reported: Usage) -> Usage:
-    """The usage of one request, from the best source, with its cost.
+def report_request(
+    report: Callable[[str, Usage], None], model: Model, stream: object, reported: Usage
+) -> None:
+    """Report the usage of one request in its place, from the best source, with its cost.
 
     Args:
+        report: Counts it, by model id.
         model: The model that was asked.
         stream: The stream of `open_stream`; it knows about attempts and answers that were cancelled. None
             when there is none.
         reported: The usage of the events, or `unreported_usage`.
     """
-    return priced(usage_so_far(stream) or reported, model.capabilities.price)
+    usage = priced(usage_so_far(stream) or reported, model.capabilities.price)
+    place = stream.turn_place if isinstance(stream, ResponseStream) else None
+    with nullcontext() if place is None else below_place(place):
+        report(model.name, usage)
 
 
 def unreported_usage(error: ModelError | None = None) -> Usage:

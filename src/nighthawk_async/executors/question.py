@@ -28,7 +28,7 @@ from ..types.model import (
 )
 from ..types.usage import Usage
 from .conversation import Conversation
-from .model_stream import find_partial_answer, load_price, open_stream, unreported_usage, usage_of_request
+from .model_stream import find_partial_answer, load_price, open_stream, report_request, unreported_usage
 from .outcome_codec import parse_json_object
 from .refusals import ANSWER_AGAIN, CUT_OFF, Refusals, cause_of, count_correction, quote, refusal_text
 
@@ -193,7 +193,7 @@ class Asker:
             raise
         finally:
             reported = response.usage or unreported_usage(failure)
-            self.report_usage(self.model.name, usage_of_request(self.model, stream, reported))
+            report_request(self.report_usage, self.model, stream, reported)
         return response
 
 

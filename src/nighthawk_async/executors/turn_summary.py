@@ -20,7 +20,7 @@ from ..types.usage import Usage
 from .agent_protocol import AgentTask
 from .conversation import characters_in, characters_of
 from .errors import ContextWindowError
-from .model_stream import load_price, open_stream, unreported_usage, usage_of_request
+from .model_stream import load_price, open_stream, report_request, unreported_usage
 from .provider_calls import native_calls_in
 from .result_digests import digest_of
 from .summary_model import summary_model
@@ -113,8 +113,7 @@ async def _ask(model: Model, request: ModelRequest, task: AgentTask) -> tuple[st
         request_error = error
         raise
     finally:
-        usage = usage_of_request(model, stream, reported or unreported_usage(request_error))
-        task.report_usage(model.name, usage)
+        report_request(task.report_usage, model, stream, reported or unreported_usage(request_error))
     return "".join(texts), reason
 
 

@@ -484,10 +484,16 @@ def tool_effect(
         function: The tool's function.
         call: The call, with its arguments.
     """
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    is_natural = CLOSURE_NAMES[0] in getattr(code, "co_freevars", ())
-    if is_natural or hasattr(function, EFFECT_MARK):
+    if hasattr(function, EFFECT_MARK) or _has_blocks(inspect.unwrap(function, stop=_has_blocks)):
         return call
     effect = Effect(function, "once")
     effect_call = EffectCall(recorder, place, effect, call, None)
     return effect_call.run_async if effect.is_async else effect_call.run
+
+
+def _has_blocks(function: Callable[..., object]) -> bool:
+    """Whether a function is natural itself; what it wraps is the function that it was made from."""
+    while isinstance(function, partial):
+        function = cast("partial[object]", function).func
+    code = getattr(function, "__code__", None)
+    return CLOSURE_NAMES[0] in getattr(code, "co_freevars", ())

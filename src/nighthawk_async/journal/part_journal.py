@@ -23,6 +23,7 @@ class PartJournal(RunJournal):
         blocks_for_ever: Whether synchronous code of the caller would block the event loop that is needed to
             hear from the process of the run.
         make_questions: Makes the questions of the store from a thread that opens none.
+        has_counted: Whether the request of a place, relative to the run, has counted in this life.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class PartJournal(RunJournal):
         hold: Hold,
         blocks_for_ever: Callable[[], bool],
         make_questions: Callable[[StoreThread], Questions],
+        has_counted: Callable[[str], bool],
     ) -> None:
         nothing = StoreThread("", _refuse_connection)
         nowhere = Mailboxes(nothing)
@@ -53,7 +55,13 @@ class PartJournal(RunJournal):
         self._root = part.root
         self._blocks_for_ever = blocks_for_ever
         self._divergence = part.divergence
+        self._has_counted = has_counted
         self.inbox = _NoInbox(part.run_id, nowhere, ())
+
+    def has_counted(self, place: str) -> bool:
+        """Return whether a recorded response has counted; see `journal_ports.RunJournal`."""
+        place = self.relative(place)
+        return self.has_response(place) and self._has_counted(place)
 
     def check_new(self, place: str) -> None:
         """Check that a place may be new; see `RunRecorder.check_new`."""

@@ -11,7 +11,7 @@ from typing import Self
 import msgspec
 
 from ..errors import ConfigurationError, ModelError
-from ..ports import ForwardedStream, OpenSource
+from ..ports import ForwardedStream, OpenSource, Settle
 from ..recording.exchange import (
     RecordedError,
     RecordedExchange,
@@ -53,6 +53,16 @@ class JournaledResponse(ForwardedStream):
         self._is_replay = recorder.has_response(self._place)
         self._has_ended = False
         self._is_working = False
+        self._settle: Settle | None = None
+
+    @property
+    def turn_place(self) -> str:
+        """The place of the request, whatever the run is within."""
+        return self._whole_place
+
+    def settle_first(self, settle: Settle) -> None:
+        """Have the request charged before its end is recorded."""
+        self._settle = settle
 
     @property
     def is_replay(self) -> bool:
@@ -153,6 +163,8 @@ class JournaledResponse(ForwardedStream):
         return None
 
     async def _keep_response(self) -> None:
+        if self._settle is not None:
+            self._settle(None)
         usage = self.usage
         exchange = RecordedExchange(
             step=(),
@@ -170,5 +182,7 @@ class JournaledResponse(ForwardedStream):
         """Record that the request failed."""
         if not self._has_ended:
             self._has_ended = True
+            if self._settle is not None:
+                self._settle(error)
             body = msgspec.msgpack.encode(record_error(error))
             self._recorder.add_failure(self._place, "failure", body, error)

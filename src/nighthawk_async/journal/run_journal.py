@@ -158,6 +158,10 @@ class RunJournal(QuestionRecorder):
         record = self._index.find(place, "response")
         return record is not None and is_cached(msgspec.msgpack.decode(record.body, type=RecordedExchange))
 
+    def has_counted(self, place: str) -> bool:
+        """Return whether a recorded response has counted; see `journal_ports.RunJournal`."""
+        return False  # the program reaches a place once in each life
+
     def wrap_tool(self, place: str, function: Callable[..., object], call: Callable[[], object]) -> Any:
         """Return the call of a tool; see `journal_ports.RunJournal`."""
         return tool_effect(self, self.relative(place), function, call)

@@ -8,9 +8,10 @@ import mcp_types as protocol
 
 from ..configuration import StepExecutorConfiguration
 from ..errors import ConfigurationError
-from ..executors.model_stream import load_price, open_stream, unreported_usage, usage_of_request
+from ..executors.model_stream import load_price, open_stream, report_request, unreported_usage
 from ..ports import Model
 from ..runtime.environment import get_environment
+from ..runtime.usage_meter import UsageMeter
 from ..types.messages import AssistantMessage, BinaryContent, Message, UserContent, UserMessage
 from ..types.model import FinishReason, ModelRequest, ResponseFinished, TextDelta, UsageReported
 from ..types.usage import Usage
@@ -50,8 +51,7 @@ async def sampled(server: str, params: protocol.CreateMessageRequestParams) -> p
         messages=tuple(map(_message, params.messages)),
         settings=settings,
     )
-    text, reason, usage = await _response(model, request)
-    environment.usage_meter.add(model.name, usage)
+    text, reason = await _response(model, request, environment.usage_meter)
     return protocol.CreateMessageResult(
         role="assistant",
         content=protocol.TextContent(text=text),
@@ -60,7 +60,9 @@ async def sampled(server: str, params: protocol.CreateMessageRequestParams) -> p
     )
 
 
-async def _response(model: Model, request: ModelRequest) -> tuple[str, FinishReason | None, Usage]:
+async def _response(
+    model: Model, request: ModelRequest, meter: UsageMeter
+) -> tuple[str, FinishReason | None]:
     await load_price(model)
     parts: list[str] = []
     reason: FinishReason | None = None
@@ -77,7 +79,8 @@ async def _response(model: Model, request: ModelRequest) -> tuple[str, FinishRea
                     reason = finish
                 case _:
                     pass
-    return "".join(parts), reason, usage_of_request(model, stream, reported or unreported_usage())
+    report_request(meter.add, model, stream, reported or unreported_usage())
+    return "".join(parts), reason
 
 
 def _message(message: protocol.SamplingMessage) -> Message:

@@ -43,11 +43,13 @@ class RequestNode:
         step: The step in progress; None outside a step. The text of a request directly below the
             step's node is part of the step's transcript.
         price: The price of the model; None when it is unknown.
+        has_counted: Whether another node shows the usage already, that of a worker that was lost.
     """
 
     __slots__ = (
         "_call_keys",
         "_calls_with_text",
+        "_has_counted",
         "_is_finished",
         "_native_nodes",
         "_node",
@@ -65,8 +67,10 @@ class RequestNode:
         parent: NodeWriter,
         step: Step | None,
         price: ModelPrice | None = None,
+        has_counted: bool = False,
     ) -> None:
         self._price = price
+        self._has_counted = has_counted
         self._preview = _Preview()
         self._reported: Usage | None = None
         self._is_finished = False
@@ -113,12 +117,16 @@ class RequestNode:
                 self._end_native(event)
             case UsageReported():
                 self._reported = event.usage
-                self._node.set_usage(priced(event.usage, self._price))
+                self._show_usage(event.usage)
             case ResponseFinished():
                 self._is_finished = True
                 self._show_finished(event)
             case _:
                 pass
+
+    def _show_usage(self, usage: Usage) -> None:
+        if not self._has_counted:
+            self._node.set_usage(priced(usage, self._price))
 
     def end(self, failure: Exception | None, leaving: BaseException | None, usage: Usage | None) -> None:
         """End it. A response that its caller broke off counts as cancelled.
@@ -130,7 +138,7 @@ class RequestNode:
         """
         for node in self._native_nodes.values():  # the next response may hold the result
             node.end("completed" if self._is_finished else "cancelled")
-        self._node.set_usage(priced(usage or self._reported or _unreported(failure), self._price))
+        self._show_usage(usage or self._reported or _unreported(failure))
         if failure is not None:
             self._node.set_attributes({"error.type": type(failure).__name__})
             self._node.end("failed", error=failure)

@@ -14,7 +14,6 @@ from ..errors import NighthawkError
 from ..ports import Model
 from ..types.model import ModelEvent, ModelRequest
 from .environment import find_environment
-from .places import take_turn_place
 
 
 class InterceptionError(NighthawkError, RunEndingError):
@@ -57,12 +56,15 @@ _interceptor: ContextVar[ModelInterceptor | None] = ContextVar(
 _everywhere: list[ModelInterceptor] = []
 
 
-def ask_source(model: Model, request: ModelRequest) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+def ask_source(
+    model: Model, request: ModelRequest, place: str | None
+) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
     """Send a request to the model, or to the active interceptor; see `ports.Model.stream`.
 
     Args:
         model: The model to ask.
         request: The request.
+        place: Its place in a run with a journal; None without one.
 
     Raises:
         InterceptionError: The interceptor has no answer.
@@ -75,9 +77,9 @@ def ask_source(model: Model, request: ModelRequest) -> AbstractAsyncContextManag
     def ask(source: Model = model) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
         return ask_model(source, request, step_path)
 
-    if environment is None or environment.journal is None:
+    if environment is None or environment.journal is None or place is None:
         return ask()
-    return environment.journal.respond(take_turn_place(model, request), model.name, ask)
+    return environment.journal.respond(place, model.name, ask)
 
 
 def ask_model(

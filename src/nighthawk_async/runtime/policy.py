@@ -124,6 +124,7 @@ class ModelCall:
         model: The model.
         request: The request.
         may_be_last: Whether its answer may end the step, so that it may take the last of a budget.
+        place: Its place in a run with a journal; None without one.
 
     Attributes:
         request: The request as it is sent; policies may replace it before.
@@ -134,10 +135,15 @@ class ModelCall:
         source: The source of its response; None for the model.
     """
 
-    __slots__ = ("charges", "error", "finish_reason", "may_be_last", "model", "request", "source", "usage")
+    __slots__ = (
+        *("charges", "error", "finish_reason", "may_be_last", "model", "place", "request", "source", "usage"),
+    )
 
-    def __init__(self, model: Model, request: ModelRequest, *, may_be_last: bool = True) -> None:
+    def __init__(
+        self, model: Model, request: ModelRequest, *, may_be_last: bool = True, place: str | None = None
+    ) -> None:
         self.model = model
+        self.place = place
         self.request = request
         self.may_be_last = may_be_last
         self.charges: RequestCharges | None = None

@@ -77,6 +77,8 @@ class PortalPool:
         """Cancel what is in progress, stop every portal thread and wait for it. Closing twice is fine."""
         with self._lock:
             self._is_closed = True
+            if not self._portals:
+                return
             self._portals.clear()
             stack = self._stack.pop_all()
         # Not under the lock: a call in progress may need it for a nested call before it ends.

@@ -16,7 +16,6 @@ from ..ports import Model, OpenSource
 from ..types.model import ModelEvent, ModelRequest
 from .environment import find_environment
 from .model_access import ask_model
-from .places import take_turn_place
 
 
 class CacheEntry(Protocol):
@@ -90,16 +89,17 @@ class CachedSource:
     Args:
         cache: The cache.
         model: The model.
+        place: The place of the request in a run with a journal; None without one.
     """
 
     __slots__ = ("_cache", "_entry", "_model", "_place", "_request", "is_cached")
 
-    def __init__(self, cache: ResponseCache, model: Model) -> None:
+    def __init__(self, cache: ResponseCache, model: Model, place: str | None) -> None:
         self._cache = cache
         self._model = model
         self._request: ModelRequest | None = None
         self._entry: CacheEntry | None = None
-        self._place: str | None = None
+        self._place = place
         self.is_cached = False
 
     async def find(self, request: ModelRequest) -> bool:
@@ -109,8 +109,7 @@ class CachedSource:
         self._request = request
         environment = find_environment()
         journal = None if environment is None else environment.journal
-        if journal is not None:
-            self._place = take_turn_place(self._model, request)
+        if journal is not None and self._place is not None:
             recorded = journal.find_cached(self._place)
             if recorded is not None:
                 self.is_cached = recorded

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.anyio
 OUTCOME = nh_call("nh_outcome", kind="pass")
 
 
-@pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.one_backend)])
+@pytest.fixture(params=["fake", "real"])
 def kind(request: pytest.FixtureRequest) -> Kind:
     return request.param
 

@@ -35,7 +35,7 @@ from tests.unit.mcp.support import processes, wait_until
 
 __all__ = ["repository"]
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
+pytestmark = pytest.mark.anyio
 SCRIPTING = "gpt-6.2-sol"
 """A model that writes scripts which call tools."""
 OUTCOME = "await tools.nh_outcome({kind: 'pass'});"

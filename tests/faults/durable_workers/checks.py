@@ -1,6 +1,7 @@
 """What must be true of a run whose workers were killed."""
 
 import collections
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -9,10 +10,13 @@ from typing import Any
 
 import nighthawk_async as nh
 from nighthawk_async.testing.killing import KillPoint, Life, ProgramKiller
-from tests.faults.durable.lives import LIFE_SECONDS, ROOT
+from tests.faults.durable.lives import LIFE_SECONDS, ROOT, read_records
 from tests.faults.durable.service import ASKED, BOOKINGS, lines_of
 
-from .work import KILLS, PARTS
+from .work import CHARGES, KILLS, PARTS
+
+INPUT_TOKENS = 10
+"""Those of each response."""
 
 
 @contextmanager
@@ -76,10 +80,10 @@ def run_with_kills(
             break
     if life.error:
         return {"wrong": [life.error]}, next(numbers) - 1
-    found = findings(folder, items, life.result, len(program_kills))
+    found = findings(folder, arguments["address"], items, life.result, len(program_kills))
     if enters_again and not found:
         again = killer.live(life=next(numbers), **{**arguments, "kills": 0})
-        found = findings(folder, items, again.result or [], len(program_kills))
+        found = findings(folder, arguments["address"], items, again.result or [], len(program_kills))
         if again.result != life.result:
             found["wrong"] = [again.error, again.result, life.result]
     if not _is_in_order(arguments["address"], folder.name):
@@ -95,11 +99,14 @@ def _is_in_order(address: str, run_id: str) -> bool:
     return numbers == list(range(1, len(numbers) + 1))
 
 
-def findings(folder: Path, items: int, result: list[str], program_kills: int) -> dict[str, list[Any]]:
+def findings(
+    folder: Path, address: str, items: int, result: list[str], program_kills: int
+) -> dict[str, list[Any]]:
     """What is not as it should be after a run that ended; by kind, empty ones left out.
 
     Args:
         folder: The folder of the program's files.
+        address: The address of the store.
         items: The number of items.
         result: The result of the run.
         program_kills: The number of kills of the program.
@@ -117,10 +124,25 @@ def findings(folder: Path, items: int, result: list[str], program_kills: int) ->
         "unexpected": sorted(booked.keys() - set(expected)),
         "asked again": [again] if again > in_flight * (len(kills_in(folder)) + 2 * program_kills) else [],
         "wrong": [each for number, each in enumerate(result) if not _is_right(number, each)],
+        "charged wrongly": _wrong_charges(folder, address),
     }
     if len(result) != items:
         found["wrong"] = [f"{len(result)} results"]
     return {kind: each for kind, each in found.items() if each}
+
+
+def _wrong_charges(folder: Path, address: str) -> list[Any]:
+    """The charges of the last life, unless they are those of what it found recorded and of what it has sent.
+
+    A request that was allowed, and not charged when its worker was lost, is unknown: it may have been sent.
+    """
+    charges = json.loads(lines_of(folder, CHARGES)[-1])
+    records = read_records(address, folder.name)
+    found = sum(record.kind == "response" and record.epoch < charges["epoch"] for record in records)
+    sent = sum(line.startswith(f"{charges['life']} ") for line in lines_of(folder, ASKED))
+    known = charges["input_tokens"] // INPUT_TOKENS
+    is_right = known <= found + sent <= charges["turns"] == charges["requests"] and not charges["reserved"]
+    return [] if is_right else [{**charges, "found": found, "sent": sent}]
 
 
 def _is_right(number: int, result: str) -> bool:

@@ -27,6 +27,7 @@ from .checks import kills_in, run_with_kills, warm_workers_killer
 
 BACKENDS = ("trio", "asyncio")
 STORES = ["sqlite", "postgresql", "writers"]
+KINDS = ("lost", "doubled", "unexpected", "asked again", "wrong", "charged wrongly")
 ITEMS = 12
 KILLS = 6
 """The greatest number of kills of workers in one run."""
@@ -114,7 +115,7 @@ def main() -> int:
             print(f"{time.monotonic() - began:5.0f} s  {store} {backend}: {dict(matrix.figures)}", flush=True)
             if matrix.figures["kills of workers"] >= options.kills:
                 break
-    found = {kind: matrix.figures[kind] for kind in ("lost", "doubled", "unexpected", "asked again", "wrong")}
+    found = {kind: matrix.figures[kind] for kind in KINDS}
     print(", ".join(f"{kind}: {count}" for kind, count in found.items()))
     if not any(found.values()):
         shutil.rmtree(folder)

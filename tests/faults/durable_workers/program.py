@@ -1,6 +1,8 @@
 """The program whose workers are killed, and which is killed itself."""
 
+import json
 import os
+from pathlib import Path
 
 import anyio
 
@@ -8,18 +10,29 @@ import nighthawk_async as nh
 from nighthawk_async import parallel
 from tests.faults.durable.service import AskedModel
 
-from .work import work
+from .work import CHARGES, Job, work
 
 
-async def _run(
-    store: nh.journal.JournalStore, run_id: str, backend: str, jobs: list[tuple[str, int, str, int]]
-) -> list[str]:
+async def _run(store: nh.journal.JournalStore, run_id: str, backend: str, jobs: list[Job]) -> list[str]:
     executor = nh.AgentStepExecutor.from_model(AskedModel())
+    budget = nh.budget(turns=1_000_000, thresholds=())
     async with (
         nh.distributed.Processes(2, calls_per_worker=4, max_placements=1_000, backend=backend) as workers,  # type: ignore[arg-type]
-        nh.run(executor, journal=store, run_id=run_id),
+        nh.run(executor, journal=store, run_id=run_id, budget=budget) as run,
     ):
-        return await parallel.map(work, jobs, on=workers)
+        results = await parallel.map(work, jobs, on=workers)
+    folder, life, *_ = jobs[0]
+    charges = {
+        "life": life,
+        "epoch": max(record.epoch for record in store.records(run_id)),
+        "turns": budget.spent.turns,
+        "reserved": budget.reserved.turns,
+        "requests": run.usage_meter.usage.requests,
+        "input_tokens": run.usage_meter.usage.input_tokens,
+    }
+    with (Path(folder) / CHARGES).open("a") as file:
+        file.write(json.dumps(charges) + "\n")
+    return results
 
 
 def main(

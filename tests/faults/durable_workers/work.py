@@ -19,12 +19,13 @@ from tests.faults.durable.service import book, book_in_thread, enter_life, read
 from tests.faults.durable.shapes import booked, booked_in_thread
 
 KILLS = "kills.txt"
+CHARGES = "charges.txt"
 PARTS = ("first", "direct", "natural", "left", "right", "thread")
 """The bookings of each item."""
 
-_MARKS = ("booking", "booked", "reconciling", "read outside", "time")
-_MARKS_OF_PROGRAM = ("told", "acknowledged")
+_MARKS = ("booking", "booked", "reconciling", "read outside", "told", "acknowledged", "time")
 _MARKS_OF_STORE = ("before commit", "after commit")
+"""Marks of workers that append to the store themselves."""
 _MOST_PASSES = 6
 _MOST_SECONDS = 0.5
 
@@ -45,7 +46,7 @@ class _DeadlyMarks:
         self._folder = folder
         self._most = most
         writes = "NIGHTHAWK_JOURNAL" in os.environ
-        self._fatal = chance.choice(_MARKS + (_MARKS_OF_STORE if writes else _MARKS_OF_PROGRAM))
+        self._fatal = chance.choice(_MARKS + (_MARKS_OF_STORE if writes else ()))
         self._nth = chance.randint(1, _MOST_PASSES)
         self._passes: Counter[str] = Counter()
         if self._fatal == "time":

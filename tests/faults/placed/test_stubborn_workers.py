@@ -30,7 +30,6 @@ from tests.worker_functions import double
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.one_backend
 async def test_no_call_is_lost_and_none_counted_twice_when_workers_die(tmp_path: Path) -> None:
     async with Processes(2, calls_per_worker=4, max_placements=50) as workers:
         results = await parallel.map(partial(kill_sometimes, folder=str(tmp_path)), range(40), on=workers)
@@ -40,13 +39,11 @@ async def test_no_call_is_lost_and_none_counted_twice_when_workers_die(tmp_path:
     assert len([each for each in os.listdir(tmp_path) if each.startswith("died-")]) == 6
 
 
-@pytest.mark.one_backend
 async def test_junk_from_a_worker_counts_as_its_loss(tmp_path: Path) -> None:
     async with Processes(1) as workers:
         assert await parallel.map(write_junk, [str(tmp_path / "mark")], on=workers) == ["well"]
 
 
-@pytest.mark.one_backend
 @pytest.mark.parametrize("function", [stop_process, block_loop, block_thread], ids=lambda each: each.__name__)
 async def test_a_worker_that_hangs_ends_with_the_grace_of_a_cancelled_call(
     tmp_path: Path, function: object
@@ -61,14 +58,12 @@ async def test_a_worker_that_hangs_ends_with_the_grace_of_a_cancelled_call(
         assert await parallel.map(double, [1], on=workers) == [2]
 
 
-@pytest.mark.one_backend
 async def test_a_call_that_cancels_itself_ends() -> None:
     async with Processes(1, backend="asyncio") as workers:
         with anyio.fail_after(60), pytest.raises(parallel.CallCancelledError):
             await parallel.map(cancel_itself, [1], on=workers)
 
 
-@pytest.mark.one_backend
 async def test_processes_that_a_call_has_started_end_with_the_worker(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     async with Processes(1) as workers:
@@ -79,7 +74,6 @@ async def test_processes_that_a_call_has_started_end_with_the_worker(tmp_path: P
         assert await anyio.to_thread.run_sync(mark_has_ended, tmp_path / "mark.other")
 
 
-@pytest.mark.one_backend
 async def test_placements_live_beside_and_within_each_other() -> None:
     async with Processes(1) as one, Processes(1) as other:
         (first,) = await parallel.map(process_id, [0], on=one)
@@ -88,7 +82,6 @@ async def test_placements_live_beside_and_within_each_other() -> None:
         assert await parallel.map(use_workers_of_its_own, [[1, 2]], on=one) == [[2, 4]]
 
 
-@pytest.mark.one_backend
 async def test_a_worker_that_is_killed_while_it_is_idle_is_replaced() -> None:
     async with Processes(1) as workers:
         (pid,) = await parallel.map(process_id, [0], on=workers)

@@ -27,7 +27,6 @@ from tests.worker_functions import (
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.one_backend,
     pytest.mark.may_leave_behind("Ray keeps connections with actors that have ended until it is shut down"),
     pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed; the nox session `ray` has it"),
 ]
@@ -123,6 +122,12 @@ async def test_what_ray_waits_for_is_named(ray_address: str) -> None:
         WorkerStartError, match=r"each worker needs 5 CPU, 1 tpu, .* has 2 of 2 CPU, 0 of 0 tpu"
     ):
         async with RayWorkers(1, num_cpus=5, resources={"tpu": 1}, start_seconds=0.3):
+            pass
+
+
+async def test_addresses_of_ray_client_are_refused() -> None:
+    with pytest.raises(WorkerStartError, match="run the program on a machine of the cluster"):
+        async with RayWorkers(1, address="ray://127.0.0.1:10001"):
             pass
 
 

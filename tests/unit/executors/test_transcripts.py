@@ -177,7 +177,6 @@ async def test_synchronous_functions_have_transcripts() -> None:
     assert (len(transcript), transcript.outcome) == (1, "pass")
 
 
-@pytest.mark.one_backend
 def test_scripts_without_a_loop_have_transcripts() -> None:
     with nh.run(ScriptedModel([setting("order")])):
         triage_synchronously("a lamp")

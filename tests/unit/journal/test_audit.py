@@ -9,7 +9,7 @@ from nighthawk_async.journal import JournalAuditError
 
 from .durable_runs import change, live, opened, query, shout, shouting
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend, pytest.mark.usefixtures("database")]
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 
 KEY = b"k" * 32
 

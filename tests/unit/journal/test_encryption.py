@@ -12,7 +12,7 @@ from nighthawk_async.journal import JournalAuditError, JournalError, JournalKeyE
 from . import durable_runs
 from .durable_runs import change, live, opened, query, shout, shouting
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend, pytest.mark.usefixtures("database")]
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 
 SECRET = "my secret word"
 LARGE = SECRET * 10_000

@@ -12,7 +12,7 @@ from nighthawk_async.journal.pruning import delete_blobs
 
 from .durable_runs import live, opened, query, shout, shouting
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend, pytest.mark.usefixtures("database")]
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 
 LARGE = "large" * 40_000
 

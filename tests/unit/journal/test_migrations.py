@@ -9,7 +9,7 @@ from nighthawk_async.journal import JournalAuditError, tables
 
 from .durable_runs import change, live, opened, shout, shouting
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend, pytest.mark.usefixtures("database")]
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 
 VERSIONS = range(1, len(tables._MIGRATIONS) + 1)
 

@@ -11,7 +11,7 @@ from tests.unit.journal.queue_jobs import made, serving, worker_of
 
 from .durable_runs import change, change_tables, opened, query
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend, pytest.mark.usefixtures("database")]
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 
 SECRET = "my secret word"
 LARGE = SECRET * 10_000

@@ -12,7 +12,7 @@ from tests.unit.journal.queue_jobs import Order, fail, note, serving, ship, work
 
 from .durable_runs import change, change_tables, live, opened, query, shouting
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend, pytest.mark.usefixtures("database")]
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 
 NOW = timedelta(0)
 SECRET = "my secret word"

@@ -13,7 +13,7 @@ from nighthawk_async.journal import JournalAuditError, JournalError, PruneReport
 from . import durable_runs
 from .durable_runs import change, live, opened, query, shout, shouting
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend, pytest.mark.usefixtures("database")]
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 
 LARGE = "large" * 40_000
 NOW = timedelta(0)

@@ -13,7 +13,7 @@ from tests.unit.journal.queue_jobs import note, ship_all, worker_of
 
 from .durable_runs import live, opened, shout, shouting
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend, pytest.mark.usefixtures("database")]
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 
 Use = Callable[[JournalStore, str], Awaitable[Any]]
 

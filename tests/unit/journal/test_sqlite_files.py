@@ -13,7 +13,7 @@ from nighthawk_async.journal import JournalStoreError, network_files
 
 from .durable_runs import live, opened, query, shout, shouting
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
+pytestmark = pytest.mark.anyio
 
 
 @nh.repeatable

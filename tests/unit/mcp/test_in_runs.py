@@ -10,7 +10,7 @@ import nighthawk_async as nh
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 from tests.unit.mcp.support import PlainServer, wait_until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
+pytestmark = pytest.mark.anyio
 END = tool_call("nh_outcome", kind="pass", bindings={"result": "done"})
 
 

@@ -11,7 +11,7 @@ from nighthawk_async.mcp.schema_types import SchemaTypes
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 from tests.unit.mcp.support import PlainServer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
+pytestmark = pytest.mark.anyio
 
 
 async def test_each_tool_is_a_method_with_a_signature_a_type_for_each_parameter_and_a_docstring(

@@ -11,7 +11,7 @@ import nighthawk_async as nh
 from nighthawk_async.testing import ScriptedModel, model_response
 from tests.unit.mcp.support import PlainServer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
+pytestmark = pytest.mark.anyio
 
 
 class Person:

@@ -18,7 +18,6 @@ from tests.unit.mcp.support import wait_until
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.one_backend,
     # The HTTP client of the package leaves its generators to the collector, of which Trio warns.
     pytest.mark.filterwarnings("ignore:.*was garbage collected before it had been exhausted:ResourceWarning"),
 ]

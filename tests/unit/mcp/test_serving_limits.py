@@ -14,7 +14,7 @@ import nighthawk_async as nh
 from .serving_support import CLIENT_WARNINGS, ERAS, Era, Steps, connected, count_run, serving, stars, text_of
 
 pytestmark = [
-    *(pytest.mark.anyio, pytest.mark.one_backend),
+    pytest.mark.anyio,
     *(CLIENT_WARNINGS, pytest.mark.parametrize("era", ERAS)),
 ]
 

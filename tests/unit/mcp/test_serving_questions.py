@@ -24,7 +24,7 @@ from .serving_support import (
     text_of,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.one_backend, CLIENT_WARNINGS]
+pytestmark = [pytest.mark.anyio, CLIENT_WARNINGS]
 
 
 class Contact(BaseModel):

@@ -32,7 +32,6 @@ def command_of(backend: str) -> list[str]:
 
 
 @pytest.mark.anyio
-@pytest.mark.one_backend
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_client_calls_functions_that_print(backend: str, era: Era, tmp_path: Path) -> None:

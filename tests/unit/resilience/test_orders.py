@@ -169,7 +169,6 @@ def test_the_orders_hold_every_pair_by_itself_and_every_three() -> None:
         assert {each for order in whole for each in combinations(order, 3)} == set(permutations(names, 3))
 
 
-@pytest.mark.one_backend
 @anyio_test
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("kind", KINDS)
@@ -212,7 +211,6 @@ async def test_a_cancellation_goes_through_every_order_and_leads_to_no_other_cal
 # A limit that is reached, in every order.
 
 
-@pytest.mark.one_backend
 @anyio_test
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_timeout_ends_what_is_in_it_and_is_a_failure_to_what_is_around_it(kind: str) -> None:
@@ -229,7 +227,6 @@ async def test_a_timeout_ends_what_is_in_it_and_is_a_failure_to_what_is_around_i
             assert (result, limited.calls) == expected(around("timeout", order), failure), order
 
 
-@pytest.mark.one_backend
 @anyio_test
 @pytest.mark.parametrize("kind", KINDS)
 async def test_an_open_circuit_refuses_what_is_in_it_and_is_a_failure_to_what_is_around_it(kind: str) -> None:
@@ -247,7 +244,6 @@ async def test_an_open_circuit_refuses_what_is_in_it_and_is_a_failure_to_what_is
             assert stage.actor.calls == 0, order
 
 
-@pytest.mark.one_backend
 @anyio_test
 @pytest.mark.parametrize("kind", ["async natural", "sync natural"])
 async def test_a_budget_of_one_step_is_for_all_steps_in_it_and_for_each_call_around_it(kind: str) -> None:

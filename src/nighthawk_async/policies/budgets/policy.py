@@ -1,7 +1,7 @@
 """Budgets as a policy: time, steps, model requests and tool calls are charged to their accounts."""
 
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
@@ -9,6 +9,7 @@ from ...causes import with_causes
 from ...errors import BudgetExceededError
 from ...ports import AttemptsSource
 from ...runtime.environment import find_environment, get_environment
+from ...runtime.places import below_place
 from ...runtime.policies import Policies
 from ...runtime.policy import ModelCall, Policy, Position
 from ...runtime.tool_function import Tool
@@ -91,13 +92,14 @@ class BudgetPolicy(Policy):
             return  # it consumes nothing, so there is always room for it
         environment = get_environment()
         try:
-            budgeted = await open_request(
-                call.model,
-                call.request,
-                self.accounts,
-                executor=environment.step_executor,
-                payers=self.payers,
-            )
+            with nullcontext() if call.place is None else below_place(call.place):
+                budgeted = await open_request(
+                    call.model,
+                    call.request,
+                    self.accounts,
+                    executor=environment.step_executor,
+                    payers=self.payers,
+                )
         except BudgetExceededError as error:
             record_exceeded(error)
             raise

@@ -12,7 +12,7 @@ InterceptionError
     ├── RunInProgressError          another process works on the run
     ├── RunPrunedError              the records of the run were deleted
     ├── RunStuckError               too many lives of a run of a queue crashed
-    ├── RunTakenOverError           another process has taken the run over
+    ├── RunTakenOverError           another process has taken the run over, or the calls of a worker
     └── RunParked                   no failure: everything in the run waits, and a later life goes on
 """
 
@@ -153,7 +153,11 @@ class RunStuckError(JournalError):
 
 
 class RunTakenOverError(JournalError):
-    """Another process has taken the run over; this one records nothing more and begins no effect."""
+    """Another process has taken the run over; this one records nothing more and begins no effect.
+
+    On a worker that appends to the store itself, also: the run has ended, or the program has lost the worker and
+    has given its calls to others.
+    """
 
 
 class RunParked(JournalError):  # noqa: N818  (nothing has failed)

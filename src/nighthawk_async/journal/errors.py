@@ -155,8 +155,8 @@ class RunStuckError(JournalError):
 class RunTakenOverError(JournalError):
     """Another process has taken the run over; this one records nothing more and begins no effect.
 
-    On a worker that appends to the store itself, also: the run has ended, or the program has lost the worker and
-    has given its calls to others.
+    On a worker that appends to the store itself, also: the run has ended, or the program has lost the worker
+    and has given its calls to others.
     """
 
 

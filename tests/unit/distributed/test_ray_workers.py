@@ -13,6 +13,9 @@ import nighthawk_async as nh
 from nighthawk_async import parallel
 from nighthawk_async.distributed import CrossingError, RayWorkers, WorkerLostError, WorkerStartError
 from nighthawk_async.testing import ModelReply, ModelServer, tool_call
+from tests.durable_worker_functions import NotingModel, effects_in, handle
+from tests.unit.journal.durable_runs import query
+from tests.unit.journal.postgresql_server import PostgresqlServer
 from tests.worker_functions import (
     block_for_ever,
     die,
@@ -160,3 +163,24 @@ async def test_options_of_ray_are_checked_by_ray(ray_address: str) -> None:
     with pytest.raises(WorkerStartError, match="no_such_option"):
         async with RayWorkers(1, options={"no_such_option": 1}):
             pass
+
+
+async def test_a_worker_appends_to_the_store_of_its_environment_itself(
+    ray_address: str, postgresql: PostgresqlServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = postgresql.address_of(tmp_path)
+    executor = nh.AgentStepExecutor.from_model(NotingModel(str(tmp_path)))
+    environment = {"env_vars": {"NIGHTHAWK_JOURNAL": url}}
+    with nh.journal.open(url) as store:
+        async with (
+            RayWorkers(2, num_cpus=0, address=ray_address, runtime_env=environment) as workers,
+            nh.run(executor, journal=store, run_id="run-1"),
+        ):
+            jobs = [(str(tmp_path), each) for each in "abcd"]
+            result = await parallel.map(handle, jobs, on=workers)
+            assert len(query(store, "SELECT writer FROM run_writers")) == 2
+        assert "the program does it" not in caplog.text
+        effects = effects_in(tmp_path)
+        async with nh.run(executor, journal=store, run_id="run-1"):
+            assert await parallel.map(handle, jobs) == result
+        assert effects_in(tmp_path) == effects

@@ -13,6 +13,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from ..actors import BareTaskGroup
+from ..actors.task_group import is_cancelled
 from ..parallel import call_any
 from ..parallel.event_loop import LoopEvent
 from ..parallel.task_current import VALUES, enter_positions
@@ -224,7 +225,8 @@ class Worker:
             with call.scope:
                 end = Ended(number=number, value=await call.make())
         except anyio.get_cancelled_exc_class():
-            raise
+            if is_cancelled():
+                raise  # else the call has cancelled itself, as it can on asyncio
         except BaseException as error:  # one that ends the program is for the program, not for the worker
             end = Ended(number=number, error=encode_error(error, self.name))
         finally:

@@ -1,6 +1,7 @@
 """The program's side of workers, with workers in memory."""
 
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from typing import NoReturn
 
@@ -83,6 +84,22 @@ async def test_leaving_the_block_with_an_error_cancels_calls() -> None:
             raise ValueError("outside")
     with pytest.raises(parallel.CallCancelledError):
         await job.wait()
+
+
+@pytest.mark.parametrize("make", [InMemoryWorkers, parallel.Here])
+async def test_an_error_in_the_block_is_raised_also_when_the_block_is_cancelled(
+    make: Callable[[], AbstractAsyncContextManager[object]],
+) -> None:
+    """As it is when a task around the block fails because its calls are cancelled."""
+
+    async def fail_inside() -> None:
+        with anyio.CancelScope() as scope:
+            async with make():
+                scope.cancel()
+                raise ValueError("inside")
+
+    with pytest.raises(ValueError, match="inside"):
+        await fail_inside()
 
 
 @pytest.mark.virtual_time

@@ -136,7 +136,8 @@ def encode_crossing(value: object, declared: object, subject: str) -> bytes:
                 "pydantic model or an enumeration, pass plain data, register the type with "
                 "nighthawk_async.journal.register, or make the call without on="
             )
-        raise CrossingError(f"{subject} cannot cross to a worker: {reason}.", subject=subject) from error
+        text = f"{subject} cannot cross to a worker: {reason}."
+        raise CrossingError(text, subject=subject) from error.__cause__  # errors of journals end runs
 
 
 def decode_crossing(body: bytes, declared: object, subject: str) -> Any:
@@ -148,7 +149,7 @@ def decode_crossing(body: bytes, declared: object, subject: str) -> Any:
     try:
         return decode_value(body, place=subject, declared=declared)
     except JournalValueError as error:
-        raise CrossingError(str(error), subject=subject) from error
+        raise CrossingError(str(error), subject=subject) from error.__cause__
 
 
 def crossing_function(function: object) -> CrossingFunction:

@@ -1,5 +1,6 @@
 """The program's side of workers, with workers in memory."""
 
+import threading
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
@@ -164,6 +165,21 @@ class Worded:
 
     def __repr__(self) -> str:
         return "<a worker: idle>"
+
+
+def lock_if_one(value: object) -> object:
+    return threading.Lock() if value == 1 else value
+
+
+async def test_a_value_that_cannot_cross_is_the_failure_of_its_call_alone() -> None:
+    async with InMemoryWorkers(1) as workers:
+        settled = await parallel.settle(lock_if_one, [0, 1, threading.Lock(), 3], on=workers)
+    first, result, argument, last = settled.outcomes
+    assert (first, last) == (parallel.Succeeded(0), parallel.Succeeded(3))
+    for each, subject in ((result, "the result"), (argument, "the argument 'value'")):
+        assert isinstance(each, parallel.Failed)
+        assert isinstance(each.error, CrossingError)
+        assert each.error.subject.startswith(subject)
 
 
 async def test_a_function_that_has_no_name_is_refused_with_the_reason() -> None:

@@ -23,6 +23,12 @@ class NoTextError(Exception):
         raise ValueError("no text")
 
 
+class MainModuleError(Exception):
+    """An error that cannot be pickled, of the main module as workers know it."""
+
+    __module__ = "__mp_main__"
+
+
 class StopEverything(BaseException):
     """No `Exception`."""
 
@@ -43,6 +49,7 @@ ERRORS: dict[str, Callable[[], BaseException]] = {
     "exit": lambda: SystemExit(3),
     "generator": lambda: GeneratorExit("no generator"),
     "group": lambda: BaseExceptionGroup("both", [KeyboardInterrupt(), ValueError("v")]),
+    "main module": lambda: MainModuleError("no pickle"),
     "cancellation of asyncio": lambda: asyncio.CancelledError("not here"),
 }
 

@@ -181,3 +181,17 @@ async def double(number: int) -> int:
     Set <:result> to twice <number>.
     """
     return result
+
+
+@nh.natural_function
+def rate_blocking(text: str) -> int:
+    """natural
+    Read <text>, look it up with <look_up> and set <:stars> to the number of stars.
+    """
+    return stars
+
+
+async def rate_on_loop(text: str) -> int:
+    """Call a synchronous natural function on the event loop, which it blocks."""
+    await anyio.lowlevel.checkpoint()
+    return rate_blocking(text)

@@ -170,6 +170,6 @@ def checked_placement(placement: object) -> Placement | None:
     Raises:
         TypeError: It is neither a placement nor None.
     """
-    if placement is None or isinstance(placement, Placement):
+    if placement is None or (isinstance(placement, Placement) and not isinstance(placement, type)):
         return placement
     raise TypeError(f"on= is a placement, such as nighthawk_async.distributed.Processes, not {placement!r}")

@@ -16,10 +16,11 @@ from typing import Any, cast, get_type_hints
 from msgspec import Struct
 
 from ..journal.errors import JournalValueError
-from ..journal.queued_call import find_function_name
+from ..journal.queued_call import top_level_problem
 from ..journal.values import decode_value, encode_value, write_value
 from ..placements import find_placed_function
 from .errors import ArgumentChangedError, CrossingError
+from .main_module import main_problem
 
 MAX_VALUE_BYTES = 1024 * 1024 * 1024
 """The greatest size of one argument or result, in bytes."""
@@ -135,7 +136,8 @@ def encode_crossing(value: object, declared: object, subject: str) -> bytes:
                 "pydantic model or an enumeration, pass plain data, register the type with "
                 "nighthawk_async.journal.register, or make the call without on="
             )
-        raise CrossingError(f"{subject} cannot cross to a worker: {reason}.", subject=subject) from error
+        text = f"{subject} cannot cross to a worker: {reason}."
+        raise CrossingError(text, subject=subject) from error.__cause__  # errors of journals end runs
 
 
 def decode_crossing(body: bytes, declared: object, subject: str) -> Any:
@@ -147,7 +149,7 @@ def decode_crossing(body: bytes, declared: object, subject: str) -> Any:
     try:
         return decode_value(body, place=subject, declared=declared)
     except JournalValueError as error:
-        raise CrossingError(str(error), subject=subject) from error
+        raise CrossingError(str(error), subject=subject) from error.__cause__
 
 
 def crossing_function(function: object) -> CrossingFunction:
@@ -167,8 +169,10 @@ def crossing_function(function: object) -> CrossingFunction:
 
 @lru_cache(maxsize=1024)
 def _described(function: object) -> CrossingFunction:
-    decorated = _decorated_name(function)
-    name, problem = (decorated, "") if decorated else find_function_name(function)
+    is_below = _is_below_decorators(function)
+    is_of_main = getattr(function, "__module__", None) in MAIN_NAMES
+    problem = "" if is_below else top_level_problem(function)
+    problem = problem or (main_problem() if is_of_main else "")
     if problem:
         raise CrossingError(
             f"{function!r} cannot run on a worker: {problem}. Use a function with `def` or `async def` at "
@@ -176,13 +180,12 @@ def _described(function: object) -> CrossingFunction:
             subject=repr(function),
         )
     target = cast("Callable[..., Any]", function)
-    if target.__module__ in MAIN_NAMES:
-        name = f"__main__:{name.partition(':')[2]}"
+    module = "__main__" if is_of_main else target.__module__
     declared = signature(target)
     parameters = declared.parameters.values()
     by_position = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
     return CrossingFunction(
-        name=name,
+        name=f"{module}:{target.__qualname__}{_BELOW_DECORATORS if is_below else ''}",
         function=target,
         positional=tuple(each.name for each in parameters if each.kind in by_position),
         variable_positional=next((p.name for p in parameters if p.kind is Parameter.VAR_POSITIONAL), ""),
@@ -192,13 +195,11 @@ def _described(function: object) -> CrossingFunction:
     )
 
 
-def _decorated_name(function: object) -> str | None:
-    """The name of a natural function with `on=` that other decorators have wrapped; None for others."""
+def _is_below_decorators(function: object) -> bool:
+    """Whether it is a natural function with `on=` that other decorators have wrapped."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     found: object = getattr(sys.modules.get(str(module)), str(name), None)
-    if found is None or found is function or find_placed_function(found) is not function:
-        return None
-    return f"{module}:{name}{_BELOW_DECORATORS}"
+    return found is not None and found is not function and find_placed_function(found) is function
 
 
 def _hints(function: Callable[..., Any]) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from ..causes import with_causes
 from ..journal.open_errors import mark_error, marks_of
 from ..journal.recorded_errors import CallFailure, rebuilt_error, recorded_error
 from ..pickling import PicklableError
+from .crossing import MAIN_NAMES
 from .errors import RemoteCallError
 
 _MOST_CAUSES = 8
@@ -147,7 +148,8 @@ def _pickled(error: BaseException) -> bytes:
 
 
 def _type_name(error: BaseException) -> str:
-    return f"{type(error).__module__}.{type(error).__qualname__}"
+    module = type(error).__module__
+    return f"{'__main__' if module in MAIN_NAMES else module}.{type(error).__qualname__}"
 
 
 def _notes_of(error: BaseException) -> list[str]:

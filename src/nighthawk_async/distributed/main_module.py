@@ -28,6 +28,19 @@ def describe_main() -> tuple[str | None, str | None]:
     return None, str(Path(str(file)).resolve()) if is_script else None
 
 
+def main_problem() -> str:
+    """Return the reason why workers have no functions of the main module; empty if they have them."""
+    if describe_main() != (None, None):
+        return ""
+    main = sys.modules["__main__"]
+    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+    if spec is not None:
+        return f"workers do not load {spec.name}, which starts the program"
+    if file is None:
+        return "it was defined in an interactive session"
+    return f"workers load only files whose names end with .py, and not {file}"
+
+
 def import_paths() -> list[str]:
     """Return the places from which the program imports modules, in a form for other processes."""
     return [os.path.abspath(each) for each in sys.path]

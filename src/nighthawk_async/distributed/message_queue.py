@@ -41,15 +41,18 @@ class MessageQueue:
                 self._waiters.append(filled)
             await filled.wait()
 
-    def take_blocking(self) -> list[bytes]:
-        """Wait for messages likewise, and block the thread."""
-        while True:
-            with self._lock:
-                if self._messages or self._is_closed:
-                    return self._first()
-                filled = threading.Event()
-                self._waiters.append(filled)
-            filled.wait()
+    def take_blocking(self, seconds: float) -> list[bytes]:
+        """Wait for messages likewise, for some seconds at most, and block the thread."""
+        with self._lock:
+            if self._messages or self._is_closed:
+                return self._first()
+            filled = threading.Event()
+            self._waiters.append(filled)
+        filled.wait(seconds)
+        with self._lock:
+            if filled in self._waiters:
+                self._waiters.remove(filled)
+            return self._first()
 
     def _wake(self) -> None:
         for each in self._waiters:

@@ -52,8 +52,9 @@ class Outbox:
 
     def take_all(self) -> list[bytes]:
         """Take all messages out, on the event loop's own thread, to send them in another way."""
-        taken = list(self._messages)
-        self._messages.clear()
+        taken = self._take_reports()
+        # One by one, because other threads put messages in meanwhile.
+        taken += [self._messages.popleft() for _ in range(len(self._messages))]
         return taken
 
     def _wake(self) -> None:
@@ -85,9 +86,12 @@ class Outbox:
                     await self._filled.wait()
 
     def _take(self) -> list[bytes]:
-        taken = [self._reports.popleft()() for _ in range(len(self._reports))]
+        taken = self._take_reports()
         size = sum(map(len, taken))
         while self._messages and (size < _MOST_BYTES or not taken):
             taken.append(self._messages.popleft())
             size += len(taken[-1])
         return taken
+
+    def _take_reports(self) -> list[bytes]:
+        return [self._reports.popleft()() for _ in range(len(self._reports))]

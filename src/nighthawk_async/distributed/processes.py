@@ -100,7 +100,10 @@ class _ProcessLink:
 
     @classmethod
     async def start(cls, backend: str) -> "_ProcessLink":
-        ours, theirs = socket.socketpair()
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            raise WorkerStartError(f"a worker process cannot be connected: {error}") from error
         try:
             mark = new_mark()
             command = [sys.executable, "-m", _MODULE, str(theirs.fileno()), backend, mark]

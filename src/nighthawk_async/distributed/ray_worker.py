@@ -127,9 +127,9 @@ class _QueueEndpoint:
             self._received.extend(await self.incoming.take())
         return self._received.popleft()
 
-    def exchange(self, messages: Sequence[bytes]) -> list[bytes]:
-        """Send messages, and return the next ones; see `BlockingEndpoint`."""
+    def exchange(self, messages: Sequence[bytes], seconds: float) -> list[bytes]:
+        """Send messages, and return those that come in time; see `BlockingEndpoint`."""
         self.outgoing.put(messages)
-        received = [*self._received] or self.incoming.take_blocking()
+        received = [*self._received] or self.incoming.take_blocking(seconds)
         self._received.clear()
         return received

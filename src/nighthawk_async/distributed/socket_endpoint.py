@@ -46,20 +46,23 @@ class SocketEndpoint:
                 await anyio.wait_readable(self._socket)
         return self._received.ready.popleft()
 
-    def exchange(self, messages: Sequence[bytes]) -> list[bytes]:
-        """Send messages, and return the next ones that are received, one at least; blocks the thread.
+    def exchange(self, messages: Sequence[bytes], seconds: float) -> list[bytes]:
+        """Send messages, and return those that are received in time; blocks the thread.
 
         Args:
             messages: The messages to send.
+            seconds: The longest wait for a message, in seconds.
 
         Raises:
             EndOfStream: The other side has ended.
             BrokenResourceError: The other side has ended.
         """
         self._put(messages)
-        while not self._send_some() or not self._received.ready:
+        while not self._send_some():
             if not self._read_some():
-                select.select([self._socket], [self._socket] if self._to_send else [], [])
+                self._wait_for(select.POLLIN | select.POLLOUT, seconds)
+        if not self._read_some() and not self._received.ready and self._wait_for(select.POLLIN, seconds):
+            self._read_some()
         received = list(self._received.ready)
         self._received.ready.clear()
         return received
@@ -68,6 +71,12 @@ class SocketEndpoint:
         """Close this side."""
         self._socket.close()
         await anyio.lowlevel.checkpoint()
+
+    def _wait_for(self, events: int, seconds: float) -> bool:
+        """Block until something can be done, for some seconds at most; return whether it can."""
+        poll = select.poll()
+        poll.register(self._socket, events)
+        return bool(poll.poll(seconds * 1000))
 
     def _put(self, messages: Sequence[bytes]) -> None:
         for each in messages:

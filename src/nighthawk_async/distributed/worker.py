@@ -14,6 +14,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from ..actors import BareTaskGroup
+from ..actors.task_group import is_cancelled
 from ..parallel import call_any
 from ..parallel.event_loop import LoopEvent
 from ..parallel.task_current import VALUES, enter_positions
@@ -22,6 +23,7 @@ from ..placements import enter_placed_call
 from ..runtime.environment import Environment, get_environment, using_environment
 from ..runtime.nesting import DEFAULT_MAX_DEPTH
 from ..runtime.policies import NO_POLICIES
+from ..runtime.portals import LOOP_SUBSTITUTE
 from ..runtime.run import Run
 from ..tracing import trace_context_of, using_trace_context
 from . import messages
@@ -29,6 +31,7 @@ from .caller_scope import LoadedScope, decode_scope, loaded_scope
 from .counting import Counting
 from .crossing import ReceivedArguments, decode_crossing, imported_function
 from .crossing_errors import decode_error, encode_error
+from .errors import LocalOnlyError
 from .idle_executor import IdleExecutor
 from .log_records import LogForwarder, apply_levels
 from .messages import (
@@ -70,15 +73,20 @@ class WorkerEndpoint(Protocol):
         ...
 
 
+_BLOCKING_SECONDS = 0.01
+"""The seconds for which a blocked event loop waits for messages, before it sends those of threads."""
+
+
 @runtime_checkable
 class BlockingEndpoint(Protocol):
     """A worker's end that can also be used while the event loop is blocked, on the thread of the loop."""
 
-    def exchange(self, messages: Sequence[bytes]) -> list[bytes]:
-        """Send messages, and return the next ones that are received, one at least; blocks the thread.
+    def exchange(self, messages: Sequence[bytes], seconds: float) -> list[bytes]:
+        """Send messages, and return those that are received in time; blocks the thread.
 
         Args:
             messages: The messages to send, after all that were given to `send`.
+            seconds: The longest wait for a message, in seconds.
 
         Raises:
             EndOfStream: The program has ended.
@@ -228,7 +236,7 @@ class Worker:
         """
         endpoint = cast("BlockingEndpoint", self._endpoint)
         while not is_done():
-            for body in endpoint.exchange(self._outbox.take_all()):
+            for body in endpoint.exchange(self._outbox.take_all(), _BLOCKING_SECONDS):
                 self._take(body)
 
     async def _make(self, call: "_RunningCall") -> None:
@@ -238,7 +246,8 @@ class Worker:
             with call.scope:
                 end = Ended(number=number, value=await call.make())
         except anyio.get_cancelled_exc_class():
-            raise
+            if is_cancelled():
+                raise  # else the call has cancelled itself, as it can on asyncio
         except BaseException as error:  # one that ends the program is for the program, not for the worker
             end = Ended(number=number, error=encode_error(error, self.name))
         finally:
@@ -401,6 +410,22 @@ class _RunningCall:
         """Have questions wait for something; see `CallChannel.before_questions`."""
         self._before_questions = wait
 
+    def wait_blocking(self, is_done: Callable[[], bool]) -> None:
+        """Wait for a synchronous natural function; see `LOOP_SUBSTITUTE`.
+
+        Raises:
+            LocalOnlyError: It would wait for ever: its requests wait for messages.
+        """
+        if not self.blocks_loop:
+            return
+        if not self.exchanges_blocked:
+            raise LocalOnlyError(
+                "on this worker, a synchronous natural function cannot be called on the event loop, which "
+                "has to pass its requests on. Make it `async def`, or call it in a thread, with "
+                "anyio.to_thread.run_sync for example."
+            )
+        self.exchange_until(is_done)
+
     def on_order(self, topic: str, take: Callable[[bytes], None]) -> None:
         """Take orders; see `CallChannel.on_order`."""
         self._orders[topic] = take
@@ -414,6 +439,7 @@ class _RunningCall:
     async def make(self) -> bytes:
         """Make the call, and return its result, encoded."""
         _current_call.set(self)
+        LOOP_SUBSTITUTE.set(self.wait_blocking)
         enter_placed_call()
         function = imported_function(self.message.function)
         arguments = ReceivedArguments(function, self._args, self._keywords)

@@ -5,7 +5,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from functools import partial
 from itertools import count
@@ -196,8 +196,16 @@ class Workers(ABC):
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
         assert self._group is not None
-        if exc is not None:
-            await self.close()
+        if exc is None:
+            await self._leave()
+            return None
+        await self.close()
+        with suppress(anyio.get_cancelled_exc_class()):  # which would replace the error of the block
+            await self._leave()
+        return None
+
+    async def _leave(self) -> None:
+        """Wait for the calls in progress, and end the workers."""
         try:
             await self._wait_for_jobs()
         finally:
@@ -208,7 +216,6 @@ class Workers(ABC):
             self._end_tasks()
             await self._bare_group.__aexit__(None, None, None)
             self._loop = None
-        return None
 
     @contextmanager
     def _shield(self) -> Generator[None, None, None]:

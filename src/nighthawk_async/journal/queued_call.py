@@ -57,18 +57,26 @@ def function_name(function: object) -> str:
 
 def find_function_name(function: object) -> tuple[str, str]:
     """Return the name of a function, as `module:name`, and the reason why it has none; one is empty."""
+    problem = top_level_problem(function)
+    if problem:
+        return "", problem
+    importable = _importable_name(function.__module__)
+    if importable is None:
+        return "", "it was defined in an interactive session, or in a file whose name is no name of a module"
+    return f"{importable}:{getattr(function, '__qualname__', '')}", ""
+
+
+def top_level_problem(function: object) -> str:
+    """Return the reason why a function is not found at the top level of its module; empty if it is."""
     module = getattr(function, "__module__", None)
     name = getattr(function, "__qualname__", None)
     if not callable(function) or isinstance(function, type) or module is None or name is None:
-        return "", "it is no function"
+        return "it is no function"
     if not str(name).isidentifier() or getattr(sys.modules.get(module), name, None) is not function:
-        return "", f"{module} has no such function at its top level"
+        return f"{module} has no such function at its top level"
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        return "", "it is a generator"
-    importable = _importable_name(module)
-    if importable is None:
-        return "", "it was defined in an interactive session"
-    return f"{importable}:{name}", ""
+        return "it is a generator"
+    return ""
 
 
 def _importable_name(module: str) -> str | None:

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractAsyncContextManager, ExitStack, suppress
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from functools import partial
 from typing import Generic, TypeVar, TypeVarTuple
 
@@ -20,6 +20,11 @@ Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
 _thread = threading.local()
+
+LOOP_SUBSTITUTE: ContextVar[Callable[[Callable[[], bool]], None] | None] = ContextVar(
+    "nighthawk_async_loop_substitute", default=None
+)
+"""Does what a blocked event loop has to do for the steps that it waits for, until a condition holds."""
 
 _MOST_PORTALS = 64
 """The greatest number of nested synchronous functions: each holds a thread and an event loop."""
@@ -68,6 +73,9 @@ class PortalPool:
         call = _Call[Result]()
         try:
             portal.start(call.deliver, function, *args)
+            serve = LOOP_SUBSTITUTE.get()
+            if serve is not None and is_loop_thread() and portal_depth() == 0:
+                serve(call.answer.done)
             return wait_interruptibly(call.answer)
         finally:
             if not call.answer.done():

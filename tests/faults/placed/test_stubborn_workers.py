@@ -1,7 +1,9 @@
 """Workers that die, write junk, hang or leave processes behind."""
 
+import errno
 import os
 import signal
+import socket
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -80,6 +82,26 @@ async def test_placements_live_beside_and_within_each_other() -> None:
         (second,) = await parallel.map(process_id, [0], on=other)
         assert first != second
         assert await parallel.map(use_workers_of_its_own, [[1, 2]], on=one) == [[2, 4]]
+
+
+async def test_a_worker_is_replaced_although_there_was_no_socket_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As it is when a burst of connections has used up the file descriptors."""
+    make, failures = socket.socketpair, [OSError(errno.EMFILE, "Too many open files")]
+
+    def make_later() -> tuple[socket.socket, socket.socket]:
+        if failures:
+            raise failures.pop()
+        return make()
+
+    async with Processes(1) as workers:
+        (pid,) = await parallel.map(process_id, [0], on=workers)
+        monkeypatch.setattr(socket, "socketpair", make_later)
+        os.kill(pid, signal.SIGKILL)
+        (other,) = await parallel.map(process_id, [0], on=workers)
+        assert other != pid
+        assert not failures
 
 
 async def test_a_worker_that_is_killed_while_it_is_idle_is_replaced() -> None:

@@ -33,6 +33,7 @@ async def test_a_thread_takes_while_the_loop_waits() -> None:
         group.start_soon(take)
         await anyio.wait_all_tasks_blocked()
         queue.put([b"1"])
-        assert queue.take_blocking() == [b"1"]  # the waiting task has not run yet
+        assert queue.take_blocking(60) == [b"1"]  # the waiting task has not run yet
+        assert queue.take_blocking(0.001) == []
         queue.put([b"2"])
     assert taken == [b"2"]

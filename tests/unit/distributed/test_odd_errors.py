@@ -56,6 +56,23 @@ async def test_a_cancellation_of_another_event_loop_is_told_in_words(anyio_backe
             await parallel.map(fail_oddly, ["cancellation of asyncio"], on=workers)
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_call_that_cancels_itself_ends_alone(anyio_backend: Any) -> None:
+    async with InMemoryWorkers(1) as workers:
+        neighbor = await workers.start(PlacedCall(function=fail_oddly, args=("",)))
+        own = await workers.start(PlacedCall(function=fail_oddly, args=("cancellation of asyncio",)))
+        assert type(await error_of(own)) is parallel.CallCancelledError
+        assert await neighbor.wait() == "unharmed"
+        assert len(workers.links) == 1, "the worker has gone on"
+
+
+async def test_an_error_of_the_main_module_has_the_name_that_the_program_knows() -> None:
+    """The module has another name on workers."""
+    async with InMemoryWorkers(1) as workers:
+        error = await error_of(await workers.start(PlacedCall(function=fail_oddly, args=("main module",))))
+    assert str(error) == "__main__.MainModuleError: no pickle"
+
+
 @pytest.mark.parametrize(
     ("kind", "expected"), [("python ends", SystemExit), ("no exception", StopEverything)]
 )

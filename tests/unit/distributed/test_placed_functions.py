@@ -94,5 +94,6 @@ def test_what_cannot_be_placed_is_refused() -> None:
             """
             yield number  # type: ignore[name-defined]
 
-    with pytest.raises(TypeError, match="on= is a placement"):
-        nh.natural_function(on="workers")  # type: ignore[call-overload]
+    for wrong in ("workers", parallel.Here):
+        with pytest.raises(TypeError, match="on= is a placement"):
+            nh.natural_function(on=wrong)  # type: ignore[call-overload]

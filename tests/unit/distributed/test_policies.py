@@ -5,7 +5,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async import parallel
-from nighthawk_async.distributed import CrossingError, Processes
+from nighthawk_async.distributed import CrossingError, LocalOnlyError, Processes
 from nighthawk_async.errors import HookError, StepRejectedError
 from nighthawk_async.hooks import (
     AfterModelRequest,
@@ -22,7 +22,7 @@ from nighthawk_async.hooks import (
 from nighthawk_async.human import ApprovalRequest, Question
 from tests.in_memory_workers import InMemoryWorkers
 from tests.worker_people import NoLookUps, ask_for_ever, looking_up, pay_alone, three_stars_at_most
-from tests.worker_steps import agent, rate, rate_and_return, returning_agent
+from tests.worker_steps import agent, rate, rate_and_return, rate_on_loop, returning_agent
 
 pytestmark = pytest.mark.anyio
 
@@ -56,6 +56,29 @@ async def test_the_answers_of_hooks_take_effect_on_the_worker() -> None:
 
     async with nh.run(agent(), hooks=hooks), InMemoryWorkers(1) as workers:
         assert await parallel.map(rate, ["a"], on=workers) == [3]
+
+
+async def test_a_step_that_blocks_the_event_loop_of_its_worker_reaches_the_program() -> None:
+    hooks, asked = nh.Hooks(), list[str]()
+
+    @hooks.on(BeforeCommit)
+    def fewer(event: BeforeCommit) -> Modify:
+        asked.append("commit")
+        return Modify({**event.bindings, "stars": event.bindings["stars"] - 1})
+
+    async with nh.run(agent(), hooks=hooks), Processes(1) as workers:
+        with anyio.fail_after(60):
+            assert await parallel.map(rate_on_loop, ["a", "b"], on=workers) == [3, 3]
+    assert asked == ["commit"] * 2
+
+
+async def test_a_step_that_would_block_its_own_requests_is_refused() -> None:
+    async with nh.run(agent(), hooks=nh.Hooks()), InMemoryWorkers(1) as workers:
+        with (
+            pytest.warns(RuntimeWarning, match="blocks it"),
+            pytest.raises(LocalOnlyError, match="async def"),
+        ):
+            await parallel.map(rate_on_loop, ["a"], on=workers)
 
 
 async def test_a_hook_on_a_worker_vetoes_a_step() -> None:

@@ -65,7 +65,7 @@ async def test_messages_are_exchanged_while_the_loop_is_blocked(
         exchanged: list[bytes] = []
         to_send = [b"second"]
         while len(exchanged) < 2:
-            exchanged += endpoint.exchange(to_send)
+            exchanged += endpoint.exchange(to_send, 60)
             to_send = []
         thread.join()
         assert exchanged == [LARGE, b"second"]
@@ -73,11 +73,17 @@ async def test_messages_are_exchanged_while_the_loop_is_blocked(
     assert received == [b"later"]
 
 
+async def test_an_exchange_ends_when_nothing_comes(pair: tuple[SocketEndpoint, socket.socket]) -> None:
+    endpoint, theirs = pair
+    assert endpoint.exchange([b"sent"], 0.001) == []
+    assert await anyio.to_thread.run_sync(read_frame, theirs) == b"sent"
+
+
 async def test_the_end_of_the_other_side_is_noticed(pair: tuple[SocketEndpoint, socket.socket]) -> None:
     endpoint, theirs = pair
     theirs.close()
     with pytest.raises(anyio.EndOfStream):
-        endpoint.exchange([])
+        endpoint.exchange([], 60)
     with pytest.raises(anyio.EndOfStream):
         await endpoint.receive()
     with pytest.raises(anyio.BrokenResourceError):

@@ -1,6 +1,8 @@
 """The program's side of workers, with workers in memory."""
 
-from contextlib import suppress
+import threading
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from typing import NoReturn
 
@@ -85,6 +87,22 @@ async def test_leaving_the_block_with_an_error_cancels_calls() -> None:
         await job.wait()
 
 
+@pytest.mark.parametrize("make", [InMemoryWorkers, parallel.Here])
+async def test_an_error_in_the_block_is_raised_also_when_the_block_is_cancelled(
+    make: Callable[[], AbstractAsyncContextManager[object]],
+) -> None:
+    """As it is when a task around the block fails because its calls are cancelled."""
+
+    async def fail_inside() -> None:
+        with anyio.CancelScope() as scope:
+            async with make():
+                scope.cancel()
+                raise ValueError("inside")
+
+    with pytest.raises(ValueError, match="inside"):
+        await fail_inside()
+
+
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("steps", range(12))
 async def test_a_cancellation_at_any_moment_leaves_nothing(steps: int) -> None:
@@ -147,6 +165,21 @@ class Worded:
 
     def __repr__(self) -> str:
         return "<a worker: idle>"
+
+
+def lock_if_one(value: object) -> object:
+    return threading.Lock() if value == 1 else value
+
+
+async def test_a_value_that_cannot_cross_is_the_failure_of_its_call_alone() -> None:
+    async with InMemoryWorkers(1) as workers:
+        settled = await parallel.settle(lock_if_one, [0, 1, threading.Lock(), 3], on=workers)
+    first, result, argument, last = settled.outcomes
+    assert (first, last) == (parallel.Succeeded(0), parallel.Succeeded(3))
+    for each, subject in ((result, "the result"), (argument, "the argument 'value'")):
+        assert isinstance(each, parallel.Failed)
+        assert isinstance(each.error, CrossingError)
+        assert each.error.subject.startswith(subject)
 
 
 async def test_a_function_that_has_no_name_is_refused_with_the_reason() -> None:

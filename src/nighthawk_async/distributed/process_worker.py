@@ -86,7 +86,7 @@ def _end_with_program(number: int, worker: Worker, grace_seconds: float, mark: s
     while not poll.poll():
         pass
     if not worker.has_durable_calls:
-        time.sleep(grace_seconds)
+        time.sleep(min(grace_seconds, threading.TIMEOUT_MAX))
     _end_processes(mark)
 
 

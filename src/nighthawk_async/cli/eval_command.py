@@ -66,6 +66,10 @@ _Report = Annotated[
 ]
 _Junit = Annotated[Path | None, typer.Option(help="Write JUnit XML.", metavar="FILE")]
 _Markdown = Annotated[Path | None, typer.Option(help="Write Markdown for a pull request.", metavar="FILE")]
+_Html = Annotated[
+    Path | None,
+    typer.Option(help="Write a page of HTML. For several evaluations, a folder.", metavar="FILE"),
+]
 _Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 _Backend = Annotated[Backend, typer.Option(help="The backend of the event loop.")]
 
@@ -86,6 +90,7 @@ def evaluate(
     report: _Report = None,
     junit: _Junit = None,
     markdown: _Markdown = None,
+    html: _Html = None,
     quiet: _Quiet = False,
     backend: _Backend = Backend.trio,
 ) -> None:
@@ -96,6 +101,7 @@ def evaluate(
     --strict, not enough; 130 after Ctrl-C.
     """
     # Imported here, since the other commands do not need them.
+    from ..evals.html_report import report_as_page
     from ..evals.junit import junit_xml
     from ..evals.markdown import markdown_table
     from .eval_running import EvaluationWays, ReportFiles, evaluate_all, file_names, status_of
@@ -109,7 +115,7 @@ def evaluate(
         "deadline": deadline,
     }
     given = {name: value for name, value in overrides.items() if value is not None}
-    _check_outputs(junit, markdown, report, baseline)
+    _check_outputs(junit, markdown, report, baseline, html)
     try:
         loaded = [each for target in targets for each in load_evaluations(target)]
         executor = _executor(model, base_url)
@@ -117,7 +123,7 @@ def evaluate(
             replace(each, executor=(each.executor if model is None else None) or executor, **given)
             for each in (selected_cases(loaded, case) if case else loaded)
         ]
-        files = ReportFiles(report, baseline, file_names(evaluations))
+        files = ReportFiles(report, baseline, html, file_names(evaluations))
         ways = EvaluationWays(quiet=quiet, strict=strict, backend=backend, budget_usd=budget_usd)
         results = evaluate_all(evaluations, files, ways)
     except Exception as error:
@@ -129,6 +135,10 @@ def evaluate(
         _write(junit, junit_xml(results))
     if markdown is not None:
         _write(markdown, markdown_table(results))
+    for index, result in enumerate(results):
+        page = files.page_of(index)
+        if page is not None:
+            _write(page, report_as_page(result.report, baseline=files.baseline_of(index)))
     status = status_of(results)
     if status:
         raise typer.Exit(status)

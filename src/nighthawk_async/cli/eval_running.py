@@ -57,25 +57,26 @@ class ReportFiles:
     Args:
         report: The file or folder of reports; None for none.
         baseline: The file or folder of baselines; None for none.
+        page: The file or folder of pages; None for none.
         names: The names of the evaluations in folders.
     """
 
     report: Path | None
     baseline: Path | None
+    page: Path | None
     names: Sequence[str]
 
     def report_of(self, index: int) -> Path | None:
         """Return the file of a report; None for none."""
-        if self.report is None or not self._is_folder(self.report):
-            return self.report
-        self.report.mkdir(parents=True, exist_ok=True)
-        return self.report / f"{self.names[index]}.jsonl"
+        return self._made(self.report, index, "jsonl")
 
     def baseline_of(self, index: int) -> Path | None:
         """Return the file of a baseline; None for none."""
-        if self.baseline is None or not self._is_folder(self.baseline):
-            return self.baseline
-        return self.baseline / f"{self.names[index]}.jsonl"
+        return self._of(self.baseline, index, "jsonl")
+
+    def page_of(self, index: int) -> Path | None:
+        """Return the file of a page; None for none."""
+        return self._made(self.page, index, "html")
 
     def check(self) -> None:
         """Check the files before anything is spent.
@@ -85,13 +86,27 @@ class ReportFiles:
             ReportError: A baseline cannot be read.
         """
         for index in range(len(self.names)):
-            report, baseline = self.report_of(index), self.baseline_of(index)
-            if report is not None:
-                check_writable(report)
+            report, baseline, page = self.report_of(index), self.baseline_of(index), self.page_of(index)
+            for path in filter(None, (report, page)):
+                check_writable(path)
+            if page is not None and page.resolve() in {each.resolve() for each in (report, baseline) if each}:
+                raise ArgumentError(f"{page} is the file of two options")
             if report is not None and baseline is not None and report.resolve() == baseline.resolve():
                 raise ArgumentError(f"--report and --baseline are the same file, {report}")
             if baseline is not None:
                 load_report(baseline)
+
+    def _made(self, path: Path | None, index: int, kind: str) -> Path | None:
+        """Return the file of an evaluation, in a folder that is made if it is not there."""
+        file = self._of(path, index, kind)
+        if file is not None and file is not path:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        return file
+
+    def _of(self, path: Path | None, index: int, kind: str) -> Path | None:
+        if path is None or not self._is_folder(path):
+            return path
+        return path / f"{self.names[index]}.{kind}"
 
     def _is_folder(self, path: Path) -> bool:
         if len(self.names) > 1 and path.is_file():

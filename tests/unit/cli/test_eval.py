@@ -186,6 +186,10 @@ def test_progress_goes_to_standard_error_a_line_for_each_case(shop: Path, capsys
         (["eval_shop:several", "--report", "eval_shop.py/r"], "Not a directory: 'eval_shop.py/r'"),
         (["eval_shop:same", "--junit", "."], ". cannot be written: it is a folder"),
         (["eval_shop:same", "--junit", "o.xml", "--markdown", "./o.xml"], "o.xml is the file of two options"),
+        (["eval_shop:same", "--html", "o.html", "--markdown", "o.html"], "o.html is the file of two options"),
+        (["eval_shop:same", "--html", "o.html", "--report", "./o.html"], "o.html is the file of two options"),
+        (["eval_shop:same", "--html", "no/o.html"], "no/o.html cannot be written: there is no folder no"),
+        (["eval_shop:several", "--html", "eval_shop.py"], "there are several evaluations: give a folder"),
         (
             ["eval_shop:same", "--junit", "r.jsonl", "--report", "r.jsonl"],
             "r.jsonl is the file of two options",
@@ -260,7 +264,10 @@ def test_a_report_is_a_baseline_and_a_regression_has_status_1(shop: Path, capsys
     (shop / "eval_shop.py").write_text(text)
     sys.modules.pop("eval_shop")
     arguments = ["eval_shop:same", "--baseline", "good.jsonl", "--junit", "j.xml", "--markdown", "m.md"]
-    assert evaluate(*arguments) == 1
+    assert evaluate(*arguments, "--html", "page.html") == 1
+    page = (shop / "page.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert "regressed" in page
     out = capsys.readouterr().out
     assert "regressed: pass rate -1.000" in out
     assert out.rstrip().endswith("regressed")
@@ -275,6 +282,9 @@ def test_a_report_is_a_baseline_and_a_regression_has_status_1(shop: Path, capsys
 def test_several_evaluations_have_a_file_each_in_a_folder(shop: Path) -> None:
     assert evaluate("eval_shop:several", "--report", "reports", "--markdown", "m.md") == 0
     names = ["eval_shop.mostly.jsonl", "eval_shop.same.jsonl"]
+    assert evaluate("eval_shop:several", "--report", "reports", "--html", "pages/of/today") == 0
+    pages = sorted((shop / "pages" / "of" / "today").iterdir())
+    assert [page.name for page in pages] == ["eval_shop.mostly.html", "eval_shop.same.html"]
     assert sorted(path.name for path in (shop / "reports").iterdir()) == names
     assert (shop / "m.md").read_text(encoding="utf-8").count("### ") == 3
     assert evaluate("eval_shop:several", "--baseline", "reports", "--strict") == 0

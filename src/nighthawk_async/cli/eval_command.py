@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,10 @@ from .demo_command import DEMO_MODEL
 from .run_command import ExecutorOnDemand
 from .run_script import ArgumentError, Backend
 from .worker_command import executor_of
+
+if TYPE_CHECKING:
+    from ..evals.gates import GateResult
+    from .eval_running import ReportFiles
 
 _Targets = Annotated[
     list[str],
@@ -101,7 +105,6 @@ def evaluate(
     --strict, not enough; 130 after Ctrl-C.
     """
     # Imported here, since the other commands do not need them.
-    from ..evals.html_report import report_as_page
     from ..evals.junit import junit_xml
     from ..evals.markdown import markdown_table
     from .eval_running import EvaluationWays, ReportFiles, evaluate_all, file_names, status_of
@@ -135,10 +138,7 @@ def evaluate(
         _write(junit, junit_xml(results))
     if markdown is not None:
         _write(markdown, markdown_table(results))
-    for index, result in enumerate(results):
-        page = files.page_of(index)
-        if page is not None:
-            _write(page, report_as_page(result.report, baseline=files.baseline_of(index)))
+    _write_pages(files, results)
     status = status_of(results)
     if status:
         raise typer.Exit(status)
@@ -192,6 +192,15 @@ def _as_argument_error(error: Exception) -> ArgumentError | None:
     if any(isinstance(each, BrokenPipeError) for each in leaves):
         return None
     return ArgumentError("; ".join(dict.fromkeys(map(str, leaves))))
+
+
+def _write_pages(files: "ReportFiles", results: "list[GateResult]") -> None:
+    for index, result in enumerate(results):
+        page = files.page_of(index)
+        if page is not None:
+            from ..evals.html_report import report_as_page
+
+            _write(page, report_as_page(result.report, baseline=files.baseline_of(index)))
 
 
 def _write(path: Path, text: str) -> None:

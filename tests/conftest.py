@@ -1,7 +1,8 @@
 """What every test gets: both event loops, virtual time on request, and three detectors.
 
-A test marked `anyio` runs on asyncio and on Trio. Marked `virtual_time` as well, it runs on Trio alone, with
-a clock that jumps to the next deadline whenever every task waits. Trio's own tests are marked `trio`.
+A test marked `anyio` runs on asyncio and on Trio, or on one of them by turns (`tests.turns`).
+Marked `virtual_time` as well, it runs on Trio alone, with a clock that jumps to the next deadline whenever
+every task waits. Trio's own tests are marked `trio`.
 
 Each test fails when a step of its event loop lasts longer than two seconds, or when it leaves a thread, a
 child process or a socket behind; the markers `may_block_event_loop` and `may_leave_behind` say, with a

@@ -8,7 +8,6 @@ import ast
 import gc
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -32,6 +31,7 @@ from nighthawk_async.cli.demo_functions import load_reviews
 from nighthawk_async.models.weights import _write_marker, weights_path
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, ReplyHandler
 from nighthawk_async.types.messages import ToolCall
+from tests.free_ports import free_port
 from tests.tracing import trace_with
 
 from .commands import PORT_VARIABLE
@@ -306,12 +306,6 @@ def _answer_mail(request: RecordedRequest) -> ModelReply:
     return ModelReply(text=json.dumps({name: order}), usage=nh.Usage(input_tokens=65, output_tokens=26))
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class _ExamplePage(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         body = b"<h1>Example</h1><p>For <a href='/more'>documents</a>."
@@ -352,13 +346,13 @@ def page_at_example_org(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def port_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets the worker of a page serve its health on a free port of the loopback."""
-    monkeypatch.setenv(PORT_VARIABLE, str(_free_port()))
+    monkeypatch.setenv(PORT_VARIABLE, str(free_port()))
 
 
 @pytest.fixture
 def person_at_the_dashboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Says yes to everything that the service of a page asks, on a free port of the loopback."""
-    port = _free_port()
+    port = free_port()
     monkeypatch.setenv(PORT_VARIABLE, str(port))
     monkeypatch.setenv("NIGHTHAWK_DASHBOARD_TOKEN", "a-long-random-text")
     ended = threading.Event()

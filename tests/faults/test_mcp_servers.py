@@ -18,8 +18,9 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.testing import ScriptedModel
+from tests.free_ports import free_port
 from tests.unit.mcp.support import PlainServer, processes, wait_until
-from tests.unit.mcp.test_sdk_servers import SDK_SERVER, VERSION_1, free_port, wait_for_port
+from tests.unit.mcp.test_sdk_servers import SDK_SERVER, VERSION_1, wait_for_port
 
 pytestmark = [
     pytest.mark.anyio,

@@ -14,6 +14,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.testing import ScriptedModel
+from tests.free_ports import free_port
 from tests.unit.mcp.support import wait_until
 
 pytestmark = [
@@ -38,12 +39,6 @@ class SdkServer:
 
     async def wait_for(self, note: str) -> None:
         await wait_until((self.folder / note).exists)
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 def wait_for_port(process: "subprocess.Popen[bytes]", port: int) -> None:

@@ -57,7 +57,7 @@ class PlacedJob(Protocol):
 
 @runtime_checkable
 class Placement(Protocol):
-    """Where calls run: what `on=` takes.
+    """A place for calls to run, as `on=` takes it.
 
     Enter it with `async with`. Leaving the block waits for the calls in progress, or cancels them if an
     exception leaves it.

@@ -39,7 +39,7 @@ QUEUE_FUNCTION = "nighthawk.queue.function"
 """The function that a queue's run calls, as `module:name`."""
 
 QUEUE_END = "nighthawk.queue.end"
-"""How a life ended: `ended`, `failed`, `parked`, `returned` to the queue, or `lost` to another worker."""
+"""The end of a life: `ended`, `failed`, `parked`, `returned` to the queue, or `lost` to another worker."""
 
 EVALUATION_CASE = "nighthawk.evaluation.case"
 """The name of the case whose result was scored."""

@@ -1,4 +1,4 @@
-"""What has counted for a call in this life of a run, so that it counts once, however often it is placed.
+"""Counting once what a call consumes in one life of a run, however often it is placed.
 
 A call that is placed again goes through everything again, and finds what was recorded. So each charge has a
 key, and so has each usage: its kind and its place. The program counts the keys of a call (`Counted`), and
@@ -25,7 +25,7 @@ EACH_TIME = ""
 
 
 class Counted:
-    """What has counted for a call, in the program."""
+    """The keys that have counted for a call, in the program."""
 
     def __init__(self) -> None:
         self._numbers: Counter[str] = Counter()
@@ -36,7 +36,7 @@ class Counted:
             self._numbers[key] += 1
 
     def numbers(self) -> dict[str, int]:
-        """How often each key has counted."""
+        """Return the number of times that each key has counted."""
         return dict(self._numbers)
 
 

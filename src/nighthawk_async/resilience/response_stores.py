@@ -135,7 +135,7 @@ class MemoryStore(ResponseStore):
 
     @property
     def local_only_reason(self) -> str:
-        """Why workers cannot have it."""
+        """The reason why workers cannot have it."""
         return (
             "it is in the memory of this process. Give it a file, as in "
             "resilience.cached(store='responses.db'), which processes of one machine share."

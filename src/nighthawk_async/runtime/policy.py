@@ -136,7 +136,15 @@ class ModelCall:
     """
 
     __slots__ = (
-        *("charges", "error", "finish_reason", "may_be_last", "model", "place", "request", "source", "usage"),
+        "charges",
+        "error",
+        "finish_reason",
+        "may_be_last",
+        "model",
+        "place",
+        "request",
+        "source",
+        "usage",
     )
 
     def __init__(

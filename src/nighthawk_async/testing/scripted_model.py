@@ -92,7 +92,7 @@ class ScriptedModel:
 
     @property
     def local_only_reason(self) -> str | None:
-        """Why workers cannot have it; None if they can. A copy there has a list `requests` of its own."""
+        """The reason why workers cannot have it; None if they can. A copy has its own list `requests`."""
         if self._function is not None:
             return None
         return "a ScriptedModel uses each of its answers once. Give it a function of the request instead."

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from nighthawk_async import parallel
-from nighthawk_async.distributed import journal_counterpart
+from nighthawk_async.distributed import journal_writers
 from nighthawk_async.journal.store_thread import commit_listeners
 from nighthawk_async.testing import killing
 from tests.faults.durable.service import book, book_in_thread, enter_life, read
@@ -78,14 +78,14 @@ def _arm(folder: Path, most: int) -> None:
     if isinstance(killing._marks, _DeadlyMarks):
         return
     killing._marks = _DeadlyMarks(folder, most)  # type: ignore[assignment]
-    writer = journal_counterpart._Writer
+    writer = journal_writers.ProgramWriter
     tell, take_order = writer.tell, writer.take_order
 
-    def tell_and_mark(self: journal_counterpart._Writer, report: object) -> None:
+    def tell_and_mark(self: journal_writers.ProgramWriter, report: object) -> None:
         tell(self, report)  # type: ignore[arg-type]
         killing.mark("told")
 
-    def take_and_mark(self: journal_counterpart._Writer, body: bytes) -> None:
+    def take_and_mark(self: journal_writers.ProgramWriter, body: bytes) -> None:
         take_order(self, body)
         killing.mark("acknowledged")
 

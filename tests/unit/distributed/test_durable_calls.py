@@ -13,7 +13,7 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async import parallel
 from nighthawk_async.actors import Pool
-from nighthawk_async.distributed import WorkerLostError, journal_counterpart
+from nighthawk_async.distributed import WorkerLostError, journal_writers
 from nighthawk_async.distributed.services import CallChannel
 from nighthawk_async.journal import CallInDoubtError, JournalError, JournalStore, store_thread
 from nighthawk_async.journal.parts import PartEnd
@@ -421,7 +421,7 @@ async def test_an_effect_asks_whether_the_run_is_still_held_when_the_lease_may_h
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hours = itertools.count(0.0, 3_600.0)
-    for module in (journal_counterpart, store_thread):
+    for module in (journal_writers, store_thread):
         monkeypatch.setattr(module, "lease_clock", hours.__next__)
     asked: list[bool] = []
     hold = RunRecorder.__init__
@@ -439,7 +439,7 @@ async def test_an_effect_asks_whether_the_run_is_still_held_when_the_lease_may_h
 
 async def test_a_thread_that_a_call_has_left_behind_records_nothing_more() -> None:
     told: list[bytes] = []
-    writer = journal_counterpart._Writer(
+    writer = journal_writers.ProgramWriter(
         cast("CallChannel", SimpleNamespace(tell=lambda _, body: told.append(body)))
     )
     waiting = writer.append([])

@@ -81,12 +81,14 @@ def assert_credible(usage: Usage) -> None:
         usage.output_tokens,
         usage.cache_read_tokens,
         usage.cache_write_tokens,
+        usage.cache_write_1h_tokens,
         usage.reasoning_tokens,
         usage.retries,
         usage.unpriced_requests,
     )
     assert all(type(count) is int and 0 <= count <= MAX_COUNT for count in counts)
     assert usage.cache_read_tokens + usage.cache_write_tokens <= usage.input_tokens
+    assert usage.cache_write_1h_tokens <= usage.cache_write_tokens
     assert usage.reasoning_tokens <= usage.output_tokens
     assert type(usage.cost) is Decimal
     assert usage.cost.is_finite()
@@ -143,6 +145,10 @@ def test_what_is_no_number_that_a_machine_knows_is_a_protocol_error(
         (
             Usage(input_tokens=5, cache_read_tokens=3, cache_write_tokens=9),
             Usage(input_tokens=5, cache_read_tokens=3, cache_write_tokens=2),
+        ),
+        (
+            Usage(input_tokens=5, cache_write_tokens=3, cache_write_1h_tokens=9),
+            Usage(input_tokens=5, cache_write_tokens=3, cache_write_1h_tokens=3),
         ),
         (Usage(output_tokens=5, reasoning_tokens=9), Usage(output_tokens=5, reasoning_tokens=5)),
         (Usage(requests=1, cost=Decimal("NaN")), Usage(requests=1, unpriced_requests=1)),

@@ -28,6 +28,7 @@ USAGES = st.builds(
     output_tokens=_COUNTS,
     cache_read_tokens=_COUNTS,
     cache_write_tokens=_COUNTS,
+    cache_write_1h_tokens=_COUNTS,
     reasoning_tokens=_COUNTS,
     retries=_COUNTS,
     cost=_COSTS,
@@ -44,6 +45,7 @@ def test_a_usage_becomes_one_that_can_be_true(told: Usage) -> None:
     assert all(0 <= getattr(usage, name) <= MAX_COUNT for name in _NUMBERS)
     assert type(usage.cost) is Decimal
     assert usage.cache_read_tokens + usage.cache_write_tokens <= usage.input_tokens
+    assert usage.cache_write_1h_tokens <= usage.cache_write_tokens
     assert usage.reasoning_tokens <= usage.output_tokens
     assert usage.credible() is usage
     assert usage.is_complete <= told.is_complete

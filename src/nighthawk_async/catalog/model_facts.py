@@ -55,6 +55,7 @@ def price(
     *,
     read: str | None = None,
     write: str | None = None,
+    write_1h: str | None = None,
     web_search: str | None = None,
     file_search: str | None = None,
 ) -> ModelPrice:
@@ -65,6 +66,7 @@ def price(
         output_price: Tokens received.
         read: Tokens sent that are read from the cache.
         write: Tokens sent that are written to the cache.
+        write_1h: Those of them that are kept for an hour.
         web_search: Searches of the web by the provider.
         file_search: Searches of uploaded files by the provider.
     """
@@ -73,6 +75,7 @@ def price(
         output=Decimal(output_price),
         cache_read=None if read is None else Decimal(read),
         cache_write=None if write is None else Decimal(write),
+        cache_write_1h=None if write_1h is None else Decimal(write_1h),
         web_search=None if web_search is None else Decimal(web_search),
         file_search=None if file_search is None else Decimal(file_search),
     )
@@ -93,5 +96,6 @@ def with_long_requests(usual: ModelPrice, *, above: int, sent: str, received: st
         output=usual.output * Decimal(received),
         cache_read=None if usual.cache_read is None else usual.cache_read * more,
         cache_write=None if usual.cache_write is None else usual.cache_write * more,
+        cache_write_1h=None if usual.cache_write_1h is None else usual.cache_write_1h * more,
     )
     return replace(usual, long_request=long_request, long_request_tokens=above)

@@ -187,6 +187,11 @@ _LEAST_THINKING = "Its least thinking is the setting thinking={'type': 'between_
 _BEYOND_100K = "A request of more than 100,000 tokens costs five times the price."
 
 
+def _claude_price(sent: str, received: str, *, read: str, write: str) -> ModelPrice:
+    """A price of Anthropic: tokens that its cache keeps for an hour cost twice as much as others sent."""
+    return price(sent, received, read=read, write=write, write_1h=str(2 * Decimal(sent)))
+
+
 def _claude(name: str, capabilities: ModelCapabilities, prices: ModelPrice, *notes: str) -> ModelFacts:
     return ModelFacts(
         pattern=f"anthropic:{name}",
@@ -196,14 +201,14 @@ def _claude(name: str, capabilities: ModelCapabilities, prices: ModelPrice, *not
     )
 
 
-_FABLE_5 = price("10", "50", read="1", write="12.5")
-_FABLE_5_1 = price("10", "50", read="0.25", write="12.5")
-_FABLE_5_2 = price("8", "40", read="0.2", write="10")
-_OPUS = price("5", "25", read="0.5", write="6.25")
+_FABLE_5 = _claude_price("10", "50", read="1", write="12.5")
+_FABLE_5_1 = _claude_price("10", "50", read="0.25", write="12.5")
+_FABLE_5_2 = _claude_price("8", "40", read="0.2", write="10")
+_OPUS = _claude_price("5", "25", read="0.5", write="6.25")
 _HAIKU_5_5 = with_long_requests(
-    price("0.1", "0.5", read="0.01", write="0.125"), above=100_000, sent="5", received="5"
+    _claude_price("0.1", "0.5", read="0.01", write="0.125"), above=100_000, sent="5", received="5"
 )
-_SONNET_4 = price("3", "15", read="0.3", write="3.75")
+_SONNET_4 = _claude_price("3", "15", read="0.3", write="3.75")
 
 ANTHROPIC_MODELS: tuple[ModelFacts, ...] = (
     _claude("claude-fable-5-2", _UNFORCED, _FABLE_5_2),
@@ -212,17 +217,19 @@ ANTHROPIC_MODELS: tuple[ModelFacts, ...] = (
     _claude("claude-mythos-5-1", _UNFORCED, _FABLE_5_1),
     _claude("claude-fable-5", _THINKING, _FABLE_5),
     _claude("claude-mythos-5", _THINKING, _FABLE_5),
-    _claude("claude-opus-5-5", _UNFORCED, price("4", "20", read="0.2", write="5")),
-    _claude("claude-sonnet-5-5", _UNFORCED, price("2", "10", read="0.1", write="2.5"), _LEAST_THINKING),
+    _claude("claude-opus-5-5", _UNFORCED, _claude_price("4", "20", read="0.2", write="5")),
+    _claude(
+        "claude-sonnet-5-5", _UNFORCED, _claude_price("2", "10", read="0.1", write="2.5"), _LEAST_THINKING
+    ),
     _claude("claude-haiku-5-5", _CLAUDE_5, _HAIKU_5_5, _BEYOND_100K),
     _claude("claude-opus-5", _CLAUDE_5, _OPUS),
-    _claude("claude-sonnet-5", _CLAUDE_5, price("2", "10", read="0.2", write="2.5")),
+    _claude("claude-sonnet-5", _CLAUDE_5, _claude_price("2", "10", read="0.2", write="2.5")),
     _claude("claude-opus-4-8*", _CLAUDE_5, _OPUS),
     _claude("claude-opus-4-7*", _CLAUDE_5, _OPUS),
     _claude("claude-opus-4-6*", _CLAUDE_4_6, _OPUS),
     _claude("claude-sonnet-4-6*", _CLAUDE_4_6, _SONNET_4),
     _claude("claude-opus-4-5*", _WITH_BUDGET, _OPUS),
-    _claude("claude-haiku-4-5*", _WITH_BUDGET, price("1", "5", read="0.1", write="1.25")),
+    _claude("claude-haiku-4-5*", _WITH_BUDGET, _claude_price("1", "5", read="0.1", write="1.25")),
     _claude("claude-sonnet-4-5*", _WITH_BUDGET, _SONNET_4, "Anthropic has announced its end for 2026-11-30."),
 )
 """The families, first match first."""

@@ -31,15 +31,24 @@ def cost_of(usage: Usage, price: ModelPrice) -> Decimal:
     price = price.for_request(sent)
     read = min(max(usage.cache_read_tokens, 0), sent)
     written = min(max(usage.cache_write_tokens, 0), sent - read)
+    kept = min(max(usage.cache_write_1h_tokens, 0), written)
     read_price = price.input if price.cache_read is None else price.cache_read
     write_price = price.input if price.cache_write is None else price.cache_write
     millions = (
         price.input * (sent - read - written)
         + read_price * read
-        + write_price * written
+        + write_price * (written - kept)
+        + _price_of_an_hour(price) * kept
         + price.output * max(usage.output_tokens, 0)
     )
     return millions * _PER_TOKEN + uses * _PER_USE
+
+
+def _price_of_an_hour(price: ModelPrice) -> Decimal:
+    """The price of tokens that the provider keeps in its cache for an hour."""
+    if price.cache_write_1h is not None:
+        return price.cache_write_1h
+    return price.input if price.cache_write is None else 2 * price.input
 
 
 def priced(usage: Usage, price: ModelPrice | None) -> Usage:
@@ -89,6 +98,7 @@ def highest_cost(
     prices: Sequence[Prices],
     model_price: ModelPrice | None,
     uses: Usage = _NO_USES,
+    caches_for_an_hour: bool = False,
 ) -> Decimal | None:
     """The greatest possible cost of a request, in US dollars: every token sent at the highest price.
 
@@ -99,14 +109,17 @@ def highest_cost(
         prices: The prices that users give; the first that knows the model counts.
         model_price: The price of the model.
         uses: The most uses of native tools.
+        caches_for_an_hour: Whether the request may ask the provider to keep tokens for an hour.
 
     Raises:
         ConfigurationError: A user's function gives no amount of money.
     """
     plain = replace(uses, requests=1, input_tokens=input_tokens, output_tokens=output_tokens)
+    kept = input_tokens if caches_for_an_hour else 0
     usages = (
         plain,
         replace(plain, cache_write_tokens=input_tokens),
+        replace(plain, cache_write_tokens=input_tokens, cache_write_1h_tokens=kept),
         replace(plain, cache_read_tokens=input_tokens),
     )
     costs = [

@@ -224,6 +224,8 @@ def price_in_words(price: ModelPrice | None) -> str:
         parts.append(f"{dollars(price.cache_read)} read from the cache")
     if price.cache_write is not None:
         parts.append(f"{dollars(price.cache_write)} written to the cache")
+    if price.cache_write_1h is not None:
+        parts.append(f"{dollars(price.cache_write_1h)} written to it for an hour")
     return f"{', '.join(parts)} per million tokens"
 
 

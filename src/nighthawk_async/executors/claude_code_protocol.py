@@ -16,6 +16,7 @@ from ..errors import ModelProtocolError
 from ..types.messages import ToolCall, ToolDefinition
 from ..types.model import ModelEvent, ResponseFinished, ToolCallCompleted, ToolCallStarted, UsageReported
 from ..types.usage import Usage
+from ..wire.anthropic.events import CacheCreation
 from ..wire.anthropic.response import AnthropicResponseDecoder
 from ..wire.json_text import NOT_JSON
 from ..wire.sse import ServerSentEvent
@@ -180,6 +181,7 @@ class _MessageUsage(Struct):
     output_tokens: int = 0
     cache_read_input_tokens: int = 0
     cache_creation_input_tokens: int = 0
+    cache_creation: CacheCreation = msgspec.field(default_factory=CacheCreation)
 
     def usage(self) -> Usage:
         read, written = self.cache_read_input_tokens, self.cache_creation_input_tokens
@@ -189,6 +191,7 @@ class _MessageUsage(Struct):
             output_tokens=self.output_tokens,
             cache_read_tokens=read,
             cache_write_tokens=written,
+            cache_write_1h_tokens=self.cache_creation.ephemeral_1h_input_tokens or 0,
         ).credible()
 
 

@@ -128,6 +128,7 @@ def batch_price(price: ModelPrice | None) -> ModelPrice | None:
         output=price.output * _PRICE,
         cache_read=None if price.cache_read is None else price.cache_read * _PRICE,
         cache_write=None if price.cache_write is None else price.cache_write * _PRICE,
+        cache_write_1h=None if price.cache_write_1h is None else price.cache_write_1h * _PRICE,
         long_request=batch_price(price.long_request),
         long_request_tokens=price.long_request_tokens,
     )

@@ -26,13 +26,13 @@ from ..types.model import ModelPrice
 _LOGGER = logging.getLogger("nighthawk")
 _LIBRARY = "genai_prices"
 
-_TOKENS = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok")
+_TOKENS = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok", "cache_write_1h_mtok")
 """The prices that usage can be multiplied with."""
 
 _USES = {"web_search": "web_searches_kcount", "file_search": "storage_searches_kcount"}
 """The prices of the uses of native tools, by the field of `ModelPrice`."""
 
-_APART = frozenset({"cache_write_1h_mtok", *_USES.values()})
+_APART = frozenset(_USES.values())
 """Prices of services that a request has to ask for."""
 
 _MINUTE = 60
@@ -138,6 +138,7 @@ def _price_above(
         output=amounts["output_mtok"],
         cache_read=amounts.get("cache_read_mtok"),
         cache_write=amounts.get("cache_write_mtok"),
+        cache_write_1h=amounts.get("cache_write_1h_mtok"),
         long_request=long_request,
         long_request_tokens=long_request_tokens,
     )

@@ -103,6 +103,7 @@ _AMOUNTS = (
     "output",
     "cache_read",
     "cache_write",
+    "cache_write_1h",
     "web_search",
     "file_search",
     "long_request_tokens",

@@ -81,12 +81,14 @@ class RequestBound(Struct, frozen=True, kw_only=True):
         output_tokens: Tokens received.
         uses: The most uses of native tools.
         unlimited: The native tools that may be used any number of times.
+        caches_for_an_hour: Whether the request may ask the provider to keep tokens for an hour.
     """
 
     input_tokens: int
     output_tokens: int
     uses: Usage = field(default_factory=Usage)
     unlimited: tuple[str, ...] = ()
+    caches_for_an_hour: bool = False
 
 
 class TokenMeasure:
@@ -195,6 +197,17 @@ def count_native_uses(settings: Mapping[str, Any]) -> tuple[Usage, tuple[str, ..
         uses[USES[name]] = uses.get(USES[name], 0) + (limit or most or ASSUMED_USES)
     unlimited = [title for title, _, limit in tools if limit is None and most is None]
     return Usage(**uses), tuple(unlimited)
+
+
+def may_cache_for_an_hour(settings: Mapping[str, Any]) -> bool:
+    """Whether a request may ask the provider to keep what it caches for an hour.
+
+    In `extra_body`, any mention of that time counts: marks can stand anywhere in a body.
+
+    Args:
+        settings: The settings of a request.
+    """
+    return settings.get("prompt_caching") == "1h" or "'1h'" in repr(_object(settings, "extra_body"))
 
 
 def count_answers(settings: Mapping[str, Any]) -> int:

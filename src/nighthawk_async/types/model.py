@@ -249,6 +249,8 @@ class ModelPrice:
         output: Tokens received, reasoning included.
         cache_read: Tokens sent that the provider reads from its cache; None for the price of `input`.
         cache_write: Tokens sent that the provider writes to its cache; None for the price of `input`.
+        cache_write_1h: Those of them that it keeps for an hour. None for twice the price of `input`, as
+            Anthropic charges them, or for the price of `input` where `cache_write` is None.
         web_search: The price of a thousand web searches of the provider, in US dollars; None for none.
         file_search: The price of a thousand file searches of the provider, in US dollars; None for none.
         long_request: The prices of a request that sends more than `long_request_tokens`; None for the same.
@@ -262,6 +264,7 @@ class ModelPrice:
     output: Decimal
     cache_read: Decimal | None = None
     cache_write: Decimal | None = None
+    cache_write_1h: Decimal | None = None
     web_search: Decimal | None = None
     file_search: Decimal | None = None
     long_request: "ModelPrice | None" = None

@@ -20,6 +20,7 @@ class Usage:
         output_tokens: Tokens received, reasoning included.
         cache_read_tokens: The part of `input_tokens` that the provider read from its cache.
         cache_write_tokens: The part of `input_tokens` that the provider wrote to its cache.
+        cache_write_1h_tokens: The part of `cache_write_tokens` that the provider keeps for an hour.
         reasoning_tokens: The part of `output_tokens` spent on reasoning.
         retries: The number of times that a request was sent again because an earlier attempt failed.
         cost: The cost of the priced requests, in US dollars.
@@ -38,6 +39,7 @@ class Usage:
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
+    cache_write_1h_tokens: int = 0
     reasoning_tokens: int = 0
     retries: int = 0
     cost: Decimal = Decimal(0)
@@ -69,12 +71,14 @@ class Usage:
         sent, received, cost = _count(self.input_tokens), _count(self.output_tokens), _amount(self.cost)
         requests = _count(self.requests)
         read = min(_count(self.cache_read_tokens), sent)
+        written = min(_count(self.cache_write_tokens), sent - read)
         credible = Usage(
             requests=requests,
             input_tokens=sent,
             output_tokens=received,
             cache_read_tokens=read,
-            cache_write_tokens=min(_count(self.cache_write_tokens), sent - read),
+            cache_write_tokens=written,
+            cache_write_1h_tokens=min(_count(self.cache_write_1h_tokens), written),
             reasoning_tokens=min(_count(self.reasoning_tokens), received),
             retries=_count(self.retries),
             cost=Decimal(0) if cost is None else cost,
@@ -96,6 +100,7 @@ class Usage:
             self.output_tokens,
             self.cache_read_tokens,
             self.cache_write_tokens,
+            self.cache_write_1h_tokens,
             self.reasoning_tokens,
             self.retries,
             self.unpriced_requests,
@@ -110,19 +115,21 @@ class Usage:
         """Whether all numbers are possible; checked for every report of every request, so it must be fast."""
         sent, received, cost = self.input_tokens, self.output_tokens, self.cost
         read, written, reasoning = self.cache_read_tokens, self.cache_write_tokens, self.reasoning_tokens
-        requests, retries, unpriced = self.requests, self.retries, self.unpriced_requests
+        hour, requests, retries = self.cache_write_1h_tokens, self.requests, self.retries
+        unpriced = self.unpriced_requests
         searches, executions, file_searches = self.web_searches, self.code_executions, self.file_searches
         cached = self.cached_requests
         return (
             type(sent) is type(received) is type(read) is type(written) is type(reasoning) is int
-            and type(requests) is type(retries) is type(unpriced) is type(cached) is int
+            and type(hour) is type(requests) is type(retries) is type(unpriced) is type(cached) is int
             and type(searches) is type(executions) is type(file_searches) is int
             # All at once: `|` is negative if one of them is, and otherwise no less than the greatest.
-            and (tokens := sent | received | read | written | reasoning) >= 0
+            and (tokens := sent | received | read | written | hour | reasoning) >= 0
             and (rest := requests | retries | unpriced | searches | executions | file_searches | cached) >= 0
             and (tokens | rest <= MAX_COUNT or max(self._counts) <= MAX_COUNT)
             and reasoning <= received
             and read + written <= sent
+            and hour <= written
             and type(cost) is Decimal
             and (not cost or _amount(cost) is not None)
         )
@@ -134,6 +141,7 @@ class Usage:
             output_tokens=self.output_tokens + other.output_tokens,
             cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
             cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            cache_write_1h_tokens=self.cache_write_1h_tokens + other.cache_write_1h_tokens,
             reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
             retries=self.retries + other.retries,
             cost=self.cost + other.cost,
@@ -152,6 +160,7 @@ class Usage:
             output_tokens=self.output_tokens - earlier.output_tokens,
             cache_read_tokens=self.cache_read_tokens - earlier.cache_read_tokens,
             cache_write_tokens=self.cache_write_tokens - earlier.cache_write_tokens,
+            cache_write_1h_tokens=self.cache_write_1h_tokens - earlier.cache_write_1h_tokens,
             reasoning_tokens=self.reasoning_tokens - earlier.reasoning_tokens,
             retries=self.retries - earlier.retries,
             cost=self.cost - earlier.cost,

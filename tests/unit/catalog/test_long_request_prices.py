@@ -24,6 +24,7 @@ def test_a_price_rises_where_its_note_says_so(facts: ModelFacts) -> None:
     for usual, long in (
         (price.cache_read, price.long_request.cache_read),
         (price.cache_write, price.long_request.cache_write),
+        (price.cache_write_1h, price.long_request.cache_write_1h),
     ):
         assert long == (None if usual is None else sent * usual)
 

@@ -12,8 +12,10 @@ import pytest
 from nighthawk_async.catalog.local import GGUF_FILE, LOCAL_MODELS
 from nighthawk_async.catalog.models import MODELS, UNKNOWN_MODEL, ModelFacts, find_model_facts
 from nighthawk_async.catalog.providers import PROVIDERS
+from nighthawk_async.catalog.request_cost import cost_of
 from nighthawk_async.configuration import DEFAULT_MODEL
 from nighthawk_async.types.model import ModelCapabilities, ReasoningEffort
+from nighthawk_async.types.usage import Usage
 
 ALL_CAPABILITIES = {
     **{facts.pattern: facts.capabilities for facts in MODELS},
@@ -87,6 +89,15 @@ def test_a_model_that_costs_to_be_cached_has_a_price_for_reading_the_cache() -> 
     ]
     assert writers
     assert all(price.cache_read is not None for price in writers)
+
+
+def test_an_hour_in_the_cache_of_anthropic_costs_twice_what_is_sent() -> None:
+    """Their page on prompt caching; read on 2026-11-29."""
+    found = [each.price for name, each in ALL_CAPABILITIES.items() if name.startswith("anthropic:")]
+    prices = [price for price in found if price is not None]
+    assert len(prices) > 10
+    usage = Usage(input_tokens=1_000, cache_write_tokens=1_000, cache_write_1h_tokens=1_000)
+    assert all(cost_of(usage, price) == price.input / 500 for price in prices)
 
 
 def test_models_of_this_machine_cost_nothing() -> None:

@@ -109,6 +109,7 @@ def test_show_gives_what_the_catalog_knows_and_the_row_that_says_so(capsys: Capt
         "output": "5",
         "cache_read": "0.1",
         "cache_write": "1.25",
+        "cache_write_1h": "2",
         "web_search": "10",
         "file_search": None,
         "long_request": None,

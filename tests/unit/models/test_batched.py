@@ -168,6 +168,7 @@ def test_all_prices_of_a_batch_are_half() -> None:
         output=Decimal(10),
         cache_read=Decimal("0.2"),
         cache_write=Decimal("2.5"),
+        cache_write_1h=Decimal(4),
         long_request=long,
         long_request_tokens=200_000,
     )
@@ -176,6 +177,7 @@ def test_all_prices_of_a_batch_are_half() -> None:
         output=Decimal(5),
         cache_read=Decimal("0.1"),
         cache_write=Decimal("1.25"),
+        cache_write_1h=Decimal(2),
         long_request=nh.models.ModelPrice(input=Decimal(2), output=Decimal(10)),
         long_request_tokens=200_000,
     )

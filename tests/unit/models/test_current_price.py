@@ -37,7 +37,11 @@ GOOGLE = "https://generativelanguage.googleapis.com/v1beta"
 NOVEMBER = datetime(2026, 11, 25, tzinfo=UTC)
 
 DEAR = ModelPrice(
-    input=Decimal(1_000), output=Decimal(9_000), cache_read=Decimal(500), cache_write=Decimal(2_000)
+    input=Decimal(1_000),
+    output=Decimal(9_000),
+    cache_read=Decimal(500),
+    cache_write=Decimal(2_000),
+    cache_write_1h=Decimal(4_000),
 )
 
 
@@ -69,6 +73,7 @@ def dear_models() -> Iterator[None]:
         output_mtok=DEAR.output,
         cache_read_mtok=DEAR.cache_read,
         cache_write_mtok=DEAR.cache_write,
+        cache_write_1h_mtok=DEAR.cache_write_1h,
     )
     model = types.ModelInfo(id="dear", match=types.ClauseEquals("gpt-4.1"), prices=prices)
     provider = types.Provider(id="near", name="Near", api_pattern=r"http://127\.0\.0\.1", models=[model])
@@ -241,7 +246,7 @@ def test_a_model_whose_sound_costs_more_has_no_price_unless_the_catalog_has_that
 @pytest.mark.parametrize(
     "model_id", ["anthropic:claude-opus-5", "anthropic:claude-haiku-5-5", "openai-responses:gpt-6-sol"]
 )
-def test_batches_and_long_lived_caches_do_not_change_the_price_of_a_request(model_id: str) -> None:
+def test_batches_do_not_change_the_price_of_a_request(model_id: str) -> None:
     provider, _, name = model_id.partition(":")
     base_url = ANTHROPIC if provider == "anthropic" else OPENAI
     assert (

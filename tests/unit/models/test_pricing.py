@@ -22,6 +22,7 @@ prices = st.builds(
     output=dollars,
     cache_read=st.none() | dollars,
     cache_write=st.none() | dollars,
+    cache_write_1h=st.none() | dollars,
 )
 usages = st.builds(
     Usage,
@@ -30,6 +31,7 @@ usages = st.builds(
     output_tokens=tokens,
     cache_read_tokens=tokens,
     cache_write_tokens=tokens,
+    cache_write_1h_tokens=tokens,
     is_complete=st.booleans(),
 )
 
@@ -48,6 +50,14 @@ def test_each_kind_of_token_has_its_price() -> None:
 def test_cached_tokens_without_a_price_cost_what_others_cost() -> None:
     usage = Usage(input_tokens=MILLION, cache_read_tokens=400_000, cache_write_tokens=300_000)
     assert cost_of(usage, ModelPrice(input=Decimal(3), output=Decimal(15))) == 3
+
+
+def test_tokens_that_are_kept_for_an_hour_have_a_price_of_their_own() -> None:
+    usage = Usage(input_tokens=1_000, cache_write_tokens=900, cache_write_1h_tokens=600)
+    written = Decimal("0.000300") + Decimal("0.001125")
+    assert cost_of(usage, replace(PRICE, cache_write_1h=Decimal(7))) == written + Decimal("0.004200")
+    assert cost_of(usage, PRICE) == written + Decimal("0.003600")  # twice what others sent cost
+    assert cost_of(usage, replace(PRICE, cache_write=None)) == Decimal("0.003000")
 
 
 def test_more_cached_tokens_than_tokens_cost_no_more_than_the_tokens() -> None:
@@ -85,10 +95,12 @@ def test_the_parts_add_up_and_nothing_is_negative(usage: Usage, price: ModelPric
     cost = cost_of(usage, price)
     read = min(usage.cache_read_tokens, usage.input_tokens)
     written = min(usage.cache_write_tokens, usage.input_tokens - read)
+    kept = min(usage.cache_write_1h_tokens, written)
     parts = [
         Usage(input_tokens=usage.input_tokens - read - written),
         Usage(input_tokens=read, cache_read_tokens=read),
-        Usage(input_tokens=written, cache_write_tokens=written),
+        Usage(input_tokens=written - kept, cache_write_tokens=written - kept),
+        Usage(input_tokens=kept, cache_write_tokens=kept, cache_write_1h_tokens=kept),
         Usage(output_tokens=usage.output_tokens),
     ]
     assert cost == sum((cost_of(part, price) for part in parts), Decimal(0))

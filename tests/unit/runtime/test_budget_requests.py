@@ -169,6 +169,29 @@ async def test_cost_is_reserved_at_the_dearest_price_of_a_token() -> None:
     assert await refused_amount(known_model(price=writing), cost=0) == cost + Decimal(tokens - 50) / 1_000_000
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"prompt_caching": "1h"},
+        {"extra_body": {"cache_control": {"type": "ephemeral", "ttl": "1h"}}},
+        {"prompt_caching": "5m"},
+    ],
+)
+async def test_cost_is_reserved_for_an_hour_in_the_cache_where_that_is_asked_for(
+    settings: dict[str, Any],
+) -> None:
+    price = nh.models.ModelPrice(
+        input=Decimal(2), output=Decimal(10), cache_write=Decimal(3), cache_write_1h=Decimal(4)
+    )
+    model = known_model(price=price)
+    tokens = await refused_amount(model, settings, tokens=1)
+    dearest = 3 if settings == {"prompt_caching": "5m"} else 4
+    assert (
+        await refused_amount(model, settings, cost=0)
+        == Decimal(dearest * (tokens - 50) + 10 * 50) / 1_000_000
+    )
+
+
 async def test_a_model_without_a_price_is_refused_under_a_budget_of_cost() -> None:
     model = known_model(price=None)
     async with nh.run(executor_of(model), budget=nh.budget(cost=100)):

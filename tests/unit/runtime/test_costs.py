@@ -10,7 +10,8 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.executors.agent_protocol import AgentTask
 from nighthawk_async.hooks import AfterModelRequest, StepFinished
-from nighthawk_async.testing import model_response, tool_call
+from nighthawk_async.testing import ModelReply, ModelServer, model_response, tool_call
+from nighthawk_async.types.messages import ToolCall
 from nighthawk_async.types.model import ModelEvent, ModelRequest, TextDelta, UsageReported
 from nighthawk_async.types.outcomes import PassStepOutcome, StepOutcome
 
@@ -185,3 +186,30 @@ async def asks_helper(helper: Any) -> None:
     """natural
     Call <helper>.
     """
+
+
+PRICE_OF_USER = {"input": 3, "output": 15, "cache_write": 3.75}
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("anthropic:claude-sonnet-4-5", {}),
+        ("azure-anthropic:claude-sonnet-4-5", {"capabilities": {"price": PRICE_OF_USER, "prompt_caching": True}}),
+    ],
+)
+async def test_a_prompt_that_is_kept_for_an_hour_costs_twice_its_input(
+    name: str, more: dict[str, Any]
+) -> None:
+    """Three dollars per million tokens sent, six for an hour in the cache, fifteen received."""
+    end = ToolCall(id="1", name="nh_outcome", arguments='{"kind": "pass"}')
+    counts = nh.Usage(
+        input_tokens=1_000, cache_write_tokens=900, cache_write_1h_tokens=800, output_tokens=100
+    )
+    async with ModelServer([ModelReply(tool_calls=(end,), usage=counts)]) as server:
+        settings = {"base_url": server.base_url, "api_key": "k", "prompt_caching": "1h", **more}
+        costs = await costs_of(
+            nh.StepExecutorConfiguration(model=name, model_settings=settings), nh.budget(cost=1, name="b")
+        )
+    cost = (Decimal(3) * 100 + Decimal("3.75") * 100 + 6 * 800 + 15 * 100) / 1_000_000
+    assert set(costs.values()) == {cost}

@@ -124,6 +124,14 @@ def test_usage_adds_the_three_counters_of_input() -> None:
     assert report == UsageReported(usage=replace(counts, is_complete=False))
 
 
+def test_usage_says_which_tokens_are_kept_for_an_hour() -> None:
+    written = {"ephemeral_5m_input_tokens": 300, "ephemeral_1h_input_tokens": 600}
+    first = start(input_tokens=10, cache_creation_input_tokens=900, cache_creation=written)
+    (report, *_) = decode(first, end())
+    assert isinstance(report, UsageReported)
+    assert (report.usage.cache_write_tokens, report.usage.cache_write_1h_tokens) == (900, 600)
+
+
 def test_later_usage_replaces_and_what_it_leaves_out_still_holds() -> None:
     first = start(input_tokens=10, cache_read_input_tokens=100, output_tokens=1)
     last = end(

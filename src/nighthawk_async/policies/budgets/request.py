@@ -30,6 +30,7 @@ from ...runtime.request_bound import (
     count_native_uses,
     find_output_limit,
     find_unknown_input,
+    may_cache_for_an_hour,
     reasons,
     request_text,
 )
@@ -367,6 +368,7 @@ async def _bound(model: Model, request: ModelRequest, measure: TokenMeasure) -> 
         output_tokens=output_tokens * count_answers(request.settings),
         uses=uses,
         unlimited=unlimited,
+        caches_for_an_hour=may_cache_for_an_hour(request.settings),
     )
 
 
@@ -400,6 +402,7 @@ def _highest_cost(model: Model, prices: Sequence[Prices], bound: RequestBound, b
         model_name=model.name,
         prices=prices,
         model_price=model.capabilities.price,
+        caches_for_an_hour=bound.caches_for_an_hour,
     )
     cost = cost_with(uses=bound.uses)
     if bound.unlimited and cost != cost_with():

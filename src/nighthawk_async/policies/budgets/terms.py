@@ -179,7 +179,8 @@ def _checked_prices(prices: object) -> Prices | None:
 
 
 def _has_amounts(price: ModelPrice) -> bool:
-    given: list[object] = [price.input, price.output, price.cache_read, price.cache_write]
+    cached = (price.cache_read, price.cache_write, price.cache_write_1h)
+    given: list[object] = [price.input, price.output, *cached]
     is_good = all(_is_price(amount) for amount in given if amount is not None)
     return is_good and (price.long_request is None or _has_amounts(price.long_request))
 

@@ -33,6 +33,12 @@ class Container(msgspec.Struct):
     id: str | None = None
 
 
+class CacheCreation(msgspec.Struct):
+    """Tokens written to the cache, by the time for which they are kept there."""
+
+    ephemeral_1h_input_tokens: int | None = None
+
+
 class Iteration(msgspec.Struct):
     """Consumption of one of several passes over a request."""
 
@@ -40,6 +46,7 @@ class Iteration(msgspec.Struct):
     input_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
+    cache_creation: CacheCreation | None = None
     output_tokens: int | None = None
 
 
@@ -49,6 +56,7 @@ class WireUsage(msgspec.Struct):
     input_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
+    cache_creation: CacheCreation | None = None
     output_tokens: int | None = None
     output_tokens_details: OutputTokens | None = None
     iterations: list[Iteration] | None = None
@@ -75,6 +83,9 @@ class WireUsage(msgspec.Struct):
         passes = [self, *(each for each in self.iterations or () if each.type == "compaction")]
         cache_read = total_count(*(each.cache_read_input_tokens or 0 for each in passes))
         cache_write = total_count(*(each.cache_creation_input_tokens or 0 for each in passes))
+        kept = total_count(
+            *((each.cache_creation or CacheCreation()).ephemeral_1h_input_tokens or 0 for each in passes)
+        )
         details = self.output_tokens_details or OutputTokens()
         return Usage(
             requests=1,
@@ -82,6 +93,7 @@ class WireUsage(msgspec.Struct):
             output_tokens=total_count(*(each.output_tokens or 0 for each in passes)),
             cache_read_tokens=cache_read,
             cache_write_tokens=cache_write,
+            cache_write_1h_tokens=kept,
             reasoning_tokens=details.thinking_tokens or 0,
             web_searches=(self.server_tool_use or ServerToolUse()).web_search_requests or 0,
             code_executions=code_executions,

@@ -1,4 +1,4 @@
-"""What every test gets: both event loops, virtual time on request, and three detectors.
+"""What every test gets: both event loops, virtual time on request, and four detectors.
 
 A test marked `anyio` runs on asyncio and on Trio, or on one of them by turns (`tests.turns`).
 Marked `virtual_time` as well, it runs on Trio alone, with a clock that jumps to the next deadline whenever
@@ -6,7 +6,7 @@ every task waits. Trio's own tests are marked `trio`.
 
 Each test fails when a step of its event loop lasts longer than two seconds, or when it leaves a thread, a
 child process or a socket behind; the markers `may_block_event_loop` and `may_leave_behind` say, with a
-reason, that a test does so on purpose. No test can reach another machine.
+reason, that a test does so on purpose. No test can reach another machine, and one that tries fails.
 """
 
 import gc
@@ -23,7 +23,7 @@ from trio.testing import MockClock
 
 from tests.detectors.event_loop import EventLoopWatch, TrioSteps, watching_asyncio
 from tests.detectors.leftovers import describe_leftovers, take_stock, wait_for_leftovers
-from tests.detectors.network import confined_to_loopback
+from tests.detectors.network import Attempts, confined_to_loopback
 from tests.quick_looks import looking_quickly
 from tests.turns import keep_turns
 from tests.warm_python import open_template
@@ -32,6 +32,7 @@ WATCH = EventLoopWatch(bound_seconds=2.0)
 PATIENCE_SECONDS = 5.0
 _SESSION = ExitStack()
 _OUTCOME = pytest.StashKey[bool]()
+_ATTEMPTS = pytest.StashKey[Attempts]()
 
 # Whoever starts a job in the background lets it ignore Ctrl-C, which tests send to themselves and to scripts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -86,7 +87,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Start watching."""
-    _SESSION.enter_context(confined_to_loopback())
+    config.stash[_ATTEMPTS] = _SESSION.enter_context(confined_to_loopback())
     _SESSION.enter_context(watching_asyncio(WATCH))
     _SESSION.enter_context(looking_quickly())
     WATCH.start()
@@ -171,3 +172,13 @@ def _event_loop_not_blocked(request: pytest.FixtureRequest) -> Iterator[None]:
     reports = WATCH.take_reports()
     if reports and not request.node.get_closest_marker("may_block_event_loop"):
         pytest.fail("the test blocked its event loop:\n" + "\n".join(reports), pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def _on_this_machine(request: pytest.FixtureRequest) -> Iterator[None]:
+    attempts = request.config.stash[_ATTEMPTS]
+    attempts.take_reports()
+    yield
+    reports = attempts.take_reports()
+    if reports:
+        pytest.fail("\n".join(dict.fromkeys(reports)), pytrace=False)

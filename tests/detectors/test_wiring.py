@@ -9,10 +9,17 @@ import pytest
 HERE = Path(__file__).parents[2]
 
 CONFTEST = """
+import socket
+
 import tests.conftest as shared
 from tests.conftest import *
-from tests.conftest import _event_loop_not_blocked, _nothing_left_behind
+from tests.conftest import _event_loop_not_blocked, _nothing_left_behind, _on_this_machine
 
+def refuse(*arguments, **options):
+    raise OSError("nothing leaves this machine, whatever the guard does")
+
+
+socket.socket.connect = socket.socket.connect_ex = socket.socket.sendto = refuse
 shared.PATIENCE_SECONDS = 0.1
 shared.WATCH.bound_seconds = 0.3
 shared.WATCH.looks_needed = 3
@@ -22,6 +29,7 @@ CASES = """
 import socket
 import threading
 import time
+from contextlib import suppress
 
 import anyio
 import pytest
@@ -77,6 +85,27 @@ def test_bad_network():
         connection.connect(("192.0.2.1", 80))
 
 
+def test_bad_hidden_network():
+    with socket.socket() as connection, suppress(RuntimeError):
+        connection.connect(("192.0.2.1", 80))
+
+
+def test_bad_datagram():
+    with socket.socket(type=socket.SOCK_DGRAM) as datagrams, suppress(RuntimeError):
+        datagrams.sendto(b"a", ("192.0.2.1", 80))
+
+
+@pytest.mark.anyio
+async def test_bad_name(anyio_backend_name):
+    with suppress(OSError):
+        await anyio.getaddrinfo("shop.example", 80)
+
+
+def test_good_addresses():
+    for name in ("localhost", "127.1", "::1", None):
+        socket.getaddrinfo(name, 80)
+
+
 async def test_bad_unmarked():
     pass
 """
@@ -105,6 +134,7 @@ def test_what_behaves_passes(results: list[str]) -> None:
     assert good == {
         "test_good_on_both[asyncio]",
         "test_good_on_both[trio]",
+        "test_good_addresses",
         "test_good_on_trio",
         "test_good_in_virtual_time[virtual_time]",
         "test_good_blocks_on_purpose[asyncio]",
@@ -120,5 +150,10 @@ def test_what_misbehaves_fails(results: list[str]) -> None:
         "test_bad_blocks[trio]",
         "test_bad_blocks_trio",
         "test_bad_socket",
+        "test_bad_network",
+        "test_bad_hidden_network",
+        "test_bad_datagram",
+        "test_bad_name[asyncio]",
+        "test_bad_name[trio]",
     }
     assert told(results, "FAILED") == {"test_bad_network", "test_bad_unmarked"}

@@ -375,6 +375,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 (transport,), start=start)
       for transport, start in zip(TWO, (None, "That outcome was "), strict=True)),
     of_call("The code is no Python", "invalid_input", evaluate("text +")),
+    of_call("The expression is statements", "invalid_input", evaluate("found = text.find('a')")),
     of_call("A name does not exist", "resolution", evaluate("txt")),
     of_call("What it calls raises", "execution", evaluate("lookup('fig')")),
     of_call("What it calls may succeed later", "transient", evaluate("overloaded()")),

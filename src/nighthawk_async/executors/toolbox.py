@@ -20,6 +20,7 @@ from ..prompt.scalars import PLAIN_TYPES
 from ..runtime.activities import ToolCallActivity, ToolCallFailed
 from ..runtime.commands import Assign, Command, Evaluate, Execute
 from ..runtime.environment import Environment
+from ..runtime.expression import are_statements
 from ..runtime.places import current_place, in_call_place
 from ..runtime.step_actor import Pending, StepActor
 from ..runtime.tool_calls import ToolOutcome, ToolResultRenderingPolicy, check_size, render_outcome
@@ -441,9 +442,20 @@ class Toolbox:
         except NighthawkError as error:
             if (host_error := find_host_error(error)) is not None:
                 raise host_error from host_error.__cause__
-            return self._result(call, self._refusals.of_call(error))
+            return self._result(call, self._outcome_of_failure(pending.command, error))
         shown = describe_reply(pending.command, value, hides=self._hides)
         return self._result(call, ToolOutcome(payload=shown))
+
+    def _outcome_of_failure(self, command: Command, error: NighthawkError) -> ToolOutcome:
+        outcome = self._refusals.of_call(error)
+        is_expression = isinstance(command, Assign | Evaluate) and isinstance(error.__cause__, SyntaxError)
+        if not is_expression or outcome.error is None or "nh_exec" not in self._provided:
+            return outcome
+        if not are_statements(command.expression):
+            return outcome
+        return ToolOutcome(
+            error=replace(outcome.error, guidance="These are statements: run them with nh_exec.")
+        )
 
     def _hides(self, name: str, value: object) -> bool:
         """Whether the value of a name is hidden: a secret that the program does not mention."""

@@ -8,8 +8,8 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 import anyio
 import msgspec
 
-from ..causes import ends_run
-from ..errors import NighthawkError
+from ..causes import ends_run, leaves_of
+from ..errors import ConfigurationError, ModelError, NighthawkError
 from ..observation import observed
 from ..parallel import is_async_callable
 from ..policies.attempts.resilience import ExponentialWait, RetryPolicy
@@ -47,8 +47,9 @@ def stage(
         name: The name of the stage, in the places of its records and in the tree of the run.
         retries: The number of times that the stage is begun anew after an error. Effects in it are then made
             again.
-        on: The errors after which it is; None for failed steps and transient errors of models, as for
-            `nighthawk_async.resilience.retrying`.
+        on: The errors after which it is; None for all but `ConfigurationError`s and those of a model that
+            are not transient. Errors that `nighthawk_async.resilience.retrying` never retries end the stage
+            in any case.
         wait: The seconds to wait before it is; None for waits that double. No wait is made twice.
 
     Raises:
@@ -68,7 +69,8 @@ def stage(
         raise NighthawkError(f"wait is a number of seconds that is not negative, not {wait!r}")
     policy = RetryPolicy(
         attempts=retries + 1,
-        on=on if on is None or isinstance(on, tuple) else (on,),
+        on=(Exception,) if on is None else on if isinstance(on, tuple) else (on,),
+        retry_if=_may_pass if on is None else None,
         wait=ExponentialWait() if wait is None else lambda attempt, error: wait,
     )
 
@@ -78,6 +80,13 @@ def stage(
         return cast("Callable[Parameters, Result]", _stage_function(name, function, policy))
 
     return decorate
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether another attempt may succeed: no model has refused for good, and nothing is missing."""
+    leaves = list(leaves_of(error))
+    has_refused = any(isinstance(each, ModelError) and not each.is_transient for each in leaves)
+    return not has_refused and not any(isinstance(each, ConfigurationError) for each in leaves)
 
 
 def _stage_function(name: str, function: Callable[..., Any], policy: RetryPolicy) -> Callable[..., Any]:

@@ -184,6 +184,15 @@ def compile_statements(statements: str, *, filename: str) -> types.CodeType:
     return _compile(statements, filename=filename, mode="exec")
 
 
+def are_statements(text: str) -> bool:
+    """Whether a text that is no expression is Python statements."""
+    try:
+        compile_statements(text, filename=EXPRESSION)
+    except SyntaxError:
+        return False
+    return True
+
+
 def calls_something(expression: str) -> bool:
     """Whether the text of an expression contains a call or an `await`; False if it is not an expression."""
     try:

@@ -347,11 +347,22 @@ async def test_one_select_may_be_entered_by_several_tasks_and_again() -> None:
     assert sorted(messages) == [0, 1, 2]
 
 
+async def test_a_select_over_no_arms_returns_its_default() -> None:
+    async with select(default=True) as fired:
+        assert fired == NothingReady()
+
+
+@pytest.mark.virtual_time
+async def test_a_select_over_no_arms_times_out() -> None:
+    async with select(timeout=3600) as fired:
+        assert fired == TimedOut()
+
+
 def test_a_select_that_makes_no_sense_is_refused() -> None:
     mailbox: Mailbox[int] = Mailbox()
     channel: Channel[int] = Channel()
-    with pytest.raises(ValueError, match="needs an arm"):
-        select(timeout=1)
+    with pytest.raises(ValueError, match="without arms waits for ever"):
+        select()
     with pytest.raises(ValueError, match="a timeout or a default, not both"):
         select(mailbox.receiving(), timeout=1, default=True)
     for timeout in (-1, float("nan"), True, "3"):

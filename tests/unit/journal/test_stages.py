@@ -1,6 +1,7 @@
 """Stages: done once, skipped afterwards, continued where they were interrupted, retried alone."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -195,6 +196,48 @@ async def test_a_stage_without_a_journal_is_its_function() -> None:
 
     assert await extract(["lamp"]) == ["lamp", "end"]
     assert extract.__doc__ == "Extract words."
+
+
+async def attempts_until(error: Exception, **options: Any) -> int:
+    """The number of attempts of a stage whose first two fail so."""
+    attempts: list[int] = []
+
+    @nh.journal.stage("extract", retries=2, wait=0, **options)
+    async def extract() -> str:
+        attempts.append(1)
+        if len(attempts) < 3:
+            raise error
+        return "done"
+
+    with suppress(Exception):
+        await extract()
+    return len(attempts)
+
+
+REFUSED = ModelStatusError("no such key", status=401, is_transient=False)
+
+
+@pytest.mark.parametrize(
+    ("error", "count"),
+    [
+        (ValueError("odd"), 3),
+        (ExceptionGroup("both", [OSError(), KeyError("a")]), 3),
+        (ModelStatusError("busy", status=503, is_transient=True), 3),
+        (nh.ExecutionError("failed"), 3),
+        (REFUSED, 1),
+        (ExceptionGroup("both", [OSError(), REFUSED]), 1),
+        (nh.ConfigurationError("no model"), 1),
+        (nh.journal.JournalError("broken"), 1),
+    ],
+    ids=repr,
+)
+async def test_a_stage_is_begun_anew_after_any_error_that_may_pass(error: Exception, count: int) -> None:
+    assert await attempts_until(error) == count
+
+
+async def test_a_stage_is_begun_anew_after_the_errors_that_are_named() -> None:
+    assert await attempts_until(ValueError("odd"), on=OSError) == 1
+    assert await attempts_until(REFUSED, on=(OSError, ModelStatusError)) == 3
 
 
 def test_what_cannot_be_a_stage_is_refused() -> None:

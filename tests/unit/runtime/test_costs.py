@@ -195,7 +195,10 @@ PRICE_OF_USER = {"input": 3, "output": 15, "cache_write": 3.75}
     ("name", "more"),
     [
         ("anthropic:claude-sonnet-4-5", {}),
-        ("azure-anthropic:claude-sonnet-4-5", {"capabilities": {"price": PRICE_OF_USER, "prompt_caching": True}}),
+        (
+            "azure-anthropic:claude-sonnet-4-5",
+            {"capabilities": {"price": PRICE_OF_USER, "prompt_caching": True}},
+        ),
     ],
 )
 async def test_a_prompt_that_is_kept_for_an_hour_costs_twice_its_input(

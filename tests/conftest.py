@@ -26,6 +26,7 @@ from tests.detectors.leftovers import describe_leftovers, take_stock, wait_for_l
 from tests.detectors.network import Attempts, confined_to_loopback
 from tests.quick_looks import looking_quickly
 from tests.turns import keep_turns
+from tests.unsteady import take_recorder
 from tests.warm_python import open_template
 
 WATCH = EventLoopWatch(bound_seconds=2.0)
@@ -87,6 +88,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Start watching."""
+    recorder = take_recorder()
+    if recorder is not None:
+        config.pluginmanager.register(recorder)
     config.stash[_ATTEMPTS] = _SESSION.enter_context(confined_to_loopback())
     _SESSION.enter_context(watching_asyncio(WATCH))
     _SESSION.enter_context(looking_quickly())

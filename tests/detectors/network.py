@@ -1,8 +1,8 @@
 """Keeps tests on this machine: no provider's key in the environment, no name resolved and no connection made
 but to the loopback.
 
-An attempt is refused and reported, so that a test cannot pass because the code under test, or the test itself,
-took the refusal for that of a server.
+An attempt is refused and reported, so that a test cannot pass because the code under test, or the test
+itself, took the refusal for that of a server.
 """
 
 import ipaddress

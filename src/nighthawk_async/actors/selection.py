@@ -140,8 +140,8 @@ def select(*arms: Arm[Message_co], timeout: float | None = None, default: bool =
         An asynchronous context manager that may be entered again for another select over the same arms.
 
     Raises:
-        ValueError: There are no arms and nothing else ends the wait, a timeout as well as a default, a timeout that is not a number of at
-            least 0, or a queue both to receive from and to send to.
+        ValueError: There are no arms and nothing else ends the wait, a timeout as well as a default, a
+            timeout that is not a number of at least 0, or a queue both to receive from and to send to.
     """
     if not arms and timeout is None and not default:
         raise ValueError("select without arms waits for ever: give it an arm, a timeout or default=True")

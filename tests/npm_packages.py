@@ -6,12 +6,20 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["LOADER", "find_binary", "find_script"]
+__all__ = ["LOADER", "LOOPBACK_ONLY", "find_binary", "find_script"]
 
 _ROOT = Path(__file__).parents[1]
 
 LOADER = Path(__file__).parent / "npm_loader.mjs"
 """A module for `node --import`; see there."""
+
+
+LOOPBACK_ONLY = {
+    **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://127.0.0.1:1"),
+    "NO_PROXY": "127.0.0.1,localhost",
+}
+"""Variables with which a program of others reaches nothing but this machine: Codex asks for updates, plugins
+and settings of its maker. Nothing listens at that port."""
 
 
 def _folder() -> Path:

@@ -31,6 +31,7 @@ from tests.faults.coding_agents.codex import (
     several,
     texts,
 )
+from tests.npm_packages import LOOPBACK_ONLY
 from tests.unit.mcp.support import processes, wait_until
 
 __all__ = ["repository"]
@@ -48,6 +49,8 @@ PATCHING = "gpt-5.5"
 def _own_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     caches = Path("/var/tmp") / f"nighthawk-tests-{os.getpid()}"
     monkeypatch.setenv("XDG_CACHE_HOME", str(caches))
+    for name, value in LOOPBACK_ONLY.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "home"))
     yield
     assert not processes()

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, ReplyPacing, tool_call
-from tests.npm_packages import LOADER, find_binary, find_script
+from tests.npm_packages import LOADER, LOOPBACK_ONLY, find_binary, find_script
 
 HERE = Path(__file__).parent
 PATIENCE_SECONDS = 240
@@ -251,6 +251,7 @@ def test_codex_calls_a_tool(transport: str, tmp_path: Path) -> None:
                 ],
                 tmp_path,
                 FAKE_KEY="none",
+                **LOOPBACK_ONLY,
                 MCP_TOKEN="sesame",
             )
 

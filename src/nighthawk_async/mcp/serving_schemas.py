@@ -117,13 +117,10 @@ class _ResultSchema(GenerateJsonSchema):
         return super().field_is_required(field, total) and field.get("serialization_exclude_if") is None
 
     def ser_schema(self, schema: Any) -> JsonSchemaValue | None:
-        used = schema.get("when_used", "always")
-        if used == "python":
-            return None
         if schema["type"] in ("function-plain", "function-wrap") and schema.get("return_schema") is None:
             return {}  # nobody says what the function returns
         made = super().ser_schema(schema)
-        if made is None or not used.endswith("unless-none"):
+        if made is None or not schema.get("when_used", "always").endswith("unless-none"):
             return made
         return self.get_flattened_anyof([made, {"type": "null"}])
 

@@ -1,6 +1,6 @@
 """One connection to a server: its transport, the client of the package `mcp` on it, and what went wrong."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from importlib.metadata import version
@@ -125,7 +125,7 @@ class Connection:
         for _ in range(_MAX_PAGES):
             page = await self.client.list_tools(cursor=cursor)
             for tool in page.tools:  # those that are used: the others are left out before
-                found[tool.name] = _facts_of(tool)
+                found[tool.name] = _facts_of(tool, self._screen.definition_of(tool.name).get("outputSchema"))
             cursor = page.next_cursor
             if cursor is None:
                 break
@@ -169,13 +169,15 @@ class Connection:
         return str(leaf) if isinstance(leaf, MCPError) else describe_error(leaf)
 
 
-def _facts_of(tool: Tool) -> ToolFacts:
+def _facts_of(tool: Tool, output_schema: Mapping[str, Any] | None) -> ToolFacts:
     definition = tool.model_dump(by_alias=True, mode="json", exclude_none=True, exclude={"meta", "icons"})
+    if output_schema is not None:
+        definition["outputSchema"] = output_schema
     return ToolFacts(
         tool.name,
         tool.description or tool.title or "",
         input_schema=tool.input_schema,
-        output_schema=tool.output_schema,
+        output_schema=output_schema,
         hints=definition.get("annotations", {}),
         definition=definition,
     )

@@ -41,7 +41,14 @@ class Screen:
     def __init__(self, server: ServerDescription, version: Callable[[], str | None]) -> None:
         self._server = server
         self._version = version
-        self._tools: dict[str, object] = {}
+        self._tools: dict[str, dict[str, Any]] = {}
+
+    def definition_of(self, tool: str) -> dict[str, Any]:
+        """The definition of a tool that was listed, with the schema of its results.
+
+        The package does not get that schema, so that it does not check results: `result_check` does.
+        """
+        return self._tools[tool]
 
     def begin_list_of_tools(self) -> None:
         """Forget the tools that were listed: their names may be listed again."""
@@ -76,23 +83,24 @@ class Screen:
             try:
                 used = self._used_entry(entry, result, key)
                 if key == "tools":
-                    self._check_name(cast("str", name), used, names)
+                    used = self._noted(cast("str", name), used, names)
             except SchemaFault as fault:
                 self._log(f"{word} {_shown(name)} is left out", fault)
             else:
                 kept.append(used)
         return {**result, key: kept}
 
-    def _check_name(self, name: str, tool: object, names: set[str]) -> None:
-        """Check that no other tool of the list has the same name; the first one has it.
+    def _noted(self, name: str, tool: dict[str, Any], names: set[str]) -> dict[str, Any]:
+        """Note the definition of a tool, and return the part of it that the package gets.
 
         Raises:
-            SchemaFault: One has.
+            SchemaFault: Another tool of the list has the same name; the first one has it.
         """
         if name in names or self._tools.get(name, tool) != tool:
             raise SchemaFault("a tool of the same name was listed before it")
         names.add(name)
         self._tools[name] = tool
+        return {key: each for key, each in tool.items() if key != "outputSchema"}
 
     def _used_entry(self, entry: Any, result: dict[str, Any], key: str) -> dict[str, Any]:
         """Return an entry as it is used.

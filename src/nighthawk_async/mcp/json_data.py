@@ -117,6 +117,11 @@ def _check_text(text: str, path: Path) -> None:
         raise NoJsonError("a text has a lone surrogate, which is no character", path) from None
 
 
+def characters(text: str) -> str:
+    """Return a text with question marks for lone surrogates, which no message can have."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def fields_of(value: object) -> object:
     """Return an instance of an attrs class or a struct as a dictionary, and anything else as its `repr`."""
     kind: Any = type(value)

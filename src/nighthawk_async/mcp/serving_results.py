@@ -20,7 +20,7 @@ from ..prompt.multimodal import as_user_content, project_to_text
 from ..prompt.plain_text import single_line
 from ..runtime.error_text import message_without_content
 from ..types.messages import BinaryContent, FileUrl, UserContent
-from .json_data import NoJsonError, checked_data, fields_of, json_data
+from .json_data import NoJsonError, characters, checked_data, fields_of, json_data
 from .serving_schemas import NO_FORM, ObjectForm, UnsendableResultError
 from .values import ERROR_KIND, IS_JSON
 
@@ -142,8 +142,7 @@ def failure_text(text: str, *, kind: ErrorKind = "execution") -> dict[str, Any]:
         text: The failure, for the model.
         kind: The kind of the failure, for clients of this library.
     """
-    shown = text.encode("utf-8", "replace").decode()  # messages may quote anything
-    return {**_COMPLETE, "content": [_text(shown)], "isError": True, "_meta": {ERROR_KIND: kind}}
+    return {**_COMPLETE, "content": [_text(characters(text))], "isError": True, "_meta": {ERROR_KIND: kind}}
 
 
 def _kind_of(error: Exception) -> ErrorKind:

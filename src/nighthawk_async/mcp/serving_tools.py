@@ -16,6 +16,7 @@ from ..runtime.awaitable import await_value, is_awaitable
 from ..runtime.tool_function import MAX_TOOL_NAME_CHARACTERS, ToolFunction, make_tool_function
 from ..threads import call_in_thread
 from ..types.messages import BinaryContent, FileUrl, UploadedFile
+from .json_data import characters
 from .serving_schemas import ObjectForm, strict_schema
 
 _MAX_DESCRIPTION_CHARACTERS = 2_000
@@ -170,8 +171,8 @@ def _made(served: Served) -> ServedTool:
 
 def _definition(served: Served, tool: ToolFunction, object_form: ObjectForm | None) -> dict[str, Any]:
     optional: dict[str, Any] = {
-        "title": _characters(served.title),
-        "description": _characters(tool.description),
+        "title": characters(served.title or ""),
+        "description": characters(tool.description),
         "outputSchema": None if object_form is None else object_form.json_schema,
         "annotations": served.annotations,
     }
@@ -180,11 +181,6 @@ def _definition(served: Served, tool: ToolFunction, object_form: ObjectForm | No
         "inputSchema": strict_schema(tool.json_schema()),
         **{name: value for name, value in optional.items() if value},
     }
-
-
-def _characters(text: str | None) -> str | None:
-    """Return a text without lone surrogates, with which no client could read the list of tools."""
-    return None if text is None else text.encode("utf-8", "replace").decode()
 
 
 def _block_of(function: Callable[..., Any]) -> str | None:

@@ -234,6 +234,10 @@ async def test_bad_resources_and_prompts_are_left_out_and_named(caplog: pytest.L
         assert [each.name for each in await nh.mcp.list_resource_templates(odd)] == ["a"]
         assert [each.name for each in await nh.mcp.list_prompts(odd)] == ["good"]
         first, second = await nh.mcp.get_prompt(odd, "good")
+        with pytest.raises(nh.mcp.McpError, match="a text has a lone surrogate"):
+            await nh.mcp.get_prompt(odd, "good", subject="\ud800")
+        with pytest.raises(nh.mcp.McpError, match="a text has a lone surrogate"):
+            await nh.mcp.read_resource(odd, "odd://\ud800")
     assert (first.content, second.content) == (
         "write",
         "[a part of the kind 'hologram', which cannot be read]",
@@ -246,3 +250,83 @@ async def test_bad_resources_and_prompts_are_left_out_and_named(caplog: pytest.L
         "prompt without",
     ):
         assert f"odd: {name}" in caplog.text
+
+
+LEVELS: dict[str, Any] = {
+    "anyOf": [{"properties": {"a": {"$ref": "#/$defs/level"}}}] * 2,
+    "not": {"const": 1},
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "content", "reason"),
+    [
+        pytest.param(
+            {"type": "object", "properties": {"a": {"pattern": "^(a+)+$"}}},
+            {"a": "a" * 40 + "b"},
+            None,
+            id="pattern",
+        ),
+        pytest.param(
+            {"type": "object", "patternProperties": {"^(a+)+$": {}}, "additionalProperties": False},
+            {"a" * 40 + "b": 1},
+            None,
+            id="names",
+        ),
+        pytest.param(
+            {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}}},
+            {"a": [*range(10_000), "x"]},
+            "at a.10000: 'x' is not of type 'integer'",
+            id="a large result",
+        ),
+        pytest.param({"type": "object"}, None, "returned no structured content", id="none"),
+    ],
+)
+async def test_results_are_checked_without_patterns(schema: Any, content: Any, reason: str | None) -> None:
+    result: dict[str, Any] = {"content": []} | ({} if content is None else {"structuredContent": content})
+    async with connected("stdio", tools=[tool(outputSchema=schema)], results={"bad": result}) as server:
+        if reason is None:
+            assert await server.bad() == content
+            return
+        with pytest.raises(nh.mcp.ServerCallError, match=reason):
+            await server.bad()
+
+
+async def test_a_check_that_multiplies_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    from nighthawk_async.mcp import result_check
+
+    monkeypatch.setattr(result_check, "_MAX_CHECKS", 20_000)
+    content: dict[str, Any] = {"a": 1}
+    for _ in range(60):
+        content = {"a": content}
+    schema = {"type": "object", "$ref": "#/$defs/level", "$defs": {"level": LEVELS}}
+    result = {"content": [], "structuredContent": content}
+    async with connected("stdio", tools=[tool(outputSchema=schema)], results={"bad": result}) as server:
+        assert await server.good() == "fine"
+        with pytest.raises(nh.mcp.ServerCallError, match="too large to be checked"):
+            await server.bad()
+
+
+async def test_a_message_with_half_a_character_or_a_deep_value_is_read_and_its_tool_left_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    deep: Any = 1
+    for _ in range(400):
+        deep = [deep]
+    tools = [tool(description="\ud800"), tool(name="deep", inputSchema={**OBJECT, "default": deep})]
+    async with connected("stdio", tools=tools) as server:
+        assert tools_of(server) == ["good", "change"]
+    assert "tool 'bad' is left out: it has a lone surrogate" in caplog.text
+    assert "tool 'deep' is left out: it is nested too deeply" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [float("nan"), [float("inf")], {1: 1, "1": 2}, {"\ud800": 1}],
+    ids=["nan", "inf", "keys", "surrogate"],
+)
+async def test_arguments_that_json_would_change_are_refused(value: object) -> None:
+    listed = [tool(inputSchema={"type": "object", "properties": {"n": {}}})]
+    async with connected("stdio", tools=listed) as server:
+        with pytest.raises(nh.mcp.ServerCallError, match="bad: the arguments are no JSON: "):
+            await server.bad(n=value)

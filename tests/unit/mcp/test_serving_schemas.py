@@ -34,7 +34,7 @@ from nighthawk_async.mcp.serving_results import result_of
 from nighthawk_async.mcp.serving_schemas import UnsendableResultError
 from nighthawk_async.mcp.serving_tools import made_tools
 
-from .serving_support import CLIENT_WARNINGS, ERAS, Era, connected, count_run, text_of
+from .serving_support import CLIENT_WARNINGS, ERAS, Era, answers, connected, count_run, text_of
 
 NAIVE = dt.datetime(2026, 1, 2, 3, 4)
 UTC = dt.datetime(2026, 1, 2, 3, 4, tzinfo=dt.UTC)
@@ -339,3 +339,28 @@ async def test_a_value_that_a_natural_function_has_validated_is_not_converted_ag
 
     async with connected(nh.mcp.serve([price], run=run)) as client:
         assert (await client.call_tool("price", {})).structured_content == {"a": 500}
+
+
+@pytest.mark.anyio
+@CLIENT_WARNINGS
+@pytest.mark.parametrize("era", ERAS)
+async def test_questions_and_progress_are_json_too(era: Era) -> None:
+    class Form(BaseModel):
+        weight: float = Field(float("nan"), ge=0)
+
+    async def ask() -> float:
+        with nh.parallel.deadline(60, name="half \ud800"):
+            return (await nh.ask_user("Half \ud800?", schema=Form)).weight
+
+    person = answers({"weight": 2.0})
+    app = nh.mcp.serve([ask], run=count_run)
+    notes: list[str | None] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        notes.append(message)
+
+    async with connected(app, era, elicitation_callback=person) as client:
+        assert text_of(await client.call_tool("ask", {}, progress_callback=note)) == "2.0"
+    ((message, schema),) = person.asked
+    assert message == "Half ??"
+    assert schema["properties"] == {"weight": {"title": "Weight", "type": "number", "minimum": 0.0}}

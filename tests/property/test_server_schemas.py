@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 
 pytest.importorskip("mcp")
 
-from nighthawk_async.mcp.schema_faults import SchemaFault, check_json, checked_schema
+from nighthawk_async.mcp.schema_faults import BadSchemaError, check_json, checked_schema
 
 TEXTS = st.sampled_from(["a", "#", "#/$defs/a", "#/properties/a", "string", "object", "int", "^a+$", "(", ""])
 LEAVES = (
@@ -54,7 +54,7 @@ def test_a_schema_that_is_used_is_one(schema: Any) -> None:
     try:
         check_json(schema)
         used = checked_schema(schema)
-    except SchemaFault:
+    except BadSchemaError:
         return
     Draft202012Validator.check_schema(used)
     assert checked_schema(used) == used

@@ -25,7 +25,7 @@ Check: TypeAlias = Callable[[Any], str | None]
 """Returns the fault of a keyword's value; None if it has none."""
 
 
-class SchemaFault(ValueError):  # noqa: N818 - it is the fault of somebody else
+class BadSchemaError(ValueError):
     """A JSON Schema is none, or too large."""
 
 
@@ -33,7 +33,7 @@ def check_json(value: object) -> None:
     """Check that data is JSON which can be sent, and neither too large nor nested too deeply.
 
     Raises:
-        SchemaFault: It is not.
+        BadSchemaError: It is not.
     """
     level = [value]
     for _ in range(_MAX_JSON_DEPTH):
@@ -41,16 +41,16 @@ def check_json(value: object) -> None:
         if not level:
             break
     else:
-        raise SchemaFault("it is nested too deeply")
+        raise BadSchemaError("it is nested too deeply")
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
         text.encode()
     except UnicodeEncodeError:
-        raise SchemaFault("it has a lone surrogate, which is no character") from None
+        raise BadSchemaError("it has a lone surrogate, which is no character") from None
     except ValueError:
-        raise SchemaFault("it has a number that JSON does not have") from None
+        raise BadSchemaError("it has a number that JSON does not have") from None
     if len(text) > MAX_CHARACTERS:
-        raise SchemaFault(f"it has {len(text):,} characters; at most {MAX_CHARACTERS:,} are used")
+        raise BadSchemaError(f"it has {len(text):,} characters; at most {MAX_CHARACTERS:,} are used")
 
 
 def _inner(value: object) -> Iterator[object]:
@@ -68,16 +68,16 @@ def checked_schema(schema: object, *, is_object: bool = True) -> dict[str, Any]:
         is_object: Whether it must be one of objects.
 
     Raises:
-        SchemaFault: It is no JSON Schema, or too large.
+        BadSchemaError: It is no JSON Schema, or too large.
     """
     if not isinstance(schema, dict):
-        raise SchemaFault("it is no object")
+        raise BadSchemaError("it is no object")
     given = cast("dict[str, Any]", schema)
     if not is_object:
         return _Schema(given).checked()
     used = {"type": "object", **given}
     if used["type"] != "object":
-        raise SchemaFault(f"its type is {_shown(used['type'])}, not 'object'")
+        raise BadSchemaError(f"its type is {_shown(used['type'])}, not 'object'")
     return _Schema(used).checked()
 
 
@@ -106,15 +106,15 @@ class _Schema:
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, dict):
-            raise SchemaFault(f"{_at(path)}{_shown(schema)} is no schema")
+            raise BadSchemaError(f"{_at(path)}{_shown(schema)} is no schema")
         if depth > _MAX_DEPTH:
-            raise SchemaFault(f"its schemas are nested more than {_MAX_DEPTH} deep")
+            raise BadSchemaError(f"its schemas are nested more than {_MAX_DEPTH} deep")
         used: dict[str, Any] = {}
         for keyword, value in cast("dict[str, Any]", schema).items():
             if (is_annotation := _ANNOTATIONS.get(keyword)) is not None and not is_annotation(value):
                 continue
             if (check := _CHECKS.get(keyword)) is not None and (fault := check(value)) is not None:
-                raise SchemaFault(f"{_at(path)}{keyword!r} {fault}")
+                raise BadSchemaError(f"{_at(path)}{keyword!r} {fault}")
             used[keyword] = self._used_value(keyword, value, f"{path}/{keyword}", depth + 1)
         made = _as_2020(used)
         self._made[id(made)] = made
@@ -134,7 +134,7 @@ class _Schema:
         """The schema that a reference refers to.
 
         Raises:
-            SchemaFault: There is none in the document.
+            BadSchemaError: There is none in the document.
         """
         found: object = self._document
         if reference.startswith("#/"):
@@ -149,7 +149,7 @@ class _Schema:
         elif reference != "#":
             found = self._anchors.get(reference)
         if not isinstance(found, dict | bool):
-            raise SchemaFault(f"'$ref' {_shown(reference)} refers to no schema in it")
+            raise BadSchemaError(f"'$ref' {_shown(reference)} refers to no schema in it")
         if (
             isinstance(found, dict) and id(cast("object", found)) not in self._made
         ):  # nothing else says that it is one
@@ -181,7 +181,7 @@ class _References:
         """Return the number of schemas in a schema, counted as often as they are referred to.
 
         Raises:
-            SchemaFault: There are too many, or a reference is none.
+            BadSchemaError: There are too many, or a reference is none.
         """
         if not isinstance(schema, dict):
             return 1
@@ -191,14 +191,14 @@ class _References:
             return self._counts.get(key, 1)
         self._check_end(given, 0)
         if len(self._open) > _MAX_OPEN:
-            raise SchemaFault("its references are nested too deeply")
+            raise BadSchemaError("its references are nested too deeply")
         self._open.add(key)
         parts = list(parts_of(given))
         total = 1 + sum(self.count(each) for keyword, each in parts if keyword not in _DEFINITIONS)
         total += sum(map(self.count, self._referenced(given)))
         self._open.remove(key)
         if total > _MAX_SCHEMAS:
-            raise SchemaFault(f"it has more than {_MAX_SCHEMAS:,} parts")
+            raise BadSchemaError(f"it has more than {_MAX_SCHEMAS:,} parts")
         self._counts[key] = total
         for keyword, each in parts:
             if keyword in _DEFINITIONS:
@@ -222,7 +222,7 @@ class _References:
                 self._check_end(each, depth + 1)
             self._endless[key] = depth > _MAX_OPEN
         if self._endless[key]:
-            raise SchemaFault("a '$ref' in it refers to itself")
+            raise BadSchemaError("a '$ref' in it refers to itself")
 
 
 def _anchors(schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from ..prompt.plain_text import single_line
 from .description import ServerDescription
-from .schema_faults import SchemaFault, check_json, checked_schema
+from .schema_faults import BadSchemaError, check_json, checked_schema
 
 _LOGGER = logging.getLogger("nighthawk.mcp")
 _LISTS: Mapping[str, tuple[str, str, str]] = {
@@ -84,7 +84,7 @@ class Screen:
                 used = self._used_entry(entry, result, key)
                 if key == "tools":
                     used = self._noted(cast("str", name), used, names)
-            except SchemaFault as fault:
+            except BadSchemaError as fault:
                 self._log(f"{word} {_shown(name)} is left out", fault)
             else:
                 kept.append(used)
@@ -94,10 +94,10 @@ class Screen:
         """Note the definition of a tool, and return the part of it that the package gets.
 
         Raises:
-            SchemaFault: Another tool of the list has the same name; the first one has it.
+            BadSchemaError: Another tool of the list has the same name; the first one has it.
         """
         if name in names or self._tools.get(name, tool) != tool:
-            raise SchemaFault("a tool of the same name was listed before it")
+            raise BadSchemaError("a tool of the same name was listed before it")
         names.add(name)
         self._tools[name] = tool
         return {key: each for key, each in tool.items() if key != "outputSchema"}
@@ -106,32 +106,32 @@ class Screen:
         """Return an entry as it is used.
 
         Raises:
-            SchemaFault: It cannot be used.
+            BadSchemaError: It cannot be used.
         """
         if not isinstance(entry, dict):
-            raise SchemaFault("it is no object")
+            raise BadSchemaError("it is no object")
         used = cast("dict[str, Any]", entry)
         check_json(used)
         if key == "tools":
             used = self._used_tool(used, result)
         if (fault := self._fault(_LISTS[key][0], {**result, key: [used]})) is not None:
-            raise SchemaFault(fault)
+            raise BadSchemaError(fault)
         return used
 
     def _used_tool(self, tool: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
         """Return a tool with its schemas as they are used; without that of its results if this is none.
 
         Raises:
-            SchemaFault: It cannot be used.
+            BadSchemaError: It cannot be used.
         """
         if not tool.get("name"):
-            raise SchemaFault("it has no name")
+            raise BadSchemaError("it has no name")
         if "inputSchema" not in tool:
-            raise SchemaFault("it has no inputSchema")
+            raise BadSchemaError("it has no inputSchema")
         try:
             used = {**tool, "inputSchema": checked_schema(tool["inputSchema"])}
-        except SchemaFault as fault:
-            raise SchemaFault(f"its inputSchema cannot be used: {fault}") from None
+        except BadSchemaError as fault:
+            raise BadSchemaError(f"its inputSchema cannot be used: {fault}") from None
         output = used.pop("outputSchema", None)
         if output is None:
             return used
@@ -140,8 +140,8 @@ class Screen:
             if (fault := self._fault("tools/list", {**result, "tools": [whole]})) is None:
                 return whole
             if self._fault("tools/list", {**result, "tools": [used]}) is None:
-                raise SchemaFault(fault)
-        except SchemaFault as fault:
+                raise BadSchemaError(fault)
+        except BadSchemaError as fault:
             self._log(f"the outputSchema of tool {_shown(tool['name'])} is not used", fault)
         return used
 

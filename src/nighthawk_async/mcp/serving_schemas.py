@@ -45,7 +45,9 @@ class ObjectForm:
 
     def __init__(self, annotation: object, *, is_validated: bool) -> None:
         self._adapter: TypeAdapter[Any] = type_adapter(annotation)
-        schema = self._adapter.json_schema(mode="serialization", schema_generator=_ResultSchema)
+        schema = self._adapter.json_schema(
+            by_alias=True, mode="serialization", schema_generator=_ResultSchema
+        )
         self.json_schema = cast("dict[str, Any]", strict_schema(_without_expressions(_with_root(schema))))
         if self.json_schema.get("type") != "object":
             raise TypeError("the results are no JSON objects")

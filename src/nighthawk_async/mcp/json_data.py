@@ -66,7 +66,9 @@ def _checked(given: Any, data: Any, path: Path, *, are_texts: bool) -> Any:
             items = cast("list[Any]", data)
             before = _items(given, items)
             return [
-                _checked(each, item, (*path, at), are_texts=are_texts)
+                item
+                if type(item) is int or (type(item) is float and math.isfinite(item))
+                else _checked(each, item, (*path, at), are_texts=are_texts)
                 for at, (each, item) in enumerate(zip(before, items, strict=True))
             ]
         case str():

@@ -19,6 +19,7 @@ from ..errors import ErrorKind, NighthawkError, ToolBoundaryError
 from ..prompt.multimodal import as_user_content, project_to_text
 from ..prompt.plain_text import single_line
 from ..runtime.error_text import message_without_content
+from ..threads import call_in_thread
 from ..types.messages import BinaryContent, FileUrl, UserContent
 from .json_data import NoJsonError, characters, checked_data, fields_of, json_data
 from .serving_schemas import NO_FORM, ObjectForm, UnsendableResultError
@@ -29,6 +30,8 @@ _LOGGER = logging.getLogger("nighthawk")
 _ANY: TypeAdapter[Any] = TypeAdapter(
     Any, config=ConfigDict(ser_json_inf_nan="strings", ser_json_bytes="base64", arbitrary_types_allowed=True)
 )
+_MAX_CHARACTERS_AT_ONCE = 4_000
+"""The size of a result that is checked on the event loop."""
 _MAX_MESSAGE_CHARACTERS = 2_000
 _MAX_REPORTED_ERRORS = 5
 _TRY_AGAIN = "Try again later."
@@ -45,6 +48,29 @@ def result_of(value: object, object_form: ObjectForm | None) -> dict[str, Any]:
     Raises:
         UnsendableResultError: The value has no JSON form, or is not of the declared type.
     """
+    result = _unchecked_result(value, object_form)
+    if object_form is not None:
+        object_form.check(result["structuredContent"])
+    return result
+
+
+async def checked_result(value: object, object_form: ObjectForm | None) -> dict[str, Any]:
+    """Return the result of a call like `result_of`; a large one is checked in a worker thread.
+
+    Raises:
+        UnsendableResultError: See `result_of`.
+    """
+    result = _unchecked_result(value, object_form)
+    if object_form is not None:
+        data = result["structuredContent"]
+        if len(result["content"][0]["text"]) > _MAX_CHARACTERS_AT_ONCE:
+            await call_in_thread(object_form.check, data)
+        else:
+            object_form.check(data)
+    return result
+
+
+def _unchecked_result(value: object, object_form: ObjectForm | None) -> dict[str, Any]:
     if object_form is None:
         return {**_COMPLETE, **_content_of(value)}
     data = object_form.data_of(value)

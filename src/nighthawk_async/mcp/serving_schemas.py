@@ -55,32 +55,35 @@ class ObjectForm:
         self._validator: Any = None
 
     def data_of(self, value: object) -> Any:
-        """Return a result as JSON data that fits the schema.
+        """Return a result as JSON data, for `check`.
 
         Raises:
-            UnsendableResultError: It is not of the declared type, or its data does not fit.
+            UnsendableResultError: It is not of the declared type, or has no JSON form.
         """
         try:
             valid = value if self._is_validated else self._adapter.validate_python(value)
-            data = json_data(self._adapter, valid, non_finite="refused")
+            return json_data(self._adapter, valid, non_finite="refused")
         except NoJsonError as error:
             raise UnsendableResultError(f"{NO_FORM}: {error}.") from error
         except Exception as error:  # code of the user's types may raise anything
             raise UnsendableResultError(f"{_ELSE}.") from error
-        if (fault := self._misfit(data)) is not None:
-            raise UnsendableResultError(f"{_ELSE}: {fault}.")
-        return data
 
-    def _misfit(self, data: object) -> str | None:
+    def check(self, data: object) -> None:
+        """Check that data fits the schema; slow for large data.
+
+        Raises:
+            UnsendableResultError: It does not.
+        """
         if self._validator is None:
             from jsonschema import Draft202012Validator  # slow to import, and comes with the package mcp
 
             self._validator = Draft202012Validator(self.json_schema, format_checker=_format_checker())
         error = next(self._validator.iter_errors(data), None)
-        if error is None:
-            return None
-        path = ".".join(map(str, error.absolute_path)) or "its root"
-        return f"its data breaks {error.validator!r} of the output schema at {path}"
+        if error is not None:
+            path = ".".join(map(str, error.absolute_path)) or "its root"
+            raise UnsendableResultError(
+                f"{_ELSE}: its data breaks {error.validator!r} of the output schema at {path}."
+            )
 
 
 class _ResultSchema(GenerateJsonSchema):

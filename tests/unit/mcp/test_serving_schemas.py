@@ -313,7 +313,14 @@ async def test_clients_that_check_results_get_them(era: Era) -> None:
     async def surrogate() -> str:
         return "\ud800"
 
-    async with connected(nh.mcp.serve([address, nan, surrogate], run=count_run), era) as client:
+    async def many(last: Any) -> dict[str, Annotated[Any, Field(json_schema_extra={"type": "integer"})]]:
+        return {**{str(number): number for number in range(2_000)}, "last": last}
+
+    async with connected(nh.mcp.serve([address, nan, surrogate, many], run=count_run), era) as client:
+        large = await client.call_tool("many", {"last": 1})
+        assert large.structured_content is not None
+        assert len(large.structured_content) == 2_001
+        assert "'type' of the output schema at last" in text_of(await client.call_tool("many", {"last": "a"}))
         assert (await client.call_tool("address", {})).structured_content == {"zipCode": "1"}
         for name in ("nan", "surrogate"):
             failed = await client.call_tool(name, {})

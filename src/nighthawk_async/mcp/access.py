@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from ..natural.program import is_usable_name
 from .errors import McpError
+from .json_data import NoJsonError, checked_data
 from .methods import ConnectedServer
 from .server import Server
 from .sessions import find_run_keeper, open_session, session_in_run
@@ -120,9 +121,11 @@ async def read_resource(server: ConnectedServer | Server, uri: str) -> list[Reso
 
     Raises:
         ServerCallError: The request failed.
+        McpError: The URI has a lone surrogate.
     """
     from .results import resource_value
 
+    _check_texts(uri)
     session = await _session_of(server)
     result = await session.ask(lambda connection, _: connection.client.read_resource(uri))
     return [resource_value(each) for each in result.contents]
@@ -161,12 +164,21 @@ async def get_prompt(server: ConnectedServer | Server, name: str, **arguments: s
 
     Raises:
         ServerCallError: The request failed.
+        McpError: A text has a lone surrogate.
     """
     from .results import prompt_texts
 
+    _check_texts(name, *arguments, *arguments.values())
     session = await _session_of(server)
     result = await session.ask(lambda connection, _: connection.client.get_prompt(name, arguments))
     return prompt_texts(result.messages)
+
+
+def _check_texts(*texts: str) -> None:
+    try:
+        checked_data(list(texts))
+    except NoJsonError as error:
+        raise McpError(f"A request cannot be sent: {error}") from None
 
 
 async def _pages(

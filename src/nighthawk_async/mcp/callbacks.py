@@ -13,6 +13,7 @@ from ..policies.people.questions import ask_user
 from ..runtime.error_text import describe_error
 from .description import ServerDescription
 from .in_flight import CallsInFlight
+from .json_data import checked_data
 from .sampling import sampled
 from .schema_types import form_type
 
@@ -62,7 +63,7 @@ class Callbacks:
         answer = await _answer_of(f"{asked} (null to decline)", cast("Any", form) | None)
         if not isinstance(answer, dict):
             return _decided(answer)
-        return protocol.ElicitResult(action="accept", content=cast("dict[str, Any]", answer))
+        return protocol.ElicitResult(action="accept", content=checked_data(cast("dict[str, Any]", answer)))
 
     async def ask_to_visit(self, params: protocol.ElicitRequestURLParams) -> protocol.ElicitResult:
         """Ask a person to open an address."""

@@ -1,6 +1,6 @@
 """One connection to a server: its transport, the client of the package `mcp` on it, and what went wrong."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from importlib.metadata import version
@@ -12,7 +12,8 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
-from mcp_types import Implementation, Tool
+from mcp.shared.message import SessionMessage
+from mcp_types import Implementation, JSONRPCResponse, Tool
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from ..causes import leaves_of
@@ -21,6 +22,7 @@ from .callbacks import Callbacks
 from .description import HttpDescription, ServerDescription, StdioDescription
 from .errors import ServerUnavailableError
 from .process import ServerProcess, Streams
+from .screening import Screen
 from .tool_facts import ToolFacts
 
 _READ_SECONDS = 300.0
@@ -46,6 +48,7 @@ class Connection:
         self._process = ServerProcess(server) if isinstance(server, StdioDescription) else None
         self.is_lost = anyio.Event()
         self.failed_status: int | None = None
+        self._screen = Screen(server, self._find_version)
         self.client = Client(
             cast("Any", self._transport()),
             sampling_callback=callbacks.sample if server.options.sampling else None,
@@ -62,7 +65,13 @@ class Connection:
     async def _transport(self) -> AsyncGenerator[Streams, None]:
         opened = self._http_transport() if self._process is None else self._process.transport()
         async with opened as (received, sent):
-            yield _Received(received, self.is_lost), sent
+            yield _Received(received, self.is_lost, self._screen), sent
+
+    def _find_version(self) -> str | None:
+        try:
+            return self.client.session.protocol_version
+        except RuntimeError:  # there is no session yet
+            return None
 
     @asynccontextmanager
     async def _http_transport(self) -> AsyncGenerator[Streams, None]:
@@ -110,13 +119,13 @@ class Connection:
         """Return the tools of the server that are used, all pages."""
         if self.client.server_capabilities.tools is None:
             return []
+        self._screen.begin_list_of_tools()
         found: dict[str, ToolFacts] = {}
         cursor: str | None = None
         for _ in range(_MAX_PAGES):
             page = await self.client.list_tools(cursor=cursor)
-            for tool in page.tools:
-                if self._server.options.offers(tool.name):
-                    found[tool.name] = _facts_of(tool)
+            for tool in page.tools:  # those that are used: the others are left out before
+                found[tool.name] = _facts_of(tool, self._screen.definition_of(tool.name).get("outputSchema"))
             cursor = page.next_cursor
             if cursor is None:
                 break
@@ -160,13 +169,15 @@ class Connection:
         return str(leaf) if isinstance(leaf, MCPError) else describe_error(leaf)
 
 
-def _facts_of(tool: Tool) -> ToolFacts:
+def _facts_of(tool: Tool, output_schema: Mapping[str, Any] | None) -> ToolFacts:
     definition = tool.model_dump(by_alias=True, mode="json", exclude_none=True, exclude={"meta", "icons"})
+    if output_schema is not None:
+        definition["outputSchema"] = output_schema
     return ToolFacts(
         tool.name,
         tool.description or tool.title or "",
         input_schema=tool.input_schema,
-        output_schema=tool.output_schema,
+        output_schema=output_schema,
         hints=definition.get("annotations", {}),
         definition=definition,
     )
@@ -178,11 +189,13 @@ class _Received:
     Args:
         stream: The stream of the transport.
         ended: Set at its end.
+        screen: Screens results.
     """
 
-    def __init__(self, stream: Any, ended: anyio.Event) -> None:
+    def __init__(self, stream: Any, ended: anyio.Event, screen: Screen) -> None:
         self._stream = stream
         self._ended = ended
+        self._screen = screen
 
     @property
     def last_context(self) -> Any:
@@ -192,10 +205,13 @@ class _Received:
     async def receive(self) -> Any:
         """Return the next message."""
         try:
-            return await self._stream.receive()
+            received = await self._stream.receive()
         except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
             self._ended.set()
             raise
+        if isinstance(received, SessionMessage) and isinstance(received.message, JSONRPCResponse):
+            received.message.result = await self._screen.screened(received.message.result)
+        return received
 
     async def aclose(self) -> None:
         """Close the stream."""

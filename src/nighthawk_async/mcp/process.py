@@ -4,6 +4,7 @@ The package `mcp` has such a transport too. This one ends every process of the s
 that it leaves behind; it bounds what it reads, and keeps the last lines of the standard error for errors.
 """
 
+import json
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -14,7 +15,7 @@ import anyio.lowlevel
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
 from ..line_process import GONE, LineProcess, text_of
 from .description import StdioDescription
@@ -101,13 +102,26 @@ class ServerProcess:
     def _message(self, line: bytes) -> SessionMessage | None:
         """Return the message of a line; None for a line that is none, which servers should not write."""
         try:
-            return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-        except ValueError:
+            return SessionMessage(_read(line))
+        except (ValueError, RecursionError):
             text = text_of(line)
             if self.garbage is None and text:
                 self.garbage = text
                 _LOGGER.warning("%s wrote a line that is no message: %s", self._server.name, text)
             return None
+
+
+def _read(line: bytes) -> JSONRPCMessage:
+    """Return the message of a line, also where a part of it is no strict JSON, such as half a character.
+
+    Raises:
+        ValueError: It is none.
+        RecursionError: It is nested too deeply.
+    """
+    try:
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        return jsonrpc_message_adapter.validate_python(json.loads(line), by_name=False)
 
 
 async def _write(

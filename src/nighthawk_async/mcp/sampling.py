@@ -16,6 +16,7 @@ from ..types.messages import AssistantMessage, BinaryContent, Message, UserConte
 from ..types.model import FinishReason, ModelRequest, ResponseFinished, TextDelta, UsageReported
 from ..types.usage import Usage
 from .errors import McpError
+from .json_data import characters
 
 _STOP_REASONS: Mapping[FinishReason, str] = {"stop": "endTurn", "length": "maxTokens"}
 
@@ -54,7 +55,7 @@ async def sampled(server: str, params: protocol.CreateMessageRequestParams) -> p
     text, reason = await _response(model, request, environment.usage_meter)
     return protocol.CreateMessageResult(
         role="assistant",
-        content=protocol.TextContent(text=text),
+        content=protocol.TextContent(text=characters(text)),
         model=model.name,
         stop_reason=_STOP_REASONS.get(reason or "stop", reason),
     )

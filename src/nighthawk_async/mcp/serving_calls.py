@@ -23,7 +23,7 @@ from ..scopes import Scope, scope
 from .serving_progress import report_progress
 from .serving_questions import ClientPeople, Elicit
 from .serving_requests import HttpRequest, find_http_request
-from .serving_results import failure_of, failure_text, problem_text, result_of
+from .serving_results import checked_result, failure_of, failure_text, problem_text
 from .serving_rounds import Rounds
 from .serving_tools import ServedTool
 
@@ -196,7 +196,7 @@ class _Call:
         result: dict[str, Any] | None = None
         try:
             with self._work.scope:
-                result = result_of(await self._serve(elicit), self._tool.object_form)
+                result = await checked_result(await self._serve(elicit), self._tool.object_form)
         except Exception as error:
             if isinstance(error, RefusedError):
                 error = RefusedError(self._with_retry(error.problem))

@@ -6,6 +6,7 @@ from typing import TypeAlias
 from ..asgi.event_stream_live import count_progress
 from ..observe.tree import TaskTree
 from ..observe.views import NodeView
+from .json_data import characters
 
 SendProgress: TypeAlias = Callable[[float, float | None, str | None], Awaitable[None]]
 """Sends the progress, the total if it is known, and a message."""
@@ -39,7 +40,8 @@ async def report_progress(tree: TaskTree, node_id: str, send: SendProgress) -> N
         async for view in changes:
             step = progress.next(view)
             if step is not None:
-                await send(*step)
+                progress_so_far, total, message = step
+                await send(progress_so_far, total, None if message is None else characters(message))
 
 
 class GrowingProgress:

@@ -11,6 +11,8 @@ from msgspec import Struct
 from ..errors import NoHumanError
 from ..policies.people.request import ApprovalRequest, HumanHandler, Question, typed_answer
 from ..runtime.validation import type_adapter
+from .json_data import characters
+from .serving_schemas import strict_schema
 
 Elicit: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[Mapping[str, Any]]]
 """Sends a message and the schema of a form to the client; returns its answer, in JSON."""
@@ -140,7 +142,7 @@ class ClientPeople:
         message = question.prompt
         if question.error is not None:
             message = f"{message}\n\nThe last answer does not fit: {question.error}"
-        answer = await self._elicit(message, form.json_schema)
+        answer = await self._elicit(characters(message), strict_schema(form.json_schema))
         if answer.get("action") != "accept":
             raise NoHumanError("The person at the client declined to answer.")
         return form.read(answer.get("content") or {}, question)

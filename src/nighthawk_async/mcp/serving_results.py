@@ -11,18 +11,18 @@ import logging
 from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter
-from pydantic_core import PydanticSerializationError
 
 from ..asgi.admission import RefusedError
 from ..asgi.problems import Problem, exact_cause, find_problem, log_problem
 from ..causes import leaves_of
 from ..errors import ErrorKind, NighthawkError, ToolBoundaryError
-from ..pickling import PicklableError
 from ..prompt.multimodal import as_user_content, project_to_text
 from ..prompt.plain_text import single_line
 from ..runtime.error_text import message_without_content
+from ..threads import call_in_thread
 from ..types.messages import BinaryContent, FileUrl, UserContent
-from .serving_tools import ObjectForm
+from .json_data import NoJsonError, characters, checked_data, fields_of, json_data
+from .serving_schemas import NO_FORM, ObjectForm, UnsendableResultError
 from .values import ERROR_KIND, IS_JSON
 
 _LOGGER = logging.getLogger("nighthawk")
@@ -30,14 +30,12 @@ _LOGGER = logging.getLogger("nighthawk")
 _ANY: TypeAdapter[Any] = TypeAdapter(
     Any, config=ConfigDict(ser_json_inf_nan="strings", ser_json_bytes="base64", arbitrary_types_allowed=True)
 )
+_MAX_CHARACTERS_AT_ONCE = 4_000
+"""The size of a result that is checked on the event loop."""
 _MAX_MESSAGE_CHARACTERS = 2_000
 _MAX_REPORTED_ERRORS = 5
 _TRY_AGAIN = "Try again later."
 _COMPLETE = {"resultType": "complete"}
-
-
-class UnsendableResultError(PicklableError):
-    """The result of a function has no JSON form, or is not of the declared type."""
 
 
 def result_of(value: object, object_form: ObjectForm | None) -> dict[str, Any]:
@@ -50,33 +48,59 @@ def result_of(value: object, object_form: ObjectForm | None) -> dict[str, Any]:
     Raises:
         UnsendableResultError: The value has no JSON form, or is not of the declared type.
     """
+    result = _unchecked_result(value, object_form)
+    if object_form is not None:
+        object_form.check(result["structuredContent"])
+    return result
+
+
+async def checked_result(value: object, object_form: ObjectForm | None) -> dict[str, Any]:
+    """Return the result of a call like `result_of`; a large one is checked in a worker thread.
+
+    Raises:
+        UnsendableResultError: See `result_of`.
+    """
+    result = _unchecked_result(value, object_form)
+    if object_form is not None:
+        data = result["structuredContent"]
+        if len(result["content"][0]["text"]) > _MAX_CHARACTERS_AT_ONCE:
+            await call_in_thread(object_form.check, data)
+        else:
+            object_form.check(data)
+    return result
+
+
+def _unchecked_result(value: object, object_form: ObjectForm | None) -> dict[str, Any]:
     if object_form is None:
         return {**_COMPLETE, **_content_of(value)}
-    try:
-        valid = object_form.adapter.validate_python(value)
-        data = object_form.adapter.dump_python(valid, mode="json")
-        text = json.dumps(data, ensure_ascii=False, allow_nan=False)
-    except (ValueError, RecursionError, PydanticSerializationError) as error:
-        raise UnsendableResultError("The function has returned something else than it declares.") from error
+    data = object_form.data_of(value)
+    text = _json_text(data, separators=(", ", ": "))
     return {**_COMPLETE, "content": [_text(text)], "structuredContent": data}
 
 
 def _content_of(value: object) -> dict[str, Any]:
     """Return a value as content: a text as it is, images and audio as such, other values as JSON."""
-    if isinstance(value, str):
-        return {"content": [_text(value)]}
-    content = as_user_content(value)
-    if content is not None:
-        return {"content": [_block(item) for item in content]}
     try:
-        text = _ANY.dump_json(value, fallback=repr).decode()
-        return {"content": [_text(text)], "_meta": {IS_JSON: True}}
-    except (ValueError, RecursionError, PydanticSerializationError) as error:
-        raise UnsendableResultError("The result of the function has no JSON form.") from error
+        content = (value,) if isinstance(value, str) else as_user_content(value)
+        if content is not None:
+            return checked_data({"content": [_block(item) for item in content]})
+        data = json_data(_ANY, value, non_finite="texts", fallback=fields_of)
+    except NoJsonError as error:
+        raise UnsendableResultError(f"{NO_FORM}: {error}.") from error
+    except Exception as error:  # code of the user's types may raise anything
+        raise UnsendableResultError(f"{NO_FORM}.") from error
+    return {"content": [_text(_json_text(data, separators=(",", ":")))], "_meta": {IS_JSON: True}}
+
+
+def _json_text(data: object, *, separators: tuple[str, str]) -> str:
+    try:
+        return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=separators)
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits
+        raise UnsendableResultError(f"{NO_FORM}.") from error
 
 
 def _text(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text.encode("utf-8", "replace").decode()}
+    return {"type": "text", "text": text}
 
 
 def _block(item: UserContent) -> dict[str, Any]:
@@ -144,7 +168,7 @@ def failure_text(text: str, *, kind: ErrorKind = "execution") -> dict[str, Any]:
         text: The failure, for the model.
         kind: The kind of the failure, for clients of this library.
     """
-    return {**_COMPLETE, "content": [_text(text)], "isError": True, "_meta": {ERROR_KIND: kind}}
+    return {**_COMPLETE, "content": [_text(characters(text))], "isError": True, "_meta": {ERROR_KIND: kind}}
 
 
 def _kind_of(error: Exception) -> ErrorKind:

@@ -7,16 +7,17 @@ from functools import partial
 from typing import Any, cast
 
 from msgspec import Struct
-from pydantic import TypeAdapter
 
 from ..errors import NaturalParseError, ToolRegistrationError
 from ..natural.program import SENTINEL, as_prose, program_body
 from ..prompt.callables import describe_callable
+from ..runtime.argument_check import is_natural
 from ..runtime.awaitable import await_value, is_awaitable
 from ..runtime.tool_function import MAX_TOOL_NAME_CHARACTERS, ToolFunction, make_tool_function
-from ..runtime.validation import type_adapter
 from ..threads import call_in_thread
 from ..types.messages import BinaryContent, FileUrl, UploadedFile
+from .json_data import characters
+from .serving_schemas import ObjectForm, strict_schema
 
 _MAX_DESCRIPTION_CHARACTERS = 2_000
 """The length of a description that is made of a natural block."""
@@ -62,18 +63,6 @@ class Served:
             "openWorldHint": self.open_world,
         }
         return {name: value for name, value in hints.items() if value is not None}
-
-
-class ObjectForm(Struct, frozen=True, kw_only=True, eq=False):
-    """The form of results that are JSON objects.
-
-    Args:
-        adapter: Validates and serializes them.
-        json_schema: Their JSON Schema, whose root has the type `object`.
-    """
-
-    adapter: TypeAdapter[Any]
-    json_schema: dict[str, Any]
 
 
 class ServedTool(Struct, frozen=True, kw_only=True, eq=False):
@@ -182,14 +171,14 @@ def _made(served: Served) -> ServedTool:
 
 def _definition(served: Served, tool: ToolFunction, object_form: ObjectForm | None) -> dict[str, Any]:
     optional: dict[str, Any] = {
-        "title": served.title,
-        "description": tool.description,
+        "title": characters(served.title or ""),
+        "description": characters(tool.description),
         "outputSchema": None if object_form is None else object_form.json_schema,
         "annotations": served.annotations,
     }
     return {
         "name": tool.name,
-        "inputSchema": tool.json_schema(),
+        "inputSchema": strict_schema(tool.json_schema()),
         **{name: value for name, value in optional.items() if value},
     }
 
@@ -218,25 +207,11 @@ def _object_form(tool: ToolFunction) -> ObjectForm | None:
     if annotation is Any or annotation is None or _is_media(annotation):
         return None
     try:
-        adapter = type_adapter(annotation)
-        schema = adapter.json_schema(mode="serialization")
+        return ObjectForm(annotation, is_validated=is_natural(tool.function))
     except Exception:  # a type that JSON cannot represent is no mistake: its results become texts
         return None
-    whole = _with_root(schema)
-    if whole.get("type") != "object":
-        return None
-    return ObjectForm(adapter=adapter, json_schema=whole)
 
 
 def _is_media(annotation: object) -> bool:
     """Whether results are images and the like, which are content of a kind of their own."""
     return isinstance(annotation, type) and issubclass(annotation, BinaryContent | FileUrl | UploadedFile)
-
-
-def _with_root(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema with the definition at its root that its root refers to, as for a recursive model."""
-    reference = schema.get("$ref")
-    if not isinstance(reference, str):
-        return schema
-    definitions = schema.get("$defs", {})
-    return {**definitions.get(reference.removeprefix("#/$defs/"), {}), "$defs": definitions}

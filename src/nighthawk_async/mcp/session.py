@@ -8,15 +8,15 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from copy import copy
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 from anyio.abc import TaskStatus
 from anyio.lowlevel import current_token
 from mcp.shared.exceptions import MCPError
 from mcp_types import URL_ELICITATION_REQUIRED, ElicitationRequiredErrorData
-from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError, from_json, to_json
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from ..actors import BareTaskGroup
 from ..backoff import backoff_seconds
@@ -36,13 +36,16 @@ from .description import ServerDescription
 from .errors import McpError, ServerCallError, ServerLostError, ServerUnavailableError
 from .in_flight import CallInFlight, CallsInFlight
 from .invocations import Invocations
+from .json_data import json_data
 from .methods import ConnectedServer, make_class, set_methods
+from .result_check import check_result
 from .results import value_of
 from .tool_facts import ToolFacts, check_method_names
 
 Result = TypeVar("Result")
 
 _LOGGER = logging.getLogger("nighthawk.mcp")
+_ARGUMENTS = TypeAdapter(dict[str, Any])
 _MAX_SENDS = 3
 _END_SECONDS = 8.0
 _FIRST_WAIT = 0.1
@@ -274,6 +277,8 @@ class Session:
             )
             self._restarts = 0  # it is alive, even if the tool failed
             raise_if_error(self.server.name, tool, result)
+            if tool.output_schema is not None:
+                await check_result(tool.output_schema, result)
             return value_of(result, tool)
 
         async with self._turn_of(tool):
@@ -285,7 +290,7 @@ class Session:
 
     def _json_of(self, tool: ToolFacts, arguments: dict[str, object]) -> dict[str, object]:
         try:
-            return from_json(to_json(arguments, inf_nan_mode="strings"))
+            return json_data(_ARGUMENTS, arguments, non_finite="refused")
         except (PydanticSerializationError, ValueError, RecursionError) as error:
             raise ServerCallError(
                 self.server.name,

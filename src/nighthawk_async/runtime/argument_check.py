@@ -161,6 +161,11 @@ def with_checked_arguments(
     return innermost, checked_args, checked_kwargs
 
 
+def is_natural(function: object) -> bool:
+    """Whether a callable calls a natural function, which validates what it returns."""
+    return _find_natural(function) is not None
+
+
 def _find_natural(
     function: object,
 ) -> tuple[Callable[..., object], ArgumentCheck, tuple[object, ...], Mapping[str, object]] | None:

@@ -7,6 +7,7 @@ attrs is optional, so it is never imported here.
 """
 
 import enum
+import json
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -364,7 +365,9 @@ def default_as_data(default: object) -> dict[str, Any]:
     if isinstance(default, enum.Enum):
         return {"default": _data_of(default)}
     with suppress(ValueError):
-        return {"default": to_jsonable_python(default)}
+        data = to_jsonable_python(default)
+        json.dumps(data, allow_nan=False, ensure_ascii=False).encode()
+        return {"default": data}
     return {}
 
 

@@ -71,6 +71,13 @@ def test_the_schema_has_the_fields_of_attrs_classes_and_structs() -> None:
     assert schema["$defs"]["Span"] == {"enum": ["SHORT", "LONG"], "type": "string"}
 
 
+@pytest.mark.parametrize("default", [float("nan"), float("-inf"), [float("inf")], "\ud800"])
+def test_a_default_that_is_no_json_is_not_shown(default: Any) -> None:
+    def limit(number: Any = default) -> None: ...
+
+    assert tool_of(limit).definition.parameters["properties"] == {"number": {}}
+
+
 def test_arguments_become_objects() -> None:
     def visit(
         first: Stop,

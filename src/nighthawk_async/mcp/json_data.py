@@ -1,0 +1,137 @@
+"""Values as strict JSON data: what JSON cannot say is refused, or written as a text, and never lost."""
+
+import math
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from functools import partial
+from typing import Any, Literal, TypeAlias, cast
+
+import msgspec
+from pydantic import TypeAdapter
+
+Path: TypeAlias = tuple[str | int, ...]
+
+
+class NoJsonError(ValueError):
+    """A part of a value has no JSON form.
+
+    Args:
+        reason: The reason.
+        path: The keys and positions that lead to the part.
+    """
+
+    def __init__(self, reason: str, path: Path) -> None:
+        super().__init__(f"at {'.'.join(map(str, path))}: {reason}" if path else reason)
+
+
+def json_data(
+    adapter: TypeAdapter[Any],
+    value: object,
+    *,
+    non_finite: Literal["refused", "texts"],
+    fallback: Callable[[Any], Any] | None = None,
+) -> Any:
+    """Return a value as JSON data, by alias.
+
+    Args:
+        adapter: Serializes it.
+        value: The value.
+        non_finite: The treatment of numbers that are not finite, which pydantic writes as null.
+        fallback: Serializes what pydantic cannot.
+
+    Raises:
+        NoJsonError: A part has no JSON form, or two keys of a dictionary are one in JSON.
+        Exception: It cannot be serialized.
+    """
+    dump = partial(adapter.dump_python, value, by_alias=True, warnings="none", fallback=fallback)
+    data, given = dump(mode="json"), dump(mode="python")
+    return _checked(given, data, (), are_texts=non_finite == "texts")
+
+
+def checked_data(data: Any) -> Any:
+    """Return JSON data as it is.
+
+    Raises:
+        NoJsonError: A number is not finite, or a text has a lone surrogate.
+    """
+    return _checked(data, data, (), are_texts=False)
+
+
+def _checked(given: Any, data: Any, path: Path, *, are_texts: bool) -> Any:
+    """Return data; what it was before JSON shows whether something was lost."""
+    match data:
+        case dict():
+            return _checked_dict(given, cast("dict[str, Any]", data), path, are_texts=are_texts)
+        case list():
+            items = cast("list[Any]", data)
+            before = _items(given, items)
+            return [
+                item
+                if type(item) is int or (type(item) is float and math.isfinite(item))
+                else _checked(each, item, (*path, at), are_texts=are_texts)
+                for at, (each, item) in enumerate(zip(before, items, strict=True))
+            ]
+        case str():
+            _check_text(data, path)
+            return data
+        case float() if not math.isfinite(data):
+            given = data
+        case None if isinstance(given, float) and not math.isfinite(given):
+            pass
+        case _:
+            return data
+    if not are_texts:
+        raise NoJsonError(f"JSON has no number {given!r}", path)
+    return "NaN" if math.isnan(given) else "Infinity" if given > 0 else "-Infinity"
+
+
+def _checked_dict(given: Any, data: dict[str, Any], path: Path, *, are_texts: bool) -> dict[str, Any]:
+    before: Mapping[Any, Any] = cast("Mapping[Any, Any]", given) if isinstance(given, Mapping) else data
+    if len(before) > len(data) and before is not data:
+        raise NoJsonError("two keys of a dictionary are the same text in JSON", path)
+    if len(before) < len(data):
+        before = data
+    for key in before:
+        if isinstance(key, str):
+            _check_text(key, path)
+    return {
+        key: _checked(each, item, (*path, key), are_texts=are_texts)
+        for (key, item), each in zip(data.items(), before.values(), strict=True)
+    }
+
+
+def _items(given: Any, data: list[Any]) -> list[Any]:
+    """The items that became those of a list."""
+    if isinstance(given, AbstractSet):  # in another order, perhaps
+        lost = [each for each in cast("AbstractSet[Any]", given) if isinstance(each, float)]
+        number = next((each for each in lost if not math.isfinite(each)), None)
+        return data if number is None else [number if each is None else each for each in data]
+    items: list[Any] = list(cast("list[Any]", given)) if isinstance(given, list | tuple) else data
+    return items if len(items) == len(data) else data
+
+
+def _check_text(text: str, path: Path) -> None:
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise NoJsonError("a text has a lone surrogate, which is no character", path) from None
+
+
+def characters(text: str) -> str:
+    """Return a text with question marks for lone surrogates, which no message can have."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def fields_of(value: object) -> object:
+    """Return an instance of an attrs class or a struct as a dictionary, and anything else as its `repr`."""
+    kind: Any = type(value)
+    if isinstance(value, msgspec.Struct):
+        config = kind.__struct_config__
+        named = {each.encode_name: getattr(value, each.name) for each in msgspec.structs.fields(kind)}
+        tag = {} if config.tag_field is None else {config.tag_field: config.tag}
+        return tag | {name: each for name, each in named.items() if each is not msgspec.UNSET}
+    if "__attrs_attrs__" in vars(kind):
+        return {each.alias: getattr(value, each.name) for each in kind.__attrs_attrs__}
+    return repr(value)

@@ -1,0 +1,332 @@
+"""One bad tool, resource, prompt or part of a result of a server is one bad one: the others work."""
+
+import json
+import logging
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nighthawk_async as nh
+from nighthawk_async.testing import ScriptedModel, model_response, tool_call
+
+from .odd_server import application
+from .serving_support import CLIENT_WARNINGS, serving
+from .support import wait_until
+
+pytestmark = [pytest.mark.anyio, CLIENT_WARNINGS]
+ODD_SERVER = Path(__file__).with_name("odd_server.py")
+OBJECT: dict[str, Any] = {"type": "object"}
+
+
+def tool(**changes: Any) -> dict[str, Any]:
+    return {"name": "bad", "inputSchema": OBJECT, **changes}
+
+
+def with_parameter(schema: Any, **others: Any) -> dict[str, Any]:
+    return tool(inputSchema={"type": "object", "properties": {"n": schema}, **others})
+
+
+BOMB = {f"a{number}": {"anyOf": [{"$ref": f"#/$defs/a{number + 1}"}] * 2} for number in range(30)}
+DEEP: dict[str, Any] = {"type": "string"}
+for _ in range(40):
+    DEEP = {"type": "object", "properties": {"a": DEEP}}
+
+BAD_TOOLS: dict[str, tuple[Any, str]] = {
+    "a text": ("bad", "it is no object"),
+    "no name": ({"inputSchema": OBJECT}, "it has no name"),
+    "an empty name": (tool(name=""), "it has no name"),
+    "a number as name": (tool(name=5), "name: Input should be a valid string"),
+    "the name of another one": (tool(name="good", description="other"), "'good' is left out: a tool of the"),
+    "a number as description": (tool(description=5), "description: Input should be a valid string"),
+    "a list of annotations": (tool(annotations=[]), "annotations: Input should be a valid dictionary"),
+    "no schema": ({"name": "bad"}, "it has no inputSchema"),
+    "a schema that is null": (tool(inputSchema=None), "it is no object"),
+    "a schema of a list": (tool(inputSchema={"type": "array"}), "its type is 'array', not 'object'"),
+    "properties that are null": (
+        tool(inputSchema={"type": "object", "properties": None}),
+        "'properties' is None",
+    ),
+    "a text as required": (tool(inputSchema={"type": "object", "required": "n"}), "'required' is 'n'"),
+    "a type that is none": (with_parameter({"type": "int"}), "at properties/n: 'type' is 'int'"),
+    "a text as enum": (with_parameter({"enum": "a"}), "'enum' is 'a'"),
+    "a pattern that is none": (with_parameter({"pattern": "("}), "which is no regular expression"),
+    "a reference to nothing": (with_parameter({"$ref": "#/$defs/a"}), "'#/$defs/a' refers to no schema"),
+    "a reference to elsewhere": (
+        with_parameter({"$ref": "https://a.example/b"}),
+        "refers to no schema in it",
+    ),
+    "a reference to itself": (
+        with_parameter({"$ref": "#/$defs/a"}, **{"$defs": {"a": {"$ref": "#/$defs/a"}}}),
+        "refers to itself",
+    ),
+    "references that multiply": (
+        with_parameter({"$ref": "#/$defs/a0"}, **{"$defs": {**BOMB, "a30": True}}),
+        "more than 10,000 parts",
+    ),
+    "a deep schema": (with_parameter(DEEP), "nested more than 32 deep"),
+    "a huge schema": (tool(inputSchema={**OBJECT, "description": "<huge>"}), "at most 262,144 are used"),
+    "NaN": (with_parameter({"default": float("nan")}), "a number that JSON does not have"),
+}
+
+
+@asynccontextmanager
+async def connected(transport: str, **configuration: Any) -> AsyncIterator[Any]:
+    """The object of an odd server."""
+    if transport == "stdio":
+        async with nh.mcp.connect(described(**configuration)) as server:
+            yield server
+        return
+    configuration["modern"] = transport == "modern http"
+    async with (
+        serving(application(configuration)) as url,
+        nh.mcp.connect(nh.mcp.http(url, name="odd")) as server,
+    ):
+        yield server
+
+
+def described(**configuration: Any) -> nh.mcp.Server:
+    return nh.mcp.stdio(sys.executable, "-I", ODD_SERVER, json.dumps(configuration), name="odd")
+
+
+def tools_of(server: Any) -> list[str]:
+    return [name for name in vars(type(server)) if not name.startswith("_")]
+
+
+TRANSPORTS = pytest.mark.parametrize("transport", ["stdio", "http", "modern http"])
+
+
+@TRANSPORTS
+async def test_bad_tools_are_left_out_and_named(transport: str, caplog: pytest.LogCaptureFixture) -> None:
+    bad = [each for each, _ in BAD_TOOLS.values()]
+    with caplog.at_level(logging.WARNING, "nighthawk.mcp"):
+        async with connected(transport, tools=[*bad, tool(name="last")]) as server:
+            assert tools_of(server) == ["good", "change", "last"]
+            assert await server.good() == await server.last() == "fine"
+    lines = [record.getMessage() for record in caplog.records if "is left out" in record.getMessage()]
+    assert len(lines) == len(bad)
+    for line, (name, (_, reason)) in zip(lines, BAD_TOOLS.items(), strict=True):
+        assert line.startswith("odd: tool "), name
+        assert reason in line, name
+
+
+async def test_bad_tools_that_come_later_are_left_out_too(caplog: pytest.LogCaptureFixture) -> None:
+    late = [with_parameter({"type": "int"}), tool(name="late"), {"name": "bad"}]
+    async with nh.mcp.connect(described(late=late)) as server:
+        assert await server.change() == "fine"
+        await wait_until(lambda: "late" in tools_of(server))
+        assert await server.late() == "fine"
+        assert tools_of(server) == ["good", "change", "late"]
+    assert caplog.text.count("tool 'bad' is left out") == 2
+
+
+@pytest.mark.parametrize("deferred", [False, True])
+async def test_bad_tools_reach_no_model(deferred: bool) -> None:
+    @nh.natural_function
+    async def work() -> str:
+        """natural
+        Set <:result>.
+        """
+        return result  # pyright: ignore
+
+    def answer(request: Any) -> Any:
+        assert "'int'" not in repr(request)
+        assert "bad" not in [each.name for each in request.tools]
+        assert deferred or "good" in [each.name for each in request.tools]
+        return model_response(tool_call("nh_outcome", kind="pass", bindings={"result": "done"}))
+
+    server = described(tools=[each for each, _ in BAD_TOOLS.values()])
+    async with nh.run(ScriptedModel(answer), tools=[server.tools(deferred=deferred)]):
+        assert await work() == "done"
+
+
+async def test_a_tool_that_is_not_used_is_not_spoken_of(caplog: pytest.LogCaptureFixture) -> None:
+    server = nh.mcp.stdio(
+        sys.executable,
+        "-I",
+        ODD_SERVER,
+        json.dumps({"tools": [tool(description=5)]}),
+        name="odd",
+        only=["good"],
+    )
+    async with nh.mcp.connect(server) as connected:
+        assert tools_of(connected) == ["good"]
+    assert "bad" not in caplog.text
+
+
+@TRANSPORTS
+@pytest.mark.parametrize(
+    "schema",
+    [
+        pytest.param({"type": "int"}, id="no type"),
+        pytest.param({"$ref": "#/$defs/a"}, id="a reference to nothing"),
+        pytest.param("text", id="a text"),
+        pytest.param({"type": "object", "properties": {"a": {"pattern": "("}}}, id="a bad pattern"),
+    ],
+)
+async def test_a_bad_schema_of_results_does_not_take_the_tool_away(
+    transport: str, schema: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with connected(transport, tools=[tool(outputSchema=schema)]) as server:
+        assert await server.bad() == "fine"
+    assert "the outputSchema of tool 'bad' is not used: " in caplog.text
+
+
+async def test_a_list_as_structured_content_of_an_earlier_version_leaves_the_text(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    content = [{"type": "text", "text": "[1]"}]
+    listed = {
+        "tools": [tool(outputSchema={"type": "array", "items": {"type": "integer"}})],
+        "results": {"bad": {"content": content, "structuredContent": [1]}},
+    }
+    async with connected("stdio", **listed) as server:
+        assert await server.bad() == "[1]"
+    assert "structuredContent of a result is not used" in caplog.text
+    async with connected("modern http", **listed) as server:
+        assert await server.bad() == [1]
+
+
+@TRANSPORTS
+async def test_a_part_of_an_unknown_kind_becomes_a_text_and_the_others_stay(transport: str) -> None:
+    content: list[Any] = [
+        {"type": "text", "text": "before"},
+        {"type": "hologram", "data": 1},
+        {"type": "image", "mimeType": "image/png"},
+        {"type": "text", "text": "after", "annotations": 5},
+        7,
+    ]
+    async with connected(transport, results={"good": {"content": content}}) as server:
+        found = await server.good()
+    assert found == [
+        "before",
+        "[a part of the kind 'hologram', which cannot be read]",
+        "[a part of the kind 'image', which cannot be read]",
+        "after",
+        "[a part of the kind without a name, which cannot be read]",
+    ]
+
+
+async def test_bad_resources_and_prompts_are_left_out_and_named(caplog: pytest.LogCaptureFixture) -> None:
+    server = described(
+        resources=[
+            {"uri": "odd://1"},
+            5,
+            {"uri": "odd://2", "name": "two"},
+            {"uri": "odd://3", "name": "3", "size": "x"},
+        ],
+        resourceTemplates=[{"uriTemplate": "odd://{a}", "name": "a"}, {"name": "b"}],
+        prompts=[
+            {"name": "good", "arguments": []},
+            {"name": "bad", "arguments": {}},
+            {"description": "none"},
+        ],
+        messages=[
+            {"role": "user", "content": {"type": "text", "text": "write"}},
+            {"role": "user", "content": {"type": "hologram"}},
+        ],
+    )
+    async with nh.mcp.connect(server) as odd:
+        assert [each.uri for each in await nh.mcp.list_resources(odd)] == ["odd://2"]
+        assert [each.name for each in await nh.mcp.list_resource_templates(odd)] == ["a"]
+        assert [each.name for each in await nh.mcp.list_prompts(odd)] == ["good"]
+        first, second = await nh.mcp.get_prompt(odd, "good")
+        with pytest.raises(nh.mcp.McpError, match="a text has a lone surrogate"):
+            await nh.mcp.get_prompt(odd, "good", subject="\ud800")
+        with pytest.raises(nh.mcp.McpError, match="a text has a lone surrogate"):
+            await nh.mcp.read_resource(odd, "odd://\ud800")
+    assert (first.content, second.content) == (
+        "write",
+        "[a part of the kind 'hologram', which cannot be read]",
+    )
+    for name in (
+        "resource 'odd://1'",
+        "resource 'odd://3'",
+        "resource template",
+        "prompt 'bad'",
+        "prompt without",
+    ):
+        assert f"odd: {name}" in caplog.text
+
+
+LEVELS: dict[str, Any] = {
+    "anyOf": [{"properties": {"a": {"$ref": "#/$defs/level"}}}] * 2,
+    "not": {"const": 1},
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "content", "reason"),
+    [
+        pytest.param(
+            {"type": "object", "properties": {"a": {"pattern": "^(a+)+$"}}},
+            {"a": "a" * 40 + "b"},
+            None,
+            id="pattern",
+        ),
+        pytest.param(
+            {"type": "object", "patternProperties": {"^(a+)+$": {}}, "additionalProperties": False},
+            {"a" * 40 + "b": 1},
+            None,
+            id="names",
+        ),
+        pytest.param(
+            {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}}},
+            {"a": [*range(10_000), "x"]},
+            "at a.10000: 'x' is not of type 'integer'",
+            id="a large result",
+        ),
+        pytest.param({"type": "object"}, None, "returned no structured content", id="none"),
+    ],
+)
+async def test_results_are_checked_without_patterns(schema: Any, content: Any, reason: str | None) -> None:
+    result: dict[str, Any] = {"content": []} | ({} if content is None else {"structuredContent": content})
+    async with connected("stdio", tools=[tool(outputSchema=schema)], results={"bad": result}) as server:
+        if reason is None:
+            assert await server.bad() == content
+            return
+        with pytest.raises(nh.mcp.ServerCallError, match=reason):
+            await server.bad()
+
+
+async def test_a_check_that_multiplies_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    from nighthawk_async.mcp import result_check
+
+    monkeypatch.setattr(result_check, "_MAX_CHECKS", 20_000)
+    content: dict[str, Any] = {"a": 1}
+    for _ in range(60):
+        content = {"a": content}
+    schema = {"type": "object", "$ref": "#/$defs/level", "$defs": {"level": LEVELS}}
+    result = {"content": [], "structuredContent": content}
+    async with connected("stdio", tools=[tool(outputSchema=schema)], results={"bad": result}) as server:
+        assert await server.good() == "fine"
+        with pytest.raises(nh.mcp.ServerCallError, match="too large to be checked"):
+            await server.bad()
+
+
+async def test_a_message_with_half_a_character_or_a_deep_value_is_read_and_its_tool_left_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    deep: Any = 1
+    for _ in range(400):
+        deep = [deep]
+    tools = [tool(description="\ud800"), tool(name="deep", inputSchema={**OBJECT, "default": deep})]
+    async with connected("stdio", tools=tools) as server:
+        assert tools_of(server) == ["good", "change"]
+    assert "tool 'bad' is left out: it has a lone surrogate" in caplog.text
+    assert "tool 'deep' is left out: it is nested too deeply" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [float("nan"), [float("inf")], {1: 1, "1": 2}, {"\ud800": 1}],
+    ids=["nan", "inf", "keys", "surrogate"],
+)
+async def test_arguments_that_json_would_change_are_refused(value: object) -> None:
+    listed = [tool(inputSchema={"type": "object", "properties": {"n": {}}})]
+    async with connected("stdio", tools=listed) as server:
+        with pytest.raises(nh.mcp.ServerCallError, match="bad: the arguments are no JSON: "):
+            await server.bad(n=value)

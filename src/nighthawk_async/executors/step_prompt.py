@@ -21,6 +21,7 @@ from ..types.messages import UserContent
 from ..types.model import OutcomeTransport
 from ..types.outcomes import OutcomeKind
 from .answer_form import AnswerForm, answer_form_of, known_return_type
+from .sent_schemas import Endpoint
 
 _ANY_TYPE = "object"
 
@@ -138,7 +139,7 @@ def answer_instructions(
 def _effect_of(kind: OutcomeKind, form: AnswerForm, return_type: str) -> str:
     match kind:
         case "return":
-            return f"{_returned(form, return_type)}."
+            return f"end the whole function with {_returned(form, return_type)}."
         case "raise":
             return f"fail with {_raised(form)}."
         case _:
@@ -228,9 +229,9 @@ class StepPrompt:
     def _written(self, annotation: object) -> str:
         return PLAIN_TYPES.get(id(annotation)) or described_type(as_written(annotation), self.names)
 
-    def answer_form(self, transport: OutcomeTransport, model_name: str) -> AnswerForm:
+    def answer_form(self, transport: OutcomeTransport, endpoint: Endpoint) -> AnswerForm:
         """The ways to answer the block; see `answer_form.answer_form_of`."""
-        return answer_form_of(self.context, transport, model_name, returned=self.returned)
+        return answer_form_of(self.context, transport, endpoint, returned=self.returned)
 
     def tool_instructions(self, *, has_tools: bool) -> str:
         """The instructions on the tools and on visible names; see `tool_instructions`."""

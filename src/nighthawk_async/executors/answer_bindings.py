@@ -72,9 +72,7 @@ class AnswerBindings(Struct, frozen=True, eq=False):
         before, missing = self.answered, object()
         changed = self.actor.context.changed_bindings()
         is_set = {name for name, value in changed.items() if before.get(name, missing) is not value}
-        return {
-            name: value for name, value in bindings.items() if value is not None or name not in is_set
-        }
+        return {name: value for name, value in bindings.items() if value is not None or name not in is_set}
 
     async def _set(self, bindings: Mapping[str, object]) -> None:
         if self.environment.policies.govern_tool_calls:

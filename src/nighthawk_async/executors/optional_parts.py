@@ -234,7 +234,7 @@ def _is_of(value: object, name: str) -> bool:
         return name == "boolean"
     if isinstance(value, float) and name == "integer":
         return value.is_integer()
-    return isinstance(value, _TYPES.get(name, object))
+    return name not in _TYPES or isinstance(value, _TYPES[name])
 
 
 def _is_listed(value: object, schema: _Schema) -> bool:

@@ -56,7 +56,7 @@ def json_schemas_of(core_schemas: Sequence[dict[str, Any]]) -> JsonSchemas:
         [(at, "validation", whole) for at, whole in enumerate(wholes)]
     )
     for each in (*schemas.values(), *definitions.values()):
-        _require_tags(each, definitions)
+        _require_tags(each, cast("dict[str, Any]", definitions))
     names = _readable_names(definitions)
     try:
         return JsonSchemas(

@@ -30,6 +30,7 @@ _BEHIND = re.compile(
 )
 """The text behind a type: no word that makes another thing of it, such as `name`, and no alternative."""
 
+_SENTENCE_END = re.compile(r"[.;!?](?!\w)")
 _MOST_CHARACTERS = 80
 
 
@@ -46,13 +47,21 @@ def types_beside(texts: Iterable[str]) -> Mapping[str, str]:
     return {variable: next(iter(names)) for variable, names in found.items() if len(names) == 1}
 
 
+def names_beside(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The write bindings of a block, each with a name beside it in the same sentence, whatever is between.
+
+    Args:
+        texts: The literal parts of the block.
+    """
+    for text in texts:
+        for one, other, words in _neighbors(text):
+            if not _SENTENCE_END.search(words):
+                yield (one.path, other.path) if one.is_write else (other.path, one.path)
+
+
 def _pairs(text: str) -> Iterator[tuple[str, str]]:
     """The variables in a text that have a type beside them, with its name."""
-    for one, other in pairwise(token for token in find_tokens(text) if token.is_reference):
-        between = text[one.end : other.start]
-        if one.is_write is other.is_write or len(between) > _MOST_CHARACTERS:
-            continue
-        words = " ".join(between.split())
+    for one, other, words in _neighbors(text):
         if one.is_write:
             if _AS.fullmatch(words) and _BEHIND.match(text, other.end) and _is_name(other):
                 yield one.path, other.path
@@ -60,6 +69,14 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
             before = " ".join(text[max(0, one.start - _MOST_CHARACTERS) : one.start].split())
             if _ARTICLE.search(before):
                 yield other.path, one.path
+
+
+def _neighbors(text: str) -> Iterator[tuple[Token, Token, str]]:
+    """A variable to set and a name to read, in either order, with only words between, and the words."""
+    for one, other in pairwise(token for token in find_tokens(text) if token.is_reference):
+        between = text[one.end : other.start]
+        if one.is_write is not other.is_write and len(between) <= _MOST_CHARACTERS:
+            yield one, other, " ".join(between.split())
 
 
 def _is_name(token: Token) -> bool:

@@ -148,11 +148,13 @@ def _return_outcome(data: Mapping[str, Any], form: AnswerForm) -> ReturnStepOutc
             f"an outcome of kind 'return' needs the field {' or '.join(map(repr, fields))}"
         ).caused_by("outcome_fields")
     if form.return_value is None:
-        beside = " in a block that sets variables" * bool(form.bindings or form.expressions)
-        raise ExecutionError(
-            f"return_value: the return value cannot be given as data{beside}; to end the whole function, "
-            "give it by a return_expression"
-        ).caused_by("return_value")
+        reason = "the return value cannot be given as data; give it by a return_expression"
+        if form.bindings or form.expressions:
+            reason = (
+                "a block that sets variables gives the return value by a return_expression; it ends the whole "
+                "function"
+            )
+        raise ExecutionError(f"return_value: {reason}").caused_by("return_value")
     value = form.without_nulls(RETURN_VALUE, value)
     try:
         returned = validate_data(value, form.return_type, subject=RETURN_VALUE)

@@ -151,8 +151,8 @@ def _return_outcome(data: Mapping[str, Any], form: AnswerForm) -> ReturnStepOutc
         reason = "the return value cannot be given as data; give it by a return_expression"
         if form.bindings or form.expressions:
             reason = (
-                "a block that sets variables gives the return value by a return_expression; it ends the whole "
-                "function"
+                "a block that sets variables gives the return value by a return_expression; it ends the "
+                "whole function"
             )
         raise ExecutionError(f"return_value: {reason}").caused_by("return_value")
     value = form.without_nulls(RETURN_VALUE, value)

@@ -322,7 +322,10 @@ async def test_nothing_is_committed_when_a_value_is_refused_to_the_end(transport
         ({"kind": "pass", "return_value": 1}, "kind 'pass' has no field 'return_value'"),
         ({"kind": "return"}, "needs the field 'return_expression'"),
         ({"kind": "return", "return_value": 1, "return_expression": "1"}, "not both"),
-        ({"kind": "return", "return_value": 1}, "a block that sets variables gives the return value by a return_expression"),
+        (
+            {"kind": "return", "return_value": 1},
+            "a block that sets variables gives the return value by a return_expression",
+        ),
         ({"kind": "raise"}, "needs the field 'raise_message'"),
         ({"kind": "raise", "raise_expression": "text"}, "the program names no exception"),
     ],

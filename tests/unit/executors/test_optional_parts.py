@@ -343,7 +343,7 @@ async def test_a_wrong_value_beside_nulls_is_the_only_one_that_is_told() -> None
         with pytest.raises(nh.ExecutionError) as caught:
             await setting(Person)()
     assert "at age: " in str(caught.value)
-    assert "email" not in str(caught.value)
+    assert not [word for word in ("at email", "at tags") if word in str(caught.value)]
 
 
 def reply(**fields: Any) -> ModelReply:

@@ -337,6 +337,7 @@ def _parse(program: str, place: _Place, *, has_return_value: bool, is_async: boo
         local_names=frozenset(parsed.bindings.write_names),
         free_names=frozenset(),
         annotations=MappingProxyType({}),
+        named_types=MappingProxyType({}),  # `outputs` has the types
     )
 
 

@@ -92,6 +92,17 @@ async def make_parser(text: str) -> Parser:
 
 
 @nh.natural_function
+async def give_parser(text: str) -> Parser:
+    """natural
+    ---
+    deny: [pass]
+    ---
+    Return one for <text>.
+    """
+    raise AssertionError("the block returns")
+
+
+@nh.natural_function
 async def count_words(text: str) -> int:
     """natural
     ---
@@ -141,6 +152,7 @@ Call: TypeAlias = Callable[[], Any]
 READ: Call = lambda: read_invoice("two pears")  # noqa: E731
 COUNT: Call = lambda: count_words("two pears")  # noqa: E731
 MAKE: Call = lambda: make_parser("two pears")  # noqa: E731
+GIVE: Call = lambda: give_parser("two pears")  # noqa: E731
 LOOK_UP: Call = lambda: look_up("pears", Account())  # noqa: E731
 
 
@@ -352,7 +364,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     of_answer("The return value does not match", "return_value",
               answer(kind="return", return_value="two"), call=COUNT),
     of_answer("The return value has a type that data cannot give", "return_value",
-              answer(kind="return", return_value={}), TWO, call=MAKE),
+              answer(kind="return", return_value={}), TWO, call=GIVE),
+    of_answer("A block that sets variables returns data", "return_value",
+              answer(kind="return", return_value=RIGHT), TWO),
     of_answer("The expression of the return value fails", "return_expression",
               answer(kind="return", return_expression="len(txt)"), TWO, call=COUNT),
     of_answer("The value of that expression does not match", "return_value",

@@ -72,6 +72,35 @@ class Page(msgspec.Struct, rename="camel", tag="page", forbid_unknown_fields=Tru
     next_page: "Page | None" = None
 
 
+class Settings(BaseModel):
+    name: str
+    size: Annotated[int, Field(ge=1, le=9)] = 3
+    level: Level = Level.LOW
+    labels: list[str] = Field(default_factory=lambda: ["new"])
+    kind: Literal["settings"] = "settings"
+    limit: int | None = 10
+    inner: "list[Settings]" = []
+
+
+class Notes(TypedDict, total=False):
+    note: str
+    color: Color | None
+    tags: list[Literal["a", "b"]]
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"] = "cat"
+    lives: int = 9
+
+
+class Dog(BaseModel):
+    kind: Literal["dog", "wolf"] = "dog"
+    kin: "list[Cat | Dog]" = []
+
+
+Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
+
+
 class Numbers(RootModel[list[int]]):
     pass
 
@@ -110,7 +139,7 @@ _HASHABLE: list[Any] = [
 _LEAVES: list[Any] = [
     *_HASHABLE,
     *(float, None, datetime, time, timedelta, Path, IPv4Address, Access, Mixed, UserId, Any, object),
-    *(Tree, Chain, Branch, Page, Numbers, Alias),
+    *(Tree, Chain, Branch, Page, Numbers, Alias, Settings, Notes, Cat, Dog, Pet),
     Annotated[float, Field(gt=0.5, le=100)],
     Annotated[int, Field(multiple_of=7)],
     Annotated[Decimal, Field(ge=0)],

@@ -34,7 +34,7 @@ from .conversation import Conversation
 from .loop_guard import GuardedCalls, RepeatedCalls
 from .model_agent import ModelAgent
 from .refusals import Refusals
-from .sent_schemas import Endpoint, check_tools
+from .sent_schemas import Endpoint, check_tools, endpoint_of
 from .step_prompt import StepPrompt, check_mentioned_tools
 from .toolbox import ProvidedTool, ResultRoom, Toolbox
 
@@ -333,8 +333,11 @@ class AgentStepExecutor:
         conversation = Conversation.of_step(configuration, model, self.token_encoding, context.write_names)
         toolbox = self._toolbox(environment, step, ResultRoom(policy, conversation), refusals, span)
         model_name = "" if model is None else model.name
-        tools = toolbox.definitions(are_strict=Endpoint.of(model_name, "tool").enforces_strict_schemas)
-        form = prompt.answer_form(transport, model_name)
+        endpoint = endpoint_of(model, configuration.model_settings, "tool")
+        tools = toolbox.definitions(are_strict=endpoint.enforces_strict_schemas)
+        form = prompt.answer_form(
+            transport, endpoint if transport == "tool" else Endpoint.of(model_name, "response")
+        )
         _check_mentioned_tools(step, tools, transport)
         has_tools = bool(tools) or model is None  # an agent of the user's own may have others
         system_prompt = prompt.system(

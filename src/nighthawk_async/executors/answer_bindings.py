@@ -8,7 +8,7 @@ no node of the tree.
 import json
 from collections.abc import Mapping
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ..errors import ExecutionError, HookError, NighthawkError, ToolBoundaryError
 from ..runtime.environment import Environment
@@ -36,15 +36,20 @@ class AnswerBindings(Struct, frozen=True, eq=False):
         environment: The environment of the step.
         policy: The form in which hooks are shown a value's outcome.
         refusals: Phrases the refusals of values for the model.
+        answered: The values of write bindings right after the last answer, by name.
     """
 
     actor: StepActor
     environment: Environment
     policy: ToolResultRenderingPolicy
     refusals: Refusals
+    answered: dict[str, object] = field(default_factory=dict[str, object])
 
     async def set(self, bindings: Mapping[str, object]) -> None:
         """Set write bindings, in order.
+
+        Null leaves a variable that calls have set since the last answer: it hardly means to undo them, and
+        some models write null for whatever they have nothing to say about.
 
         Args:
             bindings: Decoded JSON values by the names of the write bindings.
@@ -54,6 +59,22 @@ class AnswerBindings(Struct, frozen=True, eq=False):
             StepAbortedError: Oversight, or a hook, ended the step.
             HookError: A hook or oversight failed, or rewrites to data that JSON cannot hold.
         """
+        bindings = self._without_nulls(bindings)
+        try:
+            await self._set(bindings)
+        finally:
+            self.answered.update(self.actor.context.changed_bindings())
+
+    def _without_nulls(self, bindings: Mapping[str, object]) -> Mapping[str, object]:
+        """The bindings without nulls for variables that calls have set since the last answer."""
+        if all(value is not None for value in bindings.values()):
+            return bindings
+        before, missing = self.answered, object()
+        changed = self.actor.context.changed_bindings()
+        is_set = {name for name, value in changed.items() if before.get(name, missing) is not value}
+        return {name: value for name, value in bindings.items() if value is not None or name not in is_set}
+
+    async def _set(self, bindings: Mapping[str, object]) -> None:
         if self.environment.policies.govern_tool_calls:
             ends = [await self._set_governed(name, value) for name, value in bindings.items()]
         else:

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Hashable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from ..errors import AnnotationError, ExecutionError
 from ..prompt.scalars import PLAIN_TYPES
 from ..runtime.annotations import return_type
-from ..runtime.plain_data import data_schemas
+from ..runtime.plain_data import JsonSchemas, data_schemas
 from ..runtime.step_context import StepContext
 from ..runtime.tool_function import OUTCOME_TOOL_NAME
 from ..runtime.validation import reason_without_schema, type_name
@@ -26,7 +26,16 @@ from ..types.messages import ToolDefinition
 from ..types.model import OutcomeTransport
 from ..types.outcomes import OutcomeKind
 from ..wire.openai_schemas import is_strict_schema
-from .sent_schemas import Endpoint, allows_null, compact_schema, refusal_of, strict_schema, terse_schema
+from .optional_parts import OptionalParts, has_two_nulls, optional_parts_of, with_null_parts
+from .sent_schemas import (
+    Endpoint,
+    allows_null,
+    compact_schema,
+    or_null,
+    refusal_of,
+    strict_schema,
+    terse_schema,
+)
 
 RETURN_VALUE = "the return value"
 """The name of the return value in errors and records."""
@@ -35,6 +44,8 @@ _logger = logging.getLogger("nighthawk")
 
 _Schema = Mapping[str, Any]
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_Subject: TypeAlias = str
+"""The name of a value in errors and records."""
 _FIELDS_OF_OUTCOMES: Mapping[str, _Schema] = {
     f"field{at}": {"type": ["string", "null"] if at < 4 else "string"} for at in range(8)
 }
@@ -50,12 +61,15 @@ class AnswerForm(Struct, frozen=True, kw_only=True, eq=False):
         raises_objects: Whether a `raise` outcome may give an exception object by an expression.
         bindings: The JSON Schemas of the write bindings that may be given as data.
         expressions: The write bindings that have to be given by an expression, with the reasons.
-        return_value: The JSON Schema of the return value; None if it has to be given by an expression.
+        return_value: The JSON Schema of the return value; None if it has to be given by an expression, as in
+            a block with write bindings: a value beside them would be taken for one of theirs.
         return_type: The type of the return value.
         nullable: The write bindings whose type takes None.
         definitions: The schemas that `$ref` refers to.
         takes_expressions: Whether expressions may be given at all; they may not without tools.
         is_strict: Whether every part is required, so that an omitted one is null.
+        optional_parts: If so, the parts of values that may be left out, by the names of the write bindings
+            and `RETURN_VALUE`.
     """
 
     allowed_kinds: tuple[OutcomeKind, ...]
@@ -69,6 +83,12 @@ class AnswerForm(Struct, frozen=True, kw_only=True, eq=False):
     definitions: Mapping[str, _Schema] = field(default_factory=lambda: _NOTHING)
     takes_expressions: bool = True
     is_strict: bool = False
+    optional_parts: Mapping[str, OptionalParts] = field(default_factory=lambda: _NOTHING)
+
+    def without_nulls(self, name: str, value: object) -> object:
+        """The value of a write binding, or of `RETURN_VALUE`, without nulls for parts that are left out."""
+        parts = self.optional_parts.get(name)
+        return value if parts is None else parts.without_nulls(value)
 
 
 class _Site(Struct, frozen=True, kw_only=True, eq=False):
@@ -91,14 +111,14 @@ metadata by its content."""
 
 
 def answer_form_of(
-    context: StepContext, transport: OutcomeTransport, model_name: str, *, returned: object
+    context: StepContext, transport: OutcomeTransport, endpoint: Endpoint, *, returned: object
 ) -> AnswerForm:
     """The ways to answer a block.
 
     Args:
         context: The state of the step.
         transport: The transport of outcomes.
-        model_name: The model, `provider:name`; empty for the user's own agent.
+        endpoint: The endpoint to which the form is sent.
         returned: The type of the return value; `object` if it is unknown.
 
     Raises:
@@ -117,7 +137,7 @@ def answer_form_of(
         names,
         raises_objects,
         transport,
-        model_name,
+        endpoint,
     )
     known = _forms.get(key)
     if known is not None:
@@ -129,7 +149,7 @@ def answer_form_of(
         return_type=returned,
         raise_error_types=names,
         raises_objects=raises_objects,
-        endpoint=Endpoint.of(model_name, "tool" if transport == "tool" else "response"),
+        endpoint=endpoint,
         takes_expressions=takes_expressions,
     )
     form = _forms[key] = _form(site)
@@ -165,35 +185,42 @@ def _comparable(annotation: object) -> Hashable:
 
 
 def _form(site: _Site) -> AnswerForm:
+    subjects = {f"write binding '{name}'": name for name, _ in site.binding_types}
     types = {f"write binding '{name}'": annotation for name, annotation in site.binding_types}
-    if "return" in site.allowed_kinds:
+    if "return" in site.allowed_kinds and not (types and site.takes_expressions):
         types[RETURN_VALUE] = site.return_type
-    schemas, refused, definitions = _schemas_of(types, site)
-    names = {f"write binding '{name}'": name for name, _ in site.binding_types}
+    given, refused, together = _schemas_of(types, site)
+    schemas = {subject: compact_schema(schema) for subject, schema in given.items()}
+    definitions = {name: compact_schema(schema) for name, schema in together.definitions.items()}
     form = AnswerForm(
         allowed_kinds=site.allowed_kinds,
         raise_error_types=site.raise_error_types,
         raises_objects=site.raises_objects,
-        bindings={names[subject]: schema for subject, schema in schemas.items() if subject in names},
-        expressions={names[subject]: reason for subject, reason in refused.items() if subject in names},
+        bindings={subjects[each]: schema for each, schema in schemas.items() if each in subjects},
+        expressions={subjects[each]: reason for each, reason in refused.items() if each in subjects},
         return_value=schemas.get(RETURN_VALUE),
         return_type=site.return_type,
         nullable=frozenset(
-            names[subject]
-            for subject, schema in schemas.items()
-            if subject in names and allows_null(schema, definitions)
+            subjects[each]
+            for each, schema in schemas.items()
+            if each in subjects and allows_null(schema, definitions)
         ),
         definitions=definitions,
         takes_expressions=site.takes_expressions,
     )
-    return _strict_form(form) if site.endpoint.enforces_strict_schemas else form
+    if not site.endpoint.enforces_strict_schemas:
+        return form
+    named = {subjects.get(each, each): schema for each, schema in given.items()}
+    parts = {subjects.get(each, each): optional_parts_of(types[each]) for each in given}
+    optional = {name: each for name, each in parts.items() if each is not None}
+    return _enforced_form(form, named, together.definitions, optional) or form
 
 
 def _schemas_of(
-    types: Mapping[str, object], site: _Site
-) -> tuple[Mapping[str, _Schema], Mapping[str, str], Mapping[str, _Schema]]:
-    """The schemas of types that may be given as data, the reasons why others may not, and the definitions."""
-    refused: dict[str, str] = {}
+    types: Mapping[_Subject, object], site: _Site
+) -> tuple[Mapping[_Subject, _Schema], Mapping[_Subject, str], JsonSchemas]:
+    """The schemas of types that may be given as data, the reasons why others may not, and all schemas."""
+    refused: dict[_Subject, str] = {}
     for subject, annotation in types.items():
         if (reason := _reason_against(annotation, site.endpoint)) is not None:
             refused[subject] = reason
@@ -201,16 +228,13 @@ def _schemas_of(
     while True:
         left = {subject: annotation for subject, annotation in types.items() if subject not in refused}
         together = data_schemas(tuple(left.values()))
-        schemas = {
-            subject: compact_schema(schema) for subject, schema in zip(left, together.schemas, strict=True)
-        }
         definitions = {name: compact_schema(schema) for name, schema in together.definitions.items()}
-        values = {f"value{at}": schema for at, schema in enumerate(schemas.values())} | {
+        values = {f"value{at}": compact_schema(schema) for at, schema in enumerate(together.schemas)} | {
             **_FIELDS_OF_OUTCOMES
         }
         reason = refusal_of({"type": "object", "properties": values}, definitions, site.endpoint)
         if reason is None or not left:
-            return schemas, refused, definitions
+            return dict(zip(left, together.schemas, strict=True)), refused, together
         largest = max(left, key=lambda subject: len(repr(data_schemas((types[subject],)))))
         refused[largest] = reason
         _report_refused(site, largest, types[largest], reason)
@@ -241,39 +265,44 @@ def _report_refused(site: _Site, subject: str, annotation: object, reason: str) 
     )
 
 
-def _strict_form(form: AnswerForm) -> AnswerForm:
-    """The form with schemas that the endpoint enforces; the same form if that is impossible."""
-    enforced = _enforced_form(form)
-    if enforced is None and form.return_type is object and form.bindings and form.takes_expressions:
-        # The return value has no enforceable schema; the variables may have, if it is given by an expression.
-        enforced = _enforced_form(replace(form, return_value=None))
-    return enforced or form
+def _enforced_form(
+    form: AnswerForm,
+    given: Mapping[str, _Schema],
+    definitions: Mapping[str, _Schema],
+    optional_parts: Mapping[str, OptionalParts],
+) -> AnswerForm | None:
+    """The form with schemas that the endpoint enforces; None if it would not, or null had two meanings.
 
+    Args:
+        form: The form.
+        given: The schemas of the values, with defaults, by the names of write bindings and `RETURN_VALUE`.
+        definitions: The schemas that they refer to, with defaults.
+        optional_parts: See `AnswerForm`.
+    """
+    if form.nullable and form.takes_expressions:
+        return None  # for these variables null is None, so it cannot also leave them as they are
+    if any(has_two_nulls(each, definitions) for each in (*given.values(), *definitions.values())):
+        return None
 
-def _enforced_form(form: AnswerForm) -> AnswerForm | None:
-    values = {**form.bindings, **({} if form.return_value is None else {RETURN_VALUE: form.return_value})}
-    strict = {name: strict_schema(schema) for name, schema in values.items()}
-    definitions = {name: strict_schema(schema) for name, schema in form.definitions.items()}
-    together = {
-        "type": "object",
-        "properties": strict,
-        "required": list(strict),
-        "additionalProperties": False,
-        "$defs": definitions,
-    }
+    def enforced(schema: _Schema) -> _Schema:
+        return strict_schema(compact_schema(with_null_parts(schema, definitions)))
+
+    strict = {name: enforced(schema) for name, schema in given.items()}
+    strict_definitions = {name: enforced(schema) for name, schema in definitions.items()}
+    together = object_schema(strict) | {"$defs": strict_definitions}
     if not is_strict_schema(together):
         return None
     return replace(
         form,
         return_value=strict.pop(RETURN_VALUE, None),
         bindings=strict,
-        definitions=definitions,
+        definitions=strict_definitions,
         is_strict=True,
+        optional_parts=optional_parts,
     )
 
 
 _TEXT: _Schema = {"type": "string"}
-_NULL: _Schema = {"type": "null"}
 
 
 @lru_cache(maxsize=1024)
@@ -287,7 +316,7 @@ def flat_schema(form: AnswerForm) -> dict[str, Any]:
             properties |= fields
     if not form.is_strict:
         return object_schema(properties, required=("kind",)) | _definitions(form)
-    nullable = {name: schema if name == "kind" else _or_null(schema) for name, schema in properties.items()}
+    nullable = {name: schema if name == "kind" else or_null(schema) for name, schema in properties.items()}
     return object_schema(nullable) | _definitions(form)
 
 
@@ -339,14 +368,14 @@ def object_schema(properties: Mapping[str, Any], required: "tuple[str, ...] | No
 def _variant(kind: OutcomeKind, fields: Mapping[str, _Schema], form: AnswerForm) -> dict[str, Any]:
     # Strict structured output wants every property required, so "left out" is spelled null.
     fields = {
-        name: _or_null(schema) if name == "raise_error_type" else schema for name, schema in fields.items()
+        name: or_null(schema) if name == "raise_error_type" else schema for name, schema in fields.items()
     }
     properties: dict[str, Any] = {"kind": {"type": "string", "enum": [kind]}}
     if not form.bindings or (kind == "raise" and not form.takes_expressions):
         return object_schema(properties | fields)
     bindings = _bindings_schema(form)
     if form.is_strict and form.takes_expressions:
-        bindings = _or_null(bindings)
+        bindings = or_null(bindings)
     properties |= {"bindings": bindings, **fields}
     is_optional = form.takes_expressions and not form.is_strict
     return object_schema(properties, tuple(n for n in properties if n != "bindings" or not is_optional))
@@ -357,7 +386,7 @@ def _bindings_schema(form: AnswerForm) -> dict[str, Any]:
         return object_schema(form.bindings)
     if not form.is_strict:
         return object_schema(form.bindings, ())
-    return object_schema({name: _or_null(schema) for name, schema in form.bindings.items()})
+    return object_schema({name: or_null(schema) for name, schema in form.bindings.items()})
 
 
 def _alternatives(kind: OutcomeKind, form: AnswerForm) -> list[dict[str, Any]]:
@@ -375,16 +404,6 @@ def _alternatives(kind: OutcomeKind, form: AnswerForm) -> list[dict[str, Any]]:
         if form.raises_objects:
             ways.append({"raise_expression": _TEXT})
     return ways or [{}]
-
-
-def _or_null(schema: _Schema) -> dict[str, Any]:
-    """The schema, or null."""
-    kind = schema.get("type")
-    if kind in ("string", "integer", "number", "boolean") and "const" not in schema:
-        values = {"enum": [*schema["enum"], None]} if "enum" in schema else {}
-        return {**schema, "type": [kind, "null"], **values}
-    members = schema["anyOf"] if set(schema) == {"anyOf"} else [schema]
-    return dict(schema) if _NULL in members else {"anyOf": [*members, dict(_NULL)]}
 
 
 def _definitions(form: AnswerForm) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from .answer_form import (
 from .conversation import Conversation
 from .outcome_codec import answer_from_mapping
 from .question import Asker, Question
+from .sent_schemas import Endpoint
 from .step_prompt import StepPrompt
 
 
@@ -112,7 +113,7 @@ async def _answer_at_once(
     asker: Asker, step: Step, prompt: StepPrompt, bindings: AnswerBindings
 ) -> tuple[StepOutcome, dict[str, object]]:
     context = step.context
-    form = prompt.answer_form("direct", asker.model.name)
+    form = prompt.answer_form("direct", Endpoint.of(asker.model.name, "response"))
     question = Question(
         name="step",
         schema=wrapped_schema(form),
@@ -324,7 +325,7 @@ def _outcome_of_answer(context: StepContext, data: dict[str, object]) -> StepOut
 
 
 def _form_of(context: StepContext) -> AnswerForm:
-    return answer_form_of(context, "direct", "", returned=known_return_type(context))
+    return answer_form_of(context, "direct", Endpoint(place="response"), returned=known_return_type(context))
 
 
 def _object_field(answer: Mapping[str, Any], name: str) -> dict[str, object]:

@@ -87,7 +87,7 @@ def answer_from_mapping(data: Mapping[str, Any], form: AnswerForm) -> Answer:
 
 
 def _bindings(given: object, form: AnswerForm) -> dict[str, object]:
-    """The values of write bindings; null leaves one unset if the schema makes the model name all."""
+    """The values of write bindings; null leaves one as it is, unless its type takes None."""
     if given is None:
         return {}
     if not isinstance(given, dict):
@@ -106,9 +106,9 @@ def _bindings(given: object, form: AnswerForm) -> dict[str, object]:
                 f"it has: {', '.join((*form.bindings, *form.expressions)) or 'none'}"
             ).caused_by("binding_name")
     return {
-        name: value
+        name: form.without_nulls(name, value)
         for name, value in values.items()
-        if value is not None or not form.is_strict or name in form.nullable
+        if value is not None or name in form.nullable or not form.takes_expressions
     }
 
 
@@ -148,9 +148,14 @@ def _return_outcome(data: Mapping[str, Any], form: AnswerForm) -> ReturnStepOutc
             f"an outcome of kind 'return' needs the field {' or '.join(map(repr, fields))}"
         ).caused_by("outcome_fields")
     if form.return_value is None:
-        raise ExecutionError(
-            "return_value: the return value cannot be given as data; give it by a return_expression"
-        ).caused_by("return_value")
+        reason = "the return value cannot be given as data; give it by a return_expression"
+        if form.bindings or form.expressions:
+            reason = (
+                "a block that sets variables gives the return value by a return_expression; it ends the "
+                "whole function"
+            )
+        raise ExecutionError(f"return_value: {reason}").caused_by("return_value")
+    value = form.without_nulls(RETURN_VALUE, value)
     try:
         returned = validate_data(value, form.return_type, subject=RETURN_VALUE)
     except ToolValidationError as error:

@@ -29,6 +29,7 @@ from ..types.model import (
     ToolCallStarted,
 )
 from ..types.unset import UNSET
+from .optional_parts import optional_parts_of
 
 _STRUCTURE = re.compile(r'["{}\[\],:]')
 _IN_STRING = re.compile(r'["\\]')
@@ -393,8 +394,10 @@ class PartialAnswer:
                 return False
         if before is not None and before.is_whole == is_whole and before.part == part:
             return False
+        optional = optional_parts_of(annotation)
+        given = part if optional is None else optional.without_nulls(part)
         try:
-            shown = validate_data(part, annotation, subject=name, is_whole=is_whole)
+            shown = validate_data(given, annotation, subject=name, is_whole=is_whole)
         except (ToolValidationError, AnnotationError):
             shown = UNSET
         self._shown[name] = _Shown(part=part, is_whole=is_whole, value=shown)

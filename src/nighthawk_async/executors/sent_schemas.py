@@ -16,10 +16,11 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..catalog.models import find_schema_rules
 from ..errors import ToolRegistrationError
-from ..ports import Model
+from ..ports import HasSettings, Model
 from ..runtime.tool_function import MAX_TOOL_NAME_CHARACTERS, PROVIDED_TOOL_NAMES, TOOL_NAME, Tool
 from ..types.messages import ToolDefinition
 from ..wire.schema_rules import SchemaLocation, load_schema_rules
@@ -53,6 +54,8 @@ _WORDS_OF_TYPES: Mapping[str, frozenset[str]] = {
 }
 """Plain types, and the keywords that constrain only their values."""
 
+_NULL: _Schema = {"type": "null"}
+
 _UNENFORCED = frozenset({"minLength", "maxLength", "uniqueItems"})
 """Keywords that a strict endpoint does not accept; the value is validated anyway."""
 
@@ -85,15 +88,33 @@ class Endpoint(Struct, frozen=True, kw_only=True):
         return cls(rules=rules.module, place=place, enforces_strict_schemas=place in rules.strict_places)
 
 
+def endpoint_of(model: Model | None, settings: Mapping[str, Any], place: SchemaLocation) -> Endpoint:
+    """The endpoint of a request.
+
+    Args:
+        model: The model; None for the user's own agent.
+        settings: The settings of the request; `strict_tools=False` in them, or in those of the model, turns
+            off that the schemas of tools are enforced.
+        place: The place of the schema.
+
+    Raises:
+        ConfigurationError: A setting is bad.
+    """
+    endpoint = Endpoint.of("" if model is None else model.name, place)
+    if endpoint.enforces_strict_schemas and place == "tool":
+        sent = model.settings_of(settings) if isinstance(model, HasSettings) else settings
+        if not sent.get("strict_tools", True):
+            return replace(endpoint, enforces_strict_schemas=False)
+    return endpoint
+
+
 def compact_schema(schema: _Schema) -> dict[str, Any]:
     """The schema without annotations, in the simplest equivalent form.
 
     Args:
         schema: A JSON Schema; it stays as it is.
     """
-    compact = _with_parts(
-        {name: value for name, value in schema.items() if name not in _ANNOTATIONS}, compact_schema
-    )
+    compact = with_parts(without_annotations(schema), compact_schema)
     if _is_schema(schema.get("discriminator")) and "oneOf" in compact:  # so that no two of them match
         compact["anyOf"] = compact.pop("oneOf")
     items = compact.get("prefixItems")
@@ -103,11 +124,35 @@ def compact_schema(schema: _Schema) -> dict[str, Any]:
     return compact
 
 
+def without_annotations(schema: _Schema) -> dict[str, Any]:
+    """The schema without the annotations of its own; those inside it stay.
+
+    Args:
+        schema: A JSON Schema; it stays as it is.
+    """
+    return {name: value for name, value in schema.items() if name not in _ANNOTATIONS}
+
+
+def or_null(schema: _Schema) -> dict[str, Any]:
+    """The schema, or null.
+
+    Args:
+        schema: A JSON Schema without annotations of its own; it stays as it is.
+    """
+    kind = schema.get("type")
+    if kind in ("string", "integer", "number", "boolean") and "const" not in schema:
+        values = {"enum": [*schema["enum"], None]} if "enum" in schema else {}
+        return {**schema, "type": [kind, "null"], **values}
+    members = schema["anyOf"] if set(schema) == {"anyOf"} else [schema]
+    return dict(schema) if _NULL in members else {"anyOf": [*members, dict(_NULL)]}
+
+
 def strict_schema(schema: _Schema) -> dict[str, Any]:
-    """A compact schema as endpoints enforce it: objects are closed, and require all their properties.
+    """A compact schema as endpoints enforce it: objects are closed.
 
     That narrows it; keywords that the endpoint does not accept are left out. Anything that cannot be
-    expressed this way, such as an object with free keys, stays, and `is_strict_schema` then claims nothing.
+    expressed this way, such as an object with free keys or with properties that are not required, stays, and
+    `is_strict_schema` then claims nothing.
 
     Args:
         schema: A JSON Schema; it stays as it is.
@@ -126,7 +171,7 @@ def strict_schema(schema: _Schema) -> dict[str, Any]:
             strict[name] = _strict(inner)
     if strict.get("type") == "object" and "properties" in strict:
         strict.setdefault("additionalProperties", False)
-        strict["required"] = list(strict["properties"])
+        strict.setdefault("required", [])
     return strict
 
 
@@ -139,7 +184,7 @@ def terse_schema(schema: _Schema) -> dict[str, Any]:
         schema: A compact JSON Schema, whole; it stays as it is.
     """
     definitions: _Schema = schema.get("$defs", {})
-    references = Counter(each["$ref"] for each in _schemas_in(schema) if "$ref" in each)
+    references = Counter(each["$ref"] for each in inner_schemas(schema) if "$ref" in each)
     once = {
         f"#/$defs/{name}": each for name, each in definitions.items() if references[f"#/$defs/{name}"] == 1
     }
@@ -147,7 +192,7 @@ def terse_schema(schema: _Schema) -> dict[str, Any]:
     def terse(inner: _Schema) -> _Schema:
         if len(inner) == 1 and inner.get("$ref") in once:
             return terse(once[inner["$ref"]])
-        return _with_joined_types(_with_parts(inner, terse))
+        return _with_joined_types(with_parts(inner, terse))
 
     kept = {name: each for name, each in definitions.items() if f"#/$defs/{name}" not in once}
     rest = {name: each for name, each in schema.items() if name != "$defs"} | (
@@ -226,8 +271,13 @@ def _allows_null(schema: object, definitions: Mapping[str, _Schema], seen: froze
     return kind == "null" or (isinstance(kind, list) and "null" in kind)
 
 
-def _with_parts(schema: _Schema, changed: Callable[[_Schema], _Schema]) -> dict[str, Any]:
-    """A schema with its direct subschemas changed."""
+def with_parts(schema: _Schema, changed: Callable[[_Schema], _Schema]) -> dict[str, Any]:
+    """A schema with its direct subschemas changed.
+
+    Args:
+        schema: A JSON Schema; it stays as it is.
+        changed: Returns the changed form of a schema.
+    """
 
     def part(inner: object) -> object:
         return changed(inner) if _is_schema(inner) else inner
@@ -247,20 +297,24 @@ def _strict(schema: object) -> object:
     return strict_schema(schema) if _is_schema(schema) else schema
 
 
-def _schemas_in(schema: object) -> Iterator[_Schema]:
-    """The schema and every schema inside it."""
+def inner_schemas(schema: object) -> Iterator[_Schema]:
+    """The schema and every schema inside it.
+
+    Args:
+        schema: A JSON Schema.
+    """
     if not _is_schema(schema):
         return
     yield schema
     for name, inner in schema.items():
         if name in _NAMED and _is_schema(inner):
             for each in inner.values():
-                yield from _schemas_in(each)
+                yield from inner_schemas(each)
         elif name in _LISTED and isinstance(inner, list):
             for each in cast("list[object]", inner):
-                yield from _schemas_in(each)
+                yield from inner_schemas(each)
         elif name in _SINGLE:
-            yield from _schemas_in(inner)
+            yield from inner_schemas(inner)
 
 
 def _is_schema(value: object) -> TypeGuard[_Schema]:

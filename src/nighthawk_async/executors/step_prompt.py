@@ -21,6 +21,8 @@ from ..types.messages import UserContent
 from ..types.model import OutcomeTransport
 from ..types.outcomes import OutcomeKind
 from .answer_form import AnswerForm, answer_form_of, known_return_type
+from .plain_names import plain_names
+from .sent_schemas import Endpoint
 
 _ANY_TYPE = "object"
 
@@ -117,6 +119,7 @@ def answer_instructions(
     *,
     binding_types: tuple[tuple[str, str], ...],
     return_type: str,
+    plain: frozenset[str] = frozenset(),
     provided_tools: tuple[str, ...] = (),
     has_tools: bool = True,
 ) -> str:
@@ -127,18 +130,20 @@ def answer_instructions(
         form: The form of the answer.
         binding_types: The names of the write bindings with their types, as the model writes them.
         return_type: That of the return value.
+        plain: The write bindings in which JSON stays JSON; see `plain_names`.
         provided_tools: The names of the provided tools on offer.
         has_tools: Whether any tool is on offer beside `nh_outcome`.
     """
     first = _FIRST[transport] if has_tools or transport != "tool" else _ALONE
     kinds = [f"- {kind}: {_effect_of(kind, form, return_type)}" for kind in form.allowed_kinds]
-    return "\n".join([first, *kinds, *_variables(form, dict(binding_types), provided_tools)])
+    variables = _variables(form, dict(binding_types), plain, provided_tools)
+    return "\n".join([first, *kinds, *variables])
 
 
 def _effect_of(kind: OutcomeKind, form: AnswerForm, return_type: str) -> str:
     match kind:
         case "return":
-            return f"{_returned(form, return_type)}."
+            return f"end the whole function with {_returned(form, return_type)}."
         case "raise":
             return f"fail with {_raised(form)}."
         case _:
@@ -148,6 +153,8 @@ def _effect_of(kind: OutcomeKind, form: AnswerForm, return_type: str) -> str:
 def _returned(form: AnswerForm, return_type: str) -> str:
     typed = "" if return_type == _ANY_TYPE else f" ({return_type})"
     by_expression = "the Python expression return_expression"
+    if not typed and form.return_value is not None and form.takes_expressions:
+        return f"return_value, which stays JSON, or {by_expression}"
     if form.return_value is None:
         return f"{by_expression}{typed}"
     return f"return_value{typed} or {by_expression}" if form.takes_expressions else f"return_value{typed}"
@@ -162,15 +169,19 @@ def _raised(form: AnswerForm) -> str:
     return " ".join(parts)
 
 
-def _variables(form: AnswerForm, types: Mapping[str, str], provided_tools: Collection[str]) -> Iterator[str]:
+def _variables(
+    form: AnswerForm, types: Mapping[str, str], plain: Collection[str], provided_tools: Collection[str]
+) -> Iterator[str]:
     """The variables to set, with their types, and how each is set."""
+    tools = " or ".join(name for name in ("nh_assign", "nh_exec") if name in provided_tools)
     if form.bindings:
         left_out = "null" if form.is_strict else "left out"
         kept = f"; what is {left_out} stays as it is" if form.takes_expressions else ""
         yield f"Set in bindings, as JSON{kept}:"
-        yield from (_typed(name, types) for name in form.bindings)
+        objects = f"; set objects with {tools}" if tools and form.takes_expressions else ""
+        note = f" (stays JSON{objects})"
+        yield from (_typed(name, types) + note * (name in plain) for name in form.bindings)
     if form.expressions:
-        tools = " or ".join(name for name in ("nh_assign", "nh_exec") if name in provided_tools)
         yield f"Set these by expressions, with {tools}:" if tools else "These stay as they are:"
         yield from (_typed(name, types) for name in form.expressions)
 
@@ -228,9 +239,9 @@ class StepPrompt:
     def _written(self, annotation: object) -> str:
         return PLAIN_TYPES.get(id(annotation)) or described_type(as_written(annotation), self.names)
 
-    def answer_form(self, transport: OutcomeTransport, model_name: str) -> AnswerForm:
+    def answer_form(self, transport: OutcomeTransport, endpoint: Endpoint) -> AnswerForm:
         """The ways to answer the block; see `answer_form.answer_form_of`."""
-        return answer_form_of(self.context, transport, model_name, returned=self.returned)
+        return answer_form_of(self.context, transport, endpoint, returned=self.returned)
 
     def tool_instructions(self, *, has_tools: bool) -> str:
         """The instructions on the tools and on visible names; see `tool_instructions`."""
@@ -245,6 +256,7 @@ class StepPrompt:
             form,
             binding_types=self.binding_types,
             return_type=self.return_type,
+            plain=plain_names(self.context),
             provided_tools=self.configuration.provided_tools,
             has_tools=has_tools,
         )

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from ..errors import NaturalParseError
 from ..types.outcomes import OutcomeKind
+from .named_types import types_beside
 from .program import (
     SENTINEL,
     Bindings,
@@ -105,6 +106,7 @@ class NaturalBlock(Struct, frozen=True, kw_only=True):
         local_names: The local variables of the function, captured ones included.
         free_names: The variables of enclosing functions that the transformed function closes over.
         annotations: For a write binding that the function's body annotates, the compiled annotation.
+        named_types: For a write binding, the name that the text gives as its type; see `named_types`.
     """
 
     filename: str
@@ -122,6 +124,7 @@ class NaturalBlock(Struct, frozen=True, kw_only=True):
     local_names: frozenset[str]
     free_names: frozenset[str]
     annotations: Mapping[str, CodeType]
+    named_types: Mapping[str, str]
 
     @property
     def address(self) -> str:
@@ -138,6 +141,7 @@ class ParsedLiteral(Struct, frozen=True, kw_only=True):
         ends_function: Whether the function ends after the block.
         program: The program; None for an f-string.
         bindings: The bindings that the author wrote.
+        named_types: For a write binding, the name that the text gives as its type; see `named_types`.
     """
 
     literal: NaturalLiteral
@@ -145,6 +149,7 @@ class ParsedLiteral(Struct, frozen=True, kw_only=True):
     ends_function: bool
     program: NaturalProgram | None
     bindings: Bindings
+    named_types: Mapping[str, str]
 
 
 def parse_literal(
@@ -180,6 +185,7 @@ def parse_literal(
         ends_function=ends_function,
         program=program,
         bindings=bindings,
+        named_types=types_beside(texts),
     )
 
 

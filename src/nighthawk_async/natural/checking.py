@@ -8,6 +8,7 @@
     NH005  nothing reads the variable that a block sets
     NH006  a type that a block's variable is annotated with does not exist at run time
     NH007  a function has a block and is no natural function
+    NH008  a block sets a variable without a type beside a class, so it may keep JSON (a note)
 
 A comment `# noqa`, or `# noqa: NH002`, at the end of the line of a finding, or of the last line of its block,
 hides it.
@@ -25,12 +26,13 @@ from msgspec import Struct
 
 from ..errors import NaturalParseError
 from .blocks import ParsedLiteral, annotation_names, literal_parts, natural_literal
+from .named_types import names_beside
 from .program import SENTINEL, find_tokens, root_name
 from .rewrite import rewrite_function
-from .scope import FunctionNode, FunctionScope, function_scope
+from .scope import FunctionNode, FunctionScope, function_scope, parameter_names
 from .tree import own_statements
 
-Code: TypeAlias = Literal["NH000", "NH001", "NH002", "NH003", "NH004", "NH005", "NH006", "NH007"]
+Code: TypeAlias = Literal["NH000", "NH001", "NH002", "NH003", "NH004", "NH005", "NH006", "NH007", "NH008"]
 Severity: TypeAlias = Literal["error", "warning", "note"]
 
 SEVERITIES: Mapping[Code, Severity] = {
@@ -42,6 +44,7 @@ SEVERITIES: Mapping[Code, Severity] = {
     "NH005": "warning",
     "NH006": "error",
     "NH007": "error",
+    "NH008": "note",
 }
 """The severity of each finding. A note is no mistake."""
 
@@ -50,6 +53,8 @@ _LEFT_OUT = frozenset({"__pycache__", "build", "dist", "node_modules", "site-pac
 _NOQA = re.compile(r"#\s*noqa(?:\s*:(?P<codes>[\sA-Z0-9,]+))?", re.IGNORECASE)
 _MODULE_NAMES = frozenset({"__name__", "__file__", "__doc__", "__package__", "__spec__", "__builtins__"})
 _WORD = SENTINEL.strip()
+_NO_VALUES = ("None", "unset", "nh.unset", "nighthawk_async.unset")
+_CLASS_NAME = re.compile(r"[A-Z]\w*[a-z]\w*")
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -181,6 +186,7 @@ class _ModuleChecker:
             if isinstance(node, ast.Global):
                 self._module_names.update(node.names)
         self._typing_only = _typing_only_names(tree)
+        self._classes = _class_names(tree)
         self._mentioned: set[str] = set()
 
     def findings(self) -> list[Finding]:
@@ -241,6 +247,7 @@ class _ModuleChecker:
             self._check_references(parsed, local, known)
         self._check_written(node, scope, literals)
         self._check_annotations(scope, written, known)
+        self._check_types(node, scope, literals)
         return written
 
     def _check_references(self, parsed: ParsedLiteral, local: set[str], known: set[str]) -> None:
@@ -283,6 +290,19 @@ class _ModuleChecker:
                     self._mentioned.update(() if used in scope.bound_names else (used,))
                     continue
                 self._find("NH006", annotation, f"the type {used} of <:{name}> {problem}")
+
+    def _check_types(
+        self, node: FunctionNode, scope: FunctionScope, literals: tuple[ParsedLiteral, ...]
+    ) -> None:
+        """Note the variables without a type, and without a value that has one, beside a class in a block."""
+        typed = {*scope.annotations, *scope.global_names, *scope.nonlocal_names}
+        typed |= {*parameter_names(node.args), *_names_with_values(node)}
+        for parsed in literals:
+            for name, kind in names_beside(literal_parts(parsed.literal)):
+                if name not in typed and kind in self._classes:
+                    problem = f"has no type beside <{kind}>, so it may keep JSON; annotate it: {name}: {kind}"
+                    self._find("NH008", parsed.literal, f"<:{name}> {problem}")
+                    typed.add(name)
 
     def _check_imports(self) -> None:
         """Note the imports that Python code does not use, and a block does."""
@@ -379,6 +399,27 @@ def _typing_only_names(tree: ast.Module) -> set[str]:
             names.update(_imported(statement.body))
             others.update(_imported(statement.orelse))
     return names - others
+
+
+def _class_names(tree: ast.Module) -> set[str]:
+    """The classes that a module defines or, by their names, imports; exceptions left out."""
+    names = {each.name for each in ast.walk(tree) if isinstance(each, ast.ClassDef)}
+    names |= {name for name in _imported(list(own_statements(tree.body))) if _CLASS_NAME.fullmatch(name)}
+    return {name for name in names if not name.endswith(("Error", "Exception"))}
+
+
+def _names_with_values(node: FunctionNode) -> Iterator[str]:
+    """The variables to which a function assigns something other than None and `unset`."""
+    stored = {id(each): each.id for each in ast.walk(node) if isinstance(each, ast.Name) and _is_stored(each)}
+    for each in ast.walk(node):
+        if isinstance(each, ast.Assign) and ast.unparse(each.value) in _NO_VALUES:
+            for target in each.targets:
+                stored.pop(id(target), None)
+    yield from stored.values()
+
+
+def _is_stored(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Store)
 
 
 def _imported(body: list[ast.stmt]) -> Iterator[str]:

@@ -34,11 +34,15 @@ class Token(Struct, frozen=True, kw_only=True):
         is_write: Whether it is `<:...>`.
         is_escaped: Whether a backslash makes it plain text.
         path: The path between the brackets, without the colon.
+        start: The position of its first character.
+        end: The position behind its last one.
     """
 
     is_write: bool
     is_escaped: bool
     path: str
+    start: int
+    end: int
 
     @property
     def is_reference(self) -> bool:
@@ -72,6 +76,8 @@ def find_tokens(text: str) -> Iterator[Token]:
             is_write=write is not None,
             is_escaped=match["escape"] is not None,
             path=match["read"] if write is None else write,
+            start=match.start(),
+            end=match.end(),
         )
 
 

@@ -292,6 +292,7 @@ def _make_block(
             for name in parsed.bindings.write_names
             if name in annotations
         },
+        named_types=parsed.named_types,
     )
 
 

@@ -55,6 +55,8 @@ def json_schemas_of(core_schemas: Sequence[dict[str, Any]]) -> JsonSchemas:
     schemas, definitions = _DataSchema().generate_definitions(
         [(at, "validation", whole) for at, whole in enumerate(wholes)]
     )
+    for each in (*schemas.values(), *definitions.values()):
+        _require_tags(each, cast("dict[str, Any]", definitions))
     names = _readable_names(definitions)
     try:
         return JsonSchemas(
@@ -104,7 +106,6 @@ class _DataSchema(GenerateJsonSchema):
 
     def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> JsonSchemaValue:
         json_schema = super().tagged_union_schema(schema)
-        json_schema.pop("discriminator", None)
         if "oneOf" in json_schema:  # the constants of the choices discriminate already
             json_schema["anyOf"] = json_schema.pop("oneOf")
         return json_schema
@@ -160,6 +161,37 @@ def _names_of_keys(keys: JsonSchemaValue) -> JsonSchemaValue:
     if "enum" in keys:
         return {"propertyNames": {"enum": [json.dumps(each) for each in keys["enum"]]}}
     return {"propertyNames": {"pattern": _KEYS[kind]}}
+
+
+def _require_tags(schema: Any, definitions: Mapping[str, Any]) -> None:
+    """Require the tag in all members of the tagged unions in a schema: validation does, default or not.
+
+    Args:
+        schema: The schema; it is changed.
+        definitions: The schemas that its references refer to; they are changed.
+    """
+    if isinstance(schema, list):
+        for each in cast("list[object]", schema):
+            _require_tags(each, definitions)
+    if not isinstance(schema, dict):
+        return
+    node = cast("dict[str, Any]", schema)
+    discriminator = node.get("discriminator")
+    if "anyOf" in node and isinstance(discriminator, dict):
+        tag = node.pop("discriminator")["propertyName"]
+        for each in node["anyOf"]:
+            _require_tag(each, tag, definitions)
+    for each in node.values():
+        _require_tags(each, definitions)
+
+
+def _require_tag(member: dict[str, Any], tag: str, definitions: Mapping[str, Any]) -> None:
+    while isinstance(reference := member.get("$ref"), str):
+        member = definitions[reference.removeprefix(_REFERENCE)]
+    for each in member.get("anyOf", ()):  # a union inside a union
+        _require_tag(each, tag, definitions)
+    if tag in member.get("properties", {}) and tag not in (required := member.get("required", [])):
+        member["required"] = [tag, *required]
 
 
 _NAMED_SCHEMAS = ("properties", "patternProperties", "$defs", "dependentSchemas")

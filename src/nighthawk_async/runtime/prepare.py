@@ -3,7 +3,7 @@
 import builtins
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import cast
+from typing import Optional, cast
 
 from msgspec import Struct, field
 
@@ -103,7 +103,7 @@ def prepare_step(
     context.parameter_annotations = {name: annotations[name] for name in annotations if name != "return"}
     context.return_annotation = annotations.get("return", object)
     context.initial_values = _initial_values(block, context, python_locals)
-    context.binding_types = _binding_types(block, annotations, context)
+    context.binding_types = _binding_types(block, program, site, annotations, context)
     if "return" in context.allowed_kinds:
         _check_return_type(site, context)
     context.changes.objects = _objects_to_keep_valid(context)
@@ -223,15 +223,21 @@ def _initial_values(
 
 
 def _binding_types(
-    block: NaturalBlock, parameters: Mapping[str, object], context: StepContext
+    block: NaturalBlock,
+    program: NaturalProgram,
+    site: NaturalSite,
+    parameters: Mapping[str, object],
+    context: StepContext,
 ) -> dict[str, object]:
-    """The annotated type of each write binding, else the type of its initial value, else `object`."""
+    """The type of each write binding: as annotated, of its initial value, in the text, else `object`."""
     types: dict[str, object] = {}
     for name in block.write_names:
         annotation = block.annotations.get(name, parameters.get(name, object) if name != "return" else object)
         resolved = resolve_annotation(annotation, context, subject=f"write binding '{name}'")
         if resolved is object:
             types[name] = _inferred_type(name, context)
+            if types[name] is object and annotation is object and name in block.named_types:
+                types[name] = _named_type(name, block.named_types[name], program, site, context)
         else:
             check_type(resolved, subject=f"step {context.step_id}: write binding '{name}'")
             types[name] = resolved
@@ -241,6 +247,20 @@ def _binding_types(
 def _inferred_type(name: str, context: StepContext) -> object:
     value = context.initial_values.get(name)
     return object if value is None or not can_validate(type(value)) else type(value)
+
+
+def _named_type(
+    name: str, written: str, program: NaturalProgram, site: NaturalSite, context: StepContext
+) -> object:
+    """The class that the text gives as a write binding's type, or None where that may be meant as well."""
+    named = site.captured.get(written, _lookup(written, context))
+    if not issubclass(type(named), type) or context.initial_values.get(name) is not None:
+        return object  # not isinstance, which reads `__class__` of the value
+    kind = cast("type[object]", named)
+    if kind in (object, type) or issubclass(kind, BaseException) or not can_validate(kind):
+        return object
+    may_be_none = name in context.initial_values or "None" in program.words
+    return Optional[kind] if may_be_none else kind  # noqa: UP045 - of a class that may define `|`
 
 
 def _objects_to_keep_valid(context: StepContext) -> dict[str, object]:

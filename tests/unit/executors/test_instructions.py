@@ -19,6 +19,7 @@ def told(
     types: dict[str, str] | None = None,
     tools: tuple[str, ...] = ("nh_eval", "nh_assign", "nh_exec"),
     has_tools: bool = True,
+    plain: frozenset[str] = frozenset(),
     **form: Any,
 ) -> str:
     return answer_instructions(
@@ -26,6 +27,7 @@ def told(
         AnswerForm(**form),
         binding_types=tuple((types or {}).items()),
         return_type=return_type,
+        plain=plain,
         provided_tools=tools,
         has_tools=has_tools,
     )
@@ -48,7 +50,7 @@ def test_every_allowed_outcome_is_described_and_no_other() -> None:
 
 def test_the_type_of_the_return_value_is_told_where_the_block_may_return() -> None:
     assert "return_value (int) or" in told(return_type="int", allowed_kinds=("return",), return_value=TEXT)
-    assert "return_value or" in told(allowed_kinds=("return",), return_value=TEXT)
+    assert "return_value, which stays JSON, or" in told(allowed_kinds=("return",), return_value=TEXT)
     assert "the Python expression return_expression (int)." in told(
         return_type="int", allowed_kinds=("return",)
     )
@@ -62,15 +64,37 @@ def test_the_variables_to_set_are_told_with_their_types_and_how_they_are_set() -
         bindings={"label": TEXT, "anything": {}},
         expressions={"log": "no JSON Schema"},
         types=types,
+        plain=frozenset({"anything"}),
     )
     assert text.splitlines()[-5:] == [
         "Set in bindings, as JSON; what is left out stays as it is:",
         "- label: Literal['a', 'b']",
-        "- anything",
+        "- anything (stays JSON; set objects with nh_assign or nh_exec)",
         "Set these by expressions, with nh_assign or nh_exec:",
         "- log: TextIO",
     ]
     assert "bindings" not in told(allowed_kinds=("pass",))
+
+
+@pytest.mark.parametrize(
+    ("tools", "takes_expressions", "note"),
+    [
+        (("nh_exec",), True, " (stays JSON; set objects with nh_exec)"),
+        ((), True, " (stays JSON)"),
+        (("nh_assign",), False, " (stays JSON)"),
+    ],
+)
+def test_objects_are_spoken_of_only_where_a_tool_can_set_them(
+    tools: tuple[str, ...], takes_expressions: bool, note: str
+) -> None:
+    form: dict[str, Any] = {"bindings": {"answer": {}}, "takes_expressions": takes_expressions}
+    text = told(allowed_kinds=("pass",), tools=tools, plain=frozenset({"answer"}), **form)
+    assert text.endswith(f"- answer{note}")
+
+
+def test_the_return_outcome_ends_the_whole_function() -> None:
+    text = told(return_type="int", allowed_kinds=("pass", "return"), bindings={"total": TEXT})
+    assert "- return: end the whole function with the Python expression return_expression (int)." in text
 
 
 def test_only_the_tools_on_offer_are_named_for_what_needs_an_expression() -> None:

@@ -69,7 +69,7 @@ def schema_in(request: nh.models.ModelRequest) -> dict[str, Any]:
 async def place() -> Order:
     order: Order
     label: Literal["a", "b"]
-    note: str | None = None
+    note: str = "none"
     """natural
     Set <:order>, <:label> and <:note>. Raise ValueError.
     """
@@ -92,6 +92,7 @@ async def test_where_the_endpoint_enforces_schemas_all_parts_are_required_and_ma
         assert bindings["required"] == ["order", "label", "note"]
         assert bindings["properties"]["label"] == {"enum": ["a", "b", None], "type": ["string", "null"]}
         assert bindings["properties"]["order"]["anyOf"][-1] == {"type": "null"}
+        assert "return_value" not in properties
         assert "what is null stays as it is" in request.system_prompt
         assert is_strict_schema(request.tools[0].parameters)
 

@@ -185,3 +185,27 @@ def test_what_is_no_python() -> None:
     (finding,) = check_source("def f(:\n", "page.py")
     assert (finding.code, finding.line, finding.column) == ("NH000", 1, 7)
     assert found("") == []
+
+
+CLASSES = f"{HEAD}from enum import Enum\nfrom shop import Order, RATE\nclass Category(Enum): A = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "text", "is_found"),
+    [
+        ("", "Save it as <:answer> as a <Category>.", True),
+        ("", "Set <:answer> to the <Category> that fits <text>.", True),
+        ("", "Make an <Order> in <:answer>.", True),
+        ("answer = None", "Save <:answer> as a <Category>.", True),
+        ("answer = nh.unset", "Save <:answer> as a <Category>.", True),
+        ("answer: Category", "Save it as <:answer> as a <Category>.", False),
+        ("answer: object = nh.unset", "Save it as <:answer> as a <Category>.", False),
+        ("answer = Category.A", "Save it as <:answer> as a <Category>.", False),
+        ("", "Look at <Category>. Then set <:answer> to <text>.", False),
+        ("", "Set <:answer> by <RATE>.", False),
+    ],
+)
+def test_a_variable_without_a_type_beside_a_class_is_noted(before: str, text: str, is_found: bool) -> None:
+    findings = check(function(f"{before}\n{block(text)}\nprint(answer, Category, Order, RATE)", head=CLASSES))
+    assert [(each.code, each.severity) for each in findings] == [("NH008", "note")] * is_found
+    assert all("<:answer> has no type beside <" in each.message for each in findings)

@@ -6,7 +6,6 @@ same response while it is made. So the client that began it may leave, and other
 Source: https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
 """
 
-import hashlib
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -36,6 +35,7 @@ from .problems import (
     Problem,
 )
 from .protocol import Application, AsgiScope, Message, Receive, Send, header_values, read_whole_body
+from .request_identity import find_run_id, fingerprint_of
 from .work import Work
 
 _HEADER = b"idempotency-key"
@@ -228,12 +228,9 @@ class DurableRequests:
 
     def _identify(self, asgi_scope: AsgiScope, key: str, body: bytes) -> DurableRequest:
         client = None if self._client_of is None else self._client_of(asgi_scope)
-        credentials = header_values(asgi_scope, b"authorization") if client is None else [client]
-        names = (key, asgi_scope["method"], str(asgi_scope.get("path", "")), *credentials)
-        content = (bytes(asgi_scope.get("query_string", b"")), body)
         return DurableRequest(
-            run_id=f"http-{_digest(*(name.encode(errors='surrogatepass') for name in names))[:32]}",
-            fingerprint=_digest(*content),
+            run_id=find_run_id(asgi_scope, key, client),
+            fingerprint=fingerprint_of(asgi_scope, body),
             body=body,
         )
 
@@ -359,12 +356,3 @@ def _receive_from(body: bytes) -> Receive:
 def _check_fingerprint(request: DurableRequest, fingerprint: str) -> None:
     if request.fingerprint != fingerprint:
         raise RefusedError(IDEMPOTENCY_KEY_REUSED)
-
-
-def _digest(*parts: bytes) -> str:
-    """Return the digest of texts in their order."""
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "big"))
-        digest.update(part)
-    return digest.hexdigest()

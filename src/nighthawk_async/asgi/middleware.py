@@ -279,8 +279,8 @@ class NighthawkMiddleware:
             for the tree that is active where the requests are served.
         journal: The store, made by `nighthawk_async.journal.open`, in which each request with the header
             `Idempotency-Key` is a run of its own: sent again, it gets the recorded response, or continues.
-            Keys belong to a client: that of `client_of`, else the one with the same `Authorization`. None
-            ignores the header.
+            Keys belong to a client: that of `client_of`, else the one with the same credentials, cookies and
+            certificate. None ignores the header.
         tools: The same as for `nighthawk_async.run`.
         skills: The same as for `nighthawk_async.run`.
         policies: The same as for `nighthawk_async.run`, without the budget. Without a lifespan, the hooks of

@@ -25,7 +25,7 @@ _MOST_FOUND = 1_000
 _MOST_MATCHES = 200
 _SEARCH_SECONDS = 10.0
 _MOST_LINE_CHARACTERS = 300
-_SKIPPED = frozenset({".git", ".hg", ".svn"})
+_SKIPPED = frozenset({".git", ".git.untrusted", ".hg", ".svn"})
 _FIXED = frozenset({"_files", "_shell", "sandbox", "writable"})
 
 

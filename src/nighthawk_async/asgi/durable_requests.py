@@ -314,6 +314,7 @@ async def _call_and_keep(
     """Call the application, and record its response before the last of it is sent; return whether it was."""
     collector = ResponseCollector()
     is_kept = False
+    answered = anyio.Event()
 
     async def send(message: Message) -> None:
         nonlocal is_kept
@@ -325,8 +326,10 @@ async def _call_and_keep(
                 await journal.keep_value(f"{root}/{_RESPONSE}", response.as_value())()
             is_kept = True
         shared.add(message)
+        if response is not None:
+            answered.set()
 
-    await app(asgi_scope, _receive_from(body), send)
+    await app(asgi_scope, _receive_from(body, answered), send)
     return is_kept
 
 
@@ -339,14 +342,18 @@ async def _forward_while_there(shared: SharedResponse, outbox: Outbox) -> None:
             raise
 
 
-def _receive_from(body: bytes) -> Receive:
-    """Return a function that gives the application the body, and then nothing: its clients come and go."""
+def _receive_from(body: bytes, answered: anyio.Event) -> Receive:
+    """Return a function that gives the application the body, and the end of its client after its response.
+
+    Before it, clients come and go. Some frameworks, such as Quart, end only when they are told of the end.
+    """
     is_read = False
 
     async def receive() -> Any:
         nonlocal is_read
         if is_read:
-            await anyio.sleep_forever()
+            await answered.wait()
+            return {"type": "http.disconnect"}
         is_read = True
         return {"type": "http.request", "body": body, "more_body": False}
 

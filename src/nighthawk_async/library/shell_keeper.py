@@ -8,8 +8,8 @@ of the library, so that it starts fast.
 It starts the command and adopts its orphans, so also those processes that left the process group are found.
 When the command has ended, nobody holds the other end of the pipe LIFELINE, or the process PARENT has ended,
 it kills all of them, removes the folder SCRATCH, and exits with the command's exit status. The descriptor
-REPOSITORIES, -1 for none, is a file of a confined shell. It holds the Git repositories that were there; others
-are put out of use at the end, and the file then holds what was done. Without content, nothing is.
+REPOSITORIES, -1 for none, is a file of a confined shell. It holds the Git repositories that were there.
+Others are put out of use at the end, and the file then holds what was done. Without content, nothing is.
 """
 
 import os

@@ -11,6 +11,7 @@ import os
 import stat
 import sys
 import threading
+import unicodedata
 import uuid
 import weakref
 from collections.abc import Generator, Iterator
@@ -32,7 +33,7 @@ _FILE = (
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _TEMPORARY = ".nighthawk-"
 PROTECTED = ".git"
-"""The name of folders and files that are never changed."""
+"""The name of folders and files that are never changed, nor are repositories that have another name."""
 
 
 class LibraryError(NighthawkError):
@@ -68,6 +69,8 @@ class _Place(NamedTuple):
     folder: int
     name: str
     path: str
+    folders: list[int]
+    """The opened folders of its path, from the root on."""
 
 
 class ConfinedFiles:
@@ -248,7 +251,8 @@ class _Walker:
             elif parts:
                 self._enter(part)
             else:
-                return _Place(self._opened[-1], part, "/".join([*self._names, part]))
+                path = "/".join([*self._names, part])
+                return _Place(self._opened[-1], part, path, self._opened)
         raise WorkspaceError(f"{self._path} is a folder")
 
     def _parts_below(self, path: str) -> list[str]:
@@ -289,7 +293,7 @@ class _Walker:
             except FileNotFoundError:
                 if not self._makes_folders:
                     raise _MissingFolderError(f"{self._path}: no such file") from None
-                if _is_protected(name):
+                if _is_protected(name) or _is_of_repository(self._opened[-1], name):
                     raise WorkspaceError(f"{self._path} belongs to Git, and can only be read") from None
                 with _system_errors(self._path), suppress(FileExistsError):
                     os.mkdir(name, dir_fd=self._opened[-1])
@@ -309,12 +313,30 @@ class _Walker:
 
 def _check_unprotected(place: _Place) -> None:
     """Refuse to change what Git keeps: its settings and hooks are programs that its next command runs."""
-    if any(map(_is_protected, place.path.split("/"))):
+    names = place.path.split("/")
+    if any(map(_is_protected, names)) or any(map(_is_of_repository, place.folders, names)):
         raise WorkspaceError(f"{place.path} belongs to Git, and can only be read")
 
 
 def _is_protected(name: str) -> bool:
-    return name.casefold() == PROTECTED
+    """Whether some file system takes a name for `.git`: HFS+ ignores case, and characters of no width."""
+    shown = name if name.isascii() else "".join(each for each in name if unicodedata.category(each) != "Cf")
+    return shown.casefold() == PROTECTED
+
+
+def _is_of_repository(folder: int, name: str) -> bool:
+    """Whether a folder is a repository without `.git`, or would be one with a name in it."""
+
+    def has(part: str) -> bool:
+        if name.casefold() == part.casefold():
+            return True
+        try:
+            os.stat(part, dir_fd=folder, follow_symlinks=False)
+        except OSError:
+            return False
+        return True
+
+    return has("HEAD") and (has("commondir") or (has("objects") and has("refs")))
 
 
 def _is_encodable(path: str) -> bool:

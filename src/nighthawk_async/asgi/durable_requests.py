@@ -6,7 +6,6 @@ same response while it is made. So the client that began it may leave, and other
 Source: https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
 """
 
-import hashlib
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -36,6 +35,7 @@ from .problems import (
     Problem,
 )
 from .protocol import Application, AsgiScope, Message, Receive, Send, header_values, read_whole_body
+from .request_identity import find_run_id, fingerprint_of
 from .work import Work
 
 _HEADER = b"idempotency-key"
@@ -228,12 +228,9 @@ class DurableRequests:
 
     def _identify(self, asgi_scope: AsgiScope, key: str, body: bytes) -> DurableRequest:
         client = None if self._client_of is None else self._client_of(asgi_scope)
-        credentials = header_values(asgi_scope, b"authorization") if client is None else [client]
-        names = (key, asgi_scope["method"], str(asgi_scope.get("path", "")), *credentials)
-        content = (bytes(asgi_scope.get("query_string", b"")), body)
         return DurableRequest(
-            run_id=f"http-{_digest(*(name.encode(errors='surrogatepass') for name in names))[:32]}",
-            fingerprint=_digest(*content),
+            run_id=find_run_id(asgi_scope, key, client),
+            fingerprint=fingerprint_of(asgi_scope, body),
             body=body,
         )
 
@@ -317,6 +314,7 @@ async def _call_and_keep(
     """Call the application, and record its response before the last of it is sent; return whether it was."""
     collector = ResponseCollector()
     is_kept = False
+    answered = anyio.Event()
 
     async def send(message: Message) -> None:
         nonlocal is_kept
@@ -328,8 +326,10 @@ async def _call_and_keep(
                 await journal.keep_value(f"{root}/{_RESPONSE}", response.as_value())()
             is_kept = True
         shared.add(message)
+        if response is not None:
+            answered.set()
 
-    await app(asgi_scope, _receive_from(body), send)
+    await app(asgi_scope, _receive_from(body, answered), send)
     return is_kept
 
 
@@ -342,14 +342,18 @@ async def _forward_while_there(shared: SharedResponse, outbox: Outbox) -> None:
             raise
 
 
-def _receive_from(body: bytes) -> Receive:
-    """Return a function that gives the application the body, and then nothing: its clients come and go."""
+def _receive_from(body: bytes, answered: anyio.Event) -> Receive:
+    """Return a function that gives the application the body, and the end of its client after its response.
+
+    Before it, clients come and go. Some frameworks, such as Quart, end only when they are told of the end.
+    """
     is_read = False
 
     async def receive() -> Any:
         nonlocal is_read
         if is_read:
-            await anyio.sleep_forever()
+            await answered.wait()
+            return {"type": "http.disconnect"}
         is_read = True
         return {"type": "http.request", "body": body, "more_body": False}
 
@@ -359,12 +363,3 @@ def _receive_from(body: bytes) -> Receive:
 def _check_fingerprint(request: DurableRequest, fingerprint: str) -> None:
     if request.fingerprint != fingerprint:
         raise RefusedError(IDEMPOTENCY_KEY_REUSED)
-
-
-def _digest(*parts: bytes) -> str:
-    """Return the digest of texts in their order."""
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "big"))
-        digest.update(part)
-    return digest.hexdigest()

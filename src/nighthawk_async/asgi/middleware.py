@@ -155,7 +155,7 @@ class Exchange(Connection):
         error = await self._carry_out(app)
         problem = self._find_problem(error)
         self._report_end(node, problem, error)
-        if error is not None and (says_client_left(error) or error is self._outbox.refusal):
+        if error is not None and self._says_left(error):
             return  # no client is left to respond to
         if self._work.end_reason == "disconnected":
             if error is not None and problem is None:
@@ -163,11 +163,26 @@ class Exchange(Connection):
             return
         if problem is not None and not self._outbox.is_started:
             self._log(problem, error)
-            await self._outbox.replace(*problem_messages(problem, self._request_id))
+            await self._replace(problem)
             return
         await self._outbox.end()
         if error is not None:
             raise error  # so that the server ends the connection, if it has sent something
+
+    def _says_left(self, error: Exception) -> bool:
+        """Whether an error says that the client has left, and not that the application had to end.
+
+        One that waits for a body when its time is over is told that its client has left, as ASGI has no other
+        message. Its client waits for an answer, though (`test_slow_bodies.py`).
+        """
+        return error is self._outbox.refusal or (says_client_left(error) and self._work.problem is None)
+
+    async def _replace(self, problem: Problem) -> None:
+        """Answer with a problem; a server that cannot send it has no client any more."""
+        try:
+            await self._outbox.replace(*problem_messages(problem, self._request_id))
+        except Exception as error:
+            _LOGGER.debug("request %s: its client has left", self._request_id, exc_info=error)
 
     async def _carry_out(self, app: Application) -> Exception | None:
         """Run the application; return the error that it has raised."""
@@ -232,7 +247,7 @@ class Exchange(Connection):
             node.end(state_after(error), error=error)
 
     def _log(self, problem: Problem, error: Exception | None) -> None:
-        if error is not None and not isinstance(error, RefusedError):
+        if error is not None and not isinstance(error, RefusedError) and not says_client_left(error):
             log_problem(f"request {self._request_id} is answered", problem, error)
 
 
@@ -279,8 +294,8 @@ class NighthawkMiddleware:
             for the tree that is active where the requests are served.
         journal: The store, made by `nighthawk_async.journal.open`, in which each request with the header
             `Idempotency-Key` is a run of its own: sent again, it gets the recorded response, or continues.
-            Keys belong to a client: that of `client_of`, else the one with the same `Authorization`. None
-            ignores the header.
+            Keys belong to a client: that of `client_of`, else the one with the same credentials, cookies and
+            certificate. None ignores the header.
         tools: The same as for `nighthawk_async.run`.
         skills: The same as for `nighthawk_async.run`.
         policies: The same as for `nighthawk_async.run`, without the budget. Without a lifespan, the hooks of

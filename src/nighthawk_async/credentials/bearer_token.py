@@ -9,6 +9,7 @@ from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from typing import Any, TypeAlias, cast
 
 from ..errors import ConfigurationError
+from .errors import OwnTextError
 from .header_credentials import HeaderCredentials
 from .refresher import Lease, Refresher, lease_until
 
@@ -32,11 +33,11 @@ class Token:
     def __post_init__(self) -> None:
         text = cast("object", self.text)
         if not isinstance(text, str) or not text or not text.isascii() or not text.isprintable():
-            raise ValueError("the text of a token must be printable ASCII characters, at least one")
+            raise OwnTextError("the text of a token must be printable ASCII characters, at least one")
         if text != text.strip():
-            raise ValueError("the text of a token must not begin or end with a space")
+            raise OwnTextError("the text of a token must not begin or end with a space")
         if isinstance(self.expires_at, datetime) and self.expires_at.tzinfo is None:
-            raise ValueError(
+            raise OwnTextError(
                 "expires_at needs a time zone, for example datetime.now(UTC) + timedelta(hours=1)"
             )
 
@@ -125,7 +126,7 @@ def _fetch(
     if isawaitable(token):
         if iscoroutine(token):
             token.close()
-        raise TypeError("the function returned an awaitable; make it an async def")
+        raise OwnTextError("the function returned an awaitable; make it an async def")
     return make_lease(token)
 
 
@@ -139,10 +140,10 @@ def _lease(token: object, *, header: str, prefix: str) -> Lease[_Header]:
     if isinstance(token, str):
         token = Token(token)
     if not isinstance(token, Token):
-        raise TypeError(f"the function must return a Token or a str, not {type(token).__name__}")
+        raise OwnTextError(f"the function must return a Token or a str, not {type(token).__name__}")
     expiry = token.expiry()
     if expiry is not None and expiry <= time.time():
-        raise ValueError("the function returned a token that has expired")
+        raise OwnTextError("the function returned a token that has expired")
     return lease_until({header: prefix + token.text}, expiry, secrets=(token.text,))
 
 

@@ -1,6 +1,9 @@
 """The error of a credential, and its text without secrets."""
 
+import os
+import re
 import sys
+import traceback
 from collections.abc import Iterable, Iterator
 from typing import cast
 
@@ -9,6 +12,10 @@ from ..pickling import set_public_module
 from ..secret_names import masked
 from ..wire.redaction import excerpt, redact
 
+_HOST = re.compile(
+    r"\bhttps?://(?:[^\s/?#@]*@)?([A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8})(?=[:/?#\s]|$)"
+)
+_MOST_HOSTS = 3
 _OF_FILES = (PermissionError, FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
@@ -48,6 +55,49 @@ def credential_error(
     is_harmless = all(redact(str(masked(text)), known) == text for text in _texts(error))
     failed.__cause__ = error if is_harmless else None
     return failed
+
+
+class OwnTextError(ValueError):
+    """An error whose text is the library's own, and quotes nothing."""
+
+
+def error_of_function(name: str, error: BaseException) -> CredentialError:
+    """The error of a credential, for an error of a program's own function: without the text of that error.
+
+    Nobody knows what such a text quotes: often the answer of a login, with the token in it. So it says the
+    type, the place in the program, what the system said, and the hosts of addresses. There is no cause, whose
+    traceback holds the variables of the function.
+
+    Args:
+        name: The name of the credential.
+        error: The error. An error of a credential is only copied.
+    """
+    if isinstance(error, CredentialError):
+        return credential_error(name, error)
+    if isinstance(error, OwnTextError):
+        return CredentialError(f"the credential {name} could not be obtained: {error}")
+    facts = [type(error).__name__, _place_of(error), _said_by_system(error), *_hosts_in(error)]
+    shown = ", ".join(filter(None, facts))
+    return CredentialError(
+        f"the credential {name} could not be obtained: {shown} (the text of the error is not shown, as it "
+        "may hold a secret)",
+        is_transient=is_network_error(error),
+    )
+
+
+def _place_of(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
+
+
+def _said_by_system(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.errno and error.strerror == os.strerror(error.errno):
+        return os.strerror(error.errno)
+    return ""
+
+
+def _hosts_in(error: BaseException) -> list[str]:
+    return list(dict.fromkeys(_HOST.findall(str(error))))[:_MOST_HOSTS]
 
 
 def _texts(error: BaseException) -> Iterator[str]:

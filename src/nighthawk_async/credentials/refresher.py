@@ -24,7 +24,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 import anyio
 from anyio.lowlevel import EventLoopToken, current_token
 
-from .errors import CredentialError, credential_error
+from .errors import CredentialError, credential_error, error_of_function
 
 _LOGGER = logging.getLogger("nighthawk")
 _EARLY_SECONDS = 300.0
@@ -223,7 +223,7 @@ class Refresher(Generic[Value]):
             assert self._fetch is not None
             outcome: _Outcome[Value] = self._fetch(flight.is_forced)
         except BaseException as error:  # those who wait get it
-            outcome = credential_error(self._name, error, secrets=self.secrets)
+            outcome = error_of_function(self._name, error)
         self._end(flight, outcome)
 
     async def _lead(self, flight: _Flight[Value], lease: Lease[Value] | None) -> _Outcome[Value]:
@@ -239,7 +239,7 @@ class Refresher(Generic[Value]):
             if scope.cancelled_caught:
                 outcome = self._too_late(seconds)
         except Exception as error:  # those who wait get it as well
-            outcome = credential_error(self._name, error, secrets=self.secrets)
+            outcome = error_of_function(self._name, error)
         finally:
             self._end(flight, outcome)
         return lease if lease is not None and not isinstance(outcome, Lease) else outcome

@@ -3,9 +3,9 @@
 Python's `html.parser` takes minutes for a small page that is made for it, and holds all other threads up.
 """
 
+import html as standard_html
 import re
 from collections.abc import Iterator
-from html import unescape
 from typing import NamedTuple
 
 # After `=`, a quoted value may contain `>`. No part of a pattern is matched twice, so none takes long.
@@ -18,6 +18,19 @@ _RAW = {
     name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE)
     for name in ("script", "style", "iframe", "noscript")
 }
+
+
+_LONG_REFERENCE = re.compile(r"&#(?:0*+([0-9]{8,}+)|0++([0-9]{1,7}+));?")
+"""Numbers of characters that are none, or have so many zeros before them that Python does not read them."""
+
+
+def unescape(text: str) -> str:
+    """Text with its character references replaced."""
+    return standard_html.unescape(_LONG_REFERENCE.sub(_shortened, text) if "&#" in text else text)
+
+
+def _shortened(match: re.Match[str]) -> str:
+    return "\ufffd" if match[1] else f"&#{match[2]};"
 
 
 class Text(NamedTuple):
@@ -53,7 +66,7 @@ def tokens_of(html: str) -> Iterator[Text | Tag]:
         if begin > at:
             yield Text(unescape(html[at:begin]))
         follows = html[begin + 1 : begin + 3]
-        if follows[:1].isalpha() or (follows[:1] == "/" and follows[1:].isalpha()):
+        if _begins_name(follows[:1]) or (follows[:1] == "/" and _begins_name(follows[1:])):
             match = _TAG.match(html, begin)
             if match is None:
                 return
@@ -74,6 +87,10 @@ def tokens_of(html: str) -> Iterator[Text | Tag]:
             at = begin + 1
     if at < len(html):
         yield Text(unescape(html[at:]))
+
+
+def _begins_name(character: str) -> bool:
+    return character.isascii() and character.isalpha()
 
 
 def _tag(match: re.Match[str]) -> Tag:

@@ -9,7 +9,8 @@ from .html_tokens import Tag, Text, tokens_of
 
 _META_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _META_BYTES = 1_024
-_SLOW_ENCODINGS = frozenset({"idna", "punycode"})
+# Slow, or no encodings of pages: they warn of escapes that Python does not know.
+_OTHER_ENCODINGS = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined"})
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _TEXT_TYPES = re.compile(
     r"text/.+|application/(?:.+\+)?(?:json|xml)|application/(?:javascript|ecmascript|x-ndjson|yaml|toml|sql)"
@@ -77,7 +78,7 @@ def decoded(content: bytes, charset: str | None) -> str:
         charset = declared[1].decode("ascii")
     try:
         encoding = codecs.lookup(charset or "utf-8").name
-        return content.decode("utf-8" if encoding in _SLOW_ENCODINGS else encoding, "replace")
+        return content.decode("utf-8" if encoding in _OTHER_ENCODINGS else encoding, "replace")
     except (LookupError, UnicodeError, ValueError):  # no such encoding, or none of text
         return content.decode("utf-8", "replace")
 

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from .errors import PatchError
-from .texts import lines_of
+from .texts import lines_of, shown_line
 
 Tag: TypeAlias = Literal[" ", "-", "+"]
 
@@ -97,7 +97,8 @@ def paths_of(patches: Iterable[FilePatch]) -> list[str]:
     return [path for patch in patches for path in (patch.path, patch.new_path) if path is not None]
 
 
-_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_HUNK = re.compile(r"@@ -([0-9]+)(?:,([0-9]+))? \+([0-9]+)(?:,([0-9]+))? @@")
+_MOST_DIGITS = 12
 _GIT = re.compile(r'diff --git ("?a/.*"?) ("?b/.*"?)$')
 _REGULAR = ("100644", "100755")
 _NO_FILE = "/dev/null"
@@ -140,6 +141,8 @@ class _UnifiedReader:
             facts[match[1]] = match[2]
             self._at += 1
         _check_git_facts(header, facts, self._line())
+        if ("rename from" in facts) != ("rename to" in facts):
+            raise PatchError(f"{header}: 'rename from' and 'rename to' belong together")
         if self._line().startswith("--- ") and self._line(1).startswith("+++ "):
             return self._read_file(facts.get("rename from"), facts.get("rename to"))
         if "rename from" in facts:
@@ -180,6 +183,9 @@ class _UnifiedReader:
         shift = 0
         while match := _HUNK.match(self._line()):
             title = f"{path}: hunk {len(hunks) + 1} ({match[0]})"
+            if any(number is not None and len(number) > _MOST_DIGITS for number in match.groups()):
+                shown = shown_line(match[0])
+                raise PatchError(f"{path}: hunk {len(hunks) + 1} ({shown}): no file has so many lines")
             old_start, old_count, new_start, new_count = (
                 1 if number is None else int(number) for number in match.groups()
             )
@@ -288,7 +294,10 @@ def _unquoted(path: str) -> str:
         elif escape:
             content.append(_ESCAPES[escape])
         else:
-            content += plain.encode("utf-8", "surrogateescape")
+            try:
+                content += plain.encode("utf-8", "surrogateescape")
+            except UnicodeEncodeError:
+                raise PatchError(f"{shown_line(path)} is no path: it has half a character") from None
     return content.decode("utf-8", "surrogateescape")
 
 

@@ -1,17 +1,26 @@
 """The shells of a workspace: one for each task, which ends with the task."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 
-from ..confined_files import PROTECTED
 from ..parallel.resources import use_resource
 from ..runtime.resources import find_task_keeper
 from .errors import ShellError
-from .shell_sandbox import Sandbox, confined_command, find_bubblewrap, program_folders
+from .shell_repositories import Repositories
+from .shell_sandbox import (
+    Sandbox,
+    confined_command,
+    filtered_system_calls,
+    find_bubblewrap,
+    hidden_below,
+    program_folders,
+)
 from .shell_session import ShellResult, ShellSession, make_scratch, shell_environment, shell_program
 
 
@@ -69,30 +78,49 @@ class Shell:
                 "the workspace is read-only, and its shell could change files, because nothing confines it: "
                 "use Workspace(…, sandbox='required') where Bubblewrap (bwrap) works, or writable=True"
             )
-        command = shell_program()
-        scratch = make_scratch()
-        if bubblewrap is not None:
+        if bubblewrap is None:
+            return await self._start(shell_program(), make_scratch())
+        return await self._open_confined(bubblewrap)
+
+    async def _open_confined(self, bubblewrap: str) -> ShellSession:
+        program, root = shell_program(), str(self.root)
+        repositories = None
+        if self.writable:
+            find = partial(Repositories.find, root, hidden_below(self.root))
+            repositories = await anyio.to_thread.run_sync(find)
+        with filtered_system_calls() as filter_descriptor:
+            scratch = make_scratch()
             command = confined_command(
                 bubblewrap,
-                command,
+                program,
                 root=self.root,
                 scratch=scratch,
                 writable=self.writable,
                 network=self.network,
                 readable=[*program_folders(), *self.readable],
-                protected=_protected_in(self.root),
+                protected=() if repositories is None else repositories.paths,
+                is_root=os.geteuid() == 0,
+                filter_descriptor=filter_descriptor,
             )
+            return await self._start(command, scratch, repositories, (filter_descriptor,))
+        raise AssertionError("the session was returned")
+
+    async def _start(
+        self,
+        command: Sequence[str],
+        scratch: Path,
+        repositories: Repositories | None = None,
+        inherited: Sequence[int] = (),
+    ) -> ShellSession:
         return await ShellSession.open(
             command,
             root=self.root,
             scratch=scratch,
             environment=shell_environment(self.environment, scratch),
+            repositories=repositories,
+            inherited=inherited,
+            is_confined=bool(inherited),
         )
-
-
-def _protected_in(root: Path) -> list[Path]:
-    path = root / PROTECTED
-    return [path] if path.exists() and not path.is_symlink() else []
 
 
 @dataclass(slots=True, eq=False)

@@ -3,11 +3,13 @@
 A program of its own: `shell_session` starts this file, the library never imports it, and it imports nothing
 of the library, so that it starts fast.
 
-    python shell_keeper.py LIFELINE PARENT SCRATCH COMMAND…
+    python shell_keeper.py LIFELINE PARENT SCRATCH REPOSITORIES COMMAND…
 
 It starts the command and adopts its orphans, so also those processes that left the process group are found.
 When the command has ended, nobody holds the other end of the pipe LIFELINE, or the process PARENT has ended,
-it kills all of them, removes the folder SCRATCH, and exits with the command's exit status.
+it kills all of them, removes the folder SCRATCH, and exits with the command's exit status. The descriptor
+REPOSITORIES, -1 for none, is a file of a confined shell. It holds the Git repositories that were there.
+Others are put out of use at the end, and the file then holds what was done. Without content, nothing is.
 """
 
 import os
@@ -21,6 +23,10 @@ _PARENT_POLL_MILLISECONDS = 1_000
 _KILL_SECONDS = 5.0
 _SUBREAPER = 36
 _PARENT_DEATH_SIGNAL = 1
+_NEW_MOUNTS = 0x20000
+_READ_ONLY, _NO_SUID, _NO_PROGRAMS, _REMOUNT, _BIND = 1, 2, 8, 32, 4_096
+_RECURSIVE, _SLAVE = 16_384, 524_288
+_DEVICES = (b"null", b"zero", b"full", b"random", b"urandom", b"tty")
 
 
 def main(arguments: list[str]) -> int:
@@ -32,8 +38,10 @@ def main(arguments: list[str]) -> int:
     Returns:
         The exit status of the shell.
     """
-    lifeline, parent, scratch, *command = arguments
+    lifeline, parent, scratch, repositories, *command = arguments
     os.set_inheritable(int(lifeline), False)
+    if repositories != "-1":
+        os.set_inheritable(int(repositories), False)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     _set_process_option(_SUBREAPER, 1)
@@ -43,13 +51,15 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGCHLD, _ignore)
     shell = os.fork()
     if shell == 0:
-        _become(command)
+        _become(command, is_confined=repositories != "-1")
     for descriptor in (0, 1, 2):  # the shell holds them now
         os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
     try:
         return _wait(shell, int(lifeline), woken, int(parent))
     finally:
         _kill_all(shell)
+        if repositories != "-1":
+            _disable_repositories(int(repositories))
         _remove(scratch)
 
 
@@ -57,10 +67,12 @@ def _ignore(number: int, frame: FrameType | None) -> None:
     """Handle a signal that only has to wake up."""
 
 
-def _become(command: list[str]) -> None:
+def _become(command: list[str], *, is_confined: bool) -> None:
     """Replace this process, a new child, by the shell."""
     try:
         os.setsid()
+        if is_confined and os.geteuid() == 0:
+            _protect_devices()
         _set_process_option(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
         for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
             if signal.getsignal(number) is not None:
@@ -159,6 +171,43 @@ def _set_process_option(option: int, value: int) -> None:
         import ctypes
 
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _protect_devices() -> None:
+    """Let root's shell not change the modes of devices, which Bubblewrap takes from the system as they are.
+
+    It fails without the rights of root, and then the shell has none either. Bubblewrap itself could only make
+    them devices that cannot be used.
+    """
+    import ctypes
+
+    system = ctypes.CDLL(None)
+    if system.unshare(_NEW_MOUNTS) or system.mount(None, b"/", None, _RECURSIVE | _SLAVE, None):
+        return
+    for name in _DEVICES:
+        path = b"/dev/" + name
+        if system.mount(path, path, None, _BIND, None) == 0:
+            system.mount(None, path, None, _BIND | _REMOUNT | _READ_ONLY | _NO_SUID | _NO_PROGRAMS, None)
+
+
+def _disable_repositories(descriptor: int) -> None:
+    import json  # these here, as they would make every start slower
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shell_repositories.py")
+    spec = spec_from_file_location("shell_repositories", path)
+    assert spec is not None, "the file is there"
+    assert spec.loader is not None, "a file of Python has a loader"
+    module = sys.modules[spec.name] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    with open(descriptor, "r+", encoding="utf-8") as file:
+        file.seek(0)
+        known = file.read()
+        if known:
+            done = module.Repositories.from_json(known).disable_others()
+            file.seek(0)
+            file.truncate()
+            json.dump({"done": done}, file)
 
 
 def _remove(folder: str) -> None:

@@ -4,7 +4,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
@@ -12,6 +13,7 @@ import anyio
 
 from ..errors import ConfigurationError
 from .errors import ShellError
+from .shell_system_calls import system_call_filter
 
 Sandbox: TypeAlias = Literal["required", "auto", "off"]
 """Whether a shell is confined: always (or refused), if Bubblewrap works here, or never."""
@@ -22,6 +24,7 @@ _SYSTEM = (
     *("/nix/store", "/gnu/store", "/sys"),
 )
 """The folders of a system that hold its programs and their settings, and nothing of its users."""
+_HIDDEN_BELOW_ROOT = ("dev", "proc", "run", "sys", "tmp", "var/tmp")
 _probed: dict[str, str] = {}
 """For each program that was tried, the reason why it does not work; empty if it does."""
 
@@ -35,13 +38,16 @@ def confined_command(
     writable: bool,
     network: bool,
     readable: Sequence[Path] = (),
-    protected: Sequence[Path] = (),
+    protected: Sequence[str] = (),
+    is_root: bool = False,
+    filter_descriptor: int | None = None,
 ) -> list[str]:
     """The command line that runs a command in Bubblewrap. Pure.
 
     Only the folders of the system, the workspace and what is named here exist for the command. So there are
     no home folders, with keys in them, and no sockets of services that would do for the command what it may
-    not do itself. No process of the command outlives it.
+    not do itself. No process of the command outlives it. Root owns what `/proc` shows of the whole
+    machine, so it is read-only for the shells of root.
 
     Args:
         program: The path of `bwrap`.
@@ -51,26 +57,57 @@ def confined_command(
         writable: Whether the workspace can be written.
         network: Whether there is a network.
         readable: Further folders and files that can be read.
-        protected: What in the workspace can never be written.
+        protected: Paths in the workspace that can never be written.
+        is_root: Whether the command belongs to root.
+        filter_descriptor: The descriptor of a file with the filter of system calls; None for none.
     """
     resolver = ("/run/systemd/resolve",) if network else ()  # the folder of the file that names it
     is_everything = root == root.parent
     workspace = ("--bind" if writable else "--ro-bind", str(root), str(root))
     return [
         *(program, "--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
+        "--unshare-cgroup-try",
         *(() if network else ("--unshare-net",)),
         *("--cap-drop", "ALL"),
+        *(() if filter_descriptor is None else ("--seccomp", str(filter_descriptor))),
         *(workspace if is_everything else _options("--ro-bind-try", _SYSTEM)),
         *("--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/run"),
+        *(("--remount-ro", "/proc") if is_root else ()),
+        *(("--ro-bind-try", "/sys", "/sys") if is_everything else ()),
         *("--tmpfs", "/var/tmp"),
         *_options("--ro-bind-try", (*resolver, *map(str, readable))),
         *(() if is_everything else workspace),
-        *_options("--ro-bind", map(str, protected)),
+        *_options("--ro-bind", protected),
         *("--bind", str(scratch), str(scratch)),
         *(() if is_everything else ("--remount-ro", "/")),
         *("--chdir", str(root), "--"),
         *command,
     ]
+
+
+@contextmanager
+def filtered_system_calls() -> Generator[int, None, None]:
+    """Yield the descriptor of a file with the filter of system calls, for Bubblewrap to inherit.
+
+    Raises:
+        ShellError: The system calls of this machine are not known here.
+    """
+    machine = os.uname().machine
+    program = system_call_filter(machine, is_root=os.geteuid() == 0)
+    if program is None:
+        raise ShellError(f"a shell cannot be confined here: the system calls of {machine} are not known")
+    descriptor = os.memfd_create("nighthawk-system-calls")
+    try:
+        os.write(descriptor, program)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def hidden_below(root: Path) -> Sequence[str]:
+    """The folders below a workspace that its shell does not see as they are, by their paths below it."""
+    return _HIDDEN_BELOW_ROOT if root == root.parent else ()
 
 
 def _options(option: str, paths: Iterable[str]) -> list[str]:
@@ -148,6 +185,19 @@ def _absence() -> str:
 async def _probe(program: str) -> str:
     """Try it, once in a process; return the reason why it does not work, or nothing."""
     if program not in _probed:
+        try:
+            ended = await _try(program)
+        except (OSError, TimeoutError) as error:
+            return f"{program} does not work: {error or 'it does not end'}"
+        except ShellError as error:
+            return str(error)
+        said = ended.stderr.decode(errors="replace").strip() or f"exit status {ended.returncode}"
+        _probed[program] = "" if ended.returncode == 0 else f"{program} does not work: {said}"
+    return _probed[program]
+
+
+async def _try(program: str) -> "subprocess.CompletedProcess[bytes]":
+    with filtered_system_calls() as descriptor, anyio.fail_after(_PROBE_SECONDS):
         command = confined_command(
             program,
             ["true"],
@@ -156,12 +206,8 @@ async def _probe(program: str) -> str:
             writable=False,
             network=False,
             readable=program_folders(),
+            is_root=os.geteuid() == 0,
+            filter_descriptor=descriptor,
         )
-        try:
-            with anyio.fail_after(_PROBE_SECONDS):
-                ended = await anyio.run_process(command, check=False, stdin=subprocess.DEVNULL)
-        except (OSError, TimeoutError) as error:
-            return f"{program} does not work: {error or 'it does not end'}"
-        said = ended.stderr.decode(errors="replace").strip() or f"exit status {ended.returncode}"
-        _probed[program] = "" if ended.returncode == 0 else f"{program} does not work: {said}"
-    return _probed[program]
+        return await anyio.run_process(command, check=False, stdin=subprocess.DEVNULL, pass_fds=(descriptor,))
+    raise AssertionError("a scope that has ended in time returns")

@@ -7,6 +7,7 @@ when this process is killed.
 """
 
 import codecs
+import json
 import os
 import secrets
 import shlex
@@ -24,6 +25,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from .errors import ShellError
+from .shell_repositories import Repositories
 from .texts import BoundedText
 
 KEEPER_PROGRAM = Path(__file__).with_name("shell_keeper.py")
@@ -46,16 +48,19 @@ class ShellResult(Struct, frozen=True):
         timed_out: Whether the time limit ended it.
         session_ended: Whether the shell has ended, by `exit` or the time limit. The next command begins in
             the folder of the workspace, without the variables of this one.
+        notes: The Git repositories that were put out of use, because a confined shell has made them.
     """
 
     output: str
     status: int | None
     timed_out: bool = False
     session_ended: bool = False
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         notes = ["timed out" if self.timed_out else f"exit status {self.status}"]
         notes += ["the session has ended"] if self.session_ended else []
+        notes += [f"Git repositories are not made here: {', '.join(self.notes)}"] if self.notes else []
         separator = "" if not self.output or self.output.endswith("\n") else "\n"
         return f"{self.output}{separator}[{'; '.join(notes)}]"
 
@@ -107,19 +112,90 @@ class Lifeline:
             return
 
 
+class _Guard:
+    """Puts the repositories that a confined shell makes out of use: after each command, and at its end.
+
+    The keeper does it at the end, as it lives longer than the shell and this process. It knows the
+    repositories by a file, and leaves there what it has done.
+
+    Args:
+        repositories: The repositories that were there before; None where others may be made, or cannot be.
+        is_confined: Whether the shell is confined.
+    """
+
+    def __init__(self, repositories: Repositories | None, *, is_confined: bool) -> None:
+        self._repositories = repositories
+        self._notes: list[str] = []
+        self.descriptor = -1
+        if is_confined:
+            self.descriptor = os.memfd_create("nighthawk-repositories")
+            if repositories is not None:
+                os.write(self.descriptor, repositories.to_json().encode())
+
+    @property
+    def inherited(self) -> tuple[int, ...]:
+        """The descriptors that the keeper reads."""
+        return () if self.descriptor < 0 else (self.descriptor,)
+
+    async def check(self) -> None:
+        """Put other repositories out of use."""
+        if self._repositories is not None:
+            self._notes += await anyio.to_thread.run_sync(self._repositories.disable_others)
+
+    async def finish(self) -> None:
+        """Take the notes of the keeper, which has ended, or do its work where it could not."""
+        left = self._read()
+        self.close()
+        if left is None:
+            await self.check()
+        else:
+            self._notes += left
+
+    def _read(self) -> list[str] | None:
+        """The notes of the keeper; None if it has left none."""
+        if self._repositories is None or self.descriptor < 0:
+            return []
+        os.lseek(self.descriptor, 0, os.SEEK_SET)
+        with open(self.descriptor, encoding="utf-8", closefd=False) as file:
+            left: dict[str, list[str]] | list[object] = json.load(file)
+        return left["done"] if isinstance(left, dict) else None
+
+    def take_notes(self) -> tuple[str, ...]:
+        """Return what was done since it was asked the last time."""
+        notes, self._notes = tuple(self._notes), []
+        return notes
+
+    def close(self) -> None:
+        """Close the file; it may be closed twice."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
 class ShellSession:
     """A running shell. One command at a time. Made by `open`."""
 
-    def __init__(self, process: anyio.abc.Process, lifeline: Lifeline, scratch: Path) -> None:
+    def __init__(
+        self, process: anyio.abc.Process, lifeline: Lifeline, scratch: Path, guard: "_Guard"
+    ) -> None:
         self._process = process
         self._scratch = scratch
+        self._guard = guard
         self._carried = b""
         self.lifeline = lifeline
         self.has_ended = False
 
     @classmethod
     async def open(
-        cls, command: Sequence[str], *, root: Path, scratch: Path, environment: Mapping[str, str]
+        cls,
+        command: Sequence[str],
+        *,
+        root: Path,
+        scratch: Path,
+        environment: Mapping[str, str],
+        repositories: Repositories | None = None,
+        inherited: Sequence[int] = (),
+        is_confined: bool = False,
     ) -> "ShellSession":
         """Start a shell. Never cancelled halfway: the result is a session or an error.
 
@@ -128,28 +204,32 @@ class ShellSession:
             root: The folder that it begins in.
             scratch: Its private folder, which is removed at the end.
             environment: Its environment variables.
+            repositories: The repositories that a confined shell finds; None if it may make others.
+            inherited: The descriptors that the command reads.
+            is_confined: Whether the command confines the shell.
 
         Raises:
             ShellError: The system refuses to start a process.
         """
         read_end, write_end = os.pipe()
-        lifeline = Lifeline(write_end)
+        lifeline, guard = Lifeline(write_end), _Guard(repositories, is_confined=is_confined)
         keeper = [sys.executable, "-I", "-S", str(KEEPER_PROGRAM), str(read_end), str(os.getpid())]
         try:
             with anyio.CancelScope(shield=True):
                 process = await anyio.open_process(
-                    [*keeper, str(scratch), *command],
+                    [*keeper, str(scratch), str(guard.descriptor), *command],
                     stderr=subprocess.STDOUT,
                     cwd=root,
                     env=environment,
                     start_new_session=True,
-                    pass_fds=(read_end,),
+                    pass_fds=(read_end, *guard.inherited, *inherited),
                 )
-                session = cls(process, lifeline, scratch)
+                session = cls(process, lifeline, scratch, guard)
                 await session._send(_FIRST_LINE)
                 return session
         except BaseException as error:
             lifeline.close()
+            guard.close()
             shutil.rmtree(scratch, ignore_errors=True)
             if isinstance(error, OSError | ValueError):  # also a NUL in a variable
                 raise ShellError(f"the shell cannot be started: {error}") from error
@@ -179,12 +259,15 @@ class ShellSession:
             raise
         if limit.cancelled_caught or not output.is_complete:
             await self.aclose()
+        else:
+            await self._guard.check()
         self._carried = output.rest
         return ShellResult(
             output=output.text(),
             status=status,
             timed_out=limit.cancelled_caught,
             session_ended=self.has_ended,
+            notes=self._guard.take_notes(),
         )
 
     async def aclose(self) -> None:
@@ -197,6 +280,7 @@ class ShellSession:
             if self._process.returncode is None:
                 self._process.kill()
             await self._process.aclose()
+            await self._guard.finish()
             if self._process.returncode:  # the keeper may have been killed before it removed the folder
                 await anyio.to_thread.run_sync(partial(shutil.rmtree, self._scratch, ignore_errors=True))
 

@@ -159,10 +159,34 @@ def compiled_glob(pattern: str) -> "regex.Pattern[str]":
         else:
             part, at = _glob_part(pattern, at)
             parts.append(part)
+    return compiled_expression("".join(parts), "pattern", pattern, flags=regex.DOTALL)
+
+
+def compiled_expression(
+    expression: str, kind: str, given: str, *, ignore_case: bool = False, flags: int = 0
+) -> "regex.Pattern[str]":
+    """Compile a regular expression.
+
+    Args:
+        expression: The expression.
+        kind: The word for what was given, for errors.
+        given: The text that it was made of.
+        ignore_case: Whether letters match in either case.
+        flags: Further flags.
+
+    Raises:
+        LibraryError: It is invalid, ambiguous, too deep, or too large.
+    """
     try:
-        return regex.compile("".join(parts), regex.DOTALL)
-    except regex.error as error:
-        raise LibraryError(f"the pattern {pattern!r} is invalid: {error}") from None
+        return regex.compile(expression, flags | (regex.IGNORECASE if ignore_case else 0))
+    except RecursionError:
+        reason = "its groups are too deep"
+    except (OverflowError, MemoryError):
+        reason = "it is too large"
+    # The library lets out some errors of its own code, and warnings where they are errors.
+    except (regex.error, ValueError, LookupError, TypeError, AttributeError, Warning) as error:
+        reason = str(error) or type(error).__name__
+    raise LibraryError(f"the {kind} {shown_line(given)} is invalid: {reason}")
 
 
 def _glob_part(pattern: str, at: int) -> tuple[str, int]:

@@ -4,11 +4,11 @@ Addresses are resolved here, checked, and connected to as they were checked, so 
 address a moment later leads nowhere. Each redirect is checked anew.
 """
 
+import re
 import socket
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from email.message import Message
 
 import anyio
 import anyio.to_thread
@@ -25,6 +25,8 @@ _MOST_BYTES = 2_000_000
 _MOST_REDIRECTS = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _GZIP = b"\x1f\x8b"
+_CHARSET = re.compile(r""";\s*charset\s*=\s*["']?\s*([^\s"';,]+)""", re.IGNORECASE)
+_MOST_SHOWN = 300
 _HEADERS = {
     "user-agent": "nighthawk-async",
     "accept": "text/html, text/*, application/json, application/xml, */*;q=0.1",
@@ -89,6 +91,9 @@ class Web:
                 the public internet nor allowed.
             FetchError: The URL is invalid, the page cannot be fetched in time, is too large, or is no text.
         """
+        for name, number in (("timeout", timeout), ("max_bytes", max_bytes)):
+            if not number > 0:
+                raise FetchError(f"{name} is a positive number, not {number!r}")
         try:
             with anyio.fail_after(timeout):
                 return await _fetch(url, self._allowed, max_bytes)
@@ -140,17 +145,20 @@ async def _fetch(url: str, allowed: AllowedHosts, most_bytes: int) -> FetchedPag
 
 
 def _parse(text: str, base: httpx.URL | None = None) -> httpx.URL:
+    shown = repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…")
     try:
         url = httpx.URL(text) if base is None else base.join(text)
+        host = url.host  # the names of other scripts are decoded here
+        url = url.copy_with(fragment=None)
     except (httpx.InvalidURL, ValueError) as error:
-        raise FetchError(f"{text!r} is no valid URL: {error}") from None
+        raise FetchError(f"{shown} is no valid URL: {str(error)[:_MOST_SHOWN]}") from None
     if url.port is not None and url.port > 65_535:
-        raise FetchError(f"{text!r} is no valid URL: there is no such port")
-    if url.scheme not in ("http", "https") or not url.host:
-        raise FetchError(f"{text!r} is no URL of the scheme http or https")
+        raise FetchError(f"{shown} is no valid URL: there is no such port")
+    if url.scheme not in ("http", "https") or not host:
+        raise FetchError(f"{shown} is no URL of the scheme http or https")
     if url.userinfo:
         raise FetchError("the URL contains a user name or a password, which are never sent")
-    return url.copy_with(fragment=None)
+    return url
 
 
 async def _resolve(url: httpx.URL, allowed: AllowedHosts) -> list[str]:
@@ -159,7 +167,7 @@ async def _resolve(url: httpx.URL, allowed: AllowedHosts) -> list[str]:
     port = url.port or (443 if url.scheme == "https" else 80)
     try:
         found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
+    except (OSError, ValueError) as error:
         raise FetchError(f"the host name {url.host} cannot be resolved: {error}") from None
     addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
     allowed.check(url.host, addresses)
@@ -189,18 +197,23 @@ async def _get(url: httpx.URL, addresses: list[str]) -> tuple[SingleConnectionTr
 
 
 async def _page(url: httpx.URL, response: httpx.Response, most_bytes: int) -> FetchedPage:
-    header = Message()
-    header["content-type"] = response.headers.get("content-type", "")
-    media_type = header.get_content_type() if response.headers.get("content-type") else ""
+    content_type = response.headers.get("content-type", "")
+    media_type = _media_type(content_type)
     content = await _content(url, response, most_bytes)
     if not is_text(media_type, content):
         raise FetchError(f"{url} is no text: its media type is {media_type or 'unknown'}")
-    charset = header.get_content_charset()
+    charset = _CHARSET.search(content_type)
     # In a thread: a page can be made so that it takes long.
     text = await anyio.to_thread.run_sync(
-        _text, content, charset, media_type, str(url), abandon_on_cancel=True
+        _text, content, charset and charset[1].lower(), media_type, str(url), abandon_on_cancel=True
     )
     return FetchedPage(url=str(url), status=response.status_code, content_type=media_type, text=text)
+
+
+def _media_type(content_type: str) -> str:
+    """The media type of a header, in lower case; that of plain text for one that is none."""
+    name = content_type.partition(";")[0].strip().lower()
+    return "text/plain" if content_type.strip() and name.count("/") != 1 else name
 
 
 def _text(content: bytes, charset: str | None, media_type: str, url: str) -> str:

@@ -5,7 +5,6 @@ import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-import regex
 from msgspec import Struct
 
 from ..confined_files import ConfinedFiles, FoundFile
@@ -16,7 +15,14 @@ from .patches import patched_files
 from .shell import Shell
 from .shell_sandbox import Sandbox, check_sandbox, existing_paths
 from .shell_session import ShellResult
-from .texts import bounded, check_most_characters, compiled_glob, lines_of, replaced
+from .texts import (
+    bounded,
+    check_most_characters,
+    compiled_expression,
+    compiled_glob,
+    lines_of,
+    replaced,
+)
 
 _MOST_CHARACTERS = 40_000
 _MOST_FILE_BYTES = 10_000_000
@@ -25,7 +31,7 @@ _MOST_FOUND = 1_000
 _MOST_MATCHES = 200
 _SEARCH_SECONDS = 10.0
 _MOST_LINE_CHARACTERS = 300
-_SKIPPED = frozenset({".git", ".hg", ".svn"})
+_SKIPPED = frozenset({".git", ".git.untrusted", ".hg", ".svn"})
 _FIXED = frozenset({"_files", "_shell", "sandbox", "writable"})
 
 
@@ -182,10 +188,7 @@ class Workspace:
         Raises:
             LibraryError: The expression is invalid, or takes longer than 10 seconds.
         """
-        try:
-            compiled = regex.compile(pattern, regex.IGNORECASE if ignore_case else 0)
-        except regex.error as error:
-            raise LibraryError(f"the regular expression {pattern!r} is invalid: {error}") from None
+        compiled = compiled_expression(pattern, "regular expression", pattern, ignore_case=ignore_case)
         ends_at = time.monotonic() + _SEARCH_SECONDS
         matches: list[SearchMatch] = []
         for path, number, line in self._lines(glob, ends_at):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
-from ..credentials.errors import credential_error
+from ..credentials.errors import CredentialError, error_of_function
 from ..errors import ConfigurationError, ModelError, ModelStatusError
 from ..types.credentials import Credentials, RefreshableCredentials
 from .endpoint import Endpoint, check_header
@@ -56,15 +56,18 @@ class RequestSigner:
         from .http_transport import wire_url  # httpx is loaded on first use
 
         url = wire_url(self._endpoint.url(self._path))
+        failed: CredentialError | None = None
+        headers: object = None
         try:
-            headers: object = await limits.keep_credential(
+            headers = await limits.keep_credential(
                 lambda: self._credentials.headers(self._method, url, self._body)
             )
         except (ModelError, ConfigurationError):
             raise
         except Exception as error:  # that of a class of the program
-            failed = credential_error(self._name, error, secrets=_secrets_of(self._credentials))
-            raise failed from failed.__cause__
+            failed = error_of_function(self._name, error)
+        if failed is not None:  # here, where it gets no context: that error may hold a secret
+            raise failed
         self._headers = self._checked(headers)
         return self._endpoint.with_headers(self._headers).with_secrets(_secrets_of(self._credentials))
 

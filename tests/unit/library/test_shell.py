@@ -545,7 +545,7 @@ def test_the_keeper_removes_its_folder_when_nobody_needs_it(tmp_path: Path) -> N
     scratch.mkdir()
     read_end, write_end = os.pipe()
     keeper = [sys.executable, "-I", "-S", str(KEEPER_PROGRAM), str(read_end), str(os.getpid()), str(scratch)]
-    started = subprocess.Popen([*keeper, "cat"], stdin=subprocess.PIPE, pass_fds=(read_end,))
+    started = subprocess.Popen([*keeper, "-1", "cat"], stdin=subprocess.PIPE, pass_fds=(read_end,))
     os.close(read_end)
     os.close(write_end)
     assert started.wait(timeout=SECONDS) == 137  # its input is open, so that it does not end by itself

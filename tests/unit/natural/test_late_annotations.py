@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 """
 LATER = "\nclass Item(BaseModel):\n    name: str\n"
 
+NEEDS_THREADS = pytest.mark.skipif(sys.platform == "emscripten", reason="a journal has a thread")
+
 Load = Callable[[str], ModuleType]
 
 
@@ -239,6 +241,7 @@ async def test_a_natural_function_returns_the_class_that_its_annotation_names(lo
     assert (type(found).__name__, found.name) == ("Item", "lamp")
 
 
+@NEEDS_THREADS
 async def test_one_unknown_type_does_not_cost_the_others(load: Load, tmp_path: Path) -> None:
     module = load(
         "calls = []\n@nh.once\ndef order(price: Price) -> Item:\n    calls.append(price)\n"
@@ -251,6 +254,7 @@ async def test_one_unknown_type_does_not_cost_the_others(load: Load, tmp_path: P
     assert module.calls == [3]
 
 
+@NEEDS_THREADS
 async def test_an_effect_returns_a_class_of_its_function(load: Load, tmp_path: Path) -> None:
     text = "@nh.once\ndef order(number: int) -> Item:\n    return Item(name='lamp')\n"
     order = load(made(LATER, text)).order

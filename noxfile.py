@@ -78,7 +78,7 @@ ON_RAY = [
     "tests/unit/distributed/test_without_ray.py",
 ]
 
-# Tests of what depends on releases of other packages: types, schemas, wire formats, tokens, commands, servers.
+# Tests of what releases of other packages can change: types, schemas, wire formats, tokens, commands.
 DEPENDS_ON_RELEASES = [
     "tests/property/test_plain_data.py",
     "tests/specification/test_7_bindings.py",
@@ -207,7 +207,7 @@ def ray(session: nox.Session) -> None:
 def lowest(session: nox.Session) -> None:
     """Run tests with the lowest releases that `pyproject.toml` allows, on the oldest Python.
 
-    Old releases may use what new ones deprecate, which is no fault of ours. Arguments after `--` go to pytest.
+    Old releases may use what new ones deprecate, so that is no error. Arguments after `--` go to pytest.
     """
     requirements = nox.project.dependency_groups(PROJECT, "test")
     session.install("--resolution=lowest-direct", "-e", ".[all]", *requirements)

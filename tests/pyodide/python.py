@@ -65,7 +65,7 @@ class _OnAsyncio:
 
 
 def run_tests(arguments: Sequence[str]) -> int:
-    """Run tests with pytest on asyncio, without the project's conftest, which needs Trio; return its exit code."""
+    """Run tests on asyncio, without the project's conftest, which needs Trio; return pytest's exit code."""
     asyncio.events._set_running_loop(None)  # that of Pyodide, which runs for ever
     asyncio.new_event_loop = asyncio.events.new_event_loop = _Loop
     sys.modules["tiktoken"] = ModuleType("tiktoken")

@@ -206,12 +206,10 @@ def _check_read(
 def _annotations(site: NaturalSite, context: StepContext) -> Mapping[str, object]:
     try:
         return site.annotations()
-    except (
-        Exception
-    ) as error:  # Python 3.14 evaluates annotations when they are read; they are any expressions
+    except Exception as error:  # Python 3.14 evaluates annotations, which are any expressions, only now
         raise AnnotationError(
-            f"step {context.step_id}: the function's annotations cannot be resolved: {describe_error(error)}; "
-            "names used in them must exist at run time"
+            f"step {context.step_id}: the function's annotations cannot be resolved: "
+            f"{describe_error(error)}; names used in them must exist at run time"
         ) from error
 
 

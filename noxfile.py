@@ -77,6 +77,24 @@ ON_RAY = [
     "tests/unit/distributed/test_ray_workers.py",
     "tests/unit/distributed/test_without_ray.py",
 ]
+
+# Tests of what releases of other packages can change: types, schemas, wire formats, tokens, commands.
+DEPENDS_ON_RELEASES = [
+    "tests/property/test_plain_data.py",
+    "tests/specification/test_7_bindings.py",
+    "tests/specification/test_8_3_tool_registration.py",
+    "tests/unit/cli/test_run.py",
+    "tests/unit/cli/test_run_arguments.py",
+    "tests/unit/credentials",
+    "tests/unit/mcp/test_serving_tools.py",
+    "tests/unit/prompt",
+    "tests/unit/runtime/test_instance_checks.py",
+    "tests/unit/runtime/test_validation.py",
+    "tests/unit/wire",
+]
+
+# Tests that run on the Python of Pyodide, which has neither threads nor sockets.
+ON_PYODIDE = ["tests/unit/natural/test_late_annotations.py"]
 PYTHONS_SEEN: list[str] = []
 NPM_FAILURES: list[str] = []
 
@@ -183,6 +201,67 @@ def ray(session: nox.Session) -> None:
     """
     prepare(session, "test", "cluster", extras="ray")
     session.run("pytest", "--durations=10", *(session.posargs or ON_RAY))
+
+
+@nox.session(python=SUPPORTED_PYTHONS[0])
+def lowest(session: nox.Session) -> None:
+    """Run tests with the lowest releases that `pyproject.toml` allows, on the oldest Python.
+
+    Old releases may use what new ones deprecate, so that is no error. Arguments after `--` go to pytest.
+    """
+    requirements = nox.project.dependency_groups(PROJECT, "test")
+    session.install("--resolution=lowest-direct", "-e", ".[all]", *requirements)
+    processes = f"--numprocesses={os.cpu_count() or 1}"
+    chosen = session.posargs or [processes, *DEPENDS_ON_RELEASES]
+    session.run("pytest", "-W", "default::DeprecationWarning", *chosen)
+
+
+@nox.session
+def pyodide(session: nox.Session) -> None:
+    """Run the tests of annotations on Python 3.14 in Pyodide, which Node runs, where there is no other 3.14.
+
+    What it needs comes from the package registries into .cache/pyodide. Without Node, npm or a registry the
+    tests are skipped, with the reason. Arguments after `--` go to pytest.
+    """
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        session.skip("Node and npm, which run Pyodide, are not there")
+    folder = HERE / ".cache" / "pyodide"
+    wanted = [
+        (HERE / "tests" / "pyodide" / name).read_text() for name in ("package.json", "requirements.txt")
+    ]
+    stamp = folder / "installed.txt"
+    if not stamp.exists() or stamp.read_text() != "\n".join(wanted):
+        if (reason := install_pyodide(session, npm, folder)) is not None:
+            session.skip(f"Pyodide or its packages could not be installed: {reason}")
+        stamp.write_text("\n".join(wanted))
+    program = str(HERE / "tests" / "pyodide" / "run.mjs")
+    session.run(node, program, str(HERE), str(folder), *(session.posargs or ON_PYODIDE), external=True)
+
+
+def install_pyodide(session: nox.Session, npm: str, folder: Path) -> str | None:
+    """Install Pyodide and the packages of its tests into a folder; return what failed, None for nothing."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    shutil.copy(HERE / "tests" / "pyodide" / "package.json", folder)
+    session.install("pip")  # it takes the tags of a platform that uv does not know
+    python = python_of(session)
+    tags = (
+        "--python-version=3.14",
+        "--platform=pyemscripten_2026_0_wasm32",
+        "--only-binary=:all:",
+        "--no-deps",
+    )
+    install = (python, "-m", "pip", "install", "--quiet", "--target", str(folder / "packages"))
+    for command in (
+        (npm, "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"),
+        (*install, *tags, "--requirement", str(HERE / "tests" / "pyodide" / "requirements.txt")),
+        (*install, "--no-deps", "pyyaml==6.0.4"),  # works without its compiled part, which is of this machine
+    ):
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+    return None
 
 
 @nox.session

@@ -3,7 +3,8 @@
 Packages by floor, lowest first; each imports only from lower floors (`tests/architecture/test_floors.py`):
 
     0  errors, pickling, types, secret_names, configuration, observation, tracing, executions, causes,
-       threads, backoff, lazy_exports, suggestions, process_marks, placements
+       threads, backoff, lazy_exports, signatures, suggestions, process_marks,
+       placements
     1  confined_files, line_process, natural, prompt, wire, catalog, actors, parallel
     2  ports, journal_ports, credentials
     3  runtime

@@ -3,7 +3,7 @@
 import builtins
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast, overload
@@ -19,7 +19,7 @@ from .natural.scope import NestedBlock
 from .natural.transform import StepResult, TransformedFunction, copy_attributes, transform_function
 from .natural.tree import SCOPE_NAME
 from .placements import Placement, checked_placement
-from .runtime.annotations import ReturnCheck, names_in_texts, variables_of
+from .runtime.annotations import ReturnCheck
 from .runtime.argument_check import ArgumentCheck, captured_names
 from .runtime.calls import CallEntry
 from .runtime.environment import get_step_executor
@@ -28,6 +28,7 @@ from .runtime.prepare import NaturalSite
 from .runtime.runner import run_step, run_step_from_sync
 from .runtime.tool_scope import ToolSource
 from .runtime.validation import ItemsAnnotation
+from .signatures import enclosing_frames, keep_names, names_in_scope, read_annotations, variables_of
 from .types.execution import OnPartial
 from .types.unset import UNSET
 
@@ -273,6 +274,7 @@ def _bound(
     site = NaturalSite(
         module_globals=function.__globals__,
         annotations=annotations,
+        names=partial(names_in_scope, function),
         is_generator=is_generator,
         captured=MappingProxyType(captured),
         policies=options.policies,
@@ -360,11 +362,7 @@ def _promises_a_type(function: FunctionType) -> bool:
     """Whether a function annotates its return value. An async generator returns nothing."""
     if inspect.isasyncgenfunction(function):
         return False
-    try:
-        annotations = function.__annotations__
-    except NameError:  # Python 3.14 evaluates them now, and they may use names defined later
-        return True
-    return annotations.get("return", object) not in (object, Any, Self)
+    return read_annotations(function).get("return", object) not in (object, Any, Self)
 
 
 def _run_step(
@@ -415,7 +413,7 @@ def _run_generator_step(
 
 def _annotations(function: FunctionType) -> Mapping[str, object]:
     """Return the annotations of a function; those of `*args` and `**kwargs` are marked as those of items."""
-    annotations: dict[str, object] = dict(function.__annotations__)
+    annotations: dict[str, object] = read_annotations(function)
     code = function.__code__
     position = code.co_argcount + code.co_kwonlyargcount
     for flag, kind in _VARIADIC_KINDS:
@@ -435,32 +433,13 @@ def _capture(
     captured: dict[str, object] = {
         parameter.__name__: parameter for parameter in getattr(function, "__type_params__", ())
     }
+    keep_names(function, frame)
     if "<locals>" in function.__qualname__:
         names = transformed.mentioned_names.union(
-            _names_in_annotations(function),
-            *(block.program.words - block.local_names for block in transformed.blocks if block.program),
+            *(block.program.words - block.local_names for block in transformed.blocks if block.program)
         )
-        for enclosing in _enclosing_function_frames(function, frame):
-            for name in names.intersection(enclosing.f_locals):
-                captured.setdefault(name, enclosing.f_locals[name])
+        for enclosing in enclosing_frames(function.__code__, frame):
+            if enclosing.f_code.co_flags & inspect.CO_OPTIMIZED:  # a block sees no names of a class body
+                for name in names.intersection(enclosing.f_locals):
+                    captured.setdefault(name, enclosing.f_locals[name])
     return captured
-
-
-def _names_in_annotations(function: FunctionType) -> set[str]:
-    """Return the names in the string annotations of a function's signature."""
-    try:
-        annotations = function.__annotations__
-    except NameError:  # Python 3.14 evaluates them now, and they may use names defined later
-        return set()
-    return {name for annotation in annotations.values() for name in names_in_texts(annotation)}
-
-
-def _enclosing_function_frames(function: FunctionType, frame: FrameType | None) -> Iterator[FrameType]:
-    """Yield the frames whose code contains the function, innermost first, without those of class bodies."""
-    code = function.__code__
-    while frame is not None:
-        if code in frame.f_code.co_consts:
-            if frame.f_code.co_flags & inspect.CO_OPTIMIZED:
-                yield frame
-            code = frame.f_code
-        frame = frame.f_back

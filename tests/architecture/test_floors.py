@@ -19,6 +19,7 @@ FLOORS: Mapping[str, int] = {
     "threads": 0,
     "tracing": 0,
     "backoff": 0,
+    "signatures": 0,
     "suggestions": 0,
     "executions": 0,
     "causes": 0,

@@ -28,6 +28,7 @@ from ..errors import ConfigurationError
 from ..runtime.environment import find_environment
 from ..runtime.run import Run
 from ..runtime.validation import keyword_types, positional_types, type_name, type_of_items
+from ..signatures import read_signature, type_hints
 
 _OPTION = "--"
 
@@ -50,8 +51,8 @@ def bind_arguments(function: Callable[..., Any], texts: Sequence[str]) -> inspec
     Raises:
         ArgumentError: They do not fit.
     """
-    signature = inspect.signature(function)
-    annotations = _annotations(function)
+    signature = read_signature(function)
+    annotations = type_hints(function)
     by_position, by_name = _sort(texts)
     try:
         bound = signature.bind(*by_position, **by_name)
@@ -88,17 +89,6 @@ def _options(name: str, given: Mapping[str, str | bool], annotation: Any) -> dic
         what = [*(f"--{key} is missing" for key in missing), *(f"--{key} is none of them" for key in unknown)]
         raise ArgumentError(f"the arguments {name} are those of {type_name(typed)}: {', '.join(what)}")
     return {key: _value(key, each, kinds[key]) for key, each in given.items()}
-
-
-def _annotations(function: Callable[..., Any]) -> Mapping[str, Any]:
-    try:
-        return typing.get_type_hints(inspect.unwrap(function), include_extras=True)
-    except NameError:  # a name that only type checkers see
-        return {
-            name: annotation
-            for name, annotation in inspect.get_annotations(inspect.unwrap(function)).items()
-            if not isinstance(annotation, str)
-        }
 
 
 def _sort(texts: Sequence[str]) -> tuple[list[str], dict[str, str | bool]]:

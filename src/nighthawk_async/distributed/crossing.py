@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from importlib import import_module
-from inspect import Parameter, Signature, signature
-from typing import Any, cast, get_type_hints
+from inspect import Parameter, Signature
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -19,6 +19,7 @@ from ..journal.errors import JournalValueError
 from ..journal.queued_call import top_level_problem
 from ..journal.values import decode_value, encode_value, write_value
 from ..placements import find_placed_function
+from ..signatures import read_signature, type_hints
 from .errors import ArgumentChangedError, CrossingError
 from .main_module import main_problem
 
@@ -181,7 +182,7 @@ def _described(function: object) -> CrossingFunction:
         )
     target = cast("Callable[..., Any]", function)
     module = "__main__" if is_of_main else target.__module__
-    declared = signature(target)
+    declared = read_signature(target)
     parameters = declared.parameters.values()
     by_position = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
     return CrossingFunction(
@@ -190,7 +191,7 @@ def _described(function: object) -> CrossingFunction:
         positional=tuple(each.name for each in parameters if each.kind in by_position),
         variable_positional=next((p.name for p in parameters if p.kind is Parameter.VAR_POSITIONAL), ""),
         variable_keyword=next((p.name for p in parameters if p.kind is Parameter.VAR_KEYWORD), ""),
-        types=_hints(target),
+        types=type_hints(target),
         signature=declared,
     )
 
@@ -200,13 +201,6 @@ def _is_below_decorators(function: object) -> bool:
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     found: object = getattr(sys.modules.get(str(module)), str(name), None)
     return found is not None and found is not function and find_placed_function(found) is function
-
-
-def _hints(function: Callable[..., Any]) -> Mapping[str, Any]:
-    try:
-        return get_type_hints(function, include_extras=True)
-    except Exception:  # names that exist for type checkers alone
-        return {}
 
 
 def imported_function(name: str) -> CrossingFunction:

@@ -1,20 +1,20 @@
 """Cases in files: JSON lines, YAML and CSV. A mistake is reported with its file and line."""
 
 import csv
-import inspect
 import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast, get_type_hints
+from typing import Any, cast
 
 import yaml
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from ..runtime.error_text import describe_error, describe_validation_error
+from ..signatures import find_function, read_annotations, read_signature, type_hints
 from ..suggestions import did_you_mean
 from ..types.unset import UNSET, Unset
 from .cases import Case, Subject
@@ -173,11 +173,13 @@ class _Types:
 
     def __init__(self, subject: Subject) -> None:
         try:
-            self._signature = inspect.signature(subject)
-            hints = get_type_hints(inspect.unwrap(cast("Any", subject)), include_extras=True)
+            self._signature = read_signature(subject)
+            self._hints = type_hints(subject)
+            function = find_function(subject)
+            self._annotated: Mapping[str, object] = {} if function is None else read_annotations(function)
         except Exception as error:  # annotations may name anything
             raise CaseError(f"The types of the subject cannot be read: {describe_error(error)}") from None
-        self._adapters = {name: _adapter(hint) for name, hint in hints.items()}
+        self._adapters = {name: _adapter(hint) for name, hint in self._hints.items()}
 
     def convert_inputs(self, inputs: Mapping[str, Any], *, is_text: bool) -> dict[str, Any]:
         """Return the inputs with the declared types.
@@ -211,6 +213,8 @@ class _Types:
 
     def _convert(self, name: str, value: Any, what: str, is_text: bool) -> Any:
         adapter = self._adapters.get(name)
+        if name in self._annotated and name not in self._hints:
+            raise CaseError(f"{what}: its type in the subject cannot be resolved: {self._annotated[name]!r}")
         if adapter is None:
             return value
         try:

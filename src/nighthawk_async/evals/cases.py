@@ -10,6 +10,7 @@ from typing import Any, Protocol, cast
 from ..parallel.task_node import UNSTABLE
 from ..runtime.error_text import describe_error
 from ..runtime.stable_digest import stable_digest
+from ..signatures import read_signature
 from ..types.unset import UNSET, Unset
 from .errors import CaseError
 
@@ -173,7 +174,7 @@ def checked_cases(cases: Iterable[Case], subject: Subject) -> tuple[Case, ...]:
 
 def _signature_of(subject: Subject) -> inspect.Signature | None:
     try:
-        return inspect.signature(subject)
+        return read_signature(subject)
     except (TypeError, ValueError):  # some callables of C have none
         return None
 

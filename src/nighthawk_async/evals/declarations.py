@@ -10,6 +10,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, cast
 from ..executors.choice import ExecutorChoice
 from ..parallel import ProgressTarget
 from ..policies.budgets.budget import Budget
+from ..signatures import read_signature
 from .cases import Case, Subject, checked_cases
 from .errors import EvaluationError
 from .evaluating import OnTrial, evaluate, subject_name
@@ -165,7 +166,7 @@ def evaluation(
         def test(*args: Any, **kwargs: Any) -> Any:
             return function(*args, **kwargs)
 
-        parameters = [name for name in inspect.signature(function).parameters if name == "self"]
+        parameters = [name for name in read_signature(function).parameters if name == "self"]
         vars(test)["__signature__"] = inspect.Signature(  # pytest asks for what the row needs
             [
                 inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -18,6 +18,7 @@ from ..journal.records import Record
 from ..journal.store import JournalStore
 from ..journal.values import decode_value
 from ..runtime.error_text import describe_error
+from ..signatures import read_signature
 from ..types.unset import UNSET, Unset
 from .cases import Case
 from .errors import CaseError
@@ -156,7 +157,7 @@ def _by_name(
     function: Callable[..., Any], run_id: str, args: tuple[Any, ...], keywords: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the arguments of a call by the names of the parameters."""
-    signature = inspect.signature(function)
+    signature = read_signature(function)
     inputs: dict[str, Any] = {}
     try:
         bound = signature.bind(*args, **keywords).arguments

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from ..errors import ConfigurationError
 from ..prompt.plain_text import single_line
 from ..runtime.error_text import describe_validation_error
+from ..signatures import read_signature
 from .errors import EvaluationError
 from .scores import QuickScorer, Score, Trial
 
@@ -256,7 +257,7 @@ def holds(check: Callable[..., Any], *, name: str | None = None) -> QuickScorer:
 
 def _parameters_of(check: Callable[..., Any]) -> tuple[str, ...]:
     try:
-        parameters = inspect.signature(check).parameters.values()
+        parameters = read_signature(check).parameters.values()
     except (TypeError, ValueError):
         raise EvaluationError(f"holds() needs a function, not {check!r}.") from None
     if inspect.iscoroutinefunction(check) or any(

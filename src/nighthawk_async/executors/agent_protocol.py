@@ -20,6 +20,7 @@ from ..observation import NodeWriter
 from ..parallel import is_async_callable
 from ..runtime.environment import find_environment
 from ..runtime.policy import Position
+from ..signatures import read_signature
 from ..types.messages import Message, ToolCall, ToolDefinition, ToolResult, UserContent
 from ..types.outcomes import OutcomeKind, StepOutcome
 from ..types.usage import Usage
@@ -195,7 +196,7 @@ def objection_to_agent(agent: object) -> str | None:
     if isinstance(agent, type) or not callable(run):
         return "it has no method run(task)"
     try:
-        signature = inspect.signature(run)
+        signature = read_signature(run)
     except (TypeError, ValueError):  # of a function that is not written in Python
         return None
     if not _takes_a_task([*signature.parameters.values()]):

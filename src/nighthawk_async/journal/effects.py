@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, partial, wraps
-from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast, get_type_hints, overload
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 import msgspec
 from anyio import from_thread
@@ -24,6 +24,7 @@ from ..runtime.model_access import find_interception_error
 from ..runtime.places import using_function_place
 from ..runtime.stable_digest import stable_digests
 from ..runtime.tool_function import EFFECT_MARK
+from ..signatures import keep_names, read_signature, type_hints
 from ..types.usage import Usage
 from .acknowledgement import Acknowledgement
 from .doubts import ask_whether_it_happened, has_person
@@ -89,7 +90,7 @@ class Effect:
     @cached_property
     def signature(self) -> inspect.Signature:
         """The signature of the function."""
-        return inspect.signature(self.function)
+        return read_signature(self.function)
 
     @cached_property
     def takes_key(self) -> bool:
@@ -99,10 +100,7 @@ class Effect:
     @cached_property
     def result_type(self) -> object:
         """The declared type of the results; None when there is none."""
-        try:
-            return get_type_hints(self.function, include_extras=True).get("return")
-        except Exception:  # names that exist for type checkers alone
-            return None
+        return type_hints(self.function).get("return")
 
     def inputs_of(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Mapping[str, object]:
         """The arguments of a call, by name; without the object of a method."""
@@ -127,7 +125,7 @@ class Effect:
             return lambda: None  # it may be made again
         if self.reconcile is None:
             return None
-        takes_key = _KEY in inspect.signature(self.reconcile).parameters
+        takes_key = _KEY in read_signature(self.reconcile).parameters
         return partial(self.reconcile, *args, **({**keywords, _KEY: key} if takes_key else keywords))
 
 
@@ -423,6 +421,7 @@ def _decorator(function: Callable[..., Any] | None, mode: Mode, reconcile: Calla
         raise TypeError(f"{mode} decorates a function, not {function!r}")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise TypeError(f"{mode} cannot record the values of a generator; decorate what consumes it")
+    keep_names(function, inspect.currentframe())
     effect = Effect(function, mode, reconcile)
     if reconcile is not None and is_async_callable(reconcile) and not effect.is_async:
         raise TypeError(f"{effect.name} is synchronous, so its reconcile function has to be, too")

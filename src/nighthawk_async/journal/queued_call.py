@@ -8,12 +8,13 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from ..errors import NighthawkError
+from ..signatures import read_signature, type_hints
 from .effects import EndedCall
 from .errors import JournalValueError
 from .names import check_text
@@ -122,9 +123,9 @@ def encode_arguments(
         JournalValueError: One of them cannot be stored, or they are too large.
     """
     try:
-        inspect.signature(function).bind(*args, **keywords)
+        read_signature(function).bind(*args, **keywords)
     except TypeError as error:
-        raise TypeError(f"{name}{inspect.signature(function)} cannot be called so: {error}") from None
+        raise TypeError(f"{name}{read_signature(function)} cannot be called so: {error}") from None
     types = _Types(function, name)
     stored = StoredArguments(
         [
@@ -173,7 +174,7 @@ def encode_result(function: Callable[..., Any], run_id: str, result: object, *, 
         JournalValueError: It cannot be stored, or is larger than `max_bytes`.
     """
     value = encode_value(
-        result, place=_place(run_id), declared=_hints(function).get("return"), max_bytes=max_bytes
+        result, place=_place(run_id), declared=type_hints(function).get("return"), max_bytes=max_bytes
     )
     return msgspec.msgpack.encode(StoredEnd(EndedCall(value=value)))
 
@@ -213,7 +214,7 @@ def decode_end(name: str, run_id: str, body: bytes) -> Any:
             raise JournalValueError(f"{unknown} It was {end.text}", place=_place(run_id)) from None
         raise error
     function = find_function(name)
-    declared = None if function is None else _hints(function).get("return")
+    declared = None if function is None else type_hints(function).get("return")
     try:
         return decode_value(end.call.value, place=_place(run_id), declared=declared)
     except JournalValueError:
@@ -230,20 +231,13 @@ def _place(run_id: str) -> str:
     return f"the result of run {run_id!r}"
 
 
-def _hints(function: Callable[..., Any]) -> Mapping[str, Any]:
-    try:
-        return get_type_hints(function, include_extras=True)
-    except Exception:  # names that exist for type checkers alone
-        return {}
-
-
 class _Types:
     """The declared types of the arguments of a function."""
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         self._name = name
-        self._hints = _hints(function)
-        self._parameters = inspect.signature(function).parameters
+        self._hints = type_hints(function)
+        self._parameters = read_signature(function).parameters
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         self._positional = [each.name for each in self._parameters.values() if each.kind in kinds]
 

@@ -1,5 +1,6 @@
 """Stages: parts of a run that are done once, whose results later lives get without running them."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial, wraps
@@ -19,6 +20,7 @@ from ..runtime.environment import find_environment, find_journal, using_environm
 from ..runtime.places import below_place, current_place, using_function_place
 from ..runtime.stable_digest import stable_digests
 from ..runtime.usage_meter import UsageMeter
+from ..signatures import keep_names
 from .effects import Effect, EffectCall, EndedCall
 from .errors import JournalValueError
 from .recorder import RunRecorder, find_recorder
@@ -90,6 +92,7 @@ def _may_pass(error: Exception) -> bool:
 
 
 def _stage_function(name: str, function: Callable[..., Any], policy: RetryPolicy) -> Callable[..., Any]:
+    keep_names(function, inspect.currentframe())
     effect = Effect(function, "repeatable")
 
     @wraps(function)

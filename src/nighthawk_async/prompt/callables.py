@@ -9,7 +9,6 @@ callables written in C; wrappers and callable instances are followed by hand.
 
 import functools
 import inspect
-import sys
 import types
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -19,6 +18,7 @@ from msgspec import Struct
 from pydantic import BaseModel
 
 from ..secret_names import HIDDEN, hides_value
+from ..signatures import read_signature
 from .annotations import default_text, written_type
 from .plain_text import (
     class_dictionary,
@@ -187,14 +187,7 @@ def _of_instance(value: object, kind: type, depth: int) -> inspect.Signature | N
 
 def _inspected(value: Callable[..., object], *, follow_wrapped: bool = False) -> inspect.Signature | None:
     try:
-        if sys.version_info >= (3, 14):
-            from annotationlib import Format
-
-            # Names that exist for type checkers only must not cost the whole signature.
-            return inspect.signature(
-                value, follow_wrapped=follow_wrapped, annotation_format=Format.FORWARDREF
-            )
-        return inspect.signature(value, follow_wrapped=follow_wrapped)
+        return read_signature(value, follow_wrapped=follow_wrapped)
     except Exception:
         # A metaclass or a lazily evaluated annotation may raise anything, but the callable can still be
         # called; specification 8.2.2 has a rendering for this.

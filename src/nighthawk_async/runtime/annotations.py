@@ -7,25 +7,23 @@ the `ReturnCheck` of the function. Both use `validated_return`.
 import operator
 import reprlib
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping
-from types import CodeType, FunctionType, SimpleNamespace, UnionType
+from collections.abc import Callable, Generator, Mapping
+from types import CodeType, FunctionType, UnionType
 from typing import (
     Annotated,
     Any,
-    ForwardRef,
     Never,
     NoReturn,
     Self,
     Union,
     get_args,
     get_origin,
-    get_type_hints,
 )
 
 from ..errors import AnnotationError, ExecutionError, ToolValidationError
+from ..signatures import names_in_scope, resolve_references
 from ..types.unset import UNSET
 from .error_text import describe_error
-from .expression import compile_expression, mentioned_names
 from .step_context import StepContext
 from .validation import ItemsAnnotation, can_validate, type_name, validate_value, with_unpacked
 
@@ -57,42 +55,6 @@ def resolve_annotation(annotation: object, context: StepContext, *, subject: str
             f"step {context.step_id}: the annotation of {subject} cannot be resolved: "
             f"{describe_error(error)}; names used in it must exist at run time"
         ) from error
-
-
-def resolve_references(
-    annotation: object, global_names: dict[str, Any], local_names: Mapping[str, object]
-) -> object:
-    """Replace the texts in an annotation, such as `list["Item"]`, with the types they name.
-
-    Args:
-        annotation: A type, or the text of one.
-        global_names: The globals of its module.
-        local_names: Names that hide them.
-    """
-    while isinstance(annotation, str):
-        annotation = eval(compile_expression(annotation), global_names, local_names)
-    if annotation is None or (isinstance(annotation, type) and not hasattr(annotation, "__args__")):
-        return annotation
-    holder = SimpleNamespace(__annotations__={"annotation": annotation})
-    return get_type_hints(holder, global_names, local_names, include_extras=True)["annotation"]
-
-
-def names_in_texts(annotation: object) -> Iterator[str]:
-    """The names that the texts in an annotation mention; texts that are not expressions mention none.
-
-    Args:
-        annotation: A type, or the text of one.
-    """
-    match annotation:
-        case str(text) | ForwardRef(__forward_arg__=text):
-            try:
-                expression = f"({text},)" if text.lstrip().startswith("*") else text  # of `*args`
-                yield from mentioned_names(compile_expression(expression))
-            except SyntaxError:
-                return
-        case _:
-            for argument in get_args(annotation):
-                yield from names_in_texts(argument)
 
 
 def return_type(context: StepContext) -> object:
@@ -204,7 +166,7 @@ class ReturnCheck:
 
     def _resolved(self) -> object:
         function = self._function
-        names = {**self._captured, **variables_of(function)}
+        names = {**self._captured, **names_in_scope(function)}
         annotation = self._annotations().get("return", object)
         resolved = resolve_references(annotation, function.__globals__, names)
         return returned_type(resolved, is_generator=self._is_generator)
@@ -270,18 +232,3 @@ def is_checkable(annotation: object) -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pydantic warns of types that only type checkers use
         return _is_never(annotation) or can_validate(annotation)
-
-
-def variables_of(function: FunctionType) -> dict[str, object]:
-    """The variables that a function closes over, except those without a value.
-
-    Args:
-        function: The function.
-    """
-    variables: dict[str, object] = {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            variables[name] = cell.cell_contents
-        except ValueError:
-            continue
-    return variables

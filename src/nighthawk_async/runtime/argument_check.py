@@ -24,7 +24,8 @@ from typing import Any, Literal, TypeAlias, cast
 
 from ..errors import ToolBoundaryError, ToolValidationError
 from ..natural.tree import CLOSURE_NAMES
-from .annotations import is_checkable, resolve_references, variables_of
+from ..signatures import names_in_scope, read_signature, resolve_references
+from .annotations import is_checkable
 from .expression import compile_tree, parse_code, with_constant
 from .validation import ItemsAnnotation, validate_value, with_unpacked
 
@@ -106,7 +107,7 @@ class ArgumentCheck:
 
     @cached_property
     def _signature(self) -> inspect.Signature:
-        return inspect.signature(self._function)
+        return read_signature(self._function)
 
     @property
     def _name(self) -> str:
@@ -128,7 +129,7 @@ class ArgumentCheck:
     def _resolved(self, parameter: str) -> object:
         annotation = self._annotations().get(parameter, object)
         function = self._function
-        names = {**self.captured, **variables_of(function)}
+        names = {**self.captured, **names_in_scope(function)}
         if isinstance(annotation, ItemsAnnotation):
             item = resolve_references(annotation.resolvable, function.__globals__, names)
             return annotation.type_of(item)

@@ -7,13 +7,14 @@ from typing import Optional, cast
 
 from msgspec import Struct, field
 
-from ..errors import ExecutionError, NaturalParseError
+from ..errors import AnnotationError, NaturalParseError
 from ..natural.blocks import NaturalBlock
 from ..natural.program import NaturalProgram, permitted_kinds
 from ..types.execution import ExecutionRef
 from ..types.outcomes import OutcomeKind
 from ..types.unset import unset
 from .annotations import ReturnCheck, resolve_annotation, return_type
+from .error_text import describe_error
 from .policy import Listener, Policy
 from .step_context import StepContext
 from .validation import can_validate, check_type, type_name
@@ -25,6 +26,7 @@ class NaturalSite(Struct, frozen=True, kw_only=True, eq=False):
     Args:
         module_globals: The live globals of the function's module.
         annotations: Returns the function's annotations; called at a step, since they may use later names.
+        names: Returns the names that its annotations may use beside globals.
         is_generator: Whether the function is a generator or async generator.
         captured: Values of enclosing variables that only block texts mention, seen at decoration.
         policies: The function's own policies, for its steps but not for nested ones.
@@ -34,6 +36,7 @@ class NaturalSite(Struct, frozen=True, kw_only=True, eq=False):
 
     module_globals: dict[str, object]
     annotations: Callable[[], Mapping[str, object]]
+    names: Callable[[], Mapping[str, object]] = dict[str, object]
     is_generator: bool = False
     captured: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     policies: tuple[Policy, ...] = ()
@@ -97,6 +100,7 @@ def prepare_step(
     )
     annotations = _annotations(site, context)
     context.enclosing_names = {
+        **site.names(),
         **site.captured,
         **{name: python_locals[name] for name in block.free_names if name in python_locals},
     }
@@ -202,10 +206,10 @@ def _check_read(
 def _annotations(site: NaturalSite, context: StepContext) -> Mapping[str, object]:
     try:
         return site.annotations()
-    except NameError as error:  # Python 3.14 evaluates annotations when they are read
-        raise ExecutionError(
-            f"step {context.step_id}: the function's annotations cannot be resolved: {error}; "
-            "names used in them must exist at run time"
+    except Exception as error:  # Python 3.14 evaluates annotations, which are any expressions, only now
+        raise AnnotationError(
+            f"step {context.step_id}: the function's annotations cannot be resolved: "
+            f"{describe_error(error)}; names used in them must exist at run time"
         ) from error
 
 

@@ -1,8 +1,10 @@
 """`@nh.tool` (specification 8.3)."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, overload
 
+from ..signatures import keep_names
 from .environment import current_tool_scope
 from .tool_function import make_tool_function
 
@@ -51,6 +53,7 @@ def tool(
     """
 
     def register(target: Function) -> Function:
+        keep_names(target, inspect.currentframe())
         made = make_tool_function(target, name=name, description=description, metadata=metadata)
         current_tool_scope().register(made, overwrite=overwrite)
         return target

@@ -7,14 +7,14 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import MethodType
-from typing import Any, Generic, TypeVar, cast, get_origin
+from typing import Any, ForwardRef, Generic, TypeVar, cast, get_origin
 
 from msgspec import Struct
 from pydantic import ValidationError
 
 from ..errors import ToolBoundaryError, ToolRegistrationError, ToolValidationError
+from ..signatures import globals_of, names_in_scope, read_signature, resolve_references
 from ..types.messages import ToolDefinition
-from .annotations import resolve_references
 from .error_text import describe_error, describe_validation_error
 from .step_context import StepContext
 from .tool_calls import NO_DEFAULT, ToolArguments, ToolParameter
@@ -136,6 +136,11 @@ class Tool(ABC):
         )
 
     @property
+    def unresolved(self) -> str | None:
+        """The reason why a type of the tool cannot be resolved by now; None when all can."""
+        return None
+
+    @property
     @abstractmethod
     def origin(self) -> str:
         """The callable or the foreign tool, as errors name it."""
@@ -191,6 +196,15 @@ class ToolFunction(Tool):
 
     takes_run_context: bool
     parameter_descriptions: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def unresolved(self) -> str | None:
+        """The reason why the type of a parameter cannot be resolved by now; None when all can."""
+        try:
+            self._arguments  # noqa: B018 - resolves them once
+        except ToolRegistrationError as error:
+            return str(error)
+        return None
 
     @property
     def origin(self) -> str:
@@ -277,7 +291,7 @@ class ToolFunction(Tool):
         Raises:
             ToolRegistrationError: It cannot be resolved.
         """
-        return self._resolved(inspect.signature(self.function).return_annotation, "its return value")
+        return self._resolved(read_signature(self.function).return_annotation, "its return value")
 
     def _type_of(self, parameter: inspect.Parameter) -> object:
         return with_unpacked(self._resolved(parameter.annotation, repr(parameter.name)))
@@ -286,7 +300,7 @@ class ToolFunction(Tool):
         if annotation is inspect.Parameter.empty:
             return Any
         try:
-            return resolve_references(annotation, _globals_of(self.function), {})
+            return resolve_references(annotation, globals_of(self.function), names_in_scope(self.function))
         except Exception as error:  # an annotation is any expression
             raise ToolRegistrationError(
                 f"Tool {self.name!r}: the annotation of {subject} cannot be resolved: {describe_error(error)}"
@@ -307,7 +321,10 @@ class ToolFunction(Tool):
 
     @cached_property
     def _parameters(self) -> list[inspect.Parameter]:
-        parameters = list(inspect.signature(self.function).parameters.values())
+        return self._read_parameters()
+
+    def _read_parameters(self) -> list[inspect.Parameter]:
+        parameters = list(read_signature(self.function).parameters.values())
         return parameters[1:] if self.takes_run_context else parameters
 
     @cached_property
@@ -319,7 +336,7 @@ class ToolFunction(Tool):
                     description=self.parameter_descriptions.get(parameter.name, ""),
                     default=NO_DEFAULT if parameter.default is parameter.empty else parameter.default,
                 )
-                for parameter in self._parameters
+                for parameter in self._read_parameters()  # names may have come to exist meanwhile
             }
         )
 
@@ -349,7 +366,7 @@ def make_tool_function(
             "pass name=… to choose one."
         )
     try:
-        parameters = list(inspect.signature(function).parameters.values())
+        parameters = list(read_signature(function).parameters.values())
     except (TypeError, ValueError) as error:
         raise ToolRegistrationError(
             f"Tool {tool_name!r} has no signature that can be read: {error}"
@@ -377,6 +394,8 @@ def _is_run_context(function: Callable[..., object], parameter: inspect.Paramete
     annotation = parameter.annotation
     if annotation is parameter.empty:
         return parameter.name == "run_context"
+    if isinstance(annotation, ForwardRef):
+        annotation = annotation.__forward_arg__
     if isinstance(annotation, str):
         return re.match(r"(?:\w+\.)*RunContext\b", annotation) is not None
     return annotation is RunContext or get_origin(annotation) is RunContext
@@ -386,16 +405,6 @@ def _without_partial(function: Callable[..., object]) -> Callable[..., object]:
     while isinstance(function, partial):
         function = cast("partial[object]", function).func
     return function
-
-
-def _globals_of(function: Callable[..., object]) -> dict[str, Any]:
-    """The globals of the module where a callable's signature is written."""
-    target = inspect.unwrap(_without_partial(function))
-    if isinstance(target, type):
-        target = getattr(target, "__init__")  # noqa: B009  (typed as if it could be called on the class)
-    elif not inspect.isroutine(target):
-        target = getattr(target, "__call__")  # noqa: B004, B009
-    return getattr(target, "__globals__", {})
 
 
 OUTCOME_TOOL_NAME = "nh_outcome"

@@ -1,7 +1,9 @@
 """Tools that are visible in a scope: registered ones, and the tool sets of `tools=`."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
+from weakref import WeakSet
 
 from msgspec import Struct
 
@@ -86,6 +88,10 @@ class ToolScope:
         """The tools that were registered in this scope itself."""
         return tuple(self._tools.values())
 
+    def find(self, name: str) -> Tool | None:
+        """The tool that was registered in this scope itself under a name; None for none."""
+        return self._tools.get(name)
+
     def register(self, tool: Tool, *, overwrite: bool) -> None:
         """Add a tool to this scope.
 
@@ -119,17 +125,21 @@ class ToolScope:
                 scope._check_sets()
 
     def offered(self) -> OfferedTools:
-        """The tools of a step that begins in this scope."""
+        """The tools of a step that begins in this scope.
+
+        A tool of the program whose types cannot be resolved is left out, with a log record, because it would
+        fail every step of the process.
+        """
         chain = list(self.chain())
+        visible = {name: tool for name, tool in self.visible().items() if not _is_unusable(tool)}
         if not any(scope.sets for scope in chain):
-            return OfferedTools(listed=self.visible(), deferred={})
+            return OfferedTools(listed=visible, deferred={})
         are_deferred: dict[str, bool] = {}
         for scope in chain:
             for each in scope.sets:
                 for tool in each.tools:  # a tool that is offered in both ways is listed
                     are_deferred[tool.name] = each.deferred and are_deferred.get(tool.name, True)
             are_deferred |= dict.fromkeys(scope._tools, False)
-        visible = self.visible()
         deferred = {name: tool for name, tool in visible.items() if are_deferred[name]}
         searches = {each.search for scope in chain for each in scope.sets if each.deferred and each.tools}
         return OfferedTools(
@@ -170,5 +180,18 @@ def _check_name(tool: Tool) -> None:
         raise ToolRegistrationError(f"{tool.name!r} is the name of a provided tool; choose another name.")
 
 
+def _is_unusable(tool: Tool) -> bool:
+    """Whether a tool belongs to the program and has a type that cannot be resolved; said once."""
+    if GLOBAL_TOOLS.find(tool.name) is not tool:
+        return False
+    problem = tool.unresolved
+    if problem is not None and tool not in _reported:
+        _reported.add(tool)
+        _LOGGER.warning("%s; steps are run without the tool", problem)
+    return problem is not None
+
+
 GLOBAL_TOOLS = ToolScope(None)
 """Tools registered outside every run."""
+_reported: WeakSet[Tool] = WeakSet()
+_LOGGER = logging.getLogger("nighthawk")

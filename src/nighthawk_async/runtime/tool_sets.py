@@ -1,6 +1,7 @@
 """Tool sets of callables, and tools whose schema comes from elsewhere."""
 
 import hashlib
+import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,6 +9,7 @@ from functools import partial
 from typing import Any, cast, get_args
 
 from ..errors import ToolRegistrationError
+from ..signatures import keep_names
 from ..types.messages import ToolCall
 from .step_context import StepContext
 from .tool_calls import parsed_arguments
@@ -189,6 +191,7 @@ def _made(tool: Callable[..., Any] | Tool) -> Tool:
         raise ToolRegistrationError(
             f"{tool!r} is no tool: neither a callable, nor a tool, nor a tool set.{hint}"
         )
+    keep_names(tool, inspect.currentframe())
     return make_tool_function(tool)
 
 

@@ -32,6 +32,7 @@ def test_7_a_name_can_be_both_read_and_written():
         ("__x__", "reserved"),
         ("é", "must be ASCII"),
         ("ﬁ", "must be ASCII"),
+        ("größe", "must be ASCII"),
     ],
 )
 def test_7_malformed_write_binding_is_refused_by_name(name, reason):
@@ -40,7 +41,7 @@ def test_7_malformed_write_binding_is_refused_by_name(name, reason):
     assert f"<:{name}>" in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["é", "naïve.field", "a.é"])
+@pytest.mark.parametrize("name", ["é", "größe", "größe.x", "naïve.field", "a.é", "ﬁ", "变量"])
 def test_7_read_binding_must_be_ascii(name):
     with pytest.raises(ValueError, match="must be ASCII") as caught:
         parse_bindings([f"Use <{name}>."])
@@ -48,7 +49,11 @@ def test_7_read_binding_must_be_ascii(name):
 
 
 @pytest.mark.parametrize(
-    "text", ["\\<:not a name>", "\\<é>", "<a·b", "<:a\nb>", "<x", "<:x", "< x>", "<class>"]
+    "text",
+    [
+        *("\\<:not a name>", "\\<é>", "\\<größe.x>", "\\<:größe>", "<a·b", "<:a\nb>", "<x", "<:x", "< x>"),
+        *("<class>", "<None>", "<2größe>", "<größe-x>", "<größe groß>", '<a href="größe">', "</größe>"),
+    ],
 )
 def test_7_escaped_and_unfinished_bindings_bind_nothing(text):
     assert parse_bindings([text]).references == ()

@@ -6,8 +6,9 @@ import nighthawk_async as nh
 from nighthawk_async.natural.blocks import NaturalBlock
 from nighthawk_async.natural.program import NaturalProgram
 from nighthawk_async.natural.transform import transform_function
-from nighthawk_async.runtime.annotations import names_in_texts, resolve_annotation
+from nighthawk_async.runtime.annotations import resolve_annotation
 from nighthawk_async.runtime.prepare import NaturalSite, prepare_step
+from nighthawk_async.signatures import names_in_texts
 from nighthawk_async.testing import ScriptedExecutor, pass_response
 from tests.unit.runtime.step_contexts import make_context
 

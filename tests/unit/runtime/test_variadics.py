@@ -9,8 +9,8 @@ import typing_extensions
 from typing_extensions import TypedDict
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.annotations import names_in_texts
 from nighthawk_async.runtime.validation import type_name, type_of_items, validate_value, with_unpacked
+from nighthawk_async.signatures import names_in_texts
 from nighthawk_async.testing import ScriptedExecutor, pass_response
 
 Several = TypeVarTuple("Several")

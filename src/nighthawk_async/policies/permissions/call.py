@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from ...runtime.events import CallKind
+from ...signatures import read_signature
 from .callables import (
     faithfully_wrapped,
     is_own_method,
@@ -188,7 +189,7 @@ def arguments_of(
     supplied = supplied_by(function)
     function = faithfully_wrapped(function)
     try:
-        signature = inspect.signature(_without_claims(function), follow_wrapped=False)
+        signature = read_signature(_without_claims(function), follow_wrapped=False)
         signature = _without_parameters(signature, supplied)
     except (TypeError, ValueError):  # some functions written in C have no signature
         return _unnamed(args, kwargs)
@@ -281,7 +282,7 @@ def _may_hand_on_others(function: Callable[..., object], signature: inspect.Sign
     ):
         return False
     try:
-        return _forms(inspect.signature(function)) != _forms(signature)
+        return _forms(read_signature(function)) != _forms(signature)
     except (TypeError, ValueError):
         return True
 

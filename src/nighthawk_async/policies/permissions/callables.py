@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Generic, TypeGuard, TypeVar, cast
 
+from ...signatures import read_signature
+
 BOUND_TYPES = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
 """The types of bound methods; each access makes a new object."""
 
@@ -85,7 +87,7 @@ def supplied_by(function: Callable[..., object]) -> frozenset[str]:
     inner = own_attributes(outer).get("__wrapped__")
     if not (isinstance(declared, inspect.Signature) and callable(inner) and _is_of_this_package(outer)):
         return frozenset()
-    return frozenset(inspect.signature(inner).parameters.keys() - declared.parameters.keys())
+    return frozenset(read_signature(inner).parameters.keys() - declared.parameters.keys())
 
 
 def function_title(function: object) -> str:

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias, cast
 from ...errors import HookError, NighthawkError
 from ...runtime.awaitable import is_awaitable
 from ...runtime.error_text import describe_error
+from ...signatures import read_signature
 from ..people.plain_data import as_data, is_plain
 from .call import PermissionCall, without_partials
 from .callables import called_function, function_title, is_same_callable, layers_of, own_attributes
@@ -78,7 +79,7 @@ def _may_be_partial(
     if not call.has_arguments or not call.has_named_arguments:
         return True
     try:
-        fixed: Mapping[str, object] = inspect.signature(function).bind_partial(*args, **kwargs).arguments
+        fixed: Mapping[str, object] = read_signature(function).bind_partial(*args, **kwargs).arguments
     except (TypeError, ValueError):  # some functions written in C have no signature
         return True
     return all(name not in call.arguments or _is_same(call.arguments[name], fixed[name]) for name in fixed)

@@ -16,6 +16,7 @@ from msgspec import Struct
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from ...signatures import read_annotations
 from ..annotations import is_type_expression
 from ..plain_text import class_dictionary, find_class_attribute, has_base, is_one_of, resolution_order
 
@@ -265,8 +266,7 @@ def type_hints(cls: type) -> dict[str, Any]:
         # A text may use names that exist only for type checkers; the text is still worth showing.
         raw: dict[str, Any] = {}
         for base in reversed(resolution_order(cls)):
-            annotations = class_dictionary(base).get("__annotations__")
-            raw.update(cast("dict[str, Any]", annotations) if type(annotations) is dict else {})
+            raw.update(read_annotations(base))
         return raw
 
 

@@ -278,9 +278,9 @@ def check_type(annotation: object, *, subject: str) -> None:
         _validator_of(annotation, subject)
 
 
-def _validator_of(annotation: object, subject: str) -> Validator:
+def _validator_of(annotation: object, subject: str, *, is_converted: bool = False) -> Validator:
     try:
-        return compiled(annotation)
+        return compiled(annotation, is_converted=is_converted)
     except Exception as error:  # code of the user's types may raise anything
         raise AnnotationError(
             f"{subject} has the type {type_name(annotation)}, which cannot be validated: "
@@ -302,17 +302,26 @@ def can_validate(annotation: object) -> bool:
     return True
 
 
-def validate_value(value: object, annotation: object, *, subject: str) -> object:
+def validate_value(
+    value: object,
+    annotation: object,
+    *,
+    subject: str,
+    is_converted: bool = False,
+    is_changed: bool = False,
+) -> object:
     """Validate a value against a type, coercing as pydantic does.
 
-    Instances of pydantic models and dataclasses are validated too, those inside of the value included, with
-    the validators of their classes. A value that already matches is returned as the same object, and so is
-    each of those instances.
+    Instances of pydantic models and dataclasses are checked too, those inside of the value included. A value
+    that already matches is returned as the same object, and so is each of those instances.
 
     Args:
         value: The value.
         annotation: The type; `object` accepts everything.
         subject: The name of the value in the error: "write binding 'x'".
+        is_converted: Whether the value has the type already, so that its validators must not convert it
+            again; see `converted_schemas`.
+        is_changed: Whether code has changed the value in place since it was converted.
 
     Raises:
         ToolValidationError: The value does not match.
@@ -324,9 +333,9 @@ def validate_value(value: object, annotation: object, *, subject: str) -> object
         raise _mismatch(subject, annotation, "no value is one")
     if cast("object", type(value)) is annotation and _is_without_parts(annotation):
         return value
-    validator = _validator_of(annotation, subject)
+    validator = _validator_of(annotation, subject, is_converted=is_converted)
     try:
-        return validator.validated(value)
+        return validator.validated(value, is_changed=is_changed)
     except ValidationError as error:
         paths = [each["loc"] for each in error.errors(include_url=False, include_input=False)]
         raise _mismatch(subject, annotation, describe_validation_error(error), *paths) from error

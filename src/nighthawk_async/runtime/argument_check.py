@@ -16,6 +16,7 @@ from types import (
     BuiltinFunctionType,
     CodeType,
     FunctionType,
+    MemberDescriptorType,
     MethodDescriptorType,
     MethodType,
     MethodWrapperType,
@@ -24,6 +25,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from ..errors import ToolBoundaryError, ToolValidationError
 from ..natural.tree import CLOSURE_NAMES
+from ..types.unset import UNSET
 from .annotations import is_checkable, resolve_references, variables_of
 from .expression import compile_tree, parse_code, with_constant
 from .validation import ItemsAnnotation, validate_value, with_unpacked
@@ -191,11 +193,44 @@ def _find_natural(
 
 
 def _find_check(function: object) -> ArgumentCheck | None:
+    return cast("ArgumentCheck | None", getattr(_find_entry(function), "argument_check", None))
+
+
+def promised_type(function: object) -> object:
+    """The type of what a natural function returns; UNSET if it is none, or returns anything.
+
+    Args:
+        function: Any object.
+    """
+    found = _find_natural(function)
+    return UNSET if found is None else getattr(_find_entry(found[0]), "return_type", UNSET)
+
+
+def static_attribute(owner: object, name: str, default: object = None) -> object:
+    """The attribute of an object, as far as it is found without running code.
+
+    Args:
+        owner: The object.
+        name: The name of the attribute.
+        default: The result where none is found.
+    """
+    found: Any = inspect.getattr_static(owner, name, default)
+    if isinstance(found, staticmethod | classmethod):
+        return cast("Any", found).__func__
+    if isinstance(found, MemberDescriptorType):  # of a class with slots
+        try:
+            return found.__get__(owner, type(owner))
+        except AttributeError:
+            return default
+    return found
+
+
+def _find_entry(function: object) -> object:
+    """Find what makes the calls of a natural function; None for others."""
     while type(function) is FunctionType:
         names = function.__code__.co_freevars
         if CLOSURE_NAMES[2] in names:
-            entry = (function.__closure__ or ())[names.index(CLOSURE_NAMES[2])].cell_contents
-            return cast("ArgumentCheck | None", getattr(entry, "argument_check", None))
+            return (function.__closure__ or ())[names.index(CLOSURE_NAMES[2])].cell_contents
         module = str(function.__globals__.get("__name__"))
         if module.partition(".")[0] != _PACKAGE or "__signature__" in function.__dict__:
             return None  # a decorator that may change the arguments

@@ -28,11 +28,12 @@ from ..types.outcomes import (
 )
 from ..types.unset import UNSET
 from .annotations import return_type, validated_return
+from .declared_types import declared_type
 from .error_text import describe_error
 from .expression import calls_something
 from .step_actor import StepActor
 from .step_context import StepContext
-from .validation import type_name, validate_value
+from .validation import NEW, Declared, Origin, type_name, validate_value
 
 Rewriter: TypeAlias = str
 """The origin of a changed commit, for errors: `BeforeCommit`, `inspect_step_commit`, or a policy."""
@@ -47,6 +48,9 @@ _OUTCOME_TYPES = (
     ContinueStepOutcome,
     RaiseStepOutcome,
 )
+
+
+_MISSING = object()
 
 
 class OutcomeRefusedError(VerificationError):
@@ -119,8 +123,9 @@ def rewritten(
         ExecutionError: One of them is not acceptable; names it.
     """
     if bindings is not None:
-        result = replace(result, bindings=_validate_bindings(context, outcome, bindings), rewriter=rewriter)
-    if return_value is not UNSET:
+        validated = _validate_bindings(context, outcome, bindings, kept=result.bindings)
+        result = replace(result, bindings=validated, rewriter=rewriter)
+    if return_value is not UNSET and return_value is not result.return_value:
         result = replace(result, return_value=_validate_return_value(context, return_value))
     return result
 
@@ -141,7 +146,8 @@ async def evaluated_value(
         with _committed(context, result.bindings):
             value = await _value_of(actor, outcome)
     else:
-        context.step_locals.update(result.bindings)
+        for name, each in result.bindings.items():
+            context.settle(name, each)
         value = await _value_of(actor, outcome)
     # The expression is also code of the step, so it may change objects.
     _check_changed_objects(context, result.bindings, note=done_note(outcome))
@@ -194,7 +200,10 @@ def _check_kind(context: StepContext, outcome: StepOutcome) -> None:
 
 
 def _validate_bindings(
-    context: StepContext, outcome: StepOutcome, bindings: Mapping[str, object]
+    context: StepContext,
+    outcome: StepOutcome,
+    bindings: Mapping[str, object],
+    kept: Mapping[str, object] = MappingProxyType({}),
 ) -> Mapping[str, object]:
     """The values to commit, each validated against the type of its write binding.
 
@@ -202,6 +211,7 @@ def _validate_bindings(
         context: The state of the step.
         outcome: The outcome of the step. After `pass`, every write binding must have a value.
         bindings: The values.
+        kept: Values that are valid already; a hook passes on those that it does not change.
 
     Raises:
         ExecutionError: A name is not a write binding, a value does not match, or one is missing.
@@ -220,16 +230,23 @@ def _validate_bindings(
     try:
         return MappingProxyType(
             {
-                name: value
-                if context.is_checked(name, value)
-                else validate_value(
-                    value, context.binding_types.get(name, object), subject=f"write binding '{name}'"
-                )
+                name: value if kept.get(name, _MISSING) is value else _validate_binding(context, name, value)
                 for name, value in bindings.items()
             }
         )
     except ToolValidationError as error:
         raise _not_valid(context, error, cause="binding_value") from error
+
+
+def _validate_binding(context: StepContext, name: str, value: object) -> object:
+    """Convert a new value; only check one that was converted, and only where code may have changed it."""
+    origin: Origin = "new"
+    if context.is_converted(name, value) or context.is_declared(name, value):
+        origin = "changed" if context.changes.is_changed(name) else "declared"
+    if origin == "declared" and context.is_converted(name, value):
+        return value
+    annotation = context.binding_types.get(name, object)
+    return validate_value(value, annotation, subject=f"write binding '{name}'", origin=origin)
 
 
 def _check_changed_objects(context: StepContext, bindings: Mapping[str, object], *, note: str = "") -> None:
@@ -248,7 +265,8 @@ def _check_changed_objects(context: StepContext, bindings: Mapping[str, object],
             continue
         subject = f"write binding '{name}', whose object was changed in place,"
         try:
-            validate_value(value, context.binding_types[name], subject=subject)
+            annotation = context.binding_types[name]
+            validate_value(value, annotation, subject=subject, origin="changed")
         except ToolValidationError as error:
             raise _not_valid(context, error, note, cause="binding_value") from error
         context.changes.confirm(name)
@@ -280,8 +298,10 @@ def _named(names: list[str]) -> str:
 async def _value_of(actor: StepActor, outcome: ReturnStepOutcome | RaiseStepOutcome) -> object:
     context, note = actor.context, done_note(outcome)
     if isinstance(outcome, ReturnStepOutcome):
-        value = await _evaluated(actor, outcome.return_expression, "return_expression")
-        return _validate_return_value(context, value, note=note)
+        expression = outcome.return_expression
+        declared = declared_type(expression, context)
+        value = await _evaluated(actor, expression, "return_expression")
+        return _validate_return_value(context, value, note=note, declared=declared)
     return _checked_exception(
         context, await _evaluated(actor, outcome.raise_expression, "raise_expression"), note
     )
@@ -309,14 +329,17 @@ def _check_text(context: StepContext, value: object, field_name: str) -> None:
 def _given_value(context: StepContext, outcome: ReturnStepOutcome) -> object:
     """The validated value of a `return` outcome; UNSET if it has an expression."""
     value = outcome.return_value
-    if value is UNSET or context.is_checked("return", value):
+    if value is UNSET or context.is_converted("return", value):
         return value
     return _validate_return_value(context, value)
 
 
-def _validate_return_value(context: StepContext, value: object, *, note: str = "") -> object:
+def _validate_return_value(
+    context: StepContext, value: object, *, note: str = "", declared: Declared = NEW
+) -> object:
+    annotation = return_type(context)
     try:
-        return validated_return(value, return_type(context))
+        return validated_return(value, annotation, origin=declared.origin(annotation))
     except ToolValidationError as error:
         raise _not_valid(context, error, note, cause="return_value") from error
 

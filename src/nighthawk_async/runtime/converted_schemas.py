@@ -18,11 +18,12 @@ from pydantic import EncodedBytes, EncodedStr
 
 from .core_schemas import Change, with_inner
 
+
 class Judge(Protocol):
     """Decides what the validations of a converted value are evidence for."""
 
     def checking(self, function: Callable[..., object], *, is_check: bool) -> Callable[..., object]:
-        """Make the function that replaces a user's, runs it only where its verdict counts, and changes nothing.
+        """Make a function that runs a user's where its verdict counts, and gives back the value.
 
         Args:
             function: The user's function.
@@ -88,7 +89,11 @@ def _after(schema: dict[str, Any], inner: dict[str, Any], judge: Judge) -> dict[
 
 
 def _lenient(inner: dict[str, Any], judge: Judge) -> dict[str, Any]:
-    return {"type": "function-wrap", "function": {"type": "no-info", "function": judge.lenient}, "schema": inner}
+    return {
+        "type": "function-wrap",
+        "function": {"type": "no-info", "function": judge.lenient},
+        "schema": inner,
+    }
 
 
 def _is_of_user(schema: dict[str, Any]) -> bool:

@@ -7,33 +7,24 @@ object run on a copy. It stays the same object, unless a field holds a value of 
 with that value converted, replaces it.
 """
 
-import copy
-import dataclasses
 import threading
-from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cached_property, lru_cache
-from operator import is_
-from typing import Any, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
-from pydantic import BaseModel
+from pydantic import ValidationError
 
 from .converted_schemas import converted_ref, converted_schema
 from .core_schemas import adapted_core_schema, changed, schema_validator, with_inner
-from .mutable_state import copy_attributes
-from .snapshot import Snapshot
+from .instance_fields import InstanceFields, copied
+from .snapshot import NEVER_CHANGED, Snapshot
 from .unchanged import kept
 
 Validate: TypeAlias = Callable[[object], object]
 
-_UNSET = object()
-_NO_DEFAULT = object()
 
 _NO_VERDICT = (TypeError, AttributeError, LookupError)
 """Errors of code that was not made for what it is given; a check raises others."""
-
-_ATOMS = frozenset({str, int, float, bool, bytes, complex, type(None)})
-"""Types whose values no code can change."""
 
 _MAX_NESTED = 30
 """The greatest depth of nested checks; deeper instances, as in a linked list, are checked afterwards."""
@@ -49,13 +40,15 @@ class _Progress:
         results: The result of each, so that cycles end.
         depth: The depth of nested checks.
         refusals: The number of verdicts of checks, as opposed to failures that are no evidence.
+        is_doubtful: Whether a part may not have been converted: validation before its functions changes it.
         postponed: The checks to run afterwards, with their instances.
     """
 
-    __slots__ = ("depth", "is_changed", "postponed", "refusals", "results")
+    __slots__ = ("depth", "is_changed", "is_doubtful", "postponed", "refusals", "results")
 
     def __init__(self, *, is_changed: bool = False) -> None:
         self.is_changed = is_changed
+        self.is_doubtful = False
         self.results: dict[tuple[int, int], object] = {}
         self.depth = 0
         self.refusals = 0
@@ -116,6 +109,18 @@ def _build(annotation: object, is_converted: bool) -> "Validator":
     return guarded.validator(guarded.guard(schema))
 
 
+class Validated(NamedTuple):
+    """A validated value.
+
+    Attributes:
+        value: The value.
+        is_doubtful: Whether it may not have been converted, although it should have been.
+    """
+
+    value: object
+    is_doubtful: bool
+
+
 class Validator:
     """A compiled schema, whose validations remember the instances that they have met.
 
@@ -134,7 +139,7 @@ class Validator:
         validator = schema_validator(schema, config)
         self.validate_python: Validate = validator.validate_python
 
-    def validated(self, value: object, *, is_changed: bool = False) -> object:
+    def validated(self, value: object, *, is_changed: bool = False) -> "Validated":
         """Return the value, converted where its type demands it; the same object if nothing was converted.
 
         Args:
@@ -152,7 +157,7 @@ class Validator:
             progress.finish()
         finally:
             _IN_PROGRESS.progress = before
-        return kept(value, result)
+        return Validated(kept(value, result), is_doubtful=progress.is_doubtful)
 
 
 class _Judge:
@@ -177,19 +182,34 @@ class _Judge:
         progress = _progress()
         before = progress.refusals
         try:
-            handler(value)
-        except Exception:
-            if progress.refusals > before:
+            result = handler(value)
+        except ValidationError as error:
+            if progress.refusals > before or (progress.is_changed and _is_inside(error)):
                 raise
+            progress.is_doubtful = True
+        else:
+            progress.is_doubtful = progress.is_doubtful or not _is_equal(value, result)
         return value
 
 
 _JUDGE = _Judge()
 
 
+def _is_inside(error: ValidationError) -> bool:
+    """Whether an error is about parts of a value, which as a whole is of the right kind."""
+    return all(each["loc"] for each in error.errors(include_url=False, include_context=False))
+
+
+def _is_equal(value: object, result: object) -> bool:
+    try:
+        return value is result or kept(value, result) is value or bool(value == result)
+    except Exception:  # code of the user's class
+        return False
+
+
 def _run_unchanged(check: Callable[[], object], value: object) -> None:
     """Run a check of an object without effect on the object; raises only what is a verdict."""
-    snapshot = None if type(value) in _ATOMS else Snapshot(value)
+    snapshot = None if type(value) in NEVER_CHANGED else Snapshot(value)
     try:
         check()
     except _NO_VERDICT:
@@ -328,7 +348,7 @@ class _InstanceCheck:
         self._layers = [each for each in layers if each["type"] == "function-after"]
         self._class = cast("type[Any]", schema["cls"])
         self.name = self._class.__name__
-        self._fields: _Fields | None = None
+        self._fields: InstanceFields | None = None
         self._validators: Validator | None = None
 
     def __call__(self, value: object, handler: Validate) -> object:
@@ -359,14 +379,14 @@ class _InstanceCheck:
         if own is not self._class and (validate := _find_validator(own)) is not None:
             return validate(value)  # a subclass has fields and validators of its own
         if self._fields is None:
-            self._fields = _Fields(self._schemas, self._schema)
+            self._fields = InstanceFields(self._schemas, self._schema)
             if self._layers:
                 self._validators = self._schemas.validator(_wrapped({"type": "any"}, self._layers))
         converted = self._fields.converted(value)
         if self._fields.has_post_init or self._validators is not None:
-            made = _copied(value, converted)
+            made = copied(value, converted)
             _run_unchanged(lambda: self._check_whole(made), made)
-        return _copied(value, converted) if converted else value
+        return copied(value, converted) if converted else value
 
     def _check_whole(self, made: Any) -> None:
         """Run the code that checks a whole object when it is made."""
@@ -418,148 +438,3 @@ def _find_validator(kind: type[Any]) -> Validate | None:
         return compiled(kind).validate_python
     except Exception:  # in what the subclass adds; what it inherits is still checked
         return None
-
-
-_EXTRA = ("extras_schema", "extras_keys_schema")
-
-
-class _Fields:
-    """The fields of a class, validated by name, not by alias.
-
-    As in pydantic, defaults that were never replaced are not validated.
-
-    Args:
-        schemas: The schemas that the schema of the class belongs to.
-        schema: The schema of the class.
-    """
-
-    def __init__(self, schemas: _GuardedSchemas, schema: dict[str, Any]) -> None:
-        self._schemas = schemas
-        self._is_root = bool(schema.get("root_model"))
-        self._is_model = schema["type"] == "model"
-        self._defaults: dict[str, object] = {}
-        self._takes_more = False  # extra arguments of the constructor
-        self._is_known = True
-        given = schema["schema"]
-        inner = schemas.guard_converted(given) if self._is_root else self._by_name(given)
-        self._validator = schemas.converted_validator(inner, schema.get("config"))
-        self.has_post_init = bool(schema.get("post_init")) and self._is_made_of_fields(schema["cls"])
-
-    def converted(self, value: Any) -> dict[str, object]:
-        """The new values of the fields that must be converted, by name.
-
-        Raises:
-            pydantic.ValidationError: A field holds an invalid value.
-        """
-        if self._is_root:
-            result = self._validator.validate_python(value.root)
-            return {} if _is_alike(value.root, result) else {"root": result}
-        if not self._is_known:  # a class with a custom schema
-            return {}
-        held, defaults = self._held(value), self._defaults
-        given = {name: each for name, each in held.items() if each is not defaults.get(name, _UNSET)}
-        results: Any = self._validator.validate_python(given)
-        fields: dict[str, object] = results[0]
-        if self._is_model and results[1]:
-            fields = fields | results[1]
-        return {
-            name: each
-            for name, each in fields.items()
-            if (before := held.get(name, _UNSET)) is not each and not _is_alike(before, each)
-        }
-
-    def _held(self, value: Any) -> dict[str, object]:
-        if self._is_model:
-            variables = cast("dict[str, object]", vars(value))
-            extra = cast("dict[str, object]", value.__pydantic_extra__ or {})
-            if not extra and variables.keys() <= self._defaults.keys():
-                return variables
-            variables = {**variables, **extra}
-            return {name: each for name, each in variables.items() if name in self._defaults or name in extra}
-        held = {name: getattr(value, name, _UNSET) for name in self._defaults}
-        return {name: each for name, each in held.items() if each is not _UNSET}
-
-    def _is_made_of_fields(self, kind: type[Any]) -> bool:
-        """Whether the code after `__init__` can run again: it takes and sets nothing besides the fields."""
-        return (
-            not self._is_model
-            and not self._takes_more
-            and all(each.init for each in dataclasses.fields(kind))
-        )
-
-    def _by_name(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """The schema of the fields by name, without those that only `__init__` takes."""
-        if schema["type"] == "model-fields":
-            named = cast("dict[str, dict[str, Any]]", schema["fields"])
-            extra = {name: self._schemas.guard_converted(schema[name]) for name in _EXTRA if name in schema}
-            return schema | {"fields": {name: self._field(name, each) for name, each in named.items()}} | extra
-        if schema["type"] == "dataclass-args":
-            fields = [each for each in schema["fields"] if not each.get("init_only")]
-            self._takes_more = len(fields) < len(schema["fields"])
-            listed = [self._field(each["name"], each) for each in fields]
-            return schema | {"fields": listed, "collect_init_only": False}
-        if schema["type"] == "function-before":  # it takes data
-            return self._by_name(schema["schema"])
-        if "schema" in schema:
-            return schema | {"schema": self._by_name(schema["schema"])}
-        self._is_known = False
-        return schema
-
-    def _field(self, name: str, field: dict[str, Any]) -> dict[str, Any]:
-        schema = field["schema"]
-        self._defaults[name] = (
-            schema.get("default", _NO_DEFAULT) if schema["type"] == "default" else _NO_DEFAULT
-        )
-        kept_keys = {key: each for key, each in field.items() if key not in ("validation_alias", "init")}
-        return kept_keys | {"schema": self._schemas.guard_converted(schema)}
-
-
-def _copied(value: Any, converted: Mapping[str, object]) -> Any:
-    """A shallow copy with some fields replaced; avoids running user code."""
-    if isinstance(value, BaseModel):
-        model = BaseModel.__copy__(value)
-        extra = cast("dict[str, object]", model.__pydantic_extra__ or {})
-        variables = cast("dict[str, object]", model.__dict__)
-        for name, each in converted.items():
-            (extra if name in extra else variables)[name] = each
-        return model
-    made: Any
-    try:
-        made = object.__new__(cast("type[Any]", type(value)))
-    except TypeError:  # a dataclass that is also an exception or a list
-        made = copy.copy(value)
-    else:
-        copy_attributes(value, made)
-    for name, each in converted.items():
-        object.__setattr__(made, name, each)
-    return made
-
-
-def _is_alike(held: object, result: object) -> bool:
-    """Whether a result counts as unchanged: containers of the same kinds, with items that may stay."""
-    if held is result:
-        return True
-    kind = type(held)
-    if kind is not type(result):
-        return False
-    if issubclass(kind, list | tuple | deque):
-        one, other = cast("tuple[list[object], list[object]]", (held, result))
-        if len(one) != len(other) or all(map(is_, one, other)):
-            return len(one) == len(other)
-        return all(_is_alike(*pair) for pair in zip(one, other, strict=True))
-    if issubclass(kind, dict):
-        one, other = cast("tuple[dict[object, object], dict[object, object]]", (held, result))
-        return _is_alike(list(one), list(other)) and _is_alike(list(one.values()), list(other.values()))
-    if issubclass(kind, set | frozenset):
-        one, other = ({(type(item), item) for item in cast("set[object]", each)} for each in (held, result))
-        return one == other
-    return _may_stay(held)
-
-
-def _may_stay(held: object) -> bool:
-    """Whether an item stays if its result has the same type, even if validators changed the value.
-
-    An object was validated when it was made. A validator that must not see its own results, one that hashes
-    a password for example, would otherwise change it again and again.
-    """
-    return not isinstance(held, BaseModel) and not dataclasses.is_dataclass(held)

@@ -99,6 +99,8 @@ def assign(
         context.assigned_names.add(target.root)
     else:
         context.step_locals[target.root] = stored
+        if target.root not in context.helper_names:
+            context.lost_names.add(target.root)
     return stored
 
 

@@ -9,7 +9,7 @@ Guards execute the commands, and decide about the calls that a step's code makes
 import inspect
 import traceback
 import types
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,6 +31,7 @@ from .expression import (
     bound_names,
     compile_expression,
     compile_statements,
+    declared_global,
     mentioned_names,
     statements_filename,
 )
@@ -154,6 +155,9 @@ class Evaluate(Struct, frozen=True, kw_only=True):
         if _BINDING in self.expression:
             before = dict(state.context.step_locals)
             describe = partial(_describe_partly_done, describe_error, before, state)
+            value = self.evaluate(state, describe)
+            state.context.note_bound(_changed_names(before, state.context.step_locals), before)
+            return value
         return self.evaluate(state, describe)
 
     def evaluate(self, state: StepState, describe: Callable[[BaseException], str]) -> object:
@@ -235,6 +239,19 @@ class Assign(Struct, frozen=True, kw_only=True):
             return frozenset()
 
 
+class ChangedNames(list[str]):
+    """The names that statements have changed.
+
+    Args:
+        names: The names.
+        lost: Those whose old values come back after the block, because it does not set them.
+    """
+
+    def __init__(self, names: Iterable[str], lost: Iterable[str]) -> None:
+        super().__init__(names)
+        self.lost = tuple(lost)
+
+
 class Execute(Struct, frozen=True, kw_only=True):
     """Execute statements."""
 
@@ -263,7 +280,7 @@ class Execute(Struct, frozen=True, kw_only=True):
         """Execute.
 
         Returns:
-            The sorted names that were bound or rebound.
+            The sorted names that were bound, rebound or deleted: `ChangedNames`.
 
         Raises:
             ToolEvaluationError: The text is not Python, or it raised; the error names the line. What the
@@ -281,8 +298,11 @@ class Execute(Struct, frozen=True, kw_only=True):
         describe = partial(_describe_partly_done, partial(self._describe, filename=filename), before, state)
 
         def changed_names(state: StepState, _: object) -> object:
-            settle_copies(self.statements, state.context)
-            return _changed_names(before, state.context.step_locals)
+            context = state.context
+            settle_copies(self.statements, context)
+            deleted = before.keys() - context.step_locals.keys()
+            names = sorted({*_changed_names(before, context.step_locals), *deleted})
+            return ChangedNames(names, context.note_bound(names, before, declared_global(code)))
 
         with _running(lambda: _slow_call_in(code, self.statements, state.context), describe):
             pending = state.run(code, self.statements, "exec")

@@ -208,16 +208,17 @@ def bound_names(code: types.CodeType) -> frozenset[str]:
         for instruction in dis.get_instructions(code)
         if instruction.opname in ("STORE_NAME", "DELETE_NAME")
     }
-    return frozenset(names | _declared_global(code))
+    return frozenset(names | declared_global(code))
 
 
-def _declared_global(code: types.CodeType) -> set[str]:
+def declared_global(code: types.CodeType) -> set[str]:
+    """The names that `global` statements in code declare, and that it binds or deletes."""
     names = {
         str(instruction.argval)
         for instruction in dis.get_instructions(code)
         if instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")
     }
-    return names.union(*(_declared_global(inner) for inner in _inner_codes(code)))
+    return names.union(*(declared_global(inner) for inner in _inner_codes(code)))
 
 
 def _inner_codes(code: types.CodeType) -> list[types.CodeType]:

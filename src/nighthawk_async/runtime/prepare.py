@@ -187,7 +187,7 @@ def _check_read(
 ) -> None:
     """Check that a read binding has a value: in locals, enclosing, globals or builtins; raise like Python."""
     error: NameError | None = None
-    if name in step_locals:
+    if name in step_locals or name in block.write_names:  # the block may set it before it reads it
         return
     if name in block.local_names:
         error = UnboundLocalError(

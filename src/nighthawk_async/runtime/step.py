@@ -1,5 +1,6 @@
 """One step in progress: its actor, its program, and how it ended."""
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol, TypeAlias, cast
@@ -16,6 +17,8 @@ from .conclude import OutcomeRefusedError, StepResult, done_note, evaluated_valu
 from .conversations import KeptConversation, LastStep, Past
 from .step_actor import StepActor
 from .step_context import StepContext
+
+_LOGGER = logging.getLogger("nighthawk")
 
 Evaluate: TypeAlias = Callable[[StepResult], Awaitable[StepResult]]
 """Evaluates the return expression of a step's result."""
@@ -179,6 +182,18 @@ class Step:
             self.kept.conversation = KeptConversation(
                 model=model, system_prompt=system_prompt, messages=tuple(messages), tools=tools
             )
+
+    def warn_of_lost(self) -> None:
+        """Warn the author of the block that its model has assigned what the block does not set."""
+        names = sorted(self.context.lost_names)
+        marks = ", ".join(f"<:{name}>" for name in names)
+        text = (
+            f"step {self.context.step_id}: the model has assigned {', '.join(names)}, which the block does not"
+            f" set, so the values are lost; if they should be kept, write {marks} in the block"
+        )
+        if self.actor.node is not None:
+            self.actor.node.write("note", f"{text}\n")
+        _LOGGER.warning(text)
 
     async def conclude(
         self, outcome: StepOutcome, bindings: Mapping[str, object], *, is_last: bool = False

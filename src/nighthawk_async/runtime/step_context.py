@@ -1,6 +1,6 @@
 """The mutable state of one step (specification 4 and 8.1)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -101,6 +101,9 @@ class StepContext:
         parameter_annotations: The annotations of the function's parameters, unresolved.
         return_annotation: The annotation of the function's return value, unresolved; None for none.
         initial_values: The values of the write bindings when the step began.
+        helper_names: Names that the step's code has made for itself.
+        lost_names: Names that code has assigned although the block does not set them, and the program names
+            them, or the assignment had no other purpose.
         assigned_names: Write bindings assigned by a tool, or dirty because a field of theirs was.
         changes: The objects that the step's code has changed in place.
         converted: The values that have the types of their write bindings already, by the names of the
@@ -132,6 +135,8 @@ class StepContext:
     parameter_annotations: Mapping[str, object] = field(default_factory=dict[str, object])
     return_annotation: object = None
     initial_values: Mapping[str, object] = field(default_factory=dict[str, object])
+    helper_names: set[str] = field(default_factory=set[str])
+    lost_names: set[str] = field(default_factory=set[str])
     assigned_names: set[str] = field(default_factory=set[str])
     changes: ChangedRoots = field(default_factory=ChangedRoots)
     converted: dict[str, object] = field(default_factory=dict[str, object])
@@ -151,6 +156,30 @@ class StepContext:
     def is_declared(self, name: str, value: object) -> bool:
         """Whether a value comes from a variable of the type of this write binding."""
         return self.declared.get(name, _MISSING) is value
+
+    def note_bound(
+        self, names: Iterable[str], before: Container[str], global_names: Container[str] = ()
+    ) -> list[str]:
+        """Note names that code has bound or deleted; return those whose old values come back after the block.
+
+        Args:
+            names: The names.
+            before: The step locals before that.
+            global_names: The names that the code declares `global`.
+        """
+        lost: list[str] = []
+        roots = {reference.partition(".")[0] for reference in self.references}
+        for name in names:
+            if name in self.write_names:
+                continue
+            is_global = name in self.visible_globals and (name in roots or name in global_names)
+            if is_global or (name in before and name not in self.helper_names):
+                lost.append(name)
+                if is_global or name in roots:
+                    self.lost_names.add(name)
+            else:
+                self.helper_names.add(name)
+        return lost
 
     def named_exceptions(self) -> list[Exception]:
         """The exception objects that the program names; the block may raise them, whatever their types."""

@@ -229,6 +229,32 @@ async def test_9_the_result_of_a_natural_function_is_returned_as_it_is() -> None
         assert await pass_on("x") == 500
 
 
+@pytest.mark.parametrize(
+    "call", ["price({})", "price(amount={})", "[await price({})][0]", "str(price) and price({})"]
+)
+async def test_8_3_arguments_of_natural_functions_are_converted_once(call: str) -> None:
+    @nh.natural_function
+    async def price(amount: Cents) -> int:
+        """natural
+        Return <amount>.
+        """
+
+    @nh.natural_function
+    async def find(text: str) -> int:
+        found: Cents
+        """natural
+        Set <:found> from <text>, and return its <price>.
+        """
+        return found
+
+    for argument, given in (("5", 500), ("found", 500), ("found + 1", 50_100)):
+        steps = ScriptedSteps(
+            (assigning("found", "5"), returning(call.format(argument))), (returning("amount"),)
+        )
+        async with nh.run(steps.executor):
+            assert await find("x") == given
+
+
 async def test_7_a_validator_runs_once_for_each_value() -> None:
     runs.clear()
     await result_of(setting(Cents), assigning("found", "5"), evaluating("found"), PASS)
@@ -297,7 +323,7 @@ async def test_10_what_oversight_leaves_as_it_is_is_not_converted_again() -> Non
             return nh.oversight.Accept()
 
         def inspect_step_commit(self, commit: nh.oversight.StepCommit) -> nh.oversight.Decision:
-            return nh.oversight.Rewrite(values={**commit.values, "found": commit.values["found"]})
+            return nh.oversight.Rewrite(values=dict(commit.bindings))
 
     async with (
         nh.run(ScriptedSteps((assigning("found", "5"), PASS)).executor),

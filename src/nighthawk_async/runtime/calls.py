@@ -12,8 +12,9 @@ from ..observation import NodeWriter, find_node_writer, observed, using_node_wri
 from ..parallel.outcomes import state_after
 from ..types.unset import UNSET, unset
 from .annotations import ReturnCheck
-from .argument_check import ArgumentCheck, promised_type, static_attribute
+from .argument_check import ArgumentCheck
 from .environment import find_environment, find_journal, using_environment
+from .natural_entries import promised_type, static_attribute
 from .places import using_function_place
 from .tool_scope import ToolScope
 from .tracebacks import fold_frames

@@ -12,9 +12,9 @@ from typing import Any, get_args, get_origin
 
 from ..types.unset import UNSET
 from .annotations import resolve_annotation
-from .argument_check import promised_type, static_attribute
 from .assignment import declared_field_type
 from .expression import parse_code
+from .natural_entries import promised_type, static_attribute
 from .step_context import StepContext
 from .validation import NEW, Declared
 

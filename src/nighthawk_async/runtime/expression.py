@@ -88,6 +88,11 @@ class _Builtins(dict[str, object]):
         super().__init__(__import__=builtins.__import__)
         self._context = context
 
+    @property
+    def context(self) -> StepContext:
+        """The state of the step."""
+        return self._context
+
     def __getitem__(self, name: str) -> object:
         step_globals = self._context.step_globals
         if name in step_globals:
@@ -113,6 +118,16 @@ class _NamedBuiltins(_Builtins):
         if name in context.write_names:  # it has no value yet
             raise KeyError(name)
         raise name_not_visible(name, context)
+
+
+def context_of_code(frame: types.FrameType) -> StepContext | None:
+    """The state of the step whose model wrote the code of a frame; None for other code.
+
+    Args:
+        frame: The frame.
+    """
+    names: object = frame.f_builtins  # those that the code began with, also after an `await`
+    return names.context if isinstance(names, _Builtins) else None
 
 
 class StepNamespace:

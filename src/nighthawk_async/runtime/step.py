@@ -188,8 +188,8 @@ class Step:
         names = sorted(self.context.lost_names)
         marks = ", ".join(f"<:{name}>" for name in names)
         text = (
-            f"step {self.context.step_id}: the model has assigned {', '.join(names)}, which the block does not"
-            f" set, so the values are lost; if they should be kept, write {marks} in the block"
+            f"step {self.context.step_id}: the model has assigned {', '.join(names)}, which the block "
+            f"does not set, so the values are lost; if they should be kept, write {marks} in the block"
         )
         if self.actor.node is not None:
             self.actor.node.write("note", f"{text}\n")

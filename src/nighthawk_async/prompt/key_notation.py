@@ -47,7 +47,7 @@ def _notation(key: object, depth: int) -> str:
     if kind is frozenset:
         return _frozen_set(cast("frozenset[object]", key), depth)
     if has_base(kind, dt.datetime) or has_base(kind, dt.time):
-        return _moment(key)
+        return _moment(cast("dt.datetime | dt.time", key))
     if has_base(kind, type):
         name = type_name(cast("type", key))
         return name if name.isidentifier() else f"<class {name}>"
@@ -97,7 +97,8 @@ def _frozen_set(key: frozenset[object], depth: int) -> str:
 
 def _named_tuple(key: tuple[object, ...], kind: type, depth: int) -> str:
     names = find_class_attribute(kind, "_fields")[1]
-    items = tuple.__iter__(key)
+    tuples: Any = tuple  # whose own method is called
+    items: Iterable[object] = tuples.__iter__(key)
     if type(names) is not tuple:
         return f"{type_name(kind)}(({_joined(items, depth)}))"
     return _call(kind, dict(zip(cast("tuple[str, ...]", names), items, strict=False)), depth)
@@ -108,13 +109,14 @@ def _call(kind: type, fields: Mapping[str, object], depth: int) -> str:
     return f"{type_name(kind)}({', '.join([*shown, '…'] if len(fields) > _ITEMS else shown)})"
 
 
-def _moment(key: Any) -> str:
+def _moment(key: dt.datetime | dt.time) -> str:
     """The notation of a date and time, or of a time, whose zone may be of a user's class."""
-    base: Any = dt.datetime if has_base(type(key), dt.datetime) else dt.time
-    if type(key) is base and is_known_zone(zone_of(key)):
+    kind: type = type(key)
+    base: Any = dt.datetime if has_base(kind, dt.datetime) else dt.time
+    if kind is base and is_known_zone(zone_of(key)):
         return base.__repr__(key)
     text = find_scalar_text(base)
-    return f"<{type_name(type(key))} {text(key, _CHARACTERS) if text else ''}>"
+    return f"<{type_name(kind)} {text(key, _CHARACTERS) if text else ''}>"
 
 
 def _string(key: str) -> str:

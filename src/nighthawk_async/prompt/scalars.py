@@ -156,9 +156,11 @@ def _time(value: dt.time, characters: int) -> str:
     return f"<{type_name(type(value))}>"
 
 
-def zone_of(value: Any) -> object:
+def zone_of(value: dt.datetime | dt.time) -> object:
     """Return the time zone of a date and time, or of a time, without running code of its class."""
-    return (_ZONE_OF_DATETIME if has_base(type(value), dt.datetime) else _ZONE_OF_TIME)(value)
+    if has_base(type(value), dt.datetime):
+        return _ZONE_OF_DATETIME(cast("dt.datetime", value))
+    return _ZONE_OF_TIME(cast("dt.time", value))
 
 
 def is_known_zone(zone: object) -> bool:

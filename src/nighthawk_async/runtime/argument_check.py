@@ -222,7 +222,7 @@ class _CallChecks:
         if type(function) in _NEVER_NATURAL or find_natural(function) is None:
             return function
         context = context_of_code(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
-        declared = ((), {}) if context is None else _declared_arguments(sources, context)
+        declared: _Declarations = ((), {}) if context is None else _declared_arguments(sources, context)
         return partial(_call, cast("Callable[..., object]", function), declared)
 
 
@@ -259,7 +259,7 @@ class _Checking(ast.NodeTransformer):
     """Passes the function of each call through the checks."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        sources = ast.Constant(value=_sources(node))  # before the calls in it are changed
+        sources = ast.Constant(value=cast("Any", _sources(node)))  # before the calls in it are changed
         called = cast("ast.Call", self.generic_visit(node))
         checks = ast.Attribute(value=ast.Constant(value=_PLACEHOLDER), attr="function_of", ctx=ast.Load())
         called.func = ast.Call(func=checks, args=[called.func, sources], keywords=[])

@@ -280,7 +280,7 @@ class Execute(Struct, frozen=True, kw_only=True):
         """Execute.
 
         Returns:
-            The sorted names that were bound, rebound or deleted: `ChangedNames`.
+            The sorted names that were bound or rebound: `ChangedNames`.
 
         Raises:
             ToolEvaluationError: The text is not Python, or it raised; the error names the line. What the
@@ -300,9 +300,10 @@ class Execute(Struct, frozen=True, kw_only=True):
         def changed_names(state: StepState, _: object) -> object:
             context = state.context
             settle_copies(self.statements, context)
+            names = _changed_names(before, context.step_locals)
             deleted = before.keys() - context.step_locals.keys()
-            names = sorted({*_changed_names(before, context.step_locals), *deleted})
-            return ChangedNames(names, context.note_bound(names, before, declared_global(code)))
+            bound = sorted({*names, *deleted})
+            return ChangedNames(names, context.note_bound(bound, before, declared_global(code)))
 
         with _running(lambda: _slow_call_in(code, self.statements, state.context), describe):
             pending = state.run(code, self.statements, "exec")

@@ -125,8 +125,9 @@ def rewritten(
     if bindings is not None:
         validated = _validate_bindings(context, outcome, bindings, kept=result.bindings)
         result = replace(result, bindings=validated, rewriter=rewriter)
-    if return_value is not UNSET and return_value is not result.return_value:
-        result = replace(result, return_value=_validate_return_value(context, return_value))
+    if return_value is not UNSET:
+        origin: Origin = "changed" if return_value is result.return_value else "new"
+        result = replace(result, return_value=_validate_return_value(context, return_value, origin=origin))
     return result
 
 
@@ -211,7 +212,7 @@ def _validate_bindings(
         context: The state of the step.
         outcome: The outcome of the step. After `pass`, every write binding must have a value.
         bindings: The values.
-        kept: Values that are valid already; a hook passes on those that it does not change.
+        kept: Values that were converted already; a hook passes on those that it does not replace.
 
     Raises:
         ExecutionError: A name is not a write binding, a value does not match, or one is missing.
@@ -230,7 +231,7 @@ def _validate_bindings(
     try:
         return MappingProxyType(
             {
-                name: value if kept.get(name, _MISSING) is value else _validate_binding(context, name, value)
+                name: _validate_binding(context, name, value, is_kept=kept.get(name, _MISSING) is value)
                 for name, value in bindings.items()
             }
         )
@@ -238,10 +239,12 @@ def _validate_bindings(
         raise _not_valid(context, error, cause="binding_value") from error
 
 
-def _validate_binding(context: StepContext, name: str, value: object) -> object:
+def _validate_binding(context: StepContext, name: str, value: object, *, is_kept: bool) -> object:
     """Convert a new value; only check one that was converted, and only where code may have changed it."""
     origin: Origin = "new"
-    if context.is_converted(name, value) or context.is_declared(name, value):
+    if is_kept:  # by a hook, which may have changed it in place
+        origin = "changed"
+    elif context.is_converted(name, value) or context.is_declared(name, value):
         origin = "changed" if context.changes.is_changed(name) else "declared"
     if origin == "declared" and context.is_converted(name, value):
         return value
@@ -335,11 +338,16 @@ def _given_value(context: StepContext, outcome: ReturnStepOutcome) -> object:
 
 
 def _validate_return_value(
-    context: StepContext, value: object, *, note: str = "", declared: Declared = NEW
+    context: StepContext,
+    value: object,
+    *,
+    note: str = "",
+    declared: Declared = NEW,
+    origin: Origin | None = None,
 ) -> object:
     annotation = return_type(context)
     try:
-        return validated_return(value, annotation, origin=declared.origin(annotation))
+        return validated_return(value, annotation, origin=origin or declared.origin(annotation))
     except ToolValidationError as error:
         raise _not_valid(context, error, note, cause="return_value") from error
 

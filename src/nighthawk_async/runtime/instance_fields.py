@@ -2,7 +2,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol, cast
 
 from pydantic import BaseModel
@@ -14,12 +14,6 @@ _UNSET = object()
 _NO_DEFAULT = object()
 
 
-class FieldValidator(Protocol):
-    """Validates fields."""
-
-    validate_python: Callable[[object], object]
-
-
 class FieldSchemas(Protocol):
     """The schemas that the schema of a class belongs to."""
 
@@ -27,7 +21,7 @@ class FieldSchemas(Protocol):
         """The schema of a converted value, in which checks wrap all classes."""
         ...
 
-    def converted_validator(self, schema: Any, config: Any = None) -> FieldValidator:
+    def converted_validator(self, schema: Any, config: Any = None) -> Any:
         """Compile the schema of a converted value."""
         ...
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -26,6 +27,7 @@ from typing_extensions import TypedDict
 
 import nighthawk_async as nh
 from nighthawk_async.models import ToolCall
+from nighthawk_async.runtime.environment import get_environment
 from nighthawk_async.testing import (
     ScriptedExecutor,
     ScriptedModel,
@@ -520,3 +522,23 @@ async def test_9_a_tuple_with_an_unpacked_tuple_may_be_returned() -> None:
     assert await result_of(give, giving_value([1, "a"])) == (1, "a")
     with pytest.raises(nh.ExecutionError, match="return value must be"):
         await result_of(give, returning("('x', 'a')"))
+
+
+class SettingExecutor:
+    """Sets the variable through the actor of its step, as coding agents do."""
+
+    async def run_step_async(
+        self, *, step_context: Any, **arguments: Any
+    ) -> tuple[nh.executors.StepOutcome, dict[str, object]]:
+        step = get_environment().step
+        assert step is not None
+        await step.actor.settle(step.actor.post_assign("found", data=5))
+        return nh.executors.PassStepOutcome(), step_context.changed_bindings()
+
+
+@pytest.mark.parametrize("executor", [SettingExecutor(), ScriptedExecutor([pass_response(found=5)])])
+async def test_7_every_life_of_a_run_converts_once(executor: Any, tmp_path: Path) -> None:
+    with nh.journal.open(f"sqlite:///{tmp_path / 'runs.db'}") as store:
+        for _ in range(3):
+            async with nh.run(executor, journal=store, run_id="once"):
+                assert await setting(Cents)("x") == 500

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ..errors import ExecutionError
 from ..executions import Execution
+from ..journal_ports import RecordedAnswer
 from ..types.messages import Message
 from ..types.outcomes import RaiseStepOutcome, ReturnStepOutcome, StepOutcome
 from ..types.unset import UNSET
@@ -182,6 +183,30 @@ class Step:
             self.kept.conversation = KeptConversation(
                 model=model, system_prompt=system_prompt, messages=tuple(messages), tools=tools
             )
+
+    def converted_names(self, answer: object) -> list[str]:
+        """Return the names of the values in an executor's answer that have their types already."""
+        names: list[str] = []
+        match answer:
+            case (outcome, Mapping() as bindings):
+                values = cast("Mapping[str, object]", bindings)
+                names = [name for name, value in values.items() if self.context.is_converted(name, value)]
+                if isinstance(outcome, ReturnStepOutcome) and self.context.is_converted(
+                    "return", outcome.return_value
+                ):
+                    names.append("return")
+            case _:
+                pass
+        return names
+
+    def accept_recorded(self, recorded: RecordedAnswer) -> tuple[object, Mapping[str, object]]:
+        """Return the recorded answer of an executor, whose values are not converted a second time."""
+        for name in recorded.converted:
+            if name in recorded.bindings:
+                self.context.converted[name] = recorded.bindings[name]
+            elif isinstance(recorded.outcome, ReturnStepOutcome):
+                self.context.converted[name] = recorded.outcome.return_value
+        return recorded.outcome, recorded.bindings
 
     def warn_of_lost(self) -> None:
         """Warn the author of the block that its model has assigned what the block does not set."""

@@ -186,17 +186,13 @@ class Step:
 
     def converted_names(self, answer: object) -> list[str]:
         """Return the names of the values in an executor's answer that have their types already."""
-        names: list[str] = []
-        match answer:
-            case (outcome, Mapping() as bindings):
-                values = cast("Mapping[str, object]", bindings)
-                names = [name for name, value in values.items() if self.context.is_converted(name, value)]
-                if isinstance(outcome, ReturnStepOutcome) and self.context.is_converted(
-                    "return", outcome.return_value
-                ):
-                    names.append("return")
-            case _:
-                pass
+        if not isinstance(answer, tuple) or len(cast("tuple[object, ...]", answer)) != 2:
+            return []  # refused later
+        outcome, bindings = cast("tuple[object, Mapping[str, object]]", answer)
+        is_converted = self.context.is_converted
+        names = [name for name in self.context.converted if is_converted(name, bindings.get(name, UNSET))]
+        if isinstance(outcome, ReturnStepOutcome) and is_converted("return", outcome.return_value):
+            names.append("return")
         return names
 
     def accept_recorded(self, recorded: RecordedAnswer) -> tuple[object, Mapping[str, object]]:

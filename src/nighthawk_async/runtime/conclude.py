@@ -302,6 +302,7 @@ async def _value_of(actor: StepActor, outcome: ReturnStepOutcome | RaiseStepOutc
     context, note = actor.context, done_note(outcome)
     if isinstance(outcome, ReturnStepOutcome):
         expression = outcome.return_expression
+        _check_text(context, expression, "return_expression")
         declared = declared_type(expression, context)
         value = await _evaluated(actor, expression, "return_expression")
         return _validate_return_value(context, value, note=note, declared=declared)

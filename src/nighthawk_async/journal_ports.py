@@ -13,6 +13,21 @@ from .types.model import ModelEvent
 PeopleAnswer = TypeVar("PeopleAnswer")
 
 
+class RecordedAnswer(Struct, frozen=True, kw_only=True, eq=False):
+    """The recorded answer of an executor.
+
+    Args:
+        outcome: The outcome.
+        bindings: The values of the write bindings.
+        converted: The names of the values that had their types when they were recorded, "return" for the
+            value to return. The others are converted as they were then.
+    """
+
+    outcome: object
+    bindings: Mapping[str, object]
+    converted: tuple[str, ...] = ()
+
+
 class RunJournal(Protocol):
     """The journal of one run, as the runtime needs it. A place is a path in the run; see `runtime.places`."""
 
@@ -42,7 +57,7 @@ class RunJournal(Protocol):
         """
         ...
 
-    def find_answer(self, place: str, types: Mapping[str, object]) -> object | None:
+    def find_answer(self, place: str, types: Mapping[str, object]) -> RecordedAnswer | None:
         """Return the answer of an executor that asked no model through the journal; None for none.
 
         Args:
@@ -51,13 +66,16 @@ class RunJournal(Protocol):
         """
         ...
 
-    def keep_answer(self, place: str, answer: object, types: Mapping[str, object]) -> None:
+    def keep_answer(
+        self, place: str, answer: object, types: Mapping[str, object], converted: Collection[str]
+    ) -> None:
         """Record the answer of an executor that asked no model through the journal.
 
         Args:
             place: The place of the step.
             answer: The outcome and the bindings.
             types: The types of the write bindings.
+            converted: The names of the values that have their types already; see `RecordedAnswer`.
 
         Raises:
             InterceptionError: A value cannot be stored.

@@ -192,7 +192,13 @@ async def test_8_3_a_value_of_the_wrong_type_changes_nothing_and_says_why() -> N
 async def test_8_3_an_assignment_answers_with_a_diagnostic_object() -> None:
     (envelope,) = await outcome_of(None, assigning("fresh", "[1, 2]"))
     assert envelope == {
-        "value": {"succeeded": True, "target_path": "fresh", "type": "list", "value": [1, 2]},
+        "value": {
+            "succeeded": True,
+            "target_path": "fresh",
+            "type": "list",
+            "value": [1, 2],
+            "note": "not kept when the block ends: fresh; the block sets no variables",
+        },
         "error": None,
     }
 

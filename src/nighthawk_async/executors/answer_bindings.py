@@ -125,7 +125,8 @@ class AnswerBindings(Struct, frozen=True, eq=False):
             if (host_error := find_host_error(error)) is not None:
                 raise host_error from host_error.__cause__
             return outcome_of_failure(error), self.refusals.stub(error)
-        return ToolOutcome(payload=describe_reply(pending.command, value, hides=_hides_nothing)), ""
+        context = self.actor.context
+        return ToolOutcome(payload=describe_reply(pending.command, value, context, hides=_hides_nothing)), ""
 
 
 def _at_field(name: str, error: ToolError) -> str:

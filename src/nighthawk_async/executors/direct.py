@@ -161,7 +161,9 @@ async def _answer_piecemeal_once(
     attempt = 0 if listeners is None else listeners.begin_attempt()
     bindings: dict[str, object] = {}
     for names in question_groups(context):
-        bindings |= await _ask_bindings(asker, context, prompt, names)
+        answered = await _ask_bindings(asker, context, prompt, names)
+        context.converted.update(answered)
+        bindings |= answered
         if listeners is not None and listeners.are_wanted:
             listeners.deliver(bindings, attempt)
     if "pass" in context.allowed_kinds and (bindings or len(context.allowed_kinds) == 1):

@@ -166,7 +166,7 @@ def _return_outcome(data: Mapping[str, Any], form: AnswerForm) -> ReturnStepOutc
         ) from error
     environment = find_environment()
     if environment is not None and environment.step is not None:
-        environment.step.context.checked["return"] = returned
+        environment.step.context.converted["return"] = returned
     return ReturnStepOutcome(return_value=returned)
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace as dataclass_replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio
 import msgspec
@@ -18,11 +18,12 @@ from ..errors import ExecutionError, NighthawkError, ToolBoundaryError
 from ..observation import NodeState, find_node_writer
 from ..prompt.scalars import PLAIN_TYPES
 from ..runtime.activities import ToolCallActivity, ToolCallFailed
-from ..runtime.commands import Assign, Command, Evaluate, Execute
+from ..runtime.commands import Assign, ChangedNames, Command, Evaluate, Execute
 from ..runtime.environment import Environment
 from ..runtime.expression import are_statements
 from ..runtime.places import current_place, in_call_place
 from ..runtime.step_actor import Pending, StepActor
+from ..runtime.step_context import StepContext
 from ..runtime.tool_calls import ToolOutcome, ToolResultRenderingPolicy, check_size, render_outcome
 from ..runtime.tool_function import FIND_TOOL_NAME, SKILL_TOOL_NAME, Tool
 from ..runtime.validation import type_name
@@ -113,12 +114,15 @@ def _post_exec(actor: StepActor, arguments: str) -> Pending[object]:
     return actor.post_execute(decode_arguments(arguments, _ExecArguments).statements)
 
 
-def describe_reply(command: Command, value: object, *, hides: Callable[[str, object], bool]) -> object:
+def describe_reply(
+    command: Command, value: object, context: StepContext, *, hides: Callable[[str, object], bool]
+) -> object:
     """Return a reply for the model: the value itself, or a diagnostic object for a change of state.
 
     Args:
         command: The command.
         value: The reply of the tool.
+        context: The state of the step.
         hides: Whether the value of a name is hidden, for an expression that only reads it.
     """
     shown = value
@@ -127,17 +131,28 @@ def describe_reply(command: Command, value: object, *, hides: Callable[[str, obj
         if read is not None and hides(read["name"] or read["key"], value):
             shown = HIDDEN
     match command:
-        case Assign():
+        case Assign(target=target):
+            is_lost = not target.fields and target.root in context.lost_names
             return {
                 "succeeded": True,
-                "target_path": str(command.target),
+                "target_path": str(target),
                 "type": PLAIN_TYPES.get(id(type(value))) or type_name(type(value)),
                 "value": shown,
+                **_note_of_lost((target.root,) if is_lost else (), context),
             }
         case Execute():
-            return {"changed": value}
+            names = cast("ChangedNames", value)
+            return {"changed": list(names), **_note_of_lost(names.lost, context)}
         case _:
             return shown
+
+
+def _note_of_lost(names: Sequence[str], context: StepContext) -> Mapping[str, str]:
+    """The note that assignments do not outlive the block; empty for none."""
+    if not names:
+        return {}
+    settable = ", ".join(f"<:{name}>" for name in context.write_names) or "no variables"
+    return {"note": f"not kept when the block ends: {', '.join(names)}; the block sets {settable}"}
 
 
 def make_provided_tool(
@@ -443,7 +458,7 @@ class Toolbox:
             if (host_error := find_host_error(error)) is not None:
                 raise host_error from host_error.__cause__
             return self._result(call, self._outcome_of_failure(pending.command, error))
-        shown = describe_reply(pending.command, value, hides=self._hides)
+        shown = describe_reply(pending.command, value, self._actor.context, hides=self._hides)
         return self._result(call, ToolOutcome(payload=shown))
 
     def _outcome_of_failure(self, command: Command, error: NighthawkError) -> ToolOutcome:

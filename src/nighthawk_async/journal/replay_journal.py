@@ -11,7 +11,7 @@ from typing import NoReturn, Self
 import msgspec
 from anyio.lowlevel import checkpoint
 
-from ..journal_ports import BegunQuestion
+from ..journal_ports import BegunQuestion, RecordedAnswer
 from ..ports import OpenSource
 from ..recording.exchange import RecordedError, RecordedExchange
 from ..recording.recorder import ReplayStream
@@ -84,7 +84,7 @@ class ReplayJournal(RunJournal):
             self.frames[self.relative(place)] = frame
         super().begin_step(place, program, inputs)
 
-    def find_answer(self, place: str, types: Mapping[str, object]) -> object | None:
+    def find_answer(self, place: str, types: Mapping[str, object]) -> RecordedAnswer | None:
         """Return the answer of an executor; see `RunJournal.find_answer`."""
         answer = super().find_answer(place, types)
         relative = self.relative(place)

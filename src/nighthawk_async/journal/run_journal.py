@@ -1,7 +1,7 @@
 """The journal of one run, as the runtime uses it: steps, responses, tools and decisions at their places."""
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import fields
 from typing import Any, NoReturn, cast
@@ -9,6 +9,7 @@ from typing import Any, NoReturn, cast
 import msgspec
 from msgspec import Struct
 
+from ..journal_ports import RecordedAnswer
 from ..ports import OpenSource
 from ..recording.exchange import RecordedExchange, is_cached
 from ..runtime.activities import LifeBegun
@@ -30,6 +31,9 @@ from .recorder import NO_DECISION, ROOT
 from .records import counted_place
 from .response import JournaledResponse
 from .values import decode_value
+
+_CONVERTED = "converted"
+"""The key of the names of converted values, beside the fields of an outcome."""
 
 _OUTCOMES: Mapping[str, type[Any]] = {
     "pass": PassStepOutcome,
@@ -111,7 +115,7 @@ class RunJournal(QuestionRecorder):
         recorded = msgspec.msgpack.decode(record.body, type=StepRecord)
         check_inputs(place, "step", recorded.inputs, digests)
 
-    def find_answer(self, place: str, types: Mapping[str, object]) -> object | None:
+    def find_answer(self, place: str, types: Mapping[str, object]) -> RecordedAnswer | None:
         """Return the answer of an executor; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         record = self._index.find(place, "answer")
@@ -123,9 +127,13 @@ class RunJournal(QuestionRecorder):
             name: decode_value(body, place=f"{place}, <:{name}>", declared=types.get(name))
             for name, body in bindings.items()
         }
-        return _OUTCOMES[given["kind"]](**given), values
+        converted = tuple(given.pop(_CONVERTED, ()))
+        outcome_given = _OUTCOMES[given["kind"]](**given)
+        return RecordedAnswer(outcome=outcome_given, bindings=values, converted=converted)
 
-    def keep_answer(self, place: str, answer: object, types: Mapping[str, object]) -> None:
+    def keep_answer(
+        self, place: str, answer: object, types: Mapping[str, object], converted: Collection[str]
+    ) -> None:
         """Record the answer of an executor that asked no model here; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         if place in self._asked or self._index.find(place, "answer") is not None:
@@ -137,6 +145,8 @@ class RunJournal(QuestionRecorder):
         }
         values = {field.name: getattr(outcome, field.name) for field in fields(cast("Any", outcome))}
         given = {name: value for name, value in values.items() if value is not UNSET}
+        if converted:
+            given[_CONVERTED] = list(converted)
         body = self.encode_value(given, place=f"{place}, outcome")
         self.add(place, "answer", msgspec.msgpack.encode((body, bodies)))
 

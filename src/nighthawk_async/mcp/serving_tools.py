@@ -11,8 +11,8 @@ from msgspec import Struct
 from ..errors import NaturalParseError, ToolRegistrationError
 from ..natural.program import SENTINEL, as_prose, program_body
 from ..prompt.callables import describe_callable
-from ..runtime.argument_check import is_natural
 from ..runtime.awaitable import await_value, is_awaitable
+from ..runtime.natural_entries import is_natural
 from ..runtime.tool_function import MAX_TOOL_NAME_CHARACTERS, ToolFunction, make_tool_function
 from ..threads import call_in_thread
 from ..types.messages import BinaryContent, FileUrl, UploadedFile

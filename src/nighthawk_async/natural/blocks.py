@@ -231,3 +231,30 @@ def annotation_names(annotation: ast.expr) -> set[str]:
     except NaturalParseError:  # reported by the function whose annotation it is
         return set()
     return {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
+
+
+def annotation_members(annotation: ast.expr) -> frozenset[str]:
+    """Return the types of which an annotation is the union, in a form that can be compared.
+
+    Args:
+        annotation: The annotation.
+    """
+    match annotation:
+        case ast.Constant(value=str(text)):
+            try:
+                return annotation_members(ast.parse(text.strip(), mode="eval").body)
+            except SyntaxError:
+                return frozenset((ast.dump(annotation),))
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return annotation_members(left) | annotation_members(right)
+        case ast.Subscript(value=ast.Name(id=name) | ast.Attribute(attr=name), slice=inner) if name in (
+            "Optional",
+            "Union",
+        ):
+            members = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+            none = (
+                frozenset((ast.dump(ast.Constant(value=None)),)) if name == "Optional" else frozenset[str]()
+            )
+            return none.union(*map(annotation_members, members))
+        case _:
+            return frozenset((ast.dump(annotation),))

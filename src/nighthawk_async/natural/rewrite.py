@@ -15,6 +15,7 @@ from ..types.outcomes import OUTCOME_KINDS, OutcomeKind
 from .blocks import (
     NaturalLiteral,
     ParsedLiteral,
+    annotation_members,
     annotation_names,
     literal_parts,
     natural_literal,
@@ -25,6 +26,7 @@ from .scope import FunctionNode, function_scope
 from .tree import (
     block_statements,
     call_statement,
+    committed_statements,
     end_statement,
     is_docstring,
     map_bodies,
@@ -105,11 +107,14 @@ def rewrite_function(
         NaturalParseError: A block is malformed.
     """
     is_async = isinstance(node, ast.AsyncFunctionDef)
+    committed = {} if is_generator else _variables_to_return(node)
     rewriter = _BodyRewriter(
         filename=filename,
         is_async=is_async,
         is_generator=is_generator,
         hidden_names=hidden_names,
+        committed=frozenset(committed),
+        has_promise=node.returns is not None,
     )
     docstring = node.body[:1] if is_docstring(node.body[0]) else []
     is_plain_docstring = bool(docstring) and natural_literal(node.body[0]) is None
@@ -118,7 +123,7 @@ def rewrite_function(
     if node.returns is not None and not (is_async and is_generator):
         inner.append(end_statement(node.body[-1]))
     if rewriter.literals:
-        inner = [call_statement(inner, node)]
+        inner = [call_statement([*committed_statements(committed, node.body[0]), *inner], node)]
     new_node = _bare_definition(node, body=[*docstring, *rewriter.declarations, *inner])
     return RewrittenFunction(node=new_node, literals=tuple(rewriter.literals))
 
@@ -130,6 +135,8 @@ class _BodyRewriter(Struct, kw_only=True):
     is_async: bool
     is_generator: bool
     hidden_names: frozenset[str]
+    committed: frozenset[str]
+    has_promise: bool
     literals: list[ParsedLiteral] = field(default_factory=list[ParsedLiteral])
     declarations: list[ast.stmt] = field(default_factory=list[ast.stmt])
 
@@ -152,7 +159,11 @@ class _BodyRewriter(Struct, kw_only=True):
             return [ast.copy_location(ast.Pass(), statement)]
         if isinstance(statement, ast.Return):
             may_have_value = not (self.is_async and self.is_generator)
-            return [return_statement(statement) if may_have_value else statement]
+            if not may_have_value:
+                return [statement]
+            if not self.has_promise:
+                return [return_statement(statement)]
+            return [return_statement(statement, self.committed)]
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             return [_with_mentions(statement, self.hidden_names)]
         return [
@@ -167,7 +178,43 @@ class _BodyRewriter(Struct, kw_only=True):
         )
         index = len(self.literals)
         self.literals.append(parsed)
-        return block_statements(parsed, index=index, is_async=self.is_async, is_generator=self.is_generator)
+        return block_statements(
+            parsed,
+            index=index,
+            is_async=self.is_async,
+            is_generator=self.is_generator,
+            committed=self.committed,
+        )
+
+
+def _variables_to_return(node: FunctionNode) -> dict[str, bool]:
+    """The variables that a function returns by name, and whose annotation promises what it returns.
+
+    Returns:
+        For each whether it is a parameter.
+    """
+    if node.returns is None:
+        return {}
+    returned = {
+        statement.value.id
+        for statement in own_statements(node.body)
+        if isinstance(statement, ast.Return) and isinstance(statement.value, ast.Name)
+    }
+    if not returned:
+        return {}
+    arguments = node.args
+    parameters = {
+        each.arg: each.annotation
+        for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        if each.annotation is not None
+    }
+    declared: dict[str, ast.expr] = {**parameters, **function_scope(node).annotations}
+    promised = annotation_members(node.returns)
+    return {
+        name: name in parameters
+        for name in sorted(returned & declared.keys())
+        if annotation_members(declared[name]) <= promised
+    }
 
 
 def _last_position(body: list[ast.stmt]) -> int:

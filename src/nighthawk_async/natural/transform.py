@@ -60,8 +60,17 @@ class StepResult(Protocol):
 class CallScope(Protocol):
     """Context manager of one call of a function; of a generator, from its first value to its end."""
 
-    def returned(self, value: object) -> object:
-        """Return the validated value of a `return` statement."""
+    def returned(
+        self, value: object, is_declared: bool = False, owner: object = None, attribute: str = ""
+    ) -> object:
+        """Return the validated value of a `return` statement.
+
+        Args:
+            value: The value.
+            is_declared: Whether the statement names a variable that had the type of the value already.
+            owner: The function that the statement calls, or the object whose attribute it calls.
+            attribute: The name of that attribute; empty for none.
+        """
         ...
 
     def concluded(self, value: Result) -> Result:
@@ -205,7 +214,7 @@ def _transform(function: FunctionType) -> TransformedFunction:
     scope.bound_names.update(name for parsed in rewritten.literals for name in parsed.bindings.write_names)
     local_names = frozenset(mangle(name, source.class_name) for name in scope.local_names)
     free_names = frozenset(code.co_freevars).difference(CLOSURE_NAMES)
-    annotations = _write_annotations(rewritten.literals, scope, filename=original.co_filename)
+    annotations = _annotations_of_bindings(rewritten.literals, scope, filename=original.co_filename)
     blocks = tuple(
         _make_block(
             function, parsed, number, local_names=local_names, free_names=free_names, annotations=annotations
@@ -244,11 +253,13 @@ def _no_block(function: FunctionType, nested: Sequence[NestedBlock]) -> NaturalP
     return NaturalParseError(message, filename=code.co_filename, line=code.co_firstlineno)
 
 
-def _write_annotations(
+def _annotations_of_bindings(
     literals: Iterable[ParsedLiteral], scope: FunctionScope, *, filename: str
 ) -> dict[str, ast.expr]:
-    """Return the annotations of the function's write bindings, in its own body."""
-    names = {name for parsed in literals for name in parsed.bindings.write_names}
+    """Return the annotations, in the function's own body, of variables that its blocks write or read."""
+    names = {
+        name for parsed in literals for name in (*parsed.bindings.write_names, *parsed.bindings.read_names)
+    }
     return {
         name: annotation_expression(name, annotation, filename=filename)
         for name, annotation in scope.annotations.items()
@@ -289,7 +300,7 @@ def _make_block(
         free_names=free_names,
         annotations={
             name: compile_expression(annotations[name], original=code)
-            for name in parsed.bindings.write_names
+            for name in dict.fromkeys((*parsed.bindings.write_names, *parsed.bindings.read_names))
             if name in annotations
         },
         named_types=parsed.named_types,

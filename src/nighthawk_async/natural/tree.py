@@ -15,7 +15,7 @@ All of them carry the location of the literal, so that tracebacks show the user'
 """
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeVar, cast
 
 from .blocks import ParsedLiteral
@@ -145,8 +145,31 @@ _STEP = "__nighthawk_step__"
 _RUN, _LOCALS, _CALL = CLOSURE_NAMES
 
 
+def committed_name(name: str) -> str:
+    """The local variable that holds what a variable held when it certainly had its declared type."""
+    return f"__nighthawk_committed_{name}__"
+
+
+def committed_statements(names: Mapping[str, bool], origin: ast.stmt) -> list[ast.stmt]:
+    """Make the statements that give these local variables their first values.
+
+    Args:
+        names: The variables, and whether each is a parameter, which has its declared type from the beginning.
+        origin: The statement whose location the new ones get.
+    """
+    lines = [
+        f"{committed_name(name)} = {name if has_type else SCOPE_NAME}" for name, has_type in names.items()
+    ]
+    return with_location(ast.parse("\n".join(lines)).body, origin)
+
+
 def block_statements(
-    parsed: ParsedLiteral, *, index: int, is_async: bool, is_generator: bool
+    parsed: ParsedLiteral,
+    *,
+    index: int,
+    is_async: bool,
+    is_generator: bool,
+    committed: Collection[str] = (),
 ) -> list[ast.stmt]:
     """Make the statements that run one block, commit its write bindings and apply its outcome.
 
@@ -157,12 +180,17 @@ def block_statements(
         index: The position of the block in its function.
         is_async: Whether the function is `async def`.
         is_generator: Whether the function is a generator or an async generator, which may return no value.
+        committed: The variables whose committed values are remembered until a `return` statement.
     """
+
+    def targets(name: str) -> str:
+        return f"{name} = {committed_name(name)}" if name in committed else name
+
     lines = [
         f"{_STEP} = {'await ' if is_async else ''}{_RUN}({index}, {_LOCALS}(), None)",
         "try:",
         *(
-            f"    if {name!r} in {_STEP}.bindings: {name} = {_STEP}.bindings[{name!r}]"
+            f"    if {name!r} in {_STEP}.bindings: {targets(name)} = {_STEP}.bindings[{name!r}]"
             for name in parsed.bindings.write_names
         ),
         *_outcome_lines(parsed, _return_line(is_async=is_async, is_generator=is_generator)),
@@ -189,18 +217,35 @@ def call_statement(body: list[ast.stmt], origin: ast.stmt) -> ast.stmt:
     return statement
 
 
-def return_statement(statement: ast.Return) -> ast.stmt:
+def return_statement(statement: ast.Return, committed: Collection[str] = ()) -> ast.stmt:
     """Make the statement that returns the value of a `return` statement, validated.
 
     Args:
         statement: The user's statement, whose value keeps its own location.
+        committed: The variables of the type that the function returns.
     """
-    (checked,) = with_location(ast.parse(f"return {SCOPE_NAME}.returned(None)").body, statement)
+    (checked,) = with_location(
+        ast.parse(f"return {SCOPE_NAME}.returned(None{_origin(statement.value, committed)})").body, statement
+    )
     if statement.value is not None:
         assert isinstance(checked, ast.Return)
         assert isinstance(checked.value, ast.Call)
-        checked.value.args = [statement.value]
+        checked.value.args[0] = statement.value
     return checked
+
+
+def _origin(value: ast.expr | None, committed: Collection[str]) -> str:
+    """The arguments that say where a returned value comes from: a variable, or the call of a function."""
+    call = value.value if isinstance(value, ast.Await) else value
+    match value, call:
+        case ast.Name(id=name), _ if name in committed:
+            return f", {name} is {committed_name(name)}"
+        case _, ast.Call(func=ast.Name(id=name)):
+            return f", False, {name}"
+        case _, ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attribute)):
+            return f", False, {name}, {attribute!r}"
+        case _:
+            return ""
 
 
 def end_statement(origin: ast.stmt) -> ast.stmt:

@@ -5,9 +5,9 @@ every few characters of a text are another), whatever the value's size, depth or
 code runs.
 """
 
-import json
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -15,12 +15,14 @@ from msgspec import Struct
 
 from ..secret_names import HIDDEN, hides_value, names_secret_value
 from ..types.json import JsonableValue
+from .key_notation import key_notation
 from .objects import object_fields
 from .plain_text import (
-    BIG_INTEGER_MARK,
+    KEY_MARK,
     Noun,
     Part,
     Parts,
+    ShownKey,
     Text,
     clean_text,
     fair_level,
@@ -91,7 +93,8 @@ def whole_value(
     Args:
         value: Any value.
         cells: The number of parts that may be visited.
-        with_tables: Whether like records become tables.
+        with_tables: Whether the form may be shorter than JSON: like records become tables, and keys that are
+            no texts stand without quotes.
         show_secrets: Whether to show values with secret names.
     """
     walk = _Walk(is_selective=False, with_tables=with_tables, show_secrets=show_secrets)
@@ -108,7 +111,8 @@ def some_parts(value: object, *, cells: int, with_tables: bool, show_secrets: bo
     Args:
         value: Any value.
         cells: About how many parts to visit.
-        with_tables: Whether like records become tables.
+        with_tables: Whether the form may be shorter than JSON: like records become tables, and keys that are
+            no texts stand without quotes.
         show_secrets: Whether to show values with secret names.
     """
     walk = _Walk(is_selective=True, with_tables=with_tables, show_secrets=show_secrets)
@@ -172,7 +176,7 @@ class _Walk:
             render = find_scalar_text(cls)
         if render is not None:
             return self._charged(render(value, max(_SHORTEST_TEXT, cells * _CHARACTERS_PER_CELL)), cells)
-        opened = _open(value, cls) if opener is None else opener(value)
+        opened = _open(value, cls, is_marked=self._with_tables) if opener is None else opener(value)
         if opened is None:
             is_item, item = scalar_of_array(value, cls)
             return self.convert(item, cells, depth) if is_item else (f"<{type_name(cls)}>", 1)
@@ -214,7 +218,7 @@ class _Walk:
                     if not self._show_secrets and names_secret_value(key) and hides_value(key, item):
                         item = HIDDEN
                 else:
-                    keys.append(_key_text(key))  # no name of a secret, which is shorter
+                    keys.append(self._key_text(key))  # no name of a secret, which is shorter
                 spent = len(keys[-1]) // _CHARACTERS_PER_CELL
             converted, cost = self.convert(item, share, depth + 1)
             values.append(converted)
@@ -231,6 +235,9 @@ class _Walk:
                 return table, cells - remaining
         named = list(_made_distinct(keys)) if len(set(keys)) < len(keys) else keys if has_keys else None
         return self._assembled(opened, named, values), cells - remaining
+
+    def _key_text(self, key: object) -> str:
+        return _key_text(key, is_marked=self._with_tables)
 
     def _find_table(self, opened: _Opened, records: list[Any], values: list[Part]) -> Part | None:
         """The items in a container with a shape."""
@@ -308,15 +315,15 @@ def _sorted_where_possible(parts: list[Any]) -> list[Any]:
     return parts
 
 
-def _key_text(key: object) -> str:
-    if type(key) is str and len(key) <= _KEY_CHARACTERS:
-        return clean_text(key)
-    if type(key) is bool or key is None:
+def _key_text(key: object, *, is_marked: bool) -> str:
+    """The text of a key; one that is no text is in Python's notation, and marked if it needs no quotes."""
+    if type(key) is ShownKey:
         return str(key)
-    shown = to_bounded_value(key, cells=_KEY_CELLS).value
-    text = shown if type(shown) is str else json.dumps(shown, ensure_ascii=False)
-    # A key is a string in any case, so an integer in it needs no mark to become a number again.
-    return text.replace(BIG_INTEGER_MARK, "")
+    if has_base(type(key), str) and not has_base(type(key), Enum):
+        text = cast("str", key)
+        shown = clean_text(str.__getitem__(text, slice(0, _KEY_CHARACTERS)))
+        return shown if str.__len__(text) <= _KEY_CHARACTERS else shown + "…"
+    return KEY_MARK * is_marked + key_notation(key)
 
 
 def _made_distinct(keys: list[str]) -> Iterator[str]:
@@ -336,22 +343,23 @@ def _made_distinct(keys: list[str]) -> Iterator[str]:
         yield candidate
 
 
-def _open(value: object, cls: type) -> _Opened | None:
+def _open(value: object, cls: type, *, is_marked: bool) -> _Opened | None:
     opener = _find_open(cls)
     if opener is not None:
         return opener(value)
     frame = find_frame(value, cls)
     if frame is not None:
-        return _open_frame(frame)
+        return _open_frame(frame, is_marked=is_marked)
     fields = object_fields(value)
     return _Opened(len(fields), iter(fields.items()), noun="fields") if fields else None
 
 
-def _open_frame(frame: Frame) -> _Opened:
+def _open_frame(frame: Frame, *, is_marked: bool) -> _Opened:
     if frame.columns is None:
         return _Opened(frame.length, frame.items, heading=frame.heading)
-    columns = list(_made_distinct([_key_text(column) for column in frame.columns]))
-    rows = (dict(zip(columns, row, strict=True)) for row in frame.items)
+    columns = list(_made_distinct([_key_text(column, is_marked=is_marked) for column in frame.columns]))
+    keys = [ShownKey(column) if column.startswith(KEY_MARK) else column for column in columns]
+    rows = (dict(zip(keys, row, strict=True)) for row in frame.items)
     return _Opened(frame.length, rows, columns=columns, width=frame.width)
 
 

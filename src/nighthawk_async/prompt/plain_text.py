@@ -11,6 +11,7 @@ A value prepared for display has parts: JSON values, or the classes here if some
 a shorter form than JSON.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from types import GetSetDescriptorType, MappingProxyType, MemberDescriptorType
@@ -49,6 +50,16 @@ class ValueLine(Struct, frozen=True, kw_only=True, eq=False):
 
 BIG_INTEGER_MARK = "\ufdd1"
 """The prefix of the digits of an integer of more than 64 bits; a noncharacter, absent from ordinary text."""
+
+KEY_MARK = "\ufdd2"
+"""The prefix of a key in Python's notation, which stands without quotes; a noncharacter, too."""
+
+
+class ShownKey(str):
+    """The text of a key that is prepared for display."""
+
+    __slots__ = ()
+
 
 Noun: TypeAlias = Literal["items", "keys", "fields", "rows", "columns"]
 
@@ -124,6 +135,8 @@ def fair_level(demands: list[int], room: int) -> int:
 
 _BIG_INTEGER = re.compile(rf'"{BIG_INTEGER_MARK}(-?\d+)"')
 
+_KEY = re.compile(rf'"{KEY_MARK}((?:[^"\\]|\\.)*)"')
+
 _DELIMITER_START = "<<<NH:"
 _BROKEN_DELIMITER_START = "\\u003c<<NH:"
 
@@ -141,14 +154,20 @@ def break_delimiters(text: str) -> str:
 
 
 def finished_preview(text: str) -> str:
-    """Write big integers as numbers, and break up texts that look like a delimiter.
+    """Write big integers and marked keys without quotes, and break up texts that look like a delimiter.
 
     Args:
         text: The JSON of a value, or a form of it with marks.
     """
     if BIG_INTEGER_MARK in text:
         text = _BIG_INTEGER.sub(r"\1", text).replace(BIG_INTEGER_MARK, "")
+    if KEY_MARK in text:
+        text = _KEY.sub(_without_quotes, text)
     return text.replace(_DELIMITER_START, _BROKEN_DELIMITER_START)
+
+
+def _without_quotes(found: re.Match[str]) -> str:
+    return str(json.loads(f'"{found[1]}"'))
 
 
 def safe_text(text: str) -> str:

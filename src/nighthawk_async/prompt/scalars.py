@@ -10,6 +10,7 @@ of their call.
 import datetime as dt
 import enum
 import math
+import sys
 import uuid
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -28,10 +29,12 @@ from .plain_text import (
     Text,
     class_dictionary,
     clean_text,
+    find_class_attribute,
     has_base,
     instance_dictionary,
     resolution_order,
     single_line,
+    type_module,
     type_name,
 )
 
@@ -140,22 +143,69 @@ def _enum_member(value: Enum, characters: int) -> str:
 
 def _datetime(value: dt.datetime, characters: int) -> str:
     zone = _ZONE_OF_DATETIME(value)
-    if _is_known_zone(zone):
-        return dt.datetime.isoformat(value)
+    if is_known_zone(zone):
+        return dt.datetime.isoformat(value) + _zone_mark(zone)
     date, time = dt.datetime.date(value), dt.datetime.time(value)
     return f"{date.isoformat()}T{time.isoformat()} <{type_name(type(zone))}>"
 
 
 def _time(value: dt.time, characters: int) -> str:
     zone = _ZONE_OF_TIME(value)
-    if _is_known_zone(zone):
-        return dt.time.isoformat(value)
+    if is_known_zone(zone):
+        return dt.time.isoformat(value) + _zone_mark(zone)
     return f"<{type_name(type(value))}>"
 
 
-def _is_known_zone(zone: object) -> bool:
+def zone_of(value: dt.datetime | dt.time) -> object:
+    """Return the time zone of a date and time, or of a time, without running code of its class."""
+    if has_base(type(value), dt.datetime):
+        return _ZONE_OF_DATETIME(cast("dt.datetime", value))
+    return _ZONE_OF_TIME(cast("dt.time", value))
+
+
+def is_known_zone(zone: object) -> bool:
     """Whether a time zone's offset is computed by the standard library and not by a user's class."""
-    return zone is None or type(zone) is dt.timezone or type(zone) is ZoneInfo
+    return zone is None or type(zone) is dt.timezone or type(zone) is ZoneInfo or _is_of_library(zone)
+
+
+def _is_of_library(zone: object) -> bool:
+    """Whether a time zone is of exactly a type of a known library, whose methods may be called."""
+    kind = type(zone)
+    module = sys.modules.get(type_module(kind))
+    is_named = type_module(kind).partition(".")[0] in _ZONE_LIBRARIES and module is not None
+    return is_named and instance_dictionary(module).get(type_name(kind)) is kind
+
+
+_ZONE_LIBRARIES = ("dateutil", "pytz")
+_ZONE_FILES = "zoneinfo/"
+
+
+def _zone_mark(zone: object) -> str:
+    """The name of a time zone in brackets, as in RFC 9557; the offset alone does not say when it changes."""
+    name = zone_name(zone)
+    return "" if name in (None, "UTC") else f"[{single_line(name, _NAME_CHARACTERS)}]"
+
+
+def zone_name(zone: object) -> str | None:
+    """Return the name of a time zone; None for a fixed offset, and for a zone without a name."""
+    if type(zone) is ZoneInfo:
+        name: object = zone.key
+    elif zone is None or type(zone) is dt.timezone:
+        return None
+    else:
+        fields = instance_dictionary(zone)
+        name = find_class_attribute(type(zone), "zone")[1] or fields.get("zone") or fields.get("_filename")
+    return name.rpartition(_ZONE_FILES)[2] if type(name) is str else None
+
+
+def _zone(value: ZoneInfo, characters: int) -> str:
+    return zone_name(value) or "<ZoneInfo>"
+
+
+def _offset(value: dt.timezone, characters: int) -> str:
+    offset = str(dt.timezone(dt.timezone.utcoffset(value, None)))
+    name = single_line(dt.timezone.tzname(value, None), _NAME_CHARACTERS)
+    return offset if name == offset else f"{offset} ({name})"
 
 
 def _fraction(value: Fraction, characters: int) -> JsonableValue:
@@ -207,6 +257,8 @@ _EXACT_TYPES: dict[int, ScalarText] = {
     id(NotImplementedType): lambda value, characters: "NotImplemented",
     id(uuid.UUID): lambda value, characters: str(value),
     id(Fraction): _fraction,
+    id(ZoneInfo): _zone,
+    id(dt.timezone): _offset,
     id(range): _range,
     id(FunctionType): _function,
     id(BuiltinFunctionType): _function,

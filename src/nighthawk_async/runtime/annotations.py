@@ -25,7 +25,7 @@ from ..signatures import names_in_scope, resolve_references
 from ..types.unset import UNSET
 from .error_text import describe_error
 from .step_context import StepContext
-from .validation import ItemsAnnotation, can_validate, type_name, validate_value, with_unpacked
+from .validation import ItemsAnnotation, Origin, can_validate, type_name, validate_value, with_unpacked
 
 
 def resolve_annotation(annotation: object, context: StepContext, *, subject: str) -> object:
@@ -103,12 +103,13 @@ def _without_self(annotation: Any) -> object:
 _SUBJECT = "the return value"
 
 
-def validated_return(value: object, annotation: object) -> object:
+def validated_return(value: object, annotation: object, *, origin: Origin = "new") -> object:
     """Validate a value that a function is about to return.
 
     Args:
         value: The value.
         annotation: The type.
+        origin: The origin of the value.
 
     Returns:
         The value itself if validation changed nothing, else the converted value.
@@ -119,7 +120,7 @@ def validated_return(value: object, annotation: object) -> object:
     """
     if _is_never(annotation):
         raise ToolValidationError(f"the function must not return: its annotation is {type_name(annotation)}")
-    return validate_value(value, annotation, subject=_SUBJECT)
+    return validate_value(value, annotation, subject=_SUBJECT, origin=origin)
 
 
 class ReturnCheck:
@@ -168,7 +169,7 @@ class ReturnCheck:
         function = self._function
         names = {**self._captured, **names_in_scope(function)}
         annotation = self._annotations().get("return", object)
-        resolved = resolve_references(annotation, function.__globals__, names)
+        resolved = with_unpacked(resolve_references(annotation, function.__globals__, names))
         return returned_type(resolved, is_generator=self._is_generator)
 
     @property
@@ -188,13 +189,17 @@ class ReturnCheck:
         """Whether the function may return anything at all."""
         return not _is_never(self.annotation)
 
-    def returned(self, value: object) -> object:
+    def returned(self, value: object, origin: Origin = "new") -> object:
         """Validate the value of a `return` statement.
+
+        Args:
+            value: The value.
+            origin: Its origin.
 
         Raises:
             ExecutionError: It does not match the annotation.
         """
-        return self._validated(value, lambda: f"returned {reprlib.repr(value)}")
+        return self._validated(value, lambda: f"returned {reprlib.repr(value)}", origin)
 
     def fell_off(self) -> object:
         """Return the value of a function that reaches its end.
@@ -204,12 +209,12 @@ class ReturnCheck:
         """
         return self._validated(None, lambda: "ended without a return statement, so it returned None")
 
-    def _validated(self, value: object, what_happened: Callable[[], str]) -> object:
+    def _validated(self, value: object, what_happened: Callable[[], str], origin: Origin = "new") -> object:
         annotation = self.annotation
         if annotation is object or annotation is Any:
             return value
         try:
-            return validated_return(value, annotation)
+            return validated_return(value, annotation, origin=origin)
         except ToolValidationError as error:
             message = (
                 f"{self._name} {what_happened()}, which is not what its annotation promises: {error}; "

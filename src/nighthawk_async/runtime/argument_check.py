@@ -6,10 +6,10 @@ program's own code stay as they are.
 """
 
 import ast
-import functools
 import inspect
 import operator
 import secrets
+import sys
 from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache, partial
 from types import (
@@ -17,22 +17,21 @@ from types import (
     CodeType,
     FunctionType,
     MethodDescriptorType,
-    MethodType,
-    MethodWrapperType,
 )
 from typing import Any, Literal, TypeAlias, cast
 
 from ..errors import ToolBoundaryError, ToolValidationError
-from ..natural.tree import CLOSURE_NAMES
 from ..signatures import names_in_scope, read_signature, resolve_references
 from .annotations import is_checkable
-from .expression import compile_tree, parse_code, with_constant
-from .validation import ItemsAnnotation, validate_value, with_unpacked
+from .declared_types import declared_type
+from .expression import compile_tree, context_of_code, parse_code, with_constant
+from .natural_entries import find_entry, find_natural
+from .step_context import StepContext
+from .validation import NEW, Declared, ItemsAnnotation, validate_value, with_unpacked
 
 PreparedCall: TypeAlias = tuple[Callable[..., object], tuple[object, ...], Mapping[str, object]]
 """A function with its positional and its keyword arguments."""
 
-_PACKAGE = __name__.partition(".")[0]
 _GUIDANCE = "Call it again with arguments that match its signature."
 _NEVER_NATURAL = frozenset({type, BuiltinFunctionType, MethodDescriptorType})
 _PLACEHOLDER = f"checks of calls {secrets.token_hex(16)}"
@@ -61,12 +60,21 @@ class ArgumentCheck:
         self._types: dict[str, object] = {}
 
     def validated(
-        self, args: tuple[object, ...], kwargs: Mapping[str, object]
+        self,
+        args: tuple[object, ...],
+        kwargs: Mapping[str, object],
+        *,
+        declared: "_Declarations" = ((), {}),
     ) -> tuple[tuple[object, ...], dict[str, object]]:
         """Return the arguments of a call, validated, and positional or by keyword as they were given.
 
         A value that matches its annotation is returned as the same object; data is converted as that of
         assignments is. Defaults, and parameters whose types cannot be validated, are not checked.
+
+        Args:
+            args: The positional arguments.
+            kwargs: The keyword arguments.
+            declared: Their declared types, as far as they are known.
 
         Raises:
             ToolBoundaryError: An argument is missing, is one too many, or does not match its annotation.
@@ -77,10 +85,17 @@ class ArgumentCheck:
             raise ToolBoundaryError(
                 kind="invalid_input", message=f"{self._name}: {error}", guidance=_GUIDANCE
             ) from error
+        origins = self._signature.bind_partial(*declared[0], **declared[1]).arguments
         for name, value in bound.arguments.items():
+            kind, origin = self._type_of(name), origins.get(name)
             subject = f"argument '{name}' of {self._name}"
             try:
-                bound.arguments[name] = validate_value(value, self._type_of(name), subject=subject)
+                bound.arguments[name] = validate_value(
+                    value,
+                    kind,
+                    subject=subject,
+                    origin=origin.origin(kind) if isinstance(origin, Declared) else "new",
+                )
             except ToolValidationError as error:
                 raise ToolBoundaryError(
                     kind="invalid_input", message=str(error), guidance=_GUIDANCE
@@ -137,7 +152,10 @@ class ArgumentCheck:
 
 
 def with_checked_arguments(
-    function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
+    function: Callable[..., object],
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
+    declared: "_Declarations" = ((), {}),
 ) -> PreparedCall:
     """Return a call with validated arguments, if it is the call of a natural function.
 
@@ -145,15 +163,19 @@ def with_checked_arguments(
         function: The function, bound or partial or wrapped by the library.
         args: The positional arguments.
         kwargs: The keyword arguments.
+        declared: The declared types of the arguments, as far as they are known.
 
     Raises:
         ToolBoundaryError: The arguments do not match the signature.
     """
-    found = _find_natural(function)
-    if found is None:
+    found = find_natural(function)
+    check = None if found is None else _check_of(found.entry)
+    if found is None or check is None:
         return function, args, kwargs
-    innermost, check, first, held = found
-    checked_args, checked_kwargs = check.validated((*first, *args), {**held, **kwargs})
+    innermost, _, first, held = found
+    checked_args, checked_kwargs = check.validated(
+        (*first, *args), {**held, **kwargs}, declared=((NEW,) * len(first) + declared[0], declared[1])
+    )
     names = [name for name in held if name not in kwargs]
     before, after = [*first, *(held[name] for name in names)], [*checked_args[: len(first)]]
     after += [checked_kwargs[name] for name in names]
@@ -162,51 +184,25 @@ def with_checked_arguments(
     return innermost, checked_args, checked_kwargs
 
 
-def is_natural(function: object) -> bool:
-    """Whether a callable calls a natural function, which validates what it returns."""
-    return _find_natural(function) is not None
+Sources: TypeAlias = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]
+"""The expressions of the positional arguments of a call, and those of its keyword arguments by name."""
+
+_Declarations: TypeAlias = tuple[tuple[Declared, ...], Mapping[str, Declared]]
 
 
-def _find_natural(
-    function: object,
-) -> tuple[Callable[..., object], ArgumentCheck, tuple[object, ...], Mapping[str, object]] | None:
-    """Find the natural function that a callable calls, and the arguments that the callable holds already.
-
-    Returns:
-        The callable without those arguments, its check, and the arguments; None if it calls none.
-    """
-    first: tuple[object, ...] = ()
-    keywords: Mapping[str, object] = {}
-    while True:
-        kind = type(function)
-        if kind is MethodType:
-            method = cast("MethodType", function)
-            first, function = (method.__self__, *first), method.__func__
-        elif kind is functools.partial:
-            held = cast("partial[object]", function)
-            first, keywords = (*held.args, *first), {**held.keywords, **keywords}
-            function = held.func
-        elif kind is MethodWrapperType and cast("MethodWrapperType", function).__name__ == "__call__":
-            function = cast("MethodWrapperType", function).__self__
-        elif kind is not FunctionType and type(declared := getattr(kind, "__call__", None)) is FunctionType:  # noqa: B004
-            first, function = (function, *first), declared
-        else:
-            break
-    check = _find_check(function)
-    return None if check is None else (cast("Callable[..., object]", function), check, first, keywords)
+_NO_SOURCES: Sources = ((), ())
 
 
-def _find_check(function: object) -> ArgumentCheck | None:
-    while type(function) is FunctionType:
-        names = function.__code__.co_freevars
-        if CLOSURE_NAMES[2] in names:
-            entry = (function.__closure__ or ())[names.index(CLOSURE_NAMES[2])].cell_contents
-            return cast("ArgumentCheck | None", getattr(entry, "argument_check", None))
-        module = str(function.__globals__.get("__name__"))
-        if module.partition(".")[0] != _PACKAGE or "__signature__" in function.__dict__:
-            return None  # a decorator that may change the arguments
-        function = cast("object", function.__dict__.get("__wrapped__"))
-    return None
+def _declared_arguments(sources: Sources, context: StepContext) -> _Declarations:
+    """The declared types of the arguments of a call by the code of a step."""
+    return (
+        tuple(declared_type(each, context) for each in sources[0]),
+        {name: declared_type(each, context) for name, each in sources[1]},
+    )
+
+
+def _check_of(entry: object) -> ArgumentCheck | None:
+    return cast("ArgumentCheck | None", getattr(entry, "argument_check", None))
 
 
 def captured_names(function: FunctionType) -> Mapping[str, object]:
@@ -215,22 +211,26 @@ def captured_names(function: FunctionType) -> Mapping[str, object]:
     Args:
         function: The function.
     """
-    check = _find_check(function)
+    check = _check_of(find_entry(function))
     return {} if check is None else check.captured
 
 
 class _CallChecks:
     """Stands in compiled code, where it gives each call its function."""
 
-    def function_of(self, function: object) -> object:
+    def function_of(self, function: object, sources: Sources) -> object:
         """Return the function of a call; of a natural function, one that validates its arguments."""
-        if type(function) in _NEVER_NATURAL or _find_natural(function) is None:
+        if type(function) in _NEVER_NATURAL or find_natural(function) is None:
             return function
-        return partial(_call, cast("Callable[..., object]", function))
+        context = context_of_code(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
+        declared: _Declarations = ((), {}) if context is None else _declared_arguments(sources, context)
+        return partial(_call, cast("Callable[..., object]", function), declared)
 
 
-def _call(function: Callable[..., object], /, *args: object, **kwargs: object) -> object:
-    checked, args, kwargs = cast("Any", with_checked_arguments(function, args, kwargs))
+def _call(
+    function: Callable[..., object], declared: _Declarations, /, *args: object, **kwargs: object
+) -> object:
+    checked, args, kwargs = cast("Any", with_checked_arguments(function, args, kwargs, declared))
     return checked(*args, **kwargs)
 
 
@@ -260,7 +260,25 @@ class _Checking(ast.NodeTransformer):
     """Passes the function of each call through the checks."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
+        sources = ast.Constant(value=cast("Any", _sources(node)))  # before the calls in it are changed
         called = cast("ast.Call", self.generic_visit(node))
         checks = ast.Attribute(value=ast.Constant(value=_PLACEHOLDER), attr="function_of", ctx=ast.Load())
-        called.func = ast.Call(func=checks, args=[called.func], keywords=[])
+        called.func = ast.Call(func=checks, args=[called.func, sources], keywords=[])
         return called
+
+
+def _sources(call: ast.Call) -> Sources:
+    """The expressions of the arguments; none where some are unpacked."""
+    if any(isinstance(each, ast.Starred) for each in call.args) or any(
+        each.arg is None for each in call.keywords
+    ):
+        return _NO_SOURCES
+    return (
+        tuple(map(_source, call.args)),
+        tuple((str(each.arg), _source(each.value)) for each in call.keywords),
+    )
+
+
+def _source(argument: ast.expr) -> str:
+    """An expression that may have a declared type; empty for others."""
+    return ast.unparse(argument) if isinstance(argument, ast.Name | ast.Attribute | ast.Subscript) else ""

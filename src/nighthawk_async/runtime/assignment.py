@@ -16,7 +16,7 @@ from .error_text import describe_error, describe_validation_error
 from .plain_data import validate_data
 from .snapshot import Snapshot
 from .step_context import StepContext
-from .validation import can_validate, validate_value
+from .validation import NEW, Declared, can_validate, validate_value
 
 _TARGET_PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*", re.ASCII)
 _ANOTHER_WAY = "Assign another value, or change the object by its methods."
@@ -60,7 +60,14 @@ def parse_target_path(text: str) -> AssignmentTarget:
     return AssignmentTarget(root=root, fields=tuple(fields))
 
 
-def assign(context: StepContext, target: AssignmentTarget, value: object, *, is_data: bool = False) -> object:
+def assign(
+    context: StepContext,
+    target: AssignmentTarget,
+    value: object,
+    *,
+    is_data: bool = False,
+    declared: Declared = NEW,
+) -> object:
     """Assign a value, or change nothing.
 
     Args:
@@ -68,6 +75,7 @@ def assign(context: StepContext, target: AssignmentTarget, value: object, *, is_
         target: The target.
         value: The value, not yet validated.
         is_data: Whether the value is decoded JSON, and not a Python object.
+        declared: The declared type of the value.
 
     Returns:
         The value as it was stored.
@@ -76,27 +84,34 @@ def assign(context: StepContext, target: AssignmentTarget, value: object, *, is_
         ToolValidationError: The value does not match the type of the binding or field.
         ToolBoundaryError: The path does not lead to an object, or the object refused the attribute.
     """
-    validate = validate_data if is_data else validate_value
+
+    def validate(annotation: object, subject: str) -> object:
+        if is_data:
+            return validate_data(value, annotation, subject=subject)
+        return validate_value(value, annotation, subject=subject, origin=declared.origin(annotation))
+
     if target.fields:
-        return _assign_field(context, target, value, validate)
+        return _assign_field(context, target, validate)
     annotation = context.binding_types.get(target.root, object)
-    stored = validate(value, annotation, subject=f"write binding '{target.root}'")
-    context.step_locals[target.root] = stored
-    if is_data:
-        context.checked[target.root] = stored
+    stored = validate(annotation, f"write binding '{target.root}'")
     if target.root in context.write_names:
+        context.settle(target.root, stored)
         context.assigned_names.add(target.root)
+    else:
+        context.step_locals[target.root] = stored
+        if target.root not in context.helper_names:
+            context.lost_names.add(target.root)
     return stored
 
 
 def _assign_field(
-    context: StepContext, target: AssignmentTarget, value: object, validate: Callable[..., object]
+    context: StepContext, target: AssignmentTarget, validate: Callable[[object, str], object]
 ) -> object:
     owner = _resolve_owner(context, target)
-    context.checked.clear()  # the owner may be part of any checked value
     field = target.fields[-1]
-    stored = validate(value, _field_type(owner, field), subject=f"field '{target}'")
+    stored = validate(_field_type(owner, field), f"field '{target}'")
     root = context.step_locals[target.root]
+    context.changes.remember((target.root,))  # the owner may be part of any of the objects
     with _unchanged_on_failure(root, owner, target):
         setattr(owner, field, stored)
     context.changes.mark(target.root, root)
@@ -158,14 +173,20 @@ def _field_type(owner: object, field: str) -> object:
     It is `object` if the owner's class declares none that values can be validated against, or if it validates
     assignments itself.
     """
-    declared = _declared_type(owner, field)
+    if isinstance(owner, BaseModel) and owner.model_config.get("validate_assignment"):
+        return object
+    declared = declared_field_type(owner, field)
     return declared if can_validate(declared) else object
 
 
-def _declared_type(owner: object, field: str) -> object:
+def declared_field_type(owner: object, field: str) -> object:
+    """The type that the class of an object declares for a field; `object` if it declares none.
+
+    Args:
+        owner: The object.
+        field: The name of the field.
+    """
     if isinstance(owner, BaseModel):
-        if owner.model_config.get("validate_assignment"):
-            return object
         info = type(owner).model_fields.get(field)
         return object if info is None else info.rebuild_annotation()
     try:

@@ -10,13 +10,15 @@ from typing import TypeVar
 
 from ..observation import NodeWriter, find_node_writer, observed, using_node_writer
 from ..parallel.outcomes import state_after
-from ..types.unset import unset
+from ..types.unset import UNSET, unset
 from .annotations import ReturnCheck
 from .argument_check import ArgumentCheck
 from .environment import find_environment, find_journal, using_environment
+from .natural_entries import promised_type, static_attribute
 from .places import using_function_place
 from .tool_scope import ToolScope
 from .tracebacks import fold_frames
+from .validation import Declared, Origin
 
 Result = TypeVar("Result")
 
@@ -65,6 +67,12 @@ class CallEntry:
         self.source = f"{function.__module__}:{code.co_firstlineno}"
 
     @property
+    def return_type(self) -> object:
+        """The type of what the function returns; UNSET if it returns anything."""
+        annotation = UNSET if self._return_check is None else self._return_check.annotation
+        return UNSET if self._is_generator or annotation is object else annotation
+
+    @property
     def is_watched(self) -> bool:
         """Whether observers or a journal want the arguments."""
         return find_node_writer() is not None or find_journal() is not None
@@ -109,8 +117,10 @@ class _Returning:
     def __init__(self, return_check: ReturnCheck | None) -> None:
         self._return_check = return_check
 
-    def returned(self, value: object) -> object:
-        """Return the validated value of a `return` statement.
+    def returned(
+        self, value: object, is_declared: bool = False, owner: object = None, attribute: str = ""
+    ) -> object:
+        """Return the validated value of a `return` statement; see `natural.transform.CallScope`.
 
         Raises:
             UnboundLocalError: The value is `nighthawk_async.unset`: no block has set the variable.
@@ -120,7 +130,13 @@ class _Returning:
                 "the function returns nighthawk_async.unset: no block has set it (it belongs above the block)"
             )
         check = self._return_check
-        return self.concluded(value if check is None else check.returned(value))
+        if check is None:
+            return self.concluded(value)
+        origin: Origin = "declared" if is_declared else "new"
+        if owner is not None:
+            function = static_attribute(owner, attribute) if attribute else owner
+            origin = Declared(promised_type(function), is_converted=True).origin(check.annotation)
+        return self.concluded(check.returned(value, origin))
 
     def fell_off(self) -> object:
         """Return the validated None of a function that reaches its end."""

@@ -9,7 +9,7 @@ Guards execute the commands, and decide about the calls that a step's code makes
 import inspect
 import traceback
 import types
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,16 +24,19 @@ from .argument_check import with_checked_calls
 from .assignment import AssignmentTarget, assign
 from .awaitable import await_value, is_awaitable
 from .blocking import PausedCode, SlowCall, Stretch, slow_code, slow_tool
+from .declared_types import declared_type, settle_copies
 from .error_text import describe_error
 from .expression import (
     StepNamespace,
     bound_names,
     compile_expression,
     compile_statements,
+    declared_global,
     mentioned_names,
     statements_filename,
 )
 from .step_context import StepContext
+from .validation import NEW, Declared
 
 
 class CallGuard(Protocol):
@@ -82,7 +85,6 @@ class StepState(Struct, kw_only=True, eq=False):
     def run(self, code: types.CodeType, text: str, mode: Literal["eval", "exec"]) -> object:
         """Run code, guarded if there is a guard; see `StepNamespace.run` and `CallGuard.run`."""
         self.context.changes.remember(mentioned_names(code))
-        self.context.checked.clear()  # code may change them through other names
         if self.call_guard is None:
             return self.namespace.run(with_checked_calls(text, code, mode))
         return self.call_guard.run(self.namespace, code, text, mode)
@@ -153,6 +155,9 @@ class Evaluate(Struct, frozen=True, kw_only=True):
         if _BINDING in self.expression:
             before = dict(state.context.step_locals)
             describe = partial(_describe_partly_done, describe_error, before, state)
+            value = self.evaluate(state, describe)
+            state.context.note_bound(_changed_names(before, state.context.step_locals), before)
+            return value
         return self.evaluate(state, describe)
 
     def evaluate(self, state: StepState, describe: Callable[[BaseException], str]) -> object:
@@ -206,21 +211,23 @@ class Assign(Struct, frozen=True, kw_only=True):
         if self.data is not UNSET:
             return self._assign(state, self.data)
         names = state.context.step_locals
+        declared = declared_type(self.expression, state.context)
         before = {name: names.get(name, _MISSING) for name in self._bound_names()}
         undo = partial(_restore, names, before)
         with _undoing(undo):
             value = Evaluate(expression=self.expression).evaluate(state, describe_error)
-        store = partial(self._store, undo)
+        store = partial(self._store, undo, declared)
         return replace(value.then(store), undo=undo) if type(value) is Awaited else store(state, value)
 
-    def _store(self, undo: Callable[[], None], state: StepState, value: object) -> object:
+    def _store(self, undo: Callable[[], None], declared: Declared, state: StepState, value: object) -> object:
         with _undoing(undo):
-            return self._assign(state, value)
+            return self._assign(state, value, declared)
 
-    def _assign(self, state: StepState, value: object) -> object:
+    def _assign(self, state: StepState, value: object, declared: Declared = NEW) -> object:
         if state.call_guard is not None and self.target.fields:
             state.call_guard.keep_attribute(None, self.target.fields[-1], value)
-        return assign(state.context, self.target, value, is_data=self.data is not UNSET)
+        is_data = self.data is not UNSET
+        return assign(state.context, self.target, value, is_data=is_data, declared=declared)
 
     def _bound_names(self) -> frozenset[str]:
         """The names that the expression binds itself; none if the text is not an expression."""
@@ -230,6 +237,19 @@ class Assign(Struct, frozen=True, kw_only=True):
             return bound_names(compile_expression(self.expression))
         except SyntaxError:
             return frozenset()
+
+
+class ChangedNames(list[str]):
+    """The names that statements have changed.
+
+    Args:
+        names: The names.
+        lost: Those whose old values come back after the block, because it does not set them.
+    """
+
+    def __init__(self, names: Iterable[str], lost: Iterable[str]) -> None:
+        super().__init__(names)
+        self.lost = tuple(lost)
 
 
 class Execute(Struct, frozen=True, kw_only=True):
@@ -260,7 +280,7 @@ class Execute(Struct, frozen=True, kw_only=True):
         """Execute.
 
         Returns:
-            The sorted names that were bound or rebound.
+            The sorted names that were bound or rebound: `ChangedNames`.
 
         Raises:
             ToolEvaluationError: The text is not Python, or it raised; the error names the line. What the
@@ -278,7 +298,12 @@ class Execute(Struct, frozen=True, kw_only=True):
         describe = partial(_describe_partly_done, partial(self._describe, filename=filename), before, state)
 
         def changed_names(state: StepState, _: object) -> object:
-            return _changed_names(before, state.context.step_locals)
+            context = state.context
+            settle_copies(self.statements, context)
+            names = _changed_names(before, context.step_locals)
+            deleted = before.keys() - context.step_locals.keys()
+            bound = sorted({*names, *deleted})
+            return ChangedNames(names, context.note_bound(bound, before, declared_global(code)))
 
         with _running(lambda: _slow_call_in(code, self.statements, state.context), describe):
             pending = state.run(code, self.statements, "exec")

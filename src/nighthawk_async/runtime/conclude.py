@@ -28,11 +28,12 @@ from ..types.outcomes import (
 )
 from ..types.unset import UNSET
 from .annotations import return_type, validated_return
+from .declared_types import declared_type
 from .error_text import describe_error
 from .expression import calls_something
 from .step_actor import StepActor
 from .step_context import StepContext
-from .validation import type_name, validate_value
+from .validation import NEW, Declared, Origin, type_name, validate_value
 
 Rewriter: TypeAlias = str
 """The origin of a changed commit, for errors: `BeforeCommit`, `inspect_step_commit`, or a policy."""
@@ -47,6 +48,9 @@ _OUTCOME_TYPES = (
     ContinueStepOutcome,
     RaiseStepOutcome,
 )
+
+
+_MISSING = object()
 
 
 class OutcomeRefusedError(VerificationError):
@@ -119,9 +123,11 @@ def rewritten(
         ExecutionError: One of them is not acceptable; names it.
     """
     if bindings is not None:
-        result = replace(result, bindings=_validate_bindings(context, outcome, bindings), rewriter=rewriter)
+        validated = _validate_bindings(context, outcome, bindings, kept=result.bindings)
+        result = replace(result, bindings=validated, rewriter=rewriter)
     if return_value is not UNSET:
-        result = replace(result, return_value=_validate_return_value(context, return_value))
+        origin: Origin = "changed" if return_value is result.return_value else "new"
+        result = replace(result, return_value=_validate_return_value(context, return_value, origin=origin))
     return result
 
 
@@ -141,7 +147,8 @@ async def evaluated_value(
         with _committed(context, result.bindings):
             value = await _value_of(actor, outcome)
     else:
-        context.step_locals.update(result.bindings)
+        for name, each in result.bindings.items():
+            context.settle(name, each)
         value = await _value_of(actor, outcome)
     # The expression is also code of the step, so it may change objects.
     _check_changed_objects(context, result.bindings, note=done_note(outcome))
@@ -194,7 +201,10 @@ def _check_kind(context: StepContext, outcome: StepOutcome) -> None:
 
 
 def _validate_bindings(
-    context: StepContext, outcome: StepOutcome, bindings: Mapping[str, object]
+    context: StepContext,
+    outcome: StepOutcome,
+    bindings: Mapping[str, object],
+    kept: Mapping[str, object] = MappingProxyType({}),
 ) -> Mapping[str, object]:
     """The values to commit, each validated against the type of its write binding.
 
@@ -202,6 +212,7 @@ def _validate_bindings(
         context: The state of the step.
         outcome: The outcome of the step. After `pass`, every write binding must have a value.
         bindings: The values.
+        kept: Values that were converted already; a hook passes on those that it does not replace.
 
     Raises:
         ExecutionError: A name is not a write binding, a value does not match, or one is missing.
@@ -220,16 +231,25 @@ def _validate_bindings(
     try:
         return MappingProxyType(
             {
-                name: value
-                if context.is_checked(name, value)
-                else validate_value(
-                    value, context.binding_types.get(name, object), subject=f"write binding '{name}'"
-                )
+                name: _validate_binding(context, name, value, is_kept=kept.get(name, _MISSING) is value)
                 for name, value in bindings.items()
             }
         )
     except ToolValidationError as error:
         raise _not_valid(context, error, cause="binding_value") from error
+
+
+def _validate_binding(context: StepContext, name: str, value: object, *, is_kept: bool) -> object:
+    """Convert a new value; only check one that was converted, and only where code may have changed it."""
+    origin: Origin = "new"
+    if is_kept:  # by a hook, which may have changed it in place
+        origin = "changed"
+    elif context.is_converted(name, value) or context.is_declared(name, value):
+        origin = "changed" if context.changes.is_changed(name) else "declared"
+    if origin == "declared" and context.is_converted(name, value):
+        return value
+    annotation = context.binding_types.get(name, object)
+    return validate_value(value, annotation, subject=f"write binding '{name}'", origin=origin)
 
 
 def _check_changed_objects(context: StepContext, bindings: Mapping[str, object], *, note: str = "") -> None:
@@ -248,7 +268,8 @@ def _check_changed_objects(context: StepContext, bindings: Mapping[str, object],
             continue
         subject = f"write binding '{name}', whose object was changed in place,"
         try:
-            validate_value(value, context.binding_types[name], subject=subject)
+            annotation = context.binding_types[name]
+            validate_value(value, annotation, subject=subject, origin="changed")
         except ToolValidationError as error:
             raise _not_valid(context, error, note, cause="binding_value") from error
         context.changes.confirm(name)
@@ -280,8 +301,11 @@ def _named(names: list[str]) -> str:
 async def _value_of(actor: StepActor, outcome: ReturnStepOutcome | RaiseStepOutcome) -> object:
     context, note = actor.context, done_note(outcome)
     if isinstance(outcome, ReturnStepOutcome):
-        value = await _evaluated(actor, outcome.return_expression, "return_expression")
-        return _validate_return_value(context, value, note=note)
+        expression = outcome.return_expression
+        _check_text(context, expression, "return_expression")
+        declared = declared_type(expression, context)
+        value = await _evaluated(actor, expression, "return_expression")
+        return _validate_return_value(context, value, note=note, declared=declared)
     return _checked_exception(
         context, await _evaluated(actor, outcome.raise_expression, "raise_expression"), note
     )
@@ -309,14 +333,22 @@ def _check_text(context: StepContext, value: object, field_name: str) -> None:
 def _given_value(context: StepContext, outcome: ReturnStepOutcome) -> object:
     """The validated value of a `return` outcome; UNSET if it has an expression."""
     value = outcome.return_value
-    if value is UNSET or context.is_checked("return", value):
+    if value is UNSET or context.is_converted("return", value):
         return value
     return _validate_return_value(context, value)
 
 
-def _validate_return_value(context: StepContext, value: object, *, note: str = "") -> object:
+def _validate_return_value(
+    context: StepContext,
+    value: object,
+    *,
+    note: str = "",
+    declared: Declared = NEW,
+    origin: Origin | None = None,
+) -> object:
+    annotation = return_type(context)
     try:
-        return validated_return(value, return_type(context))
+        return validated_return(value, annotation, origin=origin or declared.origin(annotation))
     except ToolValidationError as error:
         raise _not_valid(context, error, note, cause="return_value") from error
 

@@ -88,6 +88,11 @@ class _Builtins(dict[str, object]):
         super().__init__(__import__=builtins.__import__)
         self._context = context
 
+    @property
+    def context(self) -> StepContext:
+        """The state of the step."""
+        return self._context
+
     def __getitem__(self, name: str) -> object:
         step_globals = self._context.step_globals
         if name in step_globals:
@@ -113,6 +118,16 @@ class _NamedBuiltins(_Builtins):
         if name in context.write_names:  # it has no value yet
             raise KeyError(name)
         raise name_not_visible(name, context)
+
+
+def context_of_code(frame: types.FrameType) -> StepContext | None:
+    """The state of the step whose model wrote the code of a frame; None for other code.
+
+    Args:
+        frame: The frame.
+    """
+    names: object = frame.f_builtins  # those that the code began with, also after an `await`
+    return names.context if isinstance(names, _Builtins) else None
 
 
 class StepNamespace:
@@ -217,16 +232,17 @@ def bound_names(code: types.CodeType) -> frozenset[str]:
         for instruction in dis.get_instructions(code)
         if instruction.opname in ("STORE_NAME", "DELETE_NAME")
     }
-    return frozenset(names | _declared_global(code))
+    return frozenset(names | declared_global(code))
 
 
-def _declared_global(code: types.CodeType) -> set[str]:
+def declared_global(code: types.CodeType) -> set[str]:
+    """The names that `global` statements in code declare, and that it binds or deletes."""
     names = {
         str(instruction.argval)
         for instruction in dis.get_instructions(code)
         if instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")
     }
-    return names.union(*(_declared_global(inner) for inner in _inner_codes(code)))
+    return names.union(*(declared_global(inner) for inner in _inner_codes(code)))
 
 
 def _inner_codes(code: types.CodeType) -> list[types.CodeType]:

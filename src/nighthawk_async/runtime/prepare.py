@@ -16,6 +16,7 @@ from ..types.unset import unset
 from .annotations import ReturnCheck, resolve_annotation, return_type
 from .error_text import describe_error
 from .policy import Listener, Policy
+from .snapshot import NEVER_CHANGED
 from .step_context import StepContext
 from .validation import can_validate, check_type, type_name
 
@@ -108,9 +109,13 @@ def prepare_step(
     context.return_annotation = annotations.get("return", object)
     context.initial_values = _initial_values(block, context, python_locals)
     context.binding_types = _binding_types(block, program, site, annotations, context)
+    declared = {**context.parameter_annotations, **block.annotations}
+    context.variable_annotations = {name: each for name, each in declared.items() if name in python_locals}
+    context.initial_variables = {name: python_locals[name] for name in context.variable_annotations}
     if "return" in context.allowed_kinds:
         _check_return_type(site, context)
     context.changes.objects = _objects_to_keep_valid(context)
+    context.declared = _initial_objects(context)
     context.raise_error_types = _raise_error_types(program, site, context)
     context.referenced_globals = _referenced_globals(program, context, implicit_references)
     return context
@@ -186,7 +191,7 @@ def _check_read(
 ) -> None:
     """Check that a read binding has a value: in locals, enclosing, globals or builtins; raise like Python."""
     error: NameError | None = None
-    if name in step_locals:
+    if name in step_locals or name in block.write_names:  # the block may set it before it reads it
         return
     if name in block.local_names:
         error = UnboundLocalError(
@@ -274,6 +279,12 @@ def _objects_to_keep_valid(context: StepContext) -> dict[str, object]:
         for name, annotation in context.binding_types.items()
         if annotation is not object and name in context.step_locals
     }
+
+
+def _initial_objects(context: StepContext) -> dict[str, object]:
+    """The initial values that no code can make again: an equal number may be another value."""
+    values = context.initial_values.items()
+    return {name: value for name, value in values if type(value) not in NEVER_CHANGED}
 
 
 def _raise_error_types(

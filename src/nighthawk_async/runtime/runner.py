@@ -438,6 +438,8 @@ async def _execute(environment: Environment, step: Step, steerable: SteerableSte
         await steerable.end()
     outcome, bindings = _checked_answer(answer, environment.step_executor, step.context.step_id)
     result = await step.conclude(outcome, bindings, is_last=True)
+    if result.kind == "pass" and step.context.lost_names:
+        step.warn_of_lost()
     if step.partial_listeners is not None:
         step.partial_listeners.end(result)
     return outcome, result
@@ -448,11 +450,12 @@ async def _find_or_make_answer(environment: Environment, step: Step) -> object:
     journal, place, types = environment.journal, step.place, step.context.binding_types
     if journal is None or place is None:
         return await _call_executor(environment.step_executor, step)
-    answer = journal.find_answer(place, types)
-    if answer is None:
-        await journal.begin_work(place)
-        answer = await _call_executor(environment.step_executor, step)
-        journal.keep_answer(place, answer, types)
+    recorded = journal.find_answer(place, types)
+    if recorded is not None:
+        return step.accept_recorded(recorded)
+    await journal.begin_work(place)
+    answer = await _call_executor(environment.step_executor, step)
+    journal.keep_answer(place, answer, types, step.converted_names(answer))
     return answer
 
 

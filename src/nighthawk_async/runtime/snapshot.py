@@ -87,6 +87,9 @@ def is_shared(value: object) -> bool:
     return value in _SHARED
 
 
+NEVER_CHANGED = frozenset({str, int, float, bool, bytes, complex, type(None)})
+"""Types of values that no code can change."""
+
 MAX_REMEMBERED_OBJECTS = 1_000
 """The greatest number of objects in a snapshot, those nearest to the roots first."""
 

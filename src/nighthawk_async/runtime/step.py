@@ -1,5 +1,6 @@
 """One step in progress: its actor, its program, and how it ended."""
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol, TypeAlias, cast
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 
 from ..errors import ExecutionError
 from ..executions import Execution
+from ..journal_ports import RecordedAnswer
 from ..types.messages import Message
 from ..types.outcomes import RaiseStepOutcome, ReturnStepOutcome, StepOutcome
 from ..types.unset import UNSET
@@ -16,6 +18,8 @@ from .conclude import OutcomeRefusedError, StepResult, done_note, evaluated_valu
 from .conversations import KeptConversation, LastStep, Past
 from .step_actor import StepActor
 from .step_context import StepContext
+
+_LOGGER = logging.getLogger("nighthawk")
 
 Evaluate: TypeAlias = Callable[[StepResult], Awaitable[StepResult]]
 """Evaluates the return expression of a step's result."""
@@ -179,6 +183,38 @@ class Step:
             self.kept.conversation = KeptConversation(
                 model=model, system_prompt=system_prompt, messages=tuple(messages), tools=tools
             )
+
+    def converted_names(self, answer: object) -> list[str]:
+        """Return the names of the values in an executor's answer that have their types already."""
+        if not isinstance(answer, tuple) or len(cast("tuple[object, ...]", answer)) != 2:
+            return []  # refused later
+        outcome, bindings = cast("tuple[object, Mapping[str, object]]", answer)
+        is_converted = self.context.is_converted
+        names = [name for name in self.context.converted if is_converted(name, bindings.get(name, UNSET))]
+        if isinstance(outcome, ReturnStepOutcome) and is_converted("return", outcome.return_value):
+            names.append("return")
+        return names
+
+    def accept_recorded(self, recorded: RecordedAnswer) -> tuple[object, Mapping[str, object]]:
+        """Return the recorded answer of an executor, whose values are not converted a second time."""
+        for name in recorded.converted:
+            if name in recorded.bindings:
+                self.context.converted[name] = recorded.bindings[name]
+            elif isinstance(recorded.outcome, ReturnStepOutcome):
+                self.context.converted[name] = recorded.outcome.return_value
+        return recorded.outcome, recorded.bindings
+
+    def warn_of_lost(self) -> None:
+        """Warn the author of the block that its model has assigned what the block does not set."""
+        names = sorted(self.context.lost_names)
+        marks = ", ".join(f"<:{name}>" for name in names)
+        text = (
+            f"step {self.context.step_id}: the model has assigned {', '.join(names)}, which the block "
+            f"does not set, so the values are lost; if they should be kept, write {marks} in the block"
+        )
+        if self.actor.node is not None:
+            self.actor.node.write("note", f"{text}\n")
+        _LOGGER.warning(text)
 
     async def conclude(
         self, outcome: StepOutcome, bindings: Mapping[str, object], *, is_last: bool = False

@@ -1,40 +1,50 @@
 """The mutable state of one step (specification 4 and 8.1)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
 from ..types.execution import ExecutionRef
 from ..types.outcomes import OutcomeKind
-from .snapshot import Snapshot
+from .snapshot import NEVER_CHANGED, Snapshot
 
 __all__ = ["ChangedRoots", "StepContext"]
 
-_NEVER_CHANGED = frozenset({str, int, float, bool, bytes, complex, type(None)})
+_MISSING = object()
 
 
 class ChangedRoots:
-    """The initial objects of write bindings that the step's code has mentioned, and their changes.
+    """The valid objects of write bindings, and their changes by the step's code.
 
-    A snapshot is taken right before the first code that mentions the binding, because most steps mention few.
+    A snapshot of an initial object is taken right before the first code that mentions its binding, because
+    most steps mention few. One of an object that was assigned is taken before the first code that runs,
+    because the object may have other names.
 
     Attributes:
         objects: The objects to track, by the names of their bindings.
     """
 
-    __slots__ = ("_marked", "_remembered", "objects")
+    __slots__ = ("_assigned", "_marked", "_remembered", "objects")
 
     def __init__(self) -> None:
-        self.objects: Mapping[str, object] = {}
+        self.objects: dict[str, object] = {}
+        self._assigned: set[str] = set()
         self._remembered: dict[str, Snapshot] = {}
         self._marked: set[str] = set()
 
+    def track(self, name: str, value: object) -> None:
+        """Track the object that a write binding has been assigned."""
+        self.objects[name] = value
+        self._assigned.add(name)
+        self._remembered.pop(name, None)
+        self._marked.discard(name)
+
     def remember(self, names: Iterable[str]) -> None:
-        """Take snapshots for the write bindings among these names, before code that mentions them runs."""
-        for name in names:
+        """Take snapshots before code that mentions these names runs."""
+        for name in self._assigned.union(names):
             if name in self.objects and name not in self._remembered:
                 value = self.objects[name]
-                if type(value) not in _NEVER_CHANGED:
+                if type(value) not in NEVER_CHANGED:
                     self._remembered[name] = Snapshot(value)
 
     def mark(self, name: str, value: object) -> None:
@@ -47,11 +57,15 @@ class ChangedRoots:
         self._marked.discard(name)
         self._remembered[name] = Snapshot(self.objects[name])
 
+    def is_changed(self, name: str) -> bool:
+        """Whether the object of a write binding was changed."""
+        snapshot = self._remembered.get(name)
+        return name in self._marked or (snapshot is not None and snapshot.is_changed())
+
     def changed(self) -> Iterator[tuple[str, object]]:
         """The write bindings whose objects were changed, with the objects."""
         for name, value in tuple(self.objects.items()):
-            snapshot = self._remembered.get(name)
-            if name in self._marked or (snapshot is not None and snapshot.is_changed()):
+            if self.is_changed(name):
                 yield name, value
 
 
@@ -87,10 +101,18 @@ class StepContext:
         parameter_annotations: The annotations of the function's parameters, unresolved.
         return_annotation: The annotation of the function's return value, unresolved; None for none.
         initial_values: The values of the write bindings when the step began.
+        helper_names: Names that the step's code has made for itself.
+        lost_names: Names that code has assigned although the block does not set them, and the program names
+            them, or the assignment had no other purpose.
         assigned_names: Write bindings assigned by a tool, or dirty because a field of theirs was.
         changes: The objects that the step's code has changed in place.
-        checked: The values that were made from data, and are valid while no code has run on them, by the
-            names of their write bindings; a value to return has the name "return".
+        converted: The values that have the types of their write bindings already, by the names of the
+            bindings; a value to return has the name "return".
+        declared: The values of write bindings that come from variables of the same type: their initial
+            objects, and copies.
+        variable_annotations: The annotations of the function's variables besides its write bindings,
+            unresolved.
+        initial_variables: The values of those variables when the step began.
     """
 
     step_id: str
@@ -113,13 +135,51 @@ class StepContext:
     parameter_annotations: Mapping[str, object] = field(default_factory=dict[str, object])
     return_annotation: object = None
     initial_values: Mapping[str, object] = field(default_factory=dict[str, object])
+    helper_names: set[str] = field(default_factory=set[str])
+    lost_names: set[str] = field(default_factory=set[str])
     assigned_names: set[str] = field(default_factory=set[str])
     changes: ChangedRoots = field(default_factory=ChangedRoots)
-    checked: dict[str, object] = field(default_factory=dict[str, object])
+    converted: dict[str, object] = field(default_factory=dict[str, object])
+    declared: dict[str, object] = field(default_factory=dict[str, object])
+    variable_annotations: Mapping[str, object] = field(default_factory=dict[str, object])
+    initial_variables: Mapping[str, object] = field(default_factory=dict[str, object])
 
-    def is_checked(self, name: str, value: object) -> bool:
-        """Whether a value was made from data for this name, and needs no further validation."""
-        return name in self.checked and self.checked[name] is value
+    def settle(self, name: str, value: object) -> None:
+        """Set a write binding to a value that was converted to its type."""
+        self.step_locals[name] = self.converted[name] = value
+        self.changes.track(name, value)
+
+    def is_converted(self, name: str, value: object) -> bool:
+        """Whether a value is the one that was converted for this name, so that it must not be again."""
+        return self.converted.get(name, _MISSING) is value
+
+    def is_declared(self, name: str, value: object) -> bool:
+        """Whether a value comes from a variable of the type of this write binding."""
+        return self.declared.get(name, _MISSING) is value
+
+    def note_bound(
+        self, names: Iterable[str], before: Container[str], global_names: Container[str] = ()
+    ) -> list[str]:
+        """Note names that code has bound or deleted; return those whose old values come back after the block.
+
+        Args:
+            names: The names.
+            before: The step locals before that.
+            global_names: The names that the code declares `global`.
+        """
+        lost: list[str] = []
+        roots = {reference.partition(".")[0] for reference in self.references}
+        for name in names:
+            if name in self.write_names:
+                continue
+            is_global = name in self.visible_globals and (name in roots or name in global_names)
+            if is_global or (name in before and name not in self.helper_names):
+                lost.append(name)
+                if is_global or name in roots:
+                    self.lost_names.add(name)
+            else:
+                self.helper_names.add(name)
+        return lost
 
     def named_exceptions(self) -> list[Exception]:
         """The exception objects that the program names; the block may raise them, whatever their types."""

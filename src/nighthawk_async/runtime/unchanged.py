@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from operator import is_
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, cast
@@ -84,3 +85,38 @@ def _are_same_models(before: BaseModel, after: BaseModel) -> bool:
         _is_same(getattr(before, name), getattr(after, name))
         for name in ("__dict__", "__pydantic_extra__", "__pydantic_private__", "model_fields_set")
     )
+
+
+def is_alike(held: object, result: object) -> bool:
+    """Whether the result of a field counts as unchanged: containers of the same kinds, with similar items.
+
+    Args:
+        held: The value that the field holds.
+        result: The result of its validation.
+    """
+    if held is result:
+        return True
+    kind = type(held)
+    if kind is not type(result):
+        return False
+    if issubclass(kind, list | tuple | deque):
+        one, other = cast("tuple[list[object], list[object]]", (held, result))
+        if len(one) != len(other) or all(map(is_, one, other)):
+            return len(one) == len(other)
+        return all(is_alike(*pair) for pair in zip(one, other, strict=True))
+    if issubclass(kind, dict):
+        one, other = cast("tuple[dict[object, object], dict[object, object]]", (held, result))
+        return is_alike(list(one), list(other)) and is_alike(list(one.values()), list(other.values()))
+    if issubclass(kind, set | frozenset):
+        one, other = ({(type(item), item) for item in cast("set[object]", each)} for each in (held, result))
+        return one == other
+    return _may_stay(held)
+
+
+def _may_stay(held: object) -> bool:
+    """Whether an item stays if its result has the same type, even if validators changed the value.
+
+    An object was validated when it was made. A validator that must not see its own results, one that hashes
+    a password for example, would otherwise change it again and again.
+    """
+    return not isinstance(held, BaseModel) and not is_dataclass(held)

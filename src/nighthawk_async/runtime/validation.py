@@ -6,8 +6,21 @@ It includes the types of `*args` and `**options`, and tuples with an unpacked tu
 import types
 import typing
 from collections.abc import Hashable, Iterator
+from contextlib import suppress
 from functools import lru_cache, reduce
-from typing import Annotated, Any, Literal, Never, NoReturn, Self, cast, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    Never,
+    NoReturn,
+    Self,
+    TypeAlias,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
 import typing_extensions
 from msgspec import Struct
@@ -23,6 +36,7 @@ from pydantic_core import core_schema
 
 from ..errors import AnnotationError, ToolValidationError
 from ..prompt.annotations import written_type
+from ..types.unset import UNSET
 from .error_text import describe_error, describe_validation_error
 from .instance_checks import Validator, compiled
 
@@ -278,9 +292,9 @@ def check_type(annotation: object, *, subject: str) -> None:
         _validator_of(annotation, subject)
 
 
-def _validator_of(annotation: object, subject: str) -> Validator:
+def _validator_of(annotation: object, subject: str, *, is_converted: bool = False) -> Validator:
     try:
-        return compiled(annotation)
+        return compiled(annotation, is_converted=is_converted)
     except Exception as error:  # code of the user's types may raise anything
         raise AnnotationError(
             f"{subject} has the type {type_name(annotation)}, which cannot be validated: "
@@ -302,17 +316,36 @@ def can_validate(annotation: object) -> bool:
     return True
 
 
-def validate_value(value: object, annotation: object, *, subject: str) -> object:
+Origin: TypeAlias = Literal["new", "declared", "converted", "changed"]
+"""The origin of a value.
+
+- new: it may have to be converted, as data is.
+- declared: a variable or field of this type holds it, or a function promises it. Python does not check that,
+  so a value that was evidently not converted is new.
+- converted: it was converted to this type.
+- changed: it was converted, and code has changed it in place since.
+
+See `converted_schemas`.
+"""
+
+
+def validate_value(
+    value: object,
+    annotation: object,
+    *,
+    subject: str,
+    origin: Origin = "new",
+) -> object:
     """Validate a value against a type, coercing as pydantic does.
 
-    Instances of pydantic models and dataclasses are validated too, those inside of the value included, with
-    the validators of their classes. A value that already matches is returned as the same object, and so is
-    each of those instances.
+    Instances of pydantic models and dataclasses are checked too, those inside of the value included. A value
+    that already matches is returned as the same object, and so is each of those instances.
 
     Args:
         value: The value.
         annotation: The type; `object` accepts everything.
         subject: The name of the value in the error: "write binding 'x'".
+        origin: The origin of the value; only a new one is converted by the validators of its type.
 
     Raises:
         ToolValidationError: The value does not match.
@@ -324,14 +357,53 @@ def validate_value(value: object, annotation: object, *, subject: str) -> object
         raise _mismatch(subject, annotation, "no value is one")
     if cast("object", type(value)) is annotation and _is_without_parts(annotation):
         return value
-    validator = _validator_of(annotation, subject)
+    validator = _validator_of(annotation, subject, is_converted=origin != "new")
     try:
-        return validator.validated(value)
+        result = validator.validated(value, is_changed=origin == "changed")
     except ValidationError as error:
         paths = [each["loc"] for each in error.errors(include_url=False, include_input=False)]
         raise _mismatch(subject, annotation, describe_validation_error(error), *paths) from error
     except Exception as error:  # a user's validator may raise anything
         raise _mismatch(subject, annotation, describe_error(error)) from error
+    if result.is_doubtful and origin == "declared":
+        with suppress(ToolValidationError):  # then it was converted
+            return validate_value(value, annotation, subject=subject)
+    return result.value
+
+
+class Declared(Struct, frozen=True):
+    """The declared type of the value of an expression.
+
+    Args:
+        annotation: The type; UNSET for none.
+        is_converted: Whether the value was certainly converted to it.
+    """
+
+    annotation: object = UNSET
+    is_converted: bool = False
+
+    def origin(self, annotation: object) -> Origin:
+        """The origin of the value, where it must have a type: the same, or a union with it.
+
+        Args:
+            annotation: The type.
+        """
+        if self.annotation is UNSET:
+            return "new"
+        members = _members(annotation)
+        if not all(each in members for each in _members(self.annotation)):
+            return "new"
+        return "converted" if self.is_converted else "declared"
+
+
+NEW = Declared()
+"""The value of an expression without a declared type."""
+
+
+def _members(annotation: object) -> tuple[object, ...]:
+    if get_origin(annotation) in (Union, types.UnionType):
+        return tuple(member for each in get_args(annotation) for member in _members(each))
+    return (type(None),) if annotation is None else (annotation,)
 
 
 def _accepts_everything(annotation: object) -> bool:

@@ -188,15 +188,6 @@ def _preview(
         (_refuse, '"<function _refuse>"'),
         (_Color, '"<class _Color>"'),
         ([].append, '"<function append>"'),
-        (
-            {1: "e", "1": "b", (1, 2): "c", None: "d"},
-            '{"1": "e", "1 (2)": "b", "[1, 2]": "c", "None": "d"}',
-        ),
-        (
-            {2**80: 1, (2**80,): True},
-            '{"1208925819614629174706176": 1, "[\\"1208925819614629174706176\\"]": true}',
-        ),
-        ({_Color.RED: 1, 2.5: 2, b"k": 3}, '{"_Color.RED": 1, "2.5": 2, "<1 bytes: b\'k\'>": 3}'),
     ],
 )
 def test_8_2_2_values_of_known_types_are_rendered_as_json(
@@ -630,8 +621,9 @@ def test_8_2_1_delimiters_in_values_are_broken_up(
 def test_names_in_data_never_carry_the_marks_of_previews(counter: TokenCounter) -> None:
     named = type("\ufdd07", (), {})
     for style in _STYLES:
+        key = '"<class  7>"' if style == "strict" else "<class  7>"
         assert _preview([named, named(), {named: 1}], counter, style=style) == (
-            '["<class  7>", "< 7>", {"<class  7>": 1}]'
+            f'["<class  7>", "< 7>", {{{key}: 1}}]'
         )
 
 

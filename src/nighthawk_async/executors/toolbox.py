@@ -463,10 +463,9 @@ class Toolbox:
 
     def _outcome_of_failure(self, command: Command, error: NighthawkError) -> ToolOutcome:
         outcome = self._refusals.of_call(error)
-        is_expression = isinstance(command, Assign | Evaluate) and isinstance(error.__cause__, SyntaxError)
-        if not is_expression or outcome.error is None or "nh_exec" not in self._provided:
+        if not isinstance(command, Assign | Evaluate) or not isinstance(error.__cause__, SyntaxError):
             return outcome
-        if not are_statements(command.expression):
+        if outcome.error is None or "nh_exec" not in self._provided or not are_statements(command.expression):
             return outcome
         return ToolOutcome(
             error=replace(outcome.error, guidance="These are statements: run them with nh_exec.")

@@ -17,7 +17,7 @@ from msgspec import Struct
 from ..types.asked_questions import AskedQuestion, GivenVote
 from .blob_table import begin_writing, index_of, load_body, store_body
 from .database import Database
-from .values import decode_value, encode_value
+from .values import ValueRules, decode_value, encode_value
 
 MIGRATION = (
     """
@@ -80,13 +80,13 @@ class QuestionRow(Struct, frozen=True, kw_only=True):
     votes: tuple[GivenVote, ...] = ()
 
 
-def encode_question(asked: AskedQuestion, place: str, max_bytes: int) -> bytes:
+def encode_question(asked: AskedQuestion, place: str, rules: ValueRules) -> bytes:
     """Write what is shown of a question.
 
     Raises:
         JournalValueError: It is no plain data, or too large.
     """
-    return encode_value([asked.kind, dict(asked.content), asked.schema], place=place, max_bytes=max_bytes)
+    return encode_value([asked.kind, dict(asked.content), asked.schema], place=place, rules=rules)
 
 
 def open_question(database: Database, run_id: str, asked: AskedQuestion, body: bytes) -> None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from ..journal_ports import BegunQuestion, GivenAnswers
 from ..types.asked_questions import AskedQuestion
 from .activity import DurableWait
-from .effects import EndedCall, idempotency_key
+from .effect_call import EndedCall, idempotency_key
 from .errors import JournalDivergenceError
 from .question_table import has_news
 from .recorded_errors import rebuilt_error, recorded_error

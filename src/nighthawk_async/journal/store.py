@@ -389,10 +389,10 @@ def open(
         raise ConfigurationError(f"changes must be 'error' or 'insert', not {changes!r}")
     if not 0 < max_value_bytes <= _MOST_VALUE_BYTES:
         raise ConfigurationError(f"max_value_bytes is from 1 to {_MOST_VALUE_BYTES:,}, not {max_value_bytes}")
-    codec = read_codec(keys, active_key)
     chain_key = None if audit_key is None else read_key(audit_key, "audit_key")
     if chain_key is not None and len(chain_key) < _LEAST_KEY_BYTES:
         raise ConfigurationError(f"audit_key has {len(chain_key)} bytes, and at least {_LEAST_KEY_BYTES}")
+    codec = read_codec(keys, active_key, chain_key)
     address, connect = read_address(url)
 
     def connect_protected() -> Database:

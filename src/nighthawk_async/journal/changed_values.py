@@ -99,11 +99,9 @@ def _find_settable(kept: Mapping[RecordKind, Record], answer: Record | None) -> 
 
 def _new_body(recorded: bytes | None, value: object, place: str) -> bytes:
     """A value in the form that the recorded one has."""
-    if recorded is not None and is_declared(recorded):
+    if recorded is None or is_declared(recorded):
         data: object = msgspec.msgpack.decode(encode_value(value, place=place))
         return msgspec.msgpack.encode({TAG: DECLARED, "of": data})
-    if recorded is None:
-        return encode_value(value, place=place)
     known = decode_value(recorded, place=place)
     if value is not None and type(value) is not type(known):
         value = _converted(value, known, place)

@@ -304,6 +304,22 @@ async def test_a_call_that_ended_with_an_unstorable_result_is_not_in_doubt(
     assert calls == ["paid"]
 
 
+async def test_a_result_that_was_lost_is_set_in_a_fork(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    async def pay() -> Any:
+        calls.append("paid")
+        return Receipt(receiptNumber="7")
+
+    with opened(tmp_path) as store:
+        with pytest.raises(JournalValueError):
+            await live(store, shouting(), nh.once(pay))
+        pay.__annotations__["return"] = Receipt
+        fork = store.fork("run-1", at="run/pay()[0]", set={"result": {"receiptNumber": "7"}})
+        assert await live(store, shouting(), nh.once(pay), fork) == Receipt(receiptNumber="7")
+    assert calls == ["paid"]
+
+
 async def test_a_call_that_may_be_repeated_is_after_a_result_that_could_not_be_stored(tmp_path: Path) -> None:
     results = iter([object(), "read"])
 

@@ -86,10 +86,12 @@ class Comparison:
     def _are_same_items(self, value: Any, other: Any, kind: type) -> bool:
         if kind is defaultdict and value.default_factory is not other.default_factory:
             return False
-        return len(value) == len(other) and all(
-            self.is_same(key, other_key) and self.is_same(each, other_each)
-            for (key, each), (other_key, other_each) in zip(value.items(), other.items(), strict=True)
-        )
+        if len(value) != len(other):
+            return False
+        for (key, each), (other_key, other_each) in zip(value.items(), other.items(), strict=True):
+            if not (self.is_same(key, other_key) and self.is_same(each, other_each)):
+                return False
+        return True
 
     def _are_same_members(self, value: Any, other: Any) -> bool:
         """Whether two sets have the same members; those that are not equal to themselves in order."""

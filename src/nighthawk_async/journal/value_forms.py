@@ -92,11 +92,12 @@ class FormWriter:
         sequence = SEQUENCES.get(kind)
         if (sequence is None or sequence.is_shared) and (same := self._enter(value)) is not None:
             return same
-        if kind is list:
-            return self._forms(value)
+        form = self.form
+        if kind is list:  # here, and not in another function, for values that are many levels deep
+            return [each if type(each) in SCALARS else form(each) for each in value]
         if kind is dict:
             if all(type(key) is str for key in value) and TAG not in value:
-                return self._fields(value)
+                return {name: each if type(each) in SCALARS else form(each) for name, each in value.items()}
             return {TAG: "dict", "of": self._pairs(value.items())}
         if sequence is not None:
             return {TAG: sequence.tag, "of": self._forms(sequence.parts(value))}
@@ -188,14 +189,19 @@ class FormReader:
     def value(self, form: Any) -> Any:
         """The value of a form."""
         kind = cast("type[Any]", type(form))
+        value = self.value
         if kind is list:
-            return self._put(self._enter(), self._values(form))
+            number = self._enter()
+            return self._put(number, [each if type(each) in SCALARS else value(each) for each in form])
         if kind is not dict:
             return form
         tag = form.get(TAG)
         if tag is None:
             number = self._enter()
-            return self._put(number, self._fields(form))
+            return self._put(
+                number,
+                {name: each if type(each) in SCALARS else value(each) for name, each in form.items()},
+            )
         if isinstance(tag, int):
             return self._object(form, self._shapes[tag])
         data = form["of"]

@@ -7,7 +7,7 @@ back equal, of the same types and with the same structure, is refused. Nothing i
 name that is found in a journal.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, cast
 
@@ -28,7 +28,11 @@ MAX_VALUE_BYTES = 64 * 1024 * 1024
 DECLARED = "declared"
 """The tag of data from which pydantic makes a value of the declared type: in forks, and earlier versions."""
 
-_MOST_PLAIN_DEPTH = 50
+_MOST_PLAIN_LEVELS = 100
+"""The levels of plain data that can be read back in any case; what is deeper is read when it is written."""
+
+_TEXT = frozenset({str})
+_PLAIN = SCALARS | {int, list, dict}
 
 
 class ValueRules(Struct, frozen=True, kw_only=True):
@@ -107,7 +111,7 @@ def encode_value(
     Raises:
         JournalValueError: It does not come back as it is, or is too large.
     """
-    is_plain = _is_plain(value, _MOST_PLAIN_DEPTH, set())
+    is_plain = _is_plain(value)
     body = _written(value, place, declared, is_plain=is_plain, rules=rules)
     if len(body) > rules.max_bytes:
         check_size(body, f"a value of the type {type(value).__qualname__}", place, rules.max_bytes)
@@ -138,7 +142,7 @@ def write_value(
     Raises:
         JournalValueError: There is no way to write it.
     """
-    is_plain = _is_plain(value, _MOST_PLAIN_DEPTH, set())
+    is_plain = _is_plain(value)
     return _written(value, place, declared, is_plain=is_plain, rules=rules)
 
 
@@ -228,33 +232,52 @@ def is_same(value: object, other: object, declared: object = None) -> bool:
         return False
 
 
-def _is_plain(value: object, depth: int, met: set[int]) -> bool:
-    """Whether a value is its own form, through and through, so that it comes back as it is.
-
-    Args:
-        value: The value.
-        depth: The levels of lists and dictionaries that are looked at; deeper values do not count as plain.
-        met: The ids of lists and dictionaries that were met; a value that holds one twice is not plain.
-    """
+def _is_plain(value: object) -> bool:
+    """Whether a value is its own form, through and through, and holds no list or dictionary twice."""
     kind = type(value)
     if kind in SCALARS:
         return True
     if kind is int:
         return -MAX_INTEGER <= cast("int", value) < MAX_INTEGER
-    if depth == 0 or (kind is not list and kind is not dict) or id(value) in met:
+    if kind is not list and kind is not dict:
         return False
-    met.add(id(value))
-    if kind is list:
-        return _are_plain(cast("list[object]", value), depth, met)
-    items = cast("dict[object, object]", value)
-    return (
-        TAG not in items and all(type(key) is str for key in items) and _are_plain(items.values(), depth, met)
-    )
+    met = {id(value)}
+    level: list[Any] = [value]
+    for _ in range(_MOST_PLAIN_LEVELS):
+        parts = _parts_of_level(level)
+        if parts is None:
+            return False
+        if not parts:
+            return True
+        count = len(met) + len(parts)
+        met.update(map(id, parts))
+        if len(met) < count:
+            return False
+        level = parts
+    return False
 
 
-def _are_plain(values: Collection[object], depth: int, met: set[int]) -> bool:
-    kinds = set(map(type, values))  # most lists hold values of few types, so this is all there is to do
-    return kinds <= SCALARS or all(_is_plain(each, depth - 1, met) for each in values)
+def _parts_of_level(level: list[Any]) -> list[Any] | None:
+    """The lists and dictionaries in some others; None where something else is no plain data."""
+    parts: list[Any] = []
+    for each in level:
+        held: Any = each
+        if type(each) is dict:
+            if TAG in each or not set(map(type, held)) <= _TEXT:
+                return None
+            held = held.values()
+        kinds = set(map(type, held))  # most lists hold values of few types, so this is all there is to do
+        if kinds <= SCALARS:
+            continue
+        if not kinds <= _PLAIN:
+            return None
+        if int in kinds and not all(
+            type(part) is not int or -MAX_INTEGER <= part < MAX_INTEGER for part in held
+        ):
+            return None
+        if list in kinds or dict in kinds:
+            parts += [part for part in held if type(part) is list or type(part) is dict]
+    return parts
 
 
 _REMEDY = (

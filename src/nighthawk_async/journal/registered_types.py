@@ -31,4 +31,7 @@ def is_registered(kind: type) -> bool:
 
 def is_registered_below(kind: type) -> bool:
     """Whether the program has registered a type, or a subclass of it."""
-    return any(issubclass(each, kind) for each in registered)
+    try:
+        return any(issubclass(each, kind) for each in registered)
+    except TypeError:  # a protocol, of which nobody knows its subclasses
+        return False

@@ -87,7 +87,10 @@ forget_types = _cached_types.cache_clear
 
 def _types_of(declared: object) -> KnownTypes:
     walk = _Walk()
-    problem = "" if declared is None else walk.visit(declared)
+    try:
+        problem = "" if declared is None else walk.visit(declared)
+    except Exception:  # code of the user's classes may raise anything; their values say whether they fit
+        problem = ""
     names = {kind: kind.__qualname__ for kind in walk.shapes}
     twice = {name for name, count in Counter(names.values()).items() if count > 1}
     return KnownTypes(

@@ -5,10 +5,10 @@ import enum
 import re
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Protocol, TypeVar
 from zoneinfo import ZoneInfo
 
 import anyio
@@ -351,6 +351,51 @@ async def test_an_unstorable_result_that_the_program_handled_is_raised_again(tmp
 
     assert await two_lives(tmp_path, program) == ["handled", "handled"]
     assert calls == ["read"]
+
+
+class Countable(Protocol):
+    """A protocol, whose values are of any class."""
+
+    def count(self, value: object, /) -> int: ...
+
+
+@pytest.mark.parametrize(
+    "declared", [Countable, Sequence[int], Collection[int] | None, object, TypeVar("Row", bound=list[int])]
+)
+async def test_a_type_that_says_little_lets_the_value_decide(tmp_path: Path, declared: Any) -> None:
+    async def count() -> Any:
+        return [1, 2]
+
+    count.__annotations__["return"] = declared
+    assert await two_lives(tmp_path, nh.once(count)) == [[1, 2]] * 2
+
+
+async def test_people_are_not_asked_for_what_cannot_be_stored(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    class Person:
+        async def ask(self, question: Any) -> object:
+            asked.append(question.prompt)
+            return {"token": "sk-1"}
+
+        async def approve(self, request: Any) -> None:
+            raise AssertionError("nobody asks for an approval")
+
+    async def program() -> str:
+        key = await nh.ask_user("Which key?", schema=ApiKey)
+        return key.token.get_secret_value()
+
+    async def life(**options: Any) -> str:
+        with opened(tmp_path, **options) as store:
+            executor = nh.AgentStepExecutor.from_model(shouting())
+            async with nh.run(executor, journal=store, run_id="run-1", human=Person()):
+                return await program()
+
+    with pytest.raises(JournalValueError, match="keys="):
+        await life()
+    assert asked == []
+    assert [await life(keys=KEYS) for _ in range(2)] == ["sk-1", "sk-1"]
+    assert asked == ["Which key?"]
 
 
 async def test_an_error_that_no_life_can_raise_again_is_no_doubt(tmp_path: Path) -> None:

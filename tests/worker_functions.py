@@ -1,10 +1,12 @@
 """Functions that workers import."""
 
 import os
+import threading
 import time
 from pathlib import Path
 
 import anyio
+from pydantic import BaseModel, Field, PrivateAttr, SecretStr
 
 import nighthawk_async as nh
 
@@ -13,6 +15,24 @@ class TooBigError(Exception):
     def __init__(self, number: int) -> None:
         super().__init__(f"{number} is too big")
         self.number = number
+
+
+class Key(BaseModel):
+    """A model with what serializers change."""
+
+    token: SecretStr = Field(alias="theToken")
+    lines: list[list[int]] = []
+    hidden: str = Field(default="", exclude=True)
+    _note: str = PrivateAttr(default="")
+
+
+async def keep(key: Key) -> Key:
+    assert key.token.get_secret_value() == "sk-1"
+    return key
+
+
+async def make_event(number: int) -> threading.Event:
+    raise AssertionError("the result cannot cross, so the call does not begin")
 
 
 async def double(number: int) -> int:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from nighthawk_async.journal.effects import idempotency_key
+from nighthawk_async.journal.effect_call import idempotency_key
 from nighthawk_async.testing.killing import KillPoint, Life, ProgramKiller
 from tests.faults.durable.lives import Lives, wait_until
 from tests.faults.durable.shapes import SHAPES

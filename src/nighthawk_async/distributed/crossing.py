@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ..journal.errors import JournalValueError
 from ..journal.queued_call import top_level_problem
-from ..journal.values import decode_value, encode_value, write_value
+from ..journal.values import ValueRules, check_declared, decode_value, encode_value, is_same, write_value
 from ..placements import find_placed_function
 from ..signatures import read_signature, type_hints
 from .errors import ArgumentChangedError, CrossingError
@@ -25,6 +25,8 @@ from .main_module import main_problem
 
 MAX_VALUE_BYTES = 1024 * 1024 * 1024
 """The greatest size of one argument or result, in bytes."""
+
+_RULES = ValueRules(max_bytes=MAX_VALUE_BYTES, keeps_secrets=True)  # what crosses is stored nowhere
 
 LARGE_BYTES = 128 * 1024
 """The size from which on a content is kept by workers, so that it is sent to each only once, in bytes."""
@@ -88,10 +90,10 @@ class CrossingFunction(Struct, frozen=True, kw_only=True, eq=False):
         """Whether an argument is still what it was decoded from."""
         declared, subject = self._argument(key)
         try:
-            if write_value(value, place=subject, declared=declared) == body:
+            if write_value(value, place=subject, declared=declared, rules=_RULES) == body:
                 return True
             # Equal values may be written in different ways, as sets are.
-            return bool(decode_crossing(body, declared, subject) == value)
+            return bool(is_same(decode_crossing(body, declared, subject), value, declared))
         except Exception:  # it holds something now that cannot cross, or the user's code has raised
             return False
 
@@ -100,6 +102,18 @@ class CrossingFunction(Struct, frozen=True, kw_only=True, eq=False):
         parameter = self.parameter_of(key)
         subject = f"the argument {key if parameter == '' else parameter!r} of {self.name}"
         return self.types.get(parameter), subject
+
+    def check_result(self) -> None:
+        """Check, before the call, that its result can cross.
+
+        Raises:
+            CrossingError: No value of the declared type can.
+        """
+        subject = f"the result of {self.name}"
+        try:
+            check_declared(self.types.get("return"), place=subject, rules=_RULES)
+        except JournalValueError as error:
+            raise CrossingError(f"{error} So the call cannot run on a worker.", subject=subject) from None
 
     def encode_result(self, value: object) -> bytes:
         """Encode a result.
@@ -126,7 +140,7 @@ def encode_crossing(value: object, declared: object, subject: str) -> bytes:
         CrossingError: It cannot cross.
     """
     try:
-        return encode_value(value, place=subject, declared=declared, max_bytes=MAX_VALUE_BYTES)
+        return encode_value(value, place=subject, declared=declared, rules=_RULES)
     except JournalValueError as error:
         kind = type(value).__qualname__
         if "bytes" in str(error) and "max_value_bytes" in str(error):
@@ -227,7 +241,7 @@ def resolved(
     """Return a call without `functools.partial`, whose arguments it contains.
 
     Raises:
-        CrossingError: The function cannot run on a worker.
+        CrossingError: The function cannot run on a worker, or none of its results can cross.
         TypeError: The function does not take the arguments.
     """
     bound = dict(keywords)
@@ -239,6 +253,7 @@ def resolved(
     problem = _misfit(crossing, len(args), tuple(bound))
     if problem:
         raise TypeError(f"{crossing.name}{crossing.signature} cannot be called so: {problem}")
+    crossing.check_result()
     return crossing, args, bound
 
 

@@ -12,7 +12,7 @@ import msgspec
 from ..journal.part_journal import PartJournal
 from ..journal.people import Questions
 from ..journal.store_thread import StoreThread
-from ..journal.values import decode_value, encode_value
+from ..journal.values import ValueRules, decode_value, encode_value
 from ..parallel.decided_limits import OuterLimits
 from ..runtime.environment import Environment
 from ..types.asked_questions import AskedQuestion, GivenVote
@@ -56,7 +56,7 @@ async def enter(
         append=writer.append,
         hold=writer.hold,
         blocks_for_ever=lambda: channel.blocks_loop and not channel.exchanges_blocked,
-        make_questions=lambda nothing: _Questions(channel, writer, nothing, part.max_value_bytes),
+        make_questions=lambda nothing: _Questions(channel, writer, nothing, part.rules),
         has_counted=channel.counting.has_counted,
     )
     try:
@@ -81,9 +81,9 @@ class _Questions(Questions):
     """The questions of the store, which the program opens."""
 
     def __init__(
-        self, channel: CallChannel, writer: ProgramWriter, nothing: StoreThread, max_value_bytes: int
+        self, channel: CallChannel, writer: ProgramWriter, nothing: StoreThread, rules: ValueRules
     ) -> None:
-        super().__init__(nothing, max_value_bytes)
+        super().__init__(nothing, rules)
         self._channel = channel
         self._writer = writer
 

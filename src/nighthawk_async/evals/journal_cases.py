@@ -10,7 +10,7 @@ import msgspec
 from anyio import to_thread
 
 from ..errors import ApprovalDeniedError
-from ..journal.effects import EndedCall
+from ..journal.effect_call import EndedCall
 from ..journal.questions import QuestionRecord
 from ..journal.queue_table import find_call, read_call
 from ..journal.queued_call import decode_arguments, decode_end, function_name

@@ -11,7 +11,8 @@ __getattr__, __dir__, __all__ = attach_exports(
     __name__,
     names={
         "clock": ("now", "patched", "random", "sleep"),
-        "effects": ("Happened", "every_life", "once", "repeatable"),
+        "effect_call": ("Happened",),
+        "effects": ("every_life", "once", "repeatable"),
         "errors": (
             "CallInDoubtError",
             "JournalAuditError",

@@ -1,7 +1,8 @@
 """Exports of `nighthawk_async.journal`. Each name is loaded when it is first used."""
 
 from .clock import now, patched, random, sleep
-from .effects import Happened, every_life, once, repeatable
+from .effect_call import Happened
+from .effects import every_life, once, repeatable
 from .errors import (
     CallInDoubtError,
     JournalAuditError,

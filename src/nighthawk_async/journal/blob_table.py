@@ -6,10 +6,11 @@ refers to it.
 
 import hashlib
 import hmac
+from collections.abc import Sequence
 
 from .database import Database
-from .encryption import BLOB_MARK, DIGEST_BYTES
-from .errors import JournalStoreError
+from .encryption import BLOB_MARK, DIGEST_BYTES, is_encrypted
+from .errors import JournalAuditError, JournalStoreError
 from .key_table import check_keys
 
 LARGE_BYTES = 64 * 1024
@@ -55,7 +56,7 @@ def begin_writing(database: Database, *bodies: bytes) -> None:
         database.lock("blobs")
 
 
-def store_body(database: Database, body: bytes, *context: object) -> bytes:
+def store_body(database: Database, body: bytes, *context: object, signed: tuple[object, ...] = ()) -> bytes:
     """Store a body if it is a large one, within a transaction of the caller.
 
     A transaction that locks other rows as well has to lock the table first; see `begin_writing`.
@@ -64,44 +65,62 @@ def store_body(database: Database, body: bytes, *context: object) -> bytes:
         database: The database.
         body: The body.
         context: The table, and what identifies the row in it; see `BodyCodec.seal`.
+        signed: More that the body is bound to where it is signed.
 
     Returns:
         The body as the row has it, or the reference to it.
     """
     codec = database.codec
     if len(body) <= LARGE_BYTES:
-        return codec.seal(body, *context)
+        return codec.seal(body, *context, signed=signed)
     database.lock("blobs")
     digest = codec.digest(body)
     if not database.query("SELECT 1 FROM blobs WHERE digest = ?", digest):
         sealed = codec.seal(body, "blobs", digest)
         database.change("INSERT INTO blobs (digest, body) VALUES (?, ?)", digest, sealed)
-    proof = codec.seal(b"", *context, digest) if codec.active_key else b""
+    proof = codec.seal(b"", *context, digest, signed=signed) if codec.needs_proof(context) else b""
     return BLOB_MARK + digest + proof
 
 
-def load_body(database: Database, stored: object, *context: object) -> bytes:
+def load_body(database: Database, stored: object, *context: object, signed: tuple[object, ...] = ()) -> bytes:
     """Return the body that `store_body` was given with the same context.
 
     Raises:
+        JournalAuditError: The body was signed with another key or for another row, or was not signed.
         JournalKeyError: A key is missing or another one, or the row was moved.
         JournalStoreError: The blob is missing, or was changed.
     """
     if not isinstance(stored, bytes):  # a damaged file may have any type
         raise JournalStoreError("a body of the journal is damaged")
     if not stored.startswith(BLOB_MARK):
-        return database.codec.unseal(stored, *context)
+        return database.codec.unseal(stored, *context, signed=signed)
     start = len(BLOB_MARK)
     digest, proof = stored[start : start + DIGEST_BYTES], stored[start + DIGEST_BYTES :]
-    if proof:
-        database.codec.unseal(proof, *context, digest)
+    if proof or database.codec.needs_proof(context):
+        database.codec.unseal(proof, *context, digest, signed=signed)
     rows = database.query("SELECT body FROM blobs WHERE digest = ?", digest)
     if not rows:
         raise JournalStoreError(f"a body of the journal is missing ({digest.hex()[:16]})")
     body = database.codec.unseal(rows[0][0], "blobs", digest)
-    if not proof and not hmac.compare_digest(hashlib.sha256(body).digest(), digest):
+    if not is_encrypted(rows[0][0]) and not hmac.compare_digest(hashlib.sha256(body).digest(), digest):
         raise JournalStoreError(f"a body of the journal was changed ({digest.hex()[:16]})")
     return body
+
+
+def check_gaps(database: Database, name: str, after: int, numbers: Sequence[int]) -> None:
+    """Check, with an audit key, that no row of several was removed, which have numbers one after another.
+
+    Args:
+        database: The database.
+        name: Their name, for errors.
+        after: The number before the first one.
+        numbers: The numbers that are there, in order.
+
+    Raises:
+        JournalAuditError: One was removed.
+    """
+    if database.audit.key_name and list(numbers) != list(range(after + 1, after + 1 + len(numbers))):
+        raise JournalAuditError(f"{name}: something was removed, or has another number", run_id="")
 
 
 def is_large(body: bytes) -> bool:

@@ -14,7 +14,7 @@ from ..recording.exchange import RecordedCall, RecordedError, RecordedExchange
 from ..runtime.tool_function import OUTCOME_TOOL_NAME
 from ..types.usage import Usage
 from .description import shown_value
-from .effects import EndedCall
+from .effect_call import EndedCall
 from .errors import JournalValueError
 from .mailboxes import ReceivedMessages
 from .questions import QuestionRecord
@@ -304,10 +304,12 @@ def _add_result(facts: NodeFacts, branch: Branch) -> None:
         return
     ended = msgspec.msgpack.decode(record.body, type=EndedCall)
     facts.is_ended = True
-    if ended.failure is None:
-        facts.outputs = {"result": _value(ended.value)}
-    else:
+    if ended.failure is not None:
         facts.error = _error_of(ended.failure)
+    elif ended.refusal:
+        facts.error = ErrorView(type="JournalValueError", message=_cut(ended.refusal))
+    else:
+        facts.outputs = {"result": _value(ended.value)}
 
 
 def _error_of(failure: CallFailure) -> ErrorView:

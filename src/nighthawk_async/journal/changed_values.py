@@ -2,17 +2,17 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
-from typing import cast
 
 import msgspec
 from msgspec import Struct
 
 from ..errors import NighthawkError
-from .effects import EndedCall
+from .effect_call import EndedCall
 from .errors import JournalValueError
 from .mailboxes import ReceivedMessages
 from .records import Record, RecordKind
-from .values import adapter_of, decode_value, encode_value
+from .value_forms import TAG
+from .values import DECLARED, adapter_of, decode_value, encode_value, is_declared
 
 
 class _Settable(Struct, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ def _find_settable(kept: Mapping[RecordKind, Record], answer: Record | None) -> 
         ended = msgspec.msgpack.decode(record.body, type=EndedCall)
         return _Settable(
             record=record,
-            bodies={"result": None if ended.failure else ended.value},
+            bodies={"result": None if ended.failure or ended.refusal else ended.value},
             rebuild=lambda new: msgspec.msgpack.encode(EndedCall(value=new["result"])),
         )
     if (record := kept.get("message")) is not None:
@@ -99,13 +99,10 @@ def _find_settable(kept: Mapping[RecordKind, Record], answer: Record | None) -> 
 
 def _new_body(recorded: bytes | None, value: object, place: str) -> bytes:
     """A value in the form that the recorded one has."""
-    form: object = None if recorded is None else msgspec.msgpack.decode(recorded)
-    if isinstance(form, dict) and cast("dict[str, object]", form).get("$") == "declared":
+    if recorded is None or is_declared(recorded):
         data: object = msgspec.msgpack.decode(encode_value(value, place=place))
-        return msgspec.msgpack.encode({"$": "declared", "of": data})
-    if form is None:
-        return encode_value(value, place=place)
-    known = decode_value(cast("bytes", recorded), place=place)
+        return msgspec.msgpack.encode({TAG: DECLARED, "of": data})
+    known = decode_value(recorded, place=place)
     if value is not None and type(value) is not type(known):
         value = _converted(value, known, place)
     if isinstance(value, datetime) and (offset := value.utcoffset()) is not None:

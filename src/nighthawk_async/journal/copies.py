@@ -11,17 +11,20 @@ from ..recording.redaction import REDACTED, Redactor, hide_secrets
 from ..wire.redaction import is_secret_field
 from . import tables
 from .database import Database
-from .effects import EndedCall
+from .effect_call import EndedCall
 from .mailboxes import ReceivedMessages
 from .questions import QuestionRecord
 from .recorded_errors import CallFailure
 from .records import Record
 from .tables import RunRow
+from .value_forms import PAIRED_TAGS, TAG, TYPED
+from .value_leaves import SEQUENCE_OF_TAG
+from .values import DECLARED
 
 _WITHOUT_TEXTS = frozenset({"decision", "handled", "intent", "life", "step", "unhandled"})
 """Kinds of records that have digests and numbers alone."""
 
-_NESTING_TAGS = frozenset({"declared", "dict", "frozenset", "registered", "set", "tuple"})
+_NESTING_TAGS = frozenset({DECLARED, TYPED, "deque", "registered", *PAIRED_TAGS, *SEQUENCE_OF_TAG})
 """The tags of values that have other values in them; see `values`."""
 
 
@@ -129,21 +132,40 @@ def _redacted_form(form: object, redactor: Redactor, is_secret: bool) -> object:
     if not isinstance(form, Mapping):
         return form
     fields = cast("Mapping[str, Any]", form)
-    tag = fields.get("$")
+    tag = fields.get(TAG)
     if tag is None:
-        return {
-            name: _redacted_form(each, redactor, is_secret_field(name, is_secret))
-            for name, each in fields.items()
-        }
+        return _redacted_fields(fields, redactor, is_secret)
+    if isinstance(tag, int):
+        rest = cast("Mapping[str, Any]", fields.get("rest", {}))
+        parts = {"of": _redacted_fields(fields["of"], redactor, is_secret)}
+        if rest and "name" not in rest:  # of a member of an enumeration
+            parts["rest"] = {
+                name: _redacted_part(name, each, redactor, is_secret) for name, each in rest.items()
+            }
+        return {**fields, **parts}
     if tag not in _NESTING_TAGS:
         return fields
-    if tag == "dict":
+    if tag in PAIRED_TAGS:
         pairs = [
             [name, _redacted_form(each, redactor, is_secret_field(str(name), is_secret))]
             for name, each in cast("Iterable[tuple[object, object]]", fields["of"])
         ]
         return {**fields, "of": pairs}
     return {**fields, "of": _redacted_form(fields["of"], redactor, is_secret)}
+
+
+def _redacted_part(name: str, form: object, redactor: Redactor, is_secret: bool) -> object:
+    """What an object has beside its fields: names of them, its private attributes, or a secret."""
+    if name == "secret":
+        return REDACTED.encode() if isinstance(form, bytes) else REDACTED
+    return form if name in ("unset", "given") else _redacted_form(form, redactor, is_secret)
+
+
+def _redacted_fields(fields: Mapping[str, Any], redactor: Redactor, is_secret: bool) -> dict[str, object]:
+    return {
+        name: _redacted_form(each, redactor, is_secret_field(name, is_secret))
+        for name, each in fields.items()
+    }
 
 
 def single_run(rows: Sequence[RunRow], address: str) -> str:

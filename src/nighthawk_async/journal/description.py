@@ -6,7 +6,7 @@ import msgspec
 
 from ..prompt.plain_text import single_line
 from ..recording.exchange import RecordedError, RecordedExchange
-from .effects import EndedCall
+from .effect_call import EndedCall
 from .errors import JournalValueError
 from .mailboxes import ReceivedMessages
 from .questions import QuestionRecord
@@ -38,7 +38,10 @@ def _parts(record: Record) -> Iterator[str]:
             yield f"{error.type}: {error.message}"
         case "result":
             ended = msgspec.msgpack.decode(record.body, type=EndedCall)
-            yield shown_value(ended.value) if ended.failure is None else f"raised {ended.failure.name}"
+            if ended.refusal:
+                yield f"not stored: {ended.refusal}"
+            else:
+                yield shown_value(ended.value) if ended.failure is None else f"raised {ended.failure.name}"
         case "decision":
             yield str(list(msgspec.msgpack.decode(record.body, type=tuple[int, ...])))
         case "value":

@@ -10,12 +10,13 @@ from typing import Any, cast
 import msgspec
 
 from ..recording.exchange import RecordedError, RecordedExchange
-from ..recording.redaction import Redaction, Redactor, hide_secrets, plain
-from .effects import EndedCall
+from ..recording.redaction import REDACTED, Redaction, Redactor, hide_secrets, plain
+from .effect_call import EndedCall
 from .mailboxes import ReceivedMessages
 from .questions import QuestionRecord
 from .records import Record
 from .run_journal import StepRecord
+from .value_forms import PAIRED_TAGS, TAG
 
 _LEFT_OUT = ("digest", "request", "step")
 """Fields of an exchange that a journal leaves empty."""
@@ -88,6 +89,8 @@ def _json_or_text(text: str) -> Any:
 
 def _ended_call(ended: EndedCall) -> Any:
     failure = ended.failure
+    if ended.refusal:
+        return {"not_stored": ended.refusal}
     if failure is None:
         return {"value": _value(ended.value)}
     raised: dict[str, Any] = {"raised": f"{failure.module}.{failure.name}"}
@@ -113,9 +116,20 @@ def _readable(form: object) -> object:
     if not isinstance(form, Mapping):
         return form
     fields = cast("Mapping[str, object]", form)
-    tag, data = fields.get("$"), _readable(fields.get("of"))
+    tag, data = fields.get(TAG), _readable(fields.get("of"))
     if tag is None:
         return {name: _readable(each) for name, each in fields.items()}
-    if tag == "dict":
+    if isinstance(tag, int):
+        return _readable_object(cast("Mapping[str, object]", data), fields.get("rest"))
+    if tag in PAIRED_TAGS:
         return {str(name): each for name, each in cast("list[tuple[object, object]]", data)}
     return data
+
+
+def _readable_object(fields: Mapping[str, object], rest: object) -> object:
+    """The fields of an object of a class of the program; what it is, where it has none."""
+    more = cast("dict[str, object]", _readable(rest or {}))
+    if "secret" in more:
+        return REDACTED
+    extra = cast("Mapping[str, object]", more.get("extra", {}))
+    return {**fields, **extra} if fields or "unset" in more or not more else next(iter(more.values()))

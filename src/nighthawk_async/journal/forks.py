@@ -10,7 +10,7 @@ from ..errors import NighthawkError
 from . import message_table, tables
 from .changed_values import changed_records
 from .database import Database
-from .effects import idempotency_key
+from .effect_call import idempotency_key
 from .errors import CallInDoubtError
 from .records import Record, RecordIndex, is_within
 from .tables import RunRow

@@ -20,6 +20,13 @@ def check_keys(database: Database) -> None:
         raise JournalKeyError(
             f"the journal is encrypted with the key {names}: open it with keys=.", key_id=next(iter(known))
         )
+    for key_id in known:
+        if key_id not in codec.key_ids:
+            raise JournalKeyError(
+                f"the journal has contents of the key {key_id!r}, which is missing: open it with "
+                f"keys={{{key_id!r}: …}} too, or have JournalStore.reencrypt write them anew before.",
+                key_id=key_id,
+            )
     for key_id, proof in codec.proofs.items():
         if known.get(key_id, proof) != proof:
             raise JournalKeyError(

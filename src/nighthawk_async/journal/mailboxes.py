@@ -19,7 +19,7 @@ from .message_table import Message
 from .names import check_id, check_name
 from .records import Record
 from .store_thread import StoreThread
-from .values import MAX_VALUE_BYTES, encode_value
+from .values import DEFAULT_RULES, ValueRules, encode_value
 
 Result = TypeVar("Result")
 
@@ -57,12 +57,12 @@ class Mailboxes:
 
     Args:
         thread: The thread of the store.
-        max_value_bytes: The greatest size of a message, in bytes.
+        rules: The rules for messages.
     """
 
-    def __init__(self, thread: StoreThread, max_value_bytes: int = MAX_VALUE_BYTES) -> None:
+    def __init__(self, thread: StoreThread, rules: ValueRules = DEFAULT_RULES) -> None:
         self._thread = thread
-        self._max_value_bytes = max_value_bytes
+        self._rules = rules
         self._listeners = Listeners()
 
     async def send(self, run_id: str, name: str, value: object, message_id: str | None) -> None:
@@ -71,7 +71,7 @@ class Mailboxes:
         if message_id is not None:
             check_name(message_id, "the id of a message")
         place = f"the message {name!r} to run {run_id!r}"
-        body = encode_value(value, place=place, max_bytes=self._max_value_bytes)
+        body = encode_value(value, place=place, rules=self._rules)
 
         def append() -> None:
             database = self._thread.opened()

@@ -6,7 +6,7 @@ commits, also where several processes send at once.
 
 from msgspec import Struct
 
-from .blob_table import begin_writing, load_body, store_body
+from .blob_table import begin_writing, check_gaps, load_body, store_body
 from .database import Database
 from .errors import RunPrunedError
 
@@ -59,23 +59,27 @@ def append_message(database: Database, run_id: str, name: str, message_id: str, 
     begin_writing(database, body)
     if database.query("SELECT 1 FROM runs WHERE run_id = ? AND pruned_at IS NOT NULL", run_id):
         raise RunPrunedError(f"run {run_id!r} has ended, and its records were deleted since.")
-    stored = store_body(database, body, "messages", run_id, name, message_id)
     database.change(
         "INSERT INTO mailboxes (run_id, name, last_number) VALUES (?, ?, 0) ON CONFLICT DO NOTHING",
         run_id,
         name,
     )
     # The row is locked until the transaction ends.
-    database.change(
+    changed = database.change(
         "UPDATE mailboxes SET last_number = last_number + 1 WHERE run_id = ? AND name = ? AND NOT EXISTS "
         "(SELECT 1 FROM messages WHERE run_id = ? AND name = ? AND message_id = ?)",
         *(run_id, name, run_id, name, message_id),
     )
+    if changed == 0:
+        return
+    ((number,),) = database.query(
+        "SELECT last_number FROM mailboxes WHERE run_id = ? AND name = ?", run_id, name
+    )
+    stored = store_body(database, body, "messages", run_id, name, message_id, signed=(number,))
     database.change(
         "INSERT INTO messages (run_id, name, number, message_id, at, body) "
-        f"SELECT run_id, name, last_number, ?, {database.NOW}, ? FROM mailboxes "
-        "WHERE run_id = ? AND name = ? ON CONFLICT DO NOTHING",
-        *(message_id, stored, run_id, name),
+        f"VALUES (?, ?, ?, ?, {database.NOW}, ?)",
+        *(run_id, name, number, message_id, stored),
     )
 
 
@@ -89,11 +93,17 @@ def copy_messages(database: Database, run_id: str, to: str) -> None:
         "INSERT INTO mailboxes (run_id, name, last_number) VALUES (?, ?, ?)",
         [(to, name, number) for name, number in {row[0]: row[1] for row in rows}.items()],
     )
-    bodies = [load_body(database, body, "messages", run_id, name, id_) for name, _, id_, _, body in rows]
+    bodies = [
+        load_body(database, body, "messages", run_id, name, id_, signed=(number,))
+        for name, number, id_, _, body in rows
+    ]
     database.change_many(
         "INSERT INTO messages (run_id, name, number, message_id, at, body) VALUES (?, ?, ?, ?, ?, ?)",
         [
-            (to, name, number, id_, at, store_body(database, body, "messages", to, name, id_))
+            (
+                *(to, name, number, id_, at),
+                store_body(database, body, "messages", to, name, id_, signed=(number,)),
+            )
             for (name, number, id_, at, _), body in zip(rows, bodies, strict=True)
         ],
     )
@@ -102,7 +112,11 @@ def copy_messages(database: Database, run_id: str, to: str) -> None:
 def read_messages(
     database: Database, run_id: str, name: str, after: int, limit: int
 ) -> tuple[list[Message], float]:
-    """Read the first messages of a mailbox after a number, and the time, in seconds since 1970."""
+    """Read the first messages of a mailbox after a number, and the time, in seconds since 1970.
+
+    Raises:
+        JournalAuditError: With an audit key: a message was changed, moved or removed.
+    """
     rows = database.query(
         "SELECT number, message_id, body, at FROM messages WHERE run_id = ? AND name = ? AND number > ? "
         "ORDER BY number LIMIT ?",
@@ -110,7 +124,12 @@ def read_messages(
     )
     ((now,),) = database.query(f"SELECT {database.NOW}")
     messages = [
-        Message(number=number, body=load_body(database, stored, "messages", run_id, name, id_), at=at)
+        Message(
+            number=number,
+            body=load_body(database, stored, "messages", run_id, name, id_, signed=(number,)),
+            at=at,
+        )
         for number, id_, stored, at in rows
     ]
+    check_gaps(database, f"the mailbox {name!r} of run {run_id!r}", after, [row[0] for row in rows])
     return messages, now

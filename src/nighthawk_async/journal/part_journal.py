@@ -47,7 +47,7 @@ class PartJournal(RunJournal):
             durability=part.durability,
             new_code=part.new_code,
             mailboxes=nowhere,
-            max_value_bytes=part.max_value_bytes,
+            rules=part.rules,
             questions=make_questions(nothing),
             life=part.life,
             lives=part.lives,

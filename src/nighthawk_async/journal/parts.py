@@ -10,6 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 from .records import LifeTimes, Record
+from .values import ValueRules
 
 
 class RunPart(Struct, frozen=True, kw_only=True):
@@ -23,7 +24,7 @@ class RunPart(Struct, frozen=True, kw_only=True):
         place: The place of the part, relative to the run.
         durability: The time at which the run waits for its records.
         new_code: The handling of code that the records do not have.
-        max_value_bytes: The greatest size of a value and of a record, in bytes.
+        rules: The rules for values and records.
         records: The records of the part, in order.
         lives: The times of all lives of the run.
         divergence: The text and the place of the error with which anything new is refused; None for none.
@@ -36,7 +37,7 @@ class RunPart(Struct, frozen=True, kw_only=True):
     place: str
     durability: Literal["response", "effect"]
     new_code: Literal["error", "insert"]
-    max_value_bytes: int
+    rules: ValueRules
     records: list[Record]
     lives: dict[int, LifeTimes]
     divergence: tuple[str, str] | None

@@ -27,7 +27,7 @@ from .database import Database
 from .listeners import FIRST_PAUSE_SECONDS, MOST_PAUSE_SECONDS, Listeners
 from .question_table import QuestionRow
 from .store_thread import StoreThread
-from .values import decode_value, encode_value
+from .values import ValueRules, decode_value, encode_value
 
 Result = TypeVar("Result")
 
@@ -37,17 +37,17 @@ class Questions:
 
     Args:
         thread: The thread of the store.
-        max_value_bytes: The greatest size of a question, an answer or a vote, in bytes.
+        rules: The rules for questions, answers and votes.
     """
 
-    def __init__(self, thread: StoreThread, max_value_bytes: int) -> None:
+    def __init__(self, thread: StoreThread, rules: ValueRules) -> None:
         self._thread = thread
-        self._max_bytes = max_value_bytes
+        self._rules = rules
         self._listeners = Listeners()
 
     async def open(self, run_id: str, asked: AskedQuestion, place: str) -> GivenAnswers:
         """Let a question be answered through the store."""
-        body = question_table.encode_question(asked, place, self._max_bytes)
+        body = question_table.encode_question(asked, place, self._rules)
         await self.change(lambda database: question_table.open_question(database, run_id, asked, body)).wait()
         return StoredAnswers(self, asked.id)
 
@@ -62,7 +62,7 @@ class Questions:
     async def answer(self, question_id: str, value: object) -> None:
         """Answer a question; see `JournalStore.answer`."""
         place = f"the answer to question {question_id}"
-        body = encode_value(value, place=place, max_bytes=self._max_bytes)
+        body = encode_value(value, place=place, rules=self._rules)
 
         def give(database: Database) -> None:
             begin_writing(database, body)
@@ -78,7 +78,7 @@ class Questions:
     ) -> None:
         """Vote on a request for approval; see `JournalStore.vote`."""
         place = f"the vote on question {question_id}"
-        text = encode_value([voter, reason], place=place, max_bytes=self._max_bytes)
+        text = encode_value([voter, reason], place=place, rules=self._rules)
 
         def give(database: Database) -> None:
             begin_writing(database, text)

@@ -15,9 +15,9 @@ import msgspec
 from msgspec import Struct
 
 from ..types.asked_questions import AskedQuestion, GivenVote
-from .blob_table import begin_writing, index_of, load_body, store_body
+from .blob_table import begin_writing, check_gaps, index_of, load_body, store_body
 from .database import Database
-from .values import decode_value, encode_value
+from .values import ValueRules, decode_value, encode_value
 
 MIGRATION = (
     """
@@ -80,13 +80,13 @@ class QuestionRow(Struct, frozen=True, kw_only=True):
     votes: tuple[GivenVote, ...] = ()
 
 
-def encode_question(asked: AskedQuestion, place: str, max_bytes: int) -> bytes:
+def encode_question(asked: AskedQuestion, place: str, rules: ValueRules) -> bytes:
     """Write what is shown of a question.
 
     Raises:
         JournalValueError: It is no plain data, or too large.
     """
-    return encode_value([asked.kind, dict(asked.content), asked.schema], place=place, max_bytes=max_bytes)
+    return encode_value([asked.kind, dict(asked.content), asked.schema], place=place, rules=rules)
 
 
 def open_question(database: Database, run_id: str, asked: AskedQuestion, body: bytes) -> None:
@@ -176,6 +176,12 @@ def next_vote(database: Database, question_id: str, after: int) -> GivenVote | N
         "ORDER BY number LIMIT 1",
         *(question_id, after),
     )
+    if rows and database.audit.key_name:
+        given = database.query(
+            "SELECT number FROM votes WHERE question_id = ? AND number <= ? ORDER BY number",
+            *(question_id, rows[0][0]),
+        )
+        check_gaps(database, f"the votes on question {question_id}", 0, [number for (number,) in given])
     return _load_vote(database, question_id, *rows[0]) if rows else None
 
 
@@ -236,6 +242,7 @@ def _row_of(
     votes = database.query(
         "SELECT number, body FROM votes WHERE question_id = ? ORDER BY number", question_id
     )
+    check_gaps(database, f"the votes on question {question_id}", 0, [number for number, _ in votes])
     return QuestionRow(
         id=question_id,
         run_id=run_id,

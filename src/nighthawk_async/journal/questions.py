@@ -12,12 +12,12 @@ from msgspec import Struct
 from ..journal_ports import BegunQuestion, GivenAnswers
 from ..types.asked_questions import AskedQuestion
 from .activity import DurableWait
-from .effects import EndedCall, idempotency_key
+from .effect_call import EndedCall, idempotency_key
 from .errors import JournalDivergenceError
 from .question_table import has_news
 from .recorded_errors import rebuilt_error, recorded_error
 from .recorder import RunRecorder
-from .values import decode_value
+from .values import check_declared, decode_value
 
 Result = TypeVar("Result")
 
@@ -92,6 +92,7 @@ class QuestionRecorder(RunRecorder):
             error = rebuilt_error(ended.failure, place)
             self.note_raised(record.place, error)
             raise error
+        check_declared(declared, place=place, rules=self.rules)  # before people are asked for such a value
         return None
 
     def keep_value(self, place: str, value: object, declared: object = None) -> Callable[[], Awaitable[None]]:

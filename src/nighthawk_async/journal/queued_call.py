@@ -15,11 +15,11 @@ from msgspec import Struct
 
 from ..errors import NighthawkError
 from ..signatures import read_signature, type_hints
-from .effects import EndedCall
+from .effect_call import EndedCall
 from .errors import JournalValueError
 from .names import check_text
 from .recorded_errors import CallFailure, rebuilt_error, recorded_error
-from .values import check_size, decode_value, encode_value
+from .values import ValueRules, check_declared, check_size, decode_value, encode_value, is_same
 
 
 class StoredArguments(Struct, frozen=True):
@@ -107,7 +107,7 @@ def encode_arguments(
     args: tuple[Any, ...],
     keywords: Mapping[str, Any],
     *,
-    max_bytes: int,
+    rules: ValueRules,
 ) -> bytes:
     """Encode the arguments of a call.
 
@@ -116,33 +116,32 @@ def encode_arguments(
         name: Its name.
         args: Its positional arguments.
         keywords: Its keyword arguments.
-        max_bytes: The greatest size of all of them, in bytes.
+        rules: The rules of the store; all of them together have at most that size.
 
     Raises:
         TypeError: The function does not take them.
-        JournalValueError: One of them cannot be stored, or they are too large.
+        JournalValueError: One of them, or any result, cannot be stored, or they are too large.
     """
     try:
         read_signature(function).bind(*args, **keywords)
     except TypeError as error:
         raise TypeError(f"{name}{read_signature(function)} cannot be called so: {error}") from None
     types = _Types(function, name)
+    check_declared(types.of_result, place=f"the result of {name}", rules=rules)
     stored = StoredArguments(
         [
-            encode_value(
-                each, place=types.place(number), declared=types.of_position(number), max_bytes=max_bytes
-            )
+            encode_value(each, place=types.place(number), declared=types.of_position(number), rules=rules)
             for number, each in enumerate(args)
         ],
         {
-            key: encode_value(each, place=types.place(key), declared=types.of_name(key), max_bytes=max_bytes)
+            key: encode_value(each, place=types.place(key), declared=types.of_name(key), rules=rules)
             for key, each in keywords.items()
         },
     )
     for key in keywords:
         check_text(key, "the name of an argument")
     body = msgspec.msgpack.encode(stored)
-    check_size(body, "the record of the arguments", f"the call of {name}", max_bytes)
+    check_size(body, "the record of the arguments", f"the call of {name}", rules.max_bytes)
     return body
 
 
@@ -167,25 +166,25 @@ def decode_arguments(
     return args, keywords
 
 
-def encode_result(function: Callable[..., Any], run_id: str, result: object, *, max_bytes: int) -> bytes:
+def encode_result(function: Callable[..., Any], run_id: str, result: object, *, rules: ValueRules) -> bytes:
     """Encode the result of a run.
 
     Raises:
-        JournalValueError: It cannot be stored, or is larger than `max_bytes`.
+        JournalValueError: It cannot be stored, or is too large.
     """
     value = encode_value(
-        result, place=_place(run_id), declared=type_hints(function).get("return"), max_bytes=max_bytes
+        result, place=_place(run_id), declared=type_hints(function).get("return"), rules=rules
     )
     return msgspec.msgpack.encode(StoredEnd(EndedCall(value=value)))
 
 
-def encode_error(run_id: str, error: Exception, *, max_bytes: int) -> bytes:
+def encode_error(run_id: str, error: Exception, *, rules: ValueRules) -> bytes:
     """Encode the error that a run has failed with; its text alone if it cannot be stored, or is too large."""
     text = f"{type(error).__name__}: {error}"[:2_000].encode(errors="replace").decode()
     try:
         failure, _ = recorded_error(error, _place(run_id))
         body = msgspec.msgpack.encode(StoredEnd(EndedCall(failure=failure), text))
-        check_size(body, "the error", _place(run_id), max_bytes)
+        check_size(body, "the error", _place(run_id), rules.max_bytes)
     except JournalValueError:
         failure = CallFailure(module=type(error).__module__, name=type(error).__qualname__, content=b"")
         body = msgspec.msgpack.encode(StoredEnd(EndedCall(failure=failure), text))
@@ -244,6 +243,10 @@ class _Types:
     def of_position(self, number: int) -> object:
         return self._hints.get(self._name_of(number))
 
+    @property
+    def of_result(self) -> object:
+        return self._hints.get("return")
+
     def of_name(self, name: str) -> object:
         if name not in self._parameters:
             name = self._variable(inspect.Parameter.VAR_KEYWORD)
@@ -267,7 +270,18 @@ def is_same_call(
 ) -> bool:
     """Whether encoded arguments are equal to those of a call, which may be encoded in another way."""
     try:
-        stored = decode_arguments(function, name, body)
-        return bool(stored == (args, dict(keywords)))
+        stored_args, stored_keywords = decode_arguments(function, name, body)
+        types = _Types(function, name)
+        return (
+            len(stored_args) == len(args)
+            and stored_keywords.keys() == keywords.keys()
+            and all(
+                is_same(value, args[number], types.of_position(number))
+                for number, value in enumerate(stored_args)
+            )
+            and all(
+                is_same(value, keywords[key], types.of_name(key)) for key, value in stored_keywords.items()
+            )
+        )
     except Exception:  # code of the user's types may raise anything, which counts as no
         return False

@@ -19,6 +19,7 @@ from .errors import JournalStoreError, RunInProgressError, RunParked, RunTakenOv
 from .queue_claims import ClaimedEntry
 from .queued_call import decode_arguments, encode_error, encode_result
 from .recorder import RunRecorder
+from .values import ValueRules
 
 EndKind: TypeAlias = Literal["ended", "failed", "parked", "returned", "lost"]
 """The end of a life of a run; the last two are no end of the run, and another life follows."""
@@ -57,7 +58,7 @@ async def live(
     function: Callable[..., Any],
     make_run: RunFactory,
     limiter: anyio.CapacityLimiter,
-    max_bytes: int,
+    rules: ValueRules,
 ) -> LifeEnd:
     """Run the function of an entry in a run of its id.
 
@@ -66,7 +67,7 @@ async def live(
         function: The function.
         make_run: Makes the run. Its errors are those of the worker and propagate.
         limiter: Limits the threads of functions that are not async.
-        max_bytes: The greatest size of the result, in bytes.
+        rules: The rules for the result.
     """
     run = make_run(entry.run_id)
     has_begun = False
@@ -89,11 +90,11 @@ async def live(
                 result = await cast("Awaitable[Any]", call())
         else:
             result = await anyio.to_thread.run_sync(call_in_run, limiter=limiter)
-        return LifeEnd(kind="ended", body=encode_result(function, entry.run_id, result, max_bytes=max_bytes))
+        return LifeEnd(kind="ended", body=encode_result(function, entry.run_id, result, rules=rules))
     except _WrongRunError:
         raise
     except Exception as error:
-        return msgspec.structs.replace(_end_of(entry, error, max_bytes), has_begun=has_begun)
+        return msgspec.structs.replace(_end_of(entry, error, rules), has_begun=has_begun)
 
 
 class _WrongRunError(ConfigurationError):
@@ -109,7 +110,7 @@ def _check_run(run_id: str) -> None:
         )
 
 
-def _end_of(entry: ClaimedEntry, error: Exception, max_bytes: int) -> LifeEnd:
+def _end_of(entry: ClaimedEntry, error: Exception, rules: ValueRules) -> LifeEnd:
     text = f"{type(error).__name__}: {error}"[:_MOST_CHARACTERS]
     leaves = list(leaves_of(error))
     if any(isinstance(leaf, RunTakenOverError) for leaf in leaves):
@@ -124,7 +125,7 @@ def _end_of(entry: ClaimedEntry, error: Exception, max_bytes: int) -> LifeEnd:
         entry.lives < entry.max_lives
     ):
         return LifeEnd(kind="returned", delay=min(2.0**entry.lives, _MOST_DELAY_SECONDS), text=text)
-    return LifeEnd(kind="failed", body=encode_error(entry.run_id, error, max_bytes=max_bytes), text=text)
+    return LifeEnd(kind="failed", body=encode_error(entry.run_id, error, rules=rules), text=text)
 
 
 def settle(database: Database, entry: ClaimedEntry, end: LifeEnd) -> EndKind:

@@ -18,7 +18,7 @@ from . import queue_table, schedule_table
 from .active_replay import is_replaying
 from .cron_times import latest_time, next_time
 from .database import Database
-from .effects import idempotency_key
+from .effect_call import idempotency_key
 from .errors import JournalError, RunPrunedError, RunStuckError
 from .listeners import FIRST_PAUSE_SECONDS, MOST_PAUSE_SECONDS, Listeners
 from .names import check_id, check_name
@@ -27,6 +27,7 @@ from .queued_call import decode_end, encode_arguments, function_name, is_same_ca
 from .recorder import RunRecorder
 from .schedule_table import ScheduleRow
 from .store_thread import StoreThread
+from .values import ValueRules
 
 Result = TypeVar("Result")
 
@@ -69,12 +70,12 @@ class Queues:
 
     Args:
         thread: The thread of the store.
-        max_value_bytes: The greatest size of the arguments of a call, in bytes.
+        rules: The rules for the arguments of a call.
     """
 
-    def __init__(self, thread: StoreThread, max_value_bytes: int) -> None:
+    def __init__(self, thread: StoreThread, rules: ValueRules) -> None:
         self._thread = thread
-        self._max_bytes = max_value_bytes
+        self._rules = rules
         self._listeners = Listeners()
 
     async def read(self, function: Callable[[Database], Result]) -> Result:
@@ -125,7 +126,7 @@ class Queues:
             run_id=run_id,
             queue=options.queue,
             function=name,
-            arguments=encode_arguments(function, name, args, keywords, max_bytes=self._max_bytes),
+            arguments=encode_arguments(function, name, args, keywords, rules=self._rules),
             priority=options.priority,
             max_lives=options.max_lives,
             enqueued_at=time.time(),
@@ -212,7 +213,7 @@ class Queues:
         check_name(cron, "the cron expression")
         check_name(timezone, "the name of the time zone")
         called = function_name(function)
-        arguments = encode_arguments(function, called, args, keywords, max_bytes=self._max_bytes)
+        arguments = encode_arguments(function, called, args, keywords, rules=self._rules)
         now = await self.read(schedule_table.read_now)
         row = ScheduleRow(
             name=name,

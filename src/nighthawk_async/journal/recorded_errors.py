@@ -6,16 +6,26 @@ so that no handler does something else in a later life.
 
 import sys
 from importlib import import_module
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, cast, get_args
 
 from msgspec import Struct
+from pydantic import ValidationError
+from pydantic_core import PydanticCustomError, core_schema
 
 from .errors import JournalValueError
 from .open_errors import unmarked
-from .values import decode_value, encode_value, is_registered
+from .registered_types import is_registered
+from .value_shapes import slots_of
+from .values import decode_value, encode_value, register
 
 _ROOMS = frozenset({"nighthawk_async.human", "nighthawk_async.mcp", "nighthawk_async.testing"})
 """The rooms whose errors can be raised before the room is loaded."""
+
+_KNOWN_ERRORS = frozenset(get_args(core_schema.ErrorType))
+"""The errors of pydantic itself; others are those of validators of the program."""
+
+_ERROR = "\0error"
+"""The key of an error in the context of an error of pydantic."""
 
 
 class CallFailure(Struct, frozen=True, kw_only=True):
@@ -83,9 +93,10 @@ def recorded_error(error: Exception, place: str) -> tuple[CallFailure, Exception
     if type(error) is ExceptionGroup:
         return _recorded_group(error, place)
     failure = _record(error, place)
+    is_whole = not failure.missing or not failure.is_registered
     try:
         rebuilt = rebuilt_error(failure, place)
-        is_same = type(rebuilt) is type(error) and str(rebuilt) == str(error)
+        is_same = type(rebuilt) is type(error) and (str(rebuilt) == str(error) or not is_whole)
     except JournalValueError as refusal:
         raise refusal from error
     except Exception as problem:  # code of the user's classes may raise anything
@@ -112,16 +123,26 @@ def _record(error: Exception, place: str) -> CallFailure:
     if is_registered(kind):
         content = encode_value(error, place=place)
         return CallFailure(
-            module=kind.__module__, name=kind.__qualname__, content=content, is_registered=True
+            module=kind.__module__,
+            name=kind.__qualname__,
+            content=content,
+            missing=_missing_inputs(error),
+            is_registered=True,
         )
-    reduced = cast("tuple[Any, ...]", _builtin_base(kind).__reduce__(error))
-    made_of, attributes = reduced[1], unmarked(reduced[2] if len(reduced) > 2 else {})
+    reduced = cast("Any", _builtin_base(kind)).__reduce__(error)
+    attributes = {**unmarked(reduced[2] if len(reduced) > 2 else {}), **_slots(error)}
+    made_of = reduced[1]
     missing = tuple(name for name, value in attributes.items() if not _is_storable(value))
     stored = {name: value for name, value in attributes.items() if name not in missing}
     if not _is_storable((error.args, made_of)):
         raise _refusal(kind, place, "whose arguments cannot be stored") from error
     content = encode_value((error.args, made_of, stored), place=place)
     return CallFailure(module=kind.__module__, name=kind.__qualname__, content=content, missing=missing)
+
+
+def _slots(error: Exception) -> dict[str, object]:
+    """The attributes of an exception that its classes keep in slots."""
+    return {name: getattr(error, name) for name in slots_of(type(error)) if hasattr(error, name)}
 
 
 def _builtin_base(kind: type[Exception]) -> type[Exception]:
@@ -162,14 +183,80 @@ def rebuilt_error(failure: CallFailure, place: str) -> Exception:
     error = found.__new__(found, *made_of)
     base.__init__(error, *made_of)
     error.args = arguments
-    for name, value in attributes.items():
+    missing = {
+        name: NotStored(f"the attribute {name!r} of {failure.name}", place) for name in failure.missing
+    }
+    slots = slots_of(found)
+    for name, value in {**attributes, **missing}.items():
         if name in vars(base):
             setattr(error, name, value)
+        elif name in slots:
+            object.__setattr__(error, name, value)
         else:
             vars(error)[name] = value
-    for name in failure.missing:
-        vars(error)[name] = NotStored(f"the attribute {name!r} of {failure.name}", place)
     return error
+
+
+def _dumped_validation_error(error: ValidationError) -> object:
+    """The parts of an error of pydantic; an input that cannot be stored is told in words."""
+    reduced: Any = error.__reduce__()
+    title, _, mode, hides_input = reduced[1]
+    lines = [
+        [
+            each["type"],
+            list(each["loc"]),
+            each["msg"],
+            each["input"] if _is_storable(each["input"]) else repr(each["input"]),
+            {name: _dumped_context(value) for name, value in each.get("ctx", {}).items()},
+        ]
+        for each in error.errors(include_url=False)
+    ]
+    return [title, lines, mode, hides_input]
+
+
+def _dumped_context(value: object) -> object:
+    if isinstance(value, ValueError | AssertionError):  # of a validator: its text is in that of the error
+        return {_ERROR: [type(value) is AssertionError, str(value)]}
+    return value if _is_storable(value) else str(value)
+
+
+def _loaded_validation_error(parts: Any) -> ValidationError:
+    title, lines, mode, hides_input = parts
+    details: list[Any] = []
+    for kind, location, message, given, context in lines:
+        loaded = {name: _loaded_context(value) for name, value in context.items()}
+        known = kind in _KNOWN_ERRORS
+        details.append(
+            {
+                "type": kind if known else PydanticCustomError(kind, message, loaded or None),
+                "loc": tuple(location),
+                "input": given,
+                **({"ctx": loaded} if known and loaded else {}),
+            }
+        )
+    return ValidationError.from_exception_data(title, details, mode, hides_input)
+
+
+def _loaded_context(value: Any) -> object:
+    if not isinstance(value, dict) or _ERROR not in value:
+        return cast("object", value)
+    is_assertion, text = cast("Any", value)[_ERROR]
+    return AssertionError(text) if is_assertion else ValueError(text)
+
+
+def _missing_inputs(error: Exception) -> tuple[str, ...]:
+    """A name for inputs of an error of pydantic that cannot be stored."""
+    if type(error) is not ValidationError:
+        return ()
+    return () if all(_is_storable(each["input"]) for each in error.errors(include_url=False)) else ("input",)
+
+
+register(
+    ValidationError,
+    dump=_dumped_validation_error,
+    load=_loaded_validation_error,
+    name="pydantic.ValidationError",
+)
 
 
 def _refusal(kind: type[Exception] | CallFailure, place: str, problem: str) -> JournalValueError:

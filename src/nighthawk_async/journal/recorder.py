@@ -35,7 +35,7 @@ from .records import (
     function_place,
     is_within,
 )
-from .values import check_size, encode_value
+from .values import ValueRules, check_size, encode_value
 from .writers import Writers
 
 Durability: TypeAlias = Literal["response", "effect"]
@@ -66,7 +66,7 @@ class RunRecorder:
         durability: The time at which the run waits for its records.
         new_code: The handling of code that the records do not have.
         mailboxes: The mailboxes of the store.
-        max_value_bytes: The greatest size of a value and of a record, in bytes.
+        rules: The rules for values and records.
         questions: The questions of the store.
         activity: What is in progress; None where the run is never parked.
         life: The name of this life in places; None for its number.
@@ -88,7 +88,7 @@ class RunRecorder:
         durability: Durability,
         new_code: NewCode,
         mailboxes: Mailboxes,
-        max_value_bytes: int,
+        rules: ValueRules,
         questions: Questions,
         activity: Activity | None = None,
         life: str | None = None,
@@ -101,7 +101,7 @@ class RunRecorder:
         self._begun_at = time.time()
         self._durability: Durability = durability
         self.waits_for_responses = durability == "response"
-        self.max_value_bytes = max_value_bytes
+        self.rules = rules
         self._append = append
         self.hold = hold
         self._new_code: NewCode = new_code
@@ -186,7 +186,7 @@ class RunRecorder:
 
     def encode_value(self, value: object, *, place: str, declared: object = None) -> bytes:
         """Write a value; see `values.encode_value`."""
-        return encode_value(value, place=place, declared=declared, max_bytes=self.max_value_bytes)
+        return encode_value(value, place=place, declared=declared, rules=self.rules)
 
     def add(self, place: str, kind: RecordKind, body: bytes) -> Acknowledgement[None]:
         """Record something new.
@@ -204,7 +204,7 @@ class RunRecorder:
             JournalError: The run was taken over, or the store failed.
             JournalValueError: The content is too large.
         """
-        check_size(body, f"the {kind}", place, self.max_value_bytes)
+        check_size(body, f"the {kind}", place, self.rules.max_bytes)
         self._check_addition(place, kind)
         handled = self._open_errors.take_followed(place, find_task()) if self._open_errors else ()
         return self._write(*_marks("handled", handled), (place, kind, body))
@@ -258,7 +258,7 @@ class RunRecorder:
             place=place,
             durability=self._durability,
             new_code=self._new_code,
-            max_value_bytes=self.max_value_bytes,
+            rules=self.rules,
             records=[*self._index.records_in(place), *(() if handed.had_writer else handed.records)],
             lives={**self._index.lives(), self.epoch: now},
             divergence=self._divergence_at(place),

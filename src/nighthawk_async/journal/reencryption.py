@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from msgspec import Struct
 
@@ -18,7 +19,7 @@ from .store_thread import StoreThread
 _PIECE = 100
 
 
-class _Bodies(Struct, frozen=True, kw_only=True):
+class Bodies(Struct, frozen=True, kw_only=True):
     """A column with bodies.
 
     Args:
@@ -27,6 +28,7 @@ class _Bodies(Struct, frozen=True, kw_only=True):
         key: The columns that identify a row.
         context: The columns that a body is bound to.
         prefix: The beginning of the context.
+        signed: The columns that a signed body is bound to as well.
     """
 
     table: str
@@ -34,18 +36,31 @@ class _Bodies(Struct, frozen=True, kw_only=True):
     key: tuple[str, ...]
     context: tuple[str, ...]
     prefix: tuple[str, ...]
+    signed: tuple[str, ...] = ()
+
+    def load(self, database: Database, row: Sequence[Any]) -> tuple[bytes, tuple[Any, ...], tuple[Any, ...]]:
+        """Return the body of a row of `columns`, its context, and what it is bound to where it is signed."""
+        after = len(self.key) + len(self.context)
+        context, signed = (*self.prefix, *row[len(self.key) : after]), tuple(row[after:-1])
+        return load_body(database, row[-1], *context, signed=signed), context, signed
+
+    @property
+    def columns(self) -> str:
+        """The columns of a row: its key, the context of the body, what it is bound to, and the body."""
+        return ", ".join((*self.key, *self.context, *self.signed, self.column))
 
 
-_BODIES = (
-    _Bodies(
+BODIES = (
+    Bodies(
         table="messages",
         column="body",
         key=("run_id", "name", "number"),
         context=("run_id", "name", "message_id"),
         prefix=("messages",),
+        signed=("number",),
     ),
     *(
-        _Bodies(
+        Bodies(
             table="queue_entries",
             column=column,
             key=("run_id",),
@@ -54,7 +69,7 @@ _BODIES = (
         )
         for column in ("arguments", "result")
     ),
-    _Bodies(
+    Bodies(
         table="schedules",
         column="arguments",
         key=("name",),
@@ -62,7 +77,7 @@ _BODIES = (
         prefix=("schedules", "arguments"),
     ),
     *(
-        _Bodies(
+        Bodies(
             table="questions",
             column=column,
             key=("question_id",),
@@ -71,7 +86,7 @@ _BODIES = (
         )
         for column in ("body", "answer")
     ),
-    _Bodies(
+    Bodies(
         table="votes",
         column="body",
         key=("question_id", "number"),
@@ -87,14 +102,23 @@ def reencrypt_runs(thread: StoreThread) -> int:
     runs = thread.perform(lambda: tables.read_runs(thread.opened())).wait_in_thread()
     for run in runs:
         thread.perform(partial(_reencrypt_run, thread, run.run_id)).wait_in_thread()
-    for bodies in _BODIES:
-        last: tuple[object, ...] | None = ()
-        while last is not None:
-            function = partial(_reencrypt_rows, thread, bodies, last)
-            last = thread.perform(function).wait_in_thread()
+    thread.perform(partial(_trust_others, thread, trusts=True)).wait_in_thread()
+    try:
+        for bodies in BODIES:
+            last: tuple[object, ...] | None = ()
+            while last is not None:
+                function = partial(_reencrypt_rows, thread, bodies, last)
+                last = thread.perform(function).wait_in_thread()
+    finally:
+        thread.perform(partial(_trust_others, thread, trusts=False)).wait_in_thread()
     delete_blobs(thread)
     thread.transact(forget_other_keys).wait_in_thread()
     return len(runs)
+
+
+def _trust_others(thread: StoreThread, *, trusts: bool) -> None:
+    """Read bodies that are not signed, or with another key, which are trusted while they are written anew."""
+    thread.opened().codec.trusts_others = trusts
 
 
 def _reencrypt_run(thread: StoreThread, run_id: str) -> None:
@@ -138,24 +162,24 @@ def _write_records(database: Database, run_id: str, records: Sequence[Record]) -
 
 
 def _reencrypt_rows(
-    thread: StoreThread, bodies: _Bodies, last: tuple[object, ...]
+    thread: StoreThread, bodies: Bodies, last: tuple[object, ...]
 ) -> tuple[object, ...] | None:
     """Write the rows after one anew, some of them; empty for the first. Return the last; None at the end."""
     database, table, column = thread.opened(), bodies.table, bodies.column
-    key, context = ", ".join(bodies.key), ", ".join(bodies.context)
+    key = ", ".join(bodies.key)
     after = f"AND ({key}) > ({', '.join('?' * len(last))}) " if last else ""
     where = " AND ".join(f"{name} = ?" for name in bodies.key)
     with database.transaction():
         check_keys(database)
         database.lock("blobs")  # before any row
         rows = database.query(
-            f"SELECT {key}, {context}, {column} FROM {table} WHERE {column} IS NOT NULL {after}"
+            f"SELECT {bodies.columns} FROM {table} WHERE {column} IS NOT NULL {after}"
             f"ORDER BY {key} LIMIT {_PIECE}",
             *last,
         )
         for row in rows:
-            bound = (*bodies.prefix, *row[len(bodies.key) : -1])
-            body = store_body(database, load_body(database, row[-1], *bound), *bound)
+            content, context, signed = bodies.load(database, row)
+            body = store_body(database, content, *context, signed=signed)
             database.change(
                 f"UPDATE {table} SET {column} = ? WHERE {where}", *(body, *row[: len(bodies.key)])
             )

@@ -27,7 +27,7 @@ from .records import Record, RecordIndex, RecordKind
 from .response import JournaledResponse
 from .run_journal import RunJournal
 from .store_thread import StoreThread
-from .values import MAX_VALUE_BYTES
+from .values import ValueRules
 
 Reached = Callable[[str], None]
 
@@ -65,8 +65,8 @@ class ReplayJournal(RunJournal):
             durability="effect",
             new_code=new_code,
             mailboxes=nowhere,
-            questions=Questions(nothing, MAX_VALUE_BYTES),
-            max_value_bytes=MAX_VALUE_BYTES,
+            questions=Questions(nothing, _RULES),
+            rules=_RULES,
         )
         self._records = records
         self._keep_error = keep_error
@@ -227,6 +227,8 @@ class RecordedModel:
         """Return the response."""
         return ReplayStream(self._exchange)
 
+
+_RULES = ValueRules(keeps_secrets=True)  # nothing is stored
 
 _LIBRARIES = frozenset({"nighthawk_async", "anyio", "trio", "outcome", *sys.stdlib_module_names})
 """Modules whose frames are none of the program."""

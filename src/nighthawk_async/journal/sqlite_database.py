@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,7 +21,7 @@ class SqliteDatabase(Database):
     """A connection to a SQLite file with a write-ahead log.
 
     Args:
-        path: The file. It is created if it is not there.
+        path: The file. It is created for its owner alone if it is not there; otherwise it keeps its mode.
     """
 
     NOW = "((julianday('now') - 2440587.5) * 86400.0)"
@@ -37,6 +37,7 @@ class SqliteDatabase(Database):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self._path = path
+        _create_for_owner(path)
         self._connection = sqlite3.connect(
             path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
@@ -148,6 +149,12 @@ class SqliteDatabase(Database):
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+
+def _create_for_owner(path: Path) -> None:
+    """Create a file that its owner alone can read, if there is none; SQLite makes its other files like it."""
+    with suppress(OSError):  # it is there, or cannot be made, which the connection says
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 def _readable(text: bytes) -> str:

@@ -21,7 +21,7 @@ from ..runtime.places import below_place, current_place, using_function_place
 from ..runtime.stable_digest import stable_digests
 from ..runtime.usage_meter import UsageMeter
 from ..signatures import keep_names
-from .effects import Effect, EffectCall, EndedCall
+from .effect_call import Effect, EffectCall, EndedCall
 from .errors import JournalValueError
 from .recorder import RunRecorder, find_recorder
 from .records import Record

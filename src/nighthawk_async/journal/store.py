@@ -33,7 +33,7 @@ from .store_questions import StoreQuestions
 from .store_queues import StoreQueues
 from .store_thread import StoreThread
 from .tables import RunRow
-from .values import MAX_VALUE_BYTES, decode_value
+from .values import DEFAULT_RULES, MAX_VALUE_BYTES, ValueRules, decode_value
 from .verification import VerifiedRun, verify_runs
 
 _MOST_VALUE_BYTES = 256 * 1024 * 1024  # of which PostgreSQL can store one
@@ -51,7 +51,7 @@ class JournalStore(StoreQueues, StoreQuestions):
         connect: Opens the database.
         durability: See `open`.
         new_code: See `open`.
-        max_value_bytes: See `open`.
+        rules: The rules for values and records.
         admits_writers: Whether the workers of a run may append to it themselves.
     """
 
@@ -62,18 +62,18 @@ class JournalStore(StoreQueues, StoreQuestions):
         *,
         durability: Durability,
         new_code: NewCode,
-        max_value_bytes: int = MAX_VALUE_BYTES,
+        rules: ValueRules = DEFAULT_RULES,
         admits_writers: bool = False,
     ) -> None:
         self.address = address
         self._admits_writers = admits_writers
         self.durability: Durability = durability
         self.new_code: NewCode = new_code
-        self.max_value_bytes = max_value_bytes
+        self.rules = rules
         thread = StoreThread(address, connect)
-        self.mailboxes = Mailboxes(thread, max_value_bytes)
-        StoreQueues.__init__(self, thread, Queues(thread, max_value_bytes))
-        StoreQuestions.__init__(self, Questions(thread, max_value_bytes))
+        self.mailboxes = Mailboxes(thread, rules)
+        StoreQueues.__init__(self, thread, Queues(thread, rules))
+        StoreQuestions.__init__(self, Questions(thread, rules))
 
     def __repr__(self) -> str:
         return f"JournalStore({self.address!r})"
@@ -343,7 +343,7 @@ class JournalStore(StoreQueues, StoreQuestions):
             durability=self.durability,
             new_code=self.new_code,
             mailboxes=self.mailboxes,
-            max_value_bytes=self.max_value_bytes,
+            rules=self.rules,
             questions=self._questions,
         )
         return OpenedRun(self.thread, run_id, make_journal, park_after, admits_writers=self._admits_writers)
@@ -389,10 +389,10 @@ def open(
         raise ConfigurationError(f"changes must be 'error' or 'insert', not {changes!r}")
     if not 0 < max_value_bytes <= _MOST_VALUE_BYTES:
         raise ConfigurationError(f"max_value_bytes is from 1 to {_MOST_VALUE_BYTES:,}, not {max_value_bytes}")
-    codec = read_codec(keys, active_key)
     chain_key = None if audit_key is None else read_key(audit_key, "audit_key")
     if chain_key is not None and len(chain_key) < _LEAST_KEY_BYTES:
         raise ConfigurationError(f"audit_key has {len(chain_key)} bytes, and at least {_LEAST_KEY_BYTES}")
+    codec = read_codec(keys, active_key, chain_key)
     address, connect = read_address(url)
 
     def connect_protected() -> Database:
@@ -405,7 +405,7 @@ def open(
         connect_protected,
         durability=durability,
         new_code=changes,
-        max_value_bytes=max_value_bytes,
+        rules=ValueRules(max_bytes=max_value_bytes, keeps_secrets=bool(codec.active_key)),
         # They have no keys. Nor could a chain with a key tell what they append from what others do.
         admits_writers=is_shared_address(url) and not codec.active_key and chain_key is None,
     )

@@ -16,7 +16,7 @@ from ..observe.page.summaries import ANSWERABLE
 from ..observe.restored_tree import RestoredNode, RestoredTree
 from . import tables
 from .database import Database
-from .effects import idempotency_key
+from .effect_call import idempotency_key
 from .errors import JournalError, JournalStoreError
 from .question_table import QuestionRow
 from .records import Record

@@ -1,85 +1,53 @@
 """Values of a program as bytes, and back: faithfully, or with an error.
 
-Plain data is written with tags for what JSON has no form for. Other values are written by the type that is
-declared for them (a return annotation, the type of a binding), with pydantic, or by functions that the
-program has registered. A value that does not come back equal and of the same type is refused. Nothing is ever
-imported or called by a name that is found in a journal.
+Plain data is written as it is, with tags for what MessagePack has no form for. Objects of the program's
+classes are written by their parts, if the type that is declared for the value (a return annotation, the type
+of a binding) allows their class, or by functions that the program has registered. A value that does not come
+back equal, of the same types and with the same structure, is refused. Nothing is ever imported or called by a
+name that is found in a journal.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from datetime import date, datetime, time, timedelta, timezone
-from decimal import Decimal
-from functools import lru_cache, partial
-from pathlib import Path
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, cast
-from uuid import UUID
-from zoneinfo import ZoneInfo
 
 import msgspec
 from msgspec import Struct
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
 from .errors import JournalValueError
+from .registered_types import RegisteredType, registered, registered_names
+from .value_comparison import Comparison
+from .value_forms import MAX_INTEGER, TAG, TYPED, FormReader, FormWriter, UnstorableError, secret_problem
+from .value_leaves import SCALARS
+from .value_types import forget_types, known_types
 
 MAX_VALUE_BYTES = 64 * 1024 * 1024
 """The greatest size of one value, in bytes, unless a store has another limit."""
 
-_TAG = "$"
-_MAX_INTEGER = 2**63
-_SCALARS = frozenset({type(None), bool, str, bytes, float})
-_MOST_PLAIN_DEPTH = 50
+DECLARED = "declared"
+"""The tag of data from which pydantic makes a value of the declared type: in forks, and earlier versions."""
+
+_MOST_PLAIN_LEVELS = 100
+"""The levels of plain data that can be read back in any case; what is deeper is read when it is written."""
+
+_TEXT = frozenset({str})
+_PLAIN = SCALARS | {int, list, dict}
 
 
-def _moment_form(moment: datetime | time) -> object:
-    """The form of a time: text, together with what has no place in the text."""
-    zone = moment.tzinfo
-    if zone is not None and type(zone) is not timezone:
-        key = zone.key if isinstance(zone, ZoneInfo) else None
-        if key is None:
-            raise TypeError(type(zone))
-        return [moment.replace(tzinfo=None).isoformat(), moment.fold, key]
-    return [moment.isoformat(), moment.fold, None] if moment.fold else moment.isoformat()
+class ValueRules(Struct, frozen=True, kw_only=True):
+    """Rules for what a store takes.
+
+    Args:
+        max_bytes: The greatest size of one value and one record, in bytes.
+        keeps_secrets: Whether it takes secrets, such as `pydantic.SecretStr`: nobody else can read it.
+    """
+
+    max_bytes: int = MAX_VALUE_BYTES
+    keeps_secrets: bool = False
 
 
-def _moment_of(kind: type[datetime] | type[time], form: Any) -> datetime | time:
-    if isinstance(form, str):
-        return kind.fromisoformat(form)
-    text, fold, zone = form
-    moment = kind.fromisoformat(text).replace(fold=fold)
-    return moment if zone is None else moment.replace(tzinfo=ZoneInfo(zone))
-
-
-_DUMPED: Mapping[type, tuple[str, Callable[[Any], object], Callable[[Any], object]]] = {
-    tuple: ("tuple", list, tuple),
-    set: ("set", list, set),
-    frozenset: ("frozenset", list, frozenset),
-    datetime: ("datetime", _moment_form, partial(_moment_of, datetime)),
-    date: ("date", date.isoformat, date.fromisoformat),
-    time: ("time", _moment_form, partial(_moment_of, time)),
-    timedelta: (
-        "timedelta",
-        lambda value: [value.days, value.seconds, value.microseconds],
-        lambda parts: timedelta(*parts),
-    ),
-    Decimal: ("decimal", str, Decimal),
-    UUID: ("uuid", str, UUID),
-    complex: ("complex", lambda value: [value.real, value.imag], lambda parts: complex(*parts)),
-    type(Path()): ("path", str, Path),
-}
-"""For each type that has no form of its own: its tag, what is written for a value, and the way back."""
-
-_LOADED = {tag: (kind, load) for kind, (tag, _, load) in _DUMPED.items()}
-
-
-class _Registered(Struct, frozen=True):
-    name: str
-    dump: Callable[[Any], object]
-    load: Callable[[Any], object]
-
-
-_registered: dict[type, _Registered] = {}
-_registered_names: dict[str, _Registered] = {}
+DEFAULT_RULES = ValueRules()
 
 
 def register(
@@ -101,19 +69,36 @@ def register(
         ValueError: Another type is registered under the name.
     """
     name = name or f"{type_.__module__}.{type_.__qualname__}"
-    known = next((kind for kind, each in _registered.items() if each.name == name), type_)
+    known = next((kind for kind, each in registered.items() if each.name == name), type_)
     if known is not type_:
         raise ValueError(f"{name!r} is registered for {known.__qualname__}; give another name.")
-    _registered[type_] = _registered_names[name] = _Registered(name, dump, load)
+    registered[type_] = registered_names[name] = RegisteredType(name, dump, load)
+    forget_types()
 
 
-def is_registered(kind: type) -> bool:
-    """Whether the program has registered a type; see `register`."""
-    return kind in _registered
+def check_declared(declared: object, *, place: str, rules: ValueRules) -> None:
+    """Check that values of a declared type can be stored, before something happens that gives one.
+
+    Args:
+        declared: The type; None for none.
+        place: The place of the value, for errors.
+        rules: The rules of the store.
+
+    Raises:
+        JournalValueError: None of them can be, or they have secrets and the store is not encrypted.
+    """
+    known = known_types(declared)
+    problem = known.problem
+    if not problem and known.secret and not rules.keeps_secrets:
+        problem = secret_problem(known.secret)
+    if problem:
+        raise JournalValueError(
+            f"{place}: a value of the declared type cannot be stored: {problem}. {_REMEDY}", place=place
+        )
 
 
 def encode_value(
-    value: object, *, place: str, declared: object = None, max_bytes: int = MAX_VALUE_BYTES
+    value: object, *, place: str, declared: object = None, rules: ValueRules = DEFAULT_RULES
 ) -> bytes:
     """Write a value.
 
@@ -121,38 +106,55 @@ def encode_value(
         value: The value.
         place: Its place, for errors.
         declared: The type that is declared for it; None for none.
-        max_bytes: The greatest size, in bytes.
+        rules: The rules of the store.
 
     Raises:
         JournalValueError: It does not come back as it is, or is too large.
     """
-    is_plain = _is_plain(value, _MOST_PLAIN_DEPTH)
-    body = _written(value, place, declared, is_plain=is_plain)
-    if len(body) > max_bytes:
-        check_size(body, f"a value of the type {type(value).__qualname__}", place, max_bytes)
-    if is_plain or _is_same(value, decode_value(body, place=place, declared=declared), body, place, declared):
+    is_plain = _is_plain(value)
+    body = _written(value, place, declared, is_plain=is_plain, rules=rules)
+    if len(body) > rules.max_bytes:
+        check_size(body, f"a value of the type {type(value).__qualname__}", place, rules.max_bytes)
+    if is_plain or _comes_back(value, body, place, declared):
         return body
     raise _refusal(value, place)
 
 
-def write_value(value: object, *, place: str, declared: object = None) -> bytes:
+def _comes_back(value: object, body: bytes, place: str, declared: object) -> bool:
+    try:
+        other = decode_value(body, place=place, declared=declared)
+    except JournalValueError:  # it holds itself, or code of the user's types has raised
+        return False
+    return is_same(value, other, declared)
+
+
+def write_value(
+    value: object, *, place: str, declared: object = None, rules: ValueRules = DEFAULT_RULES
+) -> bytes:
     """Write a value as `encode_value` does, without checking that it comes back as it is.
 
     Args:
         value: The value.
         place: Its place, for errors.
         declared: The type that is declared for it; None for none.
+        rules: The rules of the store.
 
     Raises:
         JournalValueError: There is no way to write it.
     """
-    return _written(value, place, declared, is_plain=_is_plain(value, _MOST_PLAIN_DEPTH))
+    is_plain = _is_plain(value)
+    return _written(value, place, declared, is_plain=is_plain, rules=rules)
 
 
-def _written(value: object, place: str, declared: object, *, is_plain: bool) -> bytes:
+def _written(value: object, place: str, declared: object, *, is_plain: bool, rules: ValueRules) -> bytes:
     try:
-        return msgspec.msgpack.encode(value if is_plain else _form_of(value, place, declared))
-    except (ValueError, RecursionError) as error:  # text with halves of characters, a value within itself
+        if is_plain:
+            return msgspec.msgpack.encode(value)
+        writer = FormWriter(known_types(declared), keeps_secrets=rules.keeps_secrets)
+        return msgspec.msgpack.encode(writer.whole(value))
+    except UnstorableError as error:
+        raise _refusal(value, place, error) from error
+    except Exception as error:  # text with halves of characters, too deep, code of the user's types
         raise _refusal(value, place) from error
 
 
@@ -183,12 +185,18 @@ def decode_value(body: bytes, *, place: str, declared: object = None) -> Any:
         JournalValueError: The stored form does not fit the declared type any more, or a type that was
             registered no longer is.
     """
-    form: object = msgspec.msgpack.decode(body)
+    form = msgspec.msgpack.decode(body)
     try:
-        if isinstance(form, dict) and cast("dict[str, object]", form).get(_TAG) == "declared":
-            data = cast("dict[str, Any]", form)["of"]
-            return adapter_of(declared).validate_python(_value_of(data, place))
-        return _value_of(cast("object", form), place)
+        if not isinstance(form, dict):
+            return FormReader(place).value(form)
+        header = cast("dict[str, Any]", form)
+        if header.get(TAG) == DECLARED:
+            return _validated(FormReader(place).value(header["of"]), declared)
+        if header.get(TAG) != TYPED:
+            return FormReader(place).value(header)
+        reader = FormReader(place, header["types"], known_types(declared), is_shared=header["shared"])
+        value = reader.value(header["of"])
+        return value if reader.is_whole else _validated(value, declared)
     except JournalValueError:
         raise
     except Exception as error:  # code of the user's types may raise anything
@@ -197,148 +205,98 @@ def decode_value(body: bytes, *, place: str, declared: object = None) -> Any:
         ) from error
 
 
-def _is_plain(value: object, depth: int) -> bool:
-    """Whether a value is its own form, through and through, so that it comes back as it is.
+def is_declared(body: bytes) -> bool:
+    """Whether a stored value has classes of the program in it, so that only its declared type reads it."""
+    form = msgspec.msgpack.decode(body)
+    header = cast("dict[str, Any]", form) if isinstance(form, dict) else {}
+    return header.get(TAG) == DECLARED or (header.get(TAG) == TYPED and bool(header["types"]))
+
+
+def _validated(data: object, declared: object) -> Any:
+    if declared is None:  # of a fork, for a function without an annotation
+        return data
+    return adapter_of(declared).validate_python(data, by_alias=True, by_name=True)
+
+
+def is_same(value: object, other: object, declared: object = None) -> bool:
+    """Whether two values are equal, of the same types, and of the same structure.
 
     Args:
-        value: The value.
-        depth: The levels of lists and dictionaries that are looked at; deeper values do not count as plain.
+        value: A value.
+        other: Another one.
+        declared: The type that is declared for both; None for none.
     """
-    kind = type(value)
-    if kind in _SCALARS:
-        return True
-    if kind is int:
-        return -_MAX_INTEGER <= cast("int", value) < _MAX_INTEGER
-    if depth == 0:
-        return False
-    if kind is list:
-        return _are_plain(cast("list[object]", value), depth)
-    if kind is dict:
-        items = cast("dict[object, object]", value)
-        return (
-            _TAG not in items and all(type(key) is str for key in items) and _are_plain(items.values(), depth)
-        )
-    return False
-
-
-def _are_plain(values: Collection[object], depth: int) -> bool:
-    kinds = set(map(type, values))  # most lists hold values of few types, so this is all there is to do
-    return kinds <= _SCALARS or all(_is_plain(each, depth - 1) for each in values)
-
-
-def _form_of(value: object, place: str, declared: object) -> object:
     try:
-        return _plain_form(value)
-    except TypeError as error:
-        if declared is None or declared is object or declared is Any:
-            raise _refusal(value, place) from error
-    try:
-        data: object = adapter_of(declared).dump_python(value, mode="python", round_trip=True, warnings=False)
-        return {_TAG: "declared", "of": _plain_form(data)}
-    except Exception:  # what pydantic gives may hold objects that JSON has a form for
-        pass
-    try:
-        data = adapter_of(declared).dump_python(value, mode="json", round_trip=True, warnings=False)
-        return {_TAG: "declared", "of": _plain_form(data)}
-    except Exception as error:
-        raise _refusal(value, place) from error
-
-
-def _plain_form(value: object) -> object:
-    """The form of plain data.
-
-    Raises:
-        TypeError: It holds something else.
-    """
-    kind = type(value)
-    if value is None or kind in (bool, str, bytes, float):
-        return value
-    if kind is int:
-        number = cast("int", value)
-        return number if -_MAX_INTEGER <= number < _MAX_INTEGER else {_TAG: "int", "of": str(number)}
-    if kind is list:
-        return [_plain_form(each) for each in cast("list[object]", value)]
-    if kind is dict:
-        items = cast("dict[object, object]", value)
-        if all(type(key) is str for key in items) and _TAG not in items:
-            return {key: _plain_form(each) for key, each in items.items()}
-        return {_TAG: "dict", "of": [[_plain_form(key), _plain_form(each)] for key, each in items.items()]}
-    if kind in _DUMPED:
-        tag, dump, _ = _DUMPED[kind]
-        return {_TAG: tag, "of": _plain_form(dump(value))}
-    if kind in _registered:
-        registered = _registered[kind]
-        return {_TAG: "registered", "name": registered.name, "of": _plain_form(registered.dump(value))}
-    raise TypeError(kind)
-
-
-def _value_of(form: object, place: str) -> Any:
-    if isinstance(form, list):
-        forms = cast("list[object]", form)
-        kinds = set(map(type, forms))
-        return [_value_of(each, place) for each in forms] if list in kinds or dict in kinds else forms
-    if not isinstance(form, dict):
-        return form
-    fields = cast("dict[str, object]", form)
-    tag = fields.get(_TAG)
-    if tag is None:
-        return {key: _value_of(each, place) for key, each in fields.items()}
-    data = _value_of(fields["of"], place)
-    if tag == "int":
-        return int(data)
-    if tag == "dict":
-        return dict(data)
-    if tag == "registered":
-        name = cast("str", fields["name"])
-        if name not in _registered_names:
-            raise JournalValueError(
-                f"{place}: the type {name} is not registered in this program; call "
-                "nighthawk_async.journal.register before the run begins.",
-                place=place,
-            )
-        return _registered_names[name].load(data)
-    _, load = _LOADED[cast("str", tag)]
-    return cast("Any", load(data))
-
-
-def _is_same(value: object, other: object, body: bytes, place: str, declared: object) -> bool:
-    """Whether a value came back as it was: of the same types, and equal or written in the same way."""
-    if not _has_same_types(value, other):
-        return False
-    try:
-        return bool(value == other) or msgspec.msgpack.encode(_form_of(other, place, declared)) == body
+        return Comparison(known_types(declared)).is_same(value, other)
     except Exception:  # code of the user's types may raise anything, which counts as no
         return False
 
 
-def _has_same_types(value: object, other: object) -> bool:
-    """Whether two values and their parts are of the same types; subclasses are written as their base."""
-    if type(value) is not type(other):
+def _is_plain(value: object) -> bool:
+    """Whether a value is its own form, through and through, and holds no list or dictionary twice."""
+    kind = type(value)
+    if kind in SCALARS:
+        return True
+    if kind is int:
+        return -MAX_INTEGER <= cast("int", value) < MAX_INTEGER
+    if kind is not list and kind is not dict:
         return False
-    parts, others = _parts(value), _parts(other)
-    return len(parts) == len(others) and all(map(_has_same_types, parts, others))
+    met = {id(value)}
+    level: list[Any] = [value]
+    for _ in range(_MOST_PLAIN_LEVELS):
+        parts = _parts_of_level(level)
+        if parts is None:
+            return False
+        if not parts:
+            return True
+        count = len(met) + len(parts)
+        met.update(map(id, parts))
+        if len(met) < count:
+            return False
+        level = parts
+    return False
 
 
-def _parts(value: object) -> list[object]:
-    """The values that a value is made of; those of sets are plain, so their order does not matter here."""
-    if isinstance(value, list | tuple):
-        return list(cast("Sequence[object]", value))
-    if isinstance(value, dict):
-        return list(cast("dict[object, object]", value).values())
-    if isinstance(value, BaseModel):
-        return list(vars(value).values())
-    if is_dataclass(value) and not isinstance(value, type):
-        return [getattr(value, field.name) for field in fields(value)]
-    return []
+def _parts_of_level(level: list[Any]) -> list[Any] | None:
+    """The lists and dictionaries in some others; None where something else is no plain data."""
+    parts: list[Any] = []
+    for each in level:
+        held: Any = each
+        if type(each) is dict:
+            if TAG in each or not set(map(type, held)) <= _TEXT:
+                return None
+            held = held.values()
+        kinds = set(map(type, held))  # most lists hold values of few types, so this is all there is to do
+        if kinds <= SCALARS:
+            continue
+        if not kinds <= _PLAIN:
+            return None
+        if int in kinds and not all(
+            type(part) is not int or -MAX_INTEGER <= part < MAX_INTEGER for part in held
+        ):
+            return None
+        if list in kinds or dict in kinds:
+            parts += [part for part in held if type(part) is list or type(part) is dict]
+    return parts
 
 
-def _refusal(value: object, place: str) -> JournalValueError:
+_REMEDY = (
+    "Declare the type (a return annotation with a dataclass, a pydantic model or an enumeration), return "
+    "plain data, or register the type with nighthawk_async.journal.register."
+)
+
+
+def _refusal(value: object, place: str, error: UnstorableError | None = None) -> JournalValueError:
     name = type(value).__qualname__
+    inside = (
+        "" if error is None or error.kind is type(value) else f", which has a {error.kind.__qualname__} in it"
+    )
+    if error is not None and error.reason:
+        return JournalValueError(
+            f"{place}: a value of the type {name}{inside} cannot be stored: {error.reason}.", place=place
+        )
     return JournalValueError(
-        f"{place}: a value of the type {name} cannot be stored faithfully. Declare its type (a return "
-        "annotation with a dataclass, a pydantic model or an enumeration), return plain data, or register "
-        f"{name} with nighthawk_async.journal.register.",
-        place=place,
+        f"{place}: a value of the type {name}{inside} cannot be stored faithfully. {_REMEDY}", place=place
     )
 
 

@@ -4,6 +4,9 @@ from msgspec import Struct
 
 from . import tables
 from .audit_table import ChainCheck, HeadRow
+from .database import Database
+from .errors import JournalAuditError
+from .reencryption import BODIES
 from .store_thread import StoreThread
 
 
@@ -39,9 +42,34 @@ def _verify_run(thread: StoreThread, run_id: str) -> VerifiedRun:
 
     while (row := thread.perform(check_next).wait_in_thread()) is None:
         pass
+    thread.perform(lambda: _check_bodies(thread.opened(), run_id)).wait_in_thread()
     return VerifiedRun(
         run_id=run_id,
         records=row.head.count,
         is_linked=not row.is_unlinked,
         is_pruned=row.is_pruned,
     )
+
+
+def _check_bodies(database: Database, run_id: str) -> None:
+    """Check the messages, the questions with answers and votes, and the call of a run, if they are signed.
+
+    Raises:
+        JournalAuditError: One was changed or moved, or is one of another run.
+    """
+    if not database.audit.key_name:
+        return
+    of_run = "question_id IN (SELECT question_id FROM questions WHERE run_id = ?)"
+    for bodies in BODIES:
+        if bodies.table == "schedules":  # which are of no run, and are checked when they are due
+            continue
+        condition = of_run if bodies.table == "votes" else "run_id = ?"
+        rows = database.query(
+            f"SELECT {bodies.columns} FROM {bodies.table} WHERE {bodies.column} IS NOT NULL AND {condition}",
+            run_id,
+        )
+        for row in rows:
+            try:
+                bodies.load(database, row)
+            except JournalAuditError as error:
+                raise JournalAuditError(f"run {run_id!r}: {error}", run_id=run_id) from None

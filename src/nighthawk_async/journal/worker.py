@@ -235,7 +235,7 @@ class Worker:
         """Run one entry, and record its end."""
         function = self._functions[entry.function]
         try:
-            end = await live(entry, function, self._make_run, self._limiter, self.store.max_value_bytes)
+            end = await live(entry, function, self._make_run, self._limiter, self.store.rules)
             await self._settle(entry, end)
         except Exception as error:  # of the worker, not of this run
             self._failure = self._failure or error

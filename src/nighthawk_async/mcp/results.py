@@ -20,7 +20,8 @@ from mcp_types import (
 )
 from pydantic_core import from_json
 
-from ..journal.values import is_registered, register
+from ..journal.registered_types import is_registered
+from ..journal.values import register
 from ..types.messages import BinaryContent
 from .tool_facts import ToolFacts
 from .values import IS_JSON, LinkedResource, PromptText, ResourceContent

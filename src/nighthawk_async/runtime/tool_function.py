@@ -87,7 +87,7 @@ TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 MAX_TOOL_NAME_CHARACTERS = 64
 
 EFFECT_MARK = "__nighthawk_effect__"
-"""The attribute of functions whose calls are effects; see `journal.effects.Mode`."""
+"""The attribute of functions whose calls are effects; see `journal.effect_call.Mode`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,15 +7,19 @@ from typing import Any
 
 import anyio
 import pytest
+from pydantic import SecretStr
 
 import nighthawk_async as nh
 from nighthawk_async import parallel
 from nighthawk_async.actors import Pool
-from nighthawk_async.distributed import Processes, RayWorkers
+from nighthawk_async.distributed import CrossingError, Processes, RayWorkers
 from tests.worker_functions import (
+    Key,
     TooBigError,
     double,
     double_in_thread,
+    keep,
+    make_event,
     small_only,
     tenant_and_deadline,
     wait_for_ever,
@@ -55,6 +59,25 @@ async def eventually(path: Path) -> None:
 @pytest.mark.parametrize("function", [double, double_in_thread], ids=lambda each: each.__name__)
 async def test_results_are_in_the_order_of_the_items(placement: parallel.Placement, function: Any) -> None:
     assert await parallel.map(function, range(20), on=placement) == [2 * each for each in range(20)]
+
+
+async def test_a_value_crosses_with_everything_that_it_holds(placement: parallel.Placement) -> None:
+    row = [1]
+    key = Key(theToken=SecretStr("sk-1"), lines=[row])
+    key.lines.append(key.lines[0])
+    key._note = "private"
+    (kept,) = await parallel.map(keep, [key], on=placement)
+    assert kept == key
+    assert kept.token.get_secret_value() == "sk-1"
+    assert (kept._note, kept.model_fields_set) == ("private", {"token", "lines"})
+    assert kept.lines[0] is kept.lines[1]
+
+
+async def test_a_result_that_cannot_cross_is_refused_before_the_call(placement: parallel.Placement) -> None:
+    if isinstance(placement, parallel.Here):
+        pytest.skip("nothing crosses")
+    with pytest.raises(CrossingError, match=r"the result of .*make_event.*Event"):
+        await parallel.map(make_event, [1], on=placement)
 
 
 async def test_an_error_arrives_as_it_was_raised(placement: parallel.Placement) -> None:

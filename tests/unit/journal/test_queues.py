@@ -28,7 +28,7 @@ from tests.unit.journal.queue_jobs import (
     worker_of,
 )
 
-from .durable_runs import change_tables, live, opened, shouting
+from .durable_runs import change, change_tables, live, opened, query, shouting
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
 
@@ -368,11 +368,13 @@ async def test_a_parked_run_whose_life_cannot_begin_does_not_count_as_parked_aga
             await store.result("run-1")
         fork = store.fork("run-1", at="run/shout()[1]")
         await store.enqueue(shout_twice, "a", key=fork)
-    with opened(tmp_path) as store:
+        ((key_name,),) = query(store, "SELECT audit_key FROM runs WHERE run_id = ?", fork)
+        change(store, "UPDATE runs SET audit_key = 'other' WHERE run_id = ?", fork)
         async with serving(worker_of(store, shout_twice)):
             with pytest.raises(JournalAuditError, match="another audit key"):
                 await store.result(fork)
         assert status_of(store, fork) == "failed"
+        change(store, "UPDATE runs SET audit_key = ? WHERE run_id = ?", key_name, fork)
     with opened(tmp_path, audit_key=b"k" * 32) as store:
         await store.requeue(fork)
         async with serving(worker_of(store, shout_twice)):

@@ -8,6 +8,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -182,6 +183,63 @@ def test_a_stored_value_that_fits_its_type_no_more_is_an_error() -> None:
     body = encode_value(Point(1), place="here", declared=Point)
     with pytest.raises(JournalValueError, match="cannot be read"):
         decode_value(body, place="here", declared=Order)
+
+
+@pytest.mark.parametrize(
+    ("body", "value", "declared"),
+    [
+        (
+            b"\x82\xa1$\xa8declared\xa2of\x83\xa5items\x91\x92\xa1a\xa41.50\xa6colour\xa3red\xa2at\xc0",
+            Order(items=[("a", Decimal("1.50"))]),
+            Order,
+        ),
+        (
+            b"\x82\xa1$\xa8declared\xa2of\x91\x82\xa1x\x01\xa1y\x82\xa1$\xa5tuple\xa2of\x91\xcb@"
+            b"\x00\x00\x00\x00\x00\x00\x00",
+            [Point(1, (2.0,))],
+            list[Point],
+        ),
+        (b"\x82\xa1$\xa8declared\xa2of\xa3red", Colour.RED, Colour),
+        (
+            b"\x82\xa1$\xa4dict\xa2of\x92\x92\x82\xa1$\xa5tuple\xa2of\x92\x01\x02\x82\xa1$\xa3set\xa2of\x91\x03"
+            b"\x92\xa1$\x82\xa1$\xa9frozenset\xa2of\x91\xc4\x01x",
+            {(1, 2): {3}, "$": frozenset({b"x"})},
+            None,
+        ),
+        (
+            b"\x82\xa1$\xa8datetime\xa2of\x93\xb32026-10-25T02:30:00\x01\xadEurope/Berlin",
+            datetime(2026, 10, 25, 2, 30, fold=1, tzinfo=ZoneInfo("Europe/Berlin")),
+            None,
+        ),
+        (
+            b"\x82\xa1$\xa8datetime\xa2of\xb92026-01-01T00:00:00+00:00",
+            datetime(2026, 1, 1, tzinfo=UTC),
+            None,
+        ),
+        (
+            b"\x92\x82\xa1$\xa3int\xa2of\xb61180591620717411303424\x82\xa1$\xa9timedelta\xa2of\x93\x01\x02\x03",
+            [2**70, timedelta(1, 2, 3)],
+            None,
+        ),
+    ],
+)
+def test_values_of_earlier_versions_are_read(body: bytes, value: object, declared: object) -> None:
+    assert same(decode_value(body, place="here", declared=declared), value)
+
+
+def test_a_class_that_has_changed_is_made_by_pydantic_of_the_fields() -> None:
+    class Old(BaseModel):
+        number: int
+        word: str = "a"
+
+    class New(BaseModel):
+        number: str = Field(alias="theNumber", coerce_numbers_to_str=True)
+        extra: int = 5
+
+    New.__qualname__ = Old.__qualname__
+    body = encode_value([Old(number=1)], place="here", declared=list[Old])
+    (read,) = decode_value(body, place="here", declared=list[New])
+    assert (read.number, read.extra) == ("1", 5)
 
 
 def test_a_value_that_is_too_large_is_an_error_with_its_size() -> None:

@@ -36,7 +36,8 @@ class AnswerBindings(Struct, frozen=True, eq=False):
         environment: The environment of the step.
         policy: The form in which hooks are shown a value's outcome.
         refusals: Phrases the refusals of values for the model.
-        answered: The values of write bindings right after the last answer, by name.
+        answered: The values that answers have set last, by the names of their write bindings.
+        kept: The write bindings that calls have changed since.
     """
 
     actor: StepActor
@@ -44,12 +45,14 @@ class AnswerBindings(Struct, frozen=True, eq=False):
     policy: ToolResultRenderingPolicy
     refusals: Refusals
     answered: dict[str, object] = field(default_factory=dict[str, object])
+    kept: set[str] = field(default_factory=set[str])
 
     async def set(self, bindings: Mapping[str, object]) -> None:
         """Set write bindings, in order.
 
-        Null leaves a variable that calls have set since the last answer: it hardly means to undo them, and
-        some models write null for whatever they have nothing to say about.
+        Null leaves a variable that calls have set or changed in the step, unless an answer gave it another
+        value since: it hardly means to undo them, and some models write null for whatever they have nothing
+        to say about.
 
         Args:
             bindings: Decoded JSON values by the names of the write bindings.
@@ -59,20 +62,17 @@ class AnswerBindings(Struct, frozen=True, eq=False):
             StepAbortedError: Oversight, or a hook, ended the step.
             HookError: A hook or oversight failed, or rewrites to data that JSON cannot hold.
         """
-        bindings = self._without_nulls(bindings)
-        try:
-            await self._set(bindings)
-        finally:
-            self.answered.update(self.actor.context.changed_bindings())
+        self._note_changed()
+        bindings = {name: each for name, each in bindings.items() if each is not None or name not in self.kept}
+        await self._set(bindings)
 
-    def _without_nulls(self, bindings: Mapping[str, object]) -> Mapping[str, object]:
-        """The bindings without nulls for variables that calls have set since the last answer."""
-        if all(value is not None for value in bindings.values()):
-            return bindings
-        before, missing = self.answered, object()
-        changed = self.actor.context.changed_bindings()
-        is_set = {name for name, value in changed.items() if before.get(name, missing) is not value}
-        return {name: value for name, value in bindings.items() if value is not None or name not in is_set}
+    def _note_changed(self) -> None:
+        """Note the variables that calls have changed since the last answer."""
+        context, missing = self.actor.context, object()
+        for name, value in context.changed_bindings().items():
+            if self.answered.get(name, missing) is not value:
+                self.kept.add(name)
+        self.kept.update(name for name, _ in context.changes.changed())
 
     async def _set(self, bindings: Mapping[str, object]) -> None:
         if self.environment.policies.govern_tool_calls:
@@ -81,6 +81,9 @@ class AnswerBindings(Struct, frozen=True, eq=False):
             posted = [self.actor.post_assign(name, data=value) for name, value in bindings.items()]
             ends = [await self._outcome(pending) for pending in posted]
         errors = {name: end.error for name, (end, _) in zip(bindings, ends, strict=True) if end.error}
+        changed = self.actor.context.changed_bindings()
+        self.answered.update({name: changed[name] for name in bindings if name in changed.keys() - errors})
+        self.kept.difference_update(bindings.keys() - errors)
         if not errors:
             return
         stubs = (stub for _, stub in ends)

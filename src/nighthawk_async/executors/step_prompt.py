@@ -177,6 +177,7 @@ def _variables(
     if form.bindings:
         left_out = "null" if form.is_strict else "left out"
         kept = f"; what is {left_out} stays as it is" if form.takes_expressions else ""
+        kept += ", and so does what a call set, if null" if form.nullable and tools and kept else ""
         yield f"Set in bindings, as JSON{kept}:"
         objects = f"; set objects with {tools}" if tools and form.takes_expressions else ""
         note = f" (stays JSON{objects})"

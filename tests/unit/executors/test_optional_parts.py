@@ -102,6 +102,51 @@ async def test_null_does_not_undo_a_call_of_the_same_response(call: Any, name: s
 
 
 @pytest.mark.parametrize("hooked", [False, True])
+@pytest.mark.parametrize("nulls", [{}, {"note": None}])
+async def test_null_does_not_undo_a_call_after_an_answer_was_refused(
+    nulls: dict[str, None], hooked: bool
+) -> None:
+    call = tool_call("nh_assign", target_path="note", value="kept")
+    refused = ending("tool", call, kind="pass", bindings={"count": "many", **nulls})
+    wrong = ending("tool", kind="pass", bindings={"count": 1, "note": 7})
+    right = ending("tool", kind="pass", bindings={"count": 1, "note": None})
+    hooks = nh.Hooks()
+    if hooked:
+        hooks.on(nh.hooks.BeforeToolCall)(lambda event: None)
+    model = ScriptedModel([refused, wrong, right], name=OFFICIAL)
+    async with nh.run(nh.AgentStepExecutor.from_model(model=model), hooks=[hooks]):
+        assert await note_down("a") == (1, "kept")
+    assert "stays as it is, and so does what a call set, if null:" in model.requests[0].system_prompt
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        tool_call("nh_exec", statements="names.append('b'); contact['email'] = 'c'"),
+        tool_call("nh_eval", expression="names.append('b'), contact.update(email='c')"),
+    ],
+)
+async def test_null_does_not_undo_changes_in_place(call: Any) -> None:
+    @nh.natural_function
+    async def extend() -> object:
+        count = 0
+        names: list[str] | None = ["a"]
+        contact: Contact | None = {"name": "n"}
+        """natural
+        Set <:count>, extend <:names> and <:contact>.
+        """
+        return count, names, contact
+
+    nulls = {"count": None, "names": None, "contact": None}
+    refused = ending("tool", call, kind="pass", bindings={**nulls, "count": "many"})
+    right = ending("tool", kind="pass", bindings=nulls)
+    model = ScriptedModel([refused, right, right], name=OFFICIAL)
+    async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
+        assert await extend() == (0, ["a", "b"], {"name": "n", "email": "c"})
+        assert await extend() == (0, None, None)
+
+
+@pytest.mark.parametrize("hooked", [False, True])
 async def test_null_is_none_where_a_refused_answer_gave_the_value_before(hooked: bool) -> None:
     refused = ending("tool", kind="pass", bindings={"count": "many", "note": "n"})
     right = ending("tool", kind="pass", bindings={"count": 1, "note": None})

@@ -3,13 +3,15 @@
 There, null stands for a part that is left out: a key of a TypedDict, or a field with a default. The nulls are
 removed before the value is validated, so the default applies and the key is absent. A part whose type takes
 None by itself, and which has no default or another one, has two meanings for null: such a schema is sent as
-it is, and the part may be left out. If the default is None, both meanings are the same.
+it is, and the part may be left out. If the default is None, both meanings are the same. A schema is also sent
+as it is where a value without its nulls could be read as another member of a union.
 
 The schemas here are those of `runtime.plain_data.data_schemas`, with their defaults.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import permutations, product
 from typing import Any, Final, NamedTuple, cast
 
 from msgspec import Struct
@@ -47,13 +49,16 @@ def with_null_parts(schema: _Schema, definitions: Mapping[str, _Schema]) -> dict
 
 
 def has_two_nulls(schema: _Schema, definitions: Mapping[str, _Schema]) -> bool:
-    """Whether null would have two meanings for some part: left out, and None.
+    """Whether null would have two meanings for some part, or a value without its nulls two readings.
 
     Args:
         schema: A JSON Schema with its defaults.
         definitions: The schemas that its references refer to.
     """
-    return any(not _means_left_out(part, definitions) for part in _optional_parts(schema))
+    if any(not _means_left_out(part, definitions) for part in _optional_parts(schema)):
+        return True
+    unions = (each.get("anyOf") or each.get("oneOf") or () for each in inner_schemas(schema))
+    return any(_is_taken_for(*pair) for union in unions for pair in permutations(_objects(union, definitions), 2))
 
 
 class OptionalParts(Struct, frozen=True, eq=False):
@@ -120,6 +125,48 @@ def _means_left_out(part: _Schema, definitions: Mapping[str, _Schema]) -> bool:
     return part.get("default", UNSET) is None or not allows_null(part, definitions)
 
 
+def _objects(union: Iterable[object], definitions: Mapping[str, _Schema]) -> Iterator[_Schema]:
+    """The objects with named parts among the members of a union."""
+    for each in union:
+        member = _resolved(each, definitions)
+        if isinstance(member, Mapping):
+            known = cast("_Schema", member)
+            yield from _objects(known.get("anyOf") or known.get("oneOf") or (), definitions)
+            if "properties" in known:
+                yield known
+
+
+def _is_taken_for(one: _Schema, other: _Schema) -> bool:
+    """Whether a value of an object whose own parts are null may be read as another object."""
+    given, others = cast("_Schema", one["properties"]), cast("_Schema", other["properties"])
+    if given.keys() <= others.keys():
+        return False  # no part tells them apart, null or not
+    if not (_required(one) <= others.keys() and _required(other) <= given.keys()):
+        return False
+    kept = [name for name in given if name in _required(one) or _nullable(given[name]) is given[name]]
+    return not any(name in others and _are_apart(given[name], others[name]) for name in kept)
+
+
+def _are_apart(one: _Schema, other: _Schema) -> bool:
+    """Whether no value fits both of two schemas: they list different values, or have different plain types."""
+    listed = [each["enum"] if "enum" in each else [each["const"]] for each in (one, other) if _lists(each)]
+    if len(listed) == 2:
+        return not any(_is_same(*pair) for pair in product(*listed))
+    types = [str(each.get("type", "")).replace("integer", "number") for each in (one, other)]
+    return all(each in _TYPES for each in types) and types[0] != types[1]
+
+
+def _lists(part: _Schema) -> bool:
+    return "const" in part or "enum" in part
+
+
+def _resolved(schema: object, definitions: Mapping[str, _Schema]) -> object:
+    while isinstance(schema, Mapping) and "$ref" in schema:
+        reference = cast("str", schema["$ref"])
+        schema = definitions.get(reference.rpartition("/")[2])
+    return cast("object", schema)
+
+
 def _nullable(part: _Schema) -> _Schema:
     plain = without_annotations(part)
     constants = [plain["const"]] if "const" in plain else plain.get("enum", [])
@@ -164,9 +211,7 @@ class _Reader:
 
     def read(self, value: object, schema: object) -> _Reading:
         """Read a value."""
-        while isinstance(schema, Mapping) and "$ref" in schema:
-            reference = cast("str", schema["$ref"])
-            schema = self._definitions.get(reference.rpartition("/")[2])
+        schema = _resolved(schema, self._definitions)
         if not isinstance(schema, Mapping):
             return _Reading(value, 0, 0)
         known = cast("_Schema", schema)

@@ -78,6 +78,9 @@ _KEYS = {"integer": "^(0|-?[1-9][0-9]*)$", "number": r"^-?[0-9]+(\.[0-9]+)?$", "
 class _DataSchema(GenerateJsonSchema):
     """Pydantic's JSON Schema, for validation only, and without warnings."""
 
+    def field_is_present(self, field: Any) -> bool:
+        return field.get("init", True) and super().field_is_present(field)
+
     def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
         return
 

@@ -63,7 +63,9 @@ class AnswerBindings(Struct, frozen=True, eq=False):
             HookError: A hook or oversight failed, or rewrites to data that JSON cannot hold.
         """
         self._note_changed()
-        bindings = {name: each for name, each in bindings.items() if each is not None or name not in self.kept}
+        bindings = {
+            name: each for name, each in bindings.items() if each is not None or name not in self.kept
+        }
         await self._set(bindings)
 
     def _note_changed(self) -> None:

@@ -58,7 +58,9 @@ def has_two_nulls(schema: _Schema, definitions: Mapping[str, _Schema]) -> bool:
     if any(not _means_left_out(part, definitions) for part in _optional_parts(schema)):
         return True
     unions = (each.get("anyOf") or each.get("oneOf") or () for each in inner_schemas(schema))
-    return any(_is_taken_for(*pair) for union in unions for pair in permutations(_objects(union, definitions), 2))
+    return any(
+        _is_taken_for(*pair) for union in unions for pair in permutations(_objects(union, definitions), 2)
+    )
 
 
 class OptionalParts(Struct, frozen=True, eq=False):
@@ -148,7 +150,7 @@ def _is_taken_for(one: _Schema, other: _Schema) -> bool:
 
 
 def _are_apart(one: _Schema, other: _Schema) -> bool:
-    """Whether no value fits both of two schemas: they list different values, or have different plain types."""
+    """Whether no value fits both of two schemas: they list other values, or have other plain types."""
     listed = [each["enum"] if "enum" in each else [each["const"]] for each in (one, other) if _lists(each)]
     if len(listed) == 2:
         return not any(_is_same(*pair) for pair in product(*listed))

@@ -63,7 +63,11 @@ class OddServer:
             return {"messages": self._given["messages"]}
         if method == "tools/call":
             self._is_changed = self._is_changed or params["name"] == "change"
-            return self._given.get("results", {}).get(params["name"], FINE)
+            result = self._given.get("results", {}).get(params["name"], FINE)
+            if result == "<arguments>":
+                text = " ".join(f"{name}={value}" for name, value in params["arguments"].items())
+                return {"content": [{"type": "text", "text": text}]}
+            return result
         return None
 
     def _page(self, key: str, begin: int) -> dict[str, Any]:

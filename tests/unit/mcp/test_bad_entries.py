@@ -146,6 +146,44 @@ async def test_bad_tools_reach_no_model(deferred: bool) -> None:
         assert await work() == "done"
 
 
+async def test_names_that_providers_refuse_are_others_for_models(caplog: pytest.LogCaptureFixture) -> None:
+    tools = [
+        tool(name="nh_eval"),
+        tool(
+            name="search",
+            inputSchema={
+                "type": "object",
+                "properties": {"$top": {"type": "integer"}, "_top": {}, "größe": {}, "x-y": {}},
+                "required": ["$top"],
+            },
+        ),
+    ]
+
+    @nh.natural_function
+    async def work() -> str:
+        """natural
+        Set <:result>.
+        """
+        return result  # pyright: ignore
+
+    requests: list[Any] = []
+
+    def answer(request: Any) -> Any:
+        requests.append(request)
+        (search,) = [each for each in request.tools if each.name == "search"]
+        assert list(search.parameters["properties"]) == ["_top_", "_top", "gr__e", "x-y"]
+        assert search.parameters["required"] == ["_top_"]
+        if len(requests) == 1:
+            return model_response(tool_call("search", _top_=1, _top=2, gr__e=3))
+        return model_response(tool_call("nh_outcome", kind="pass", bindings={"result": "done"}))
+
+    server = described(tools=tools, results={"search": "<arguments>"})
+    async with nh.run(ScriptedModel(answer), tools=[server.tools()]):
+        assert await work() == "done"
+    assert "$top=1 _top=2 größe=3" in repr(requests[1].messages)
+    assert "tool 'nh_eval' is left out: it has the name of a provided tool" in caplog.text
+
+
 async def test_a_tool_that_is_not_used_is_not_spoken_of(caplog: pytest.LogCaptureFixture) -> None:
     server = nh.mcp.stdio(
         sys.executable,

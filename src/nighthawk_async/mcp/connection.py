@@ -1,5 +1,6 @@
 """One connection to a server: its transport, the client of the package `mcp` on it, and what went wrong."""
 
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -25,6 +26,7 @@ from .process import ServerProcess, Streams
 from .screening import Screen
 from .tool_facts import ToolFacts
 
+_LOGGER = logging.getLogger("nighthawk.mcp")
 _READ_SECONDS = 300.0
 _OTHER_SECONDS = 30.0
 _MAX_PAGES = 1_000
@@ -129,6 +131,8 @@ class Connection:
             cursor = page.next_cursor
             if cursor is None:
                 break
+        else:
+            _LOGGER.warning("%s: only %d pages of its list of tools are used", self._server.name, _MAX_PAGES)
         return list(found.values())
 
     def failure_to_open(self, error: BaseException | None) -> ServerUnavailableError:

@@ -1,8 +1,9 @@
 """Values as strict JSON data: what JSON cannot say is refused, or written as a text, and never lost."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from enum import Enum
 from functools import partial
 from typing import Any, Literal, TypeAlias, cast
 
@@ -43,9 +44,31 @@ def json_data(
         NoJsonError: A part has no JSON form, or two keys of a dictionary are one in JSON.
         Exception: It cannot be serialized.
     """
-    dump = partial(adapter.dump_python, value, by_alias=True, warnings="none", fallback=fallback)
-    data, given = dump(mode="json"), dump(mode="python")
+    dump = partial(adapter.dump_python, value, warnings="none", fallback=fallback)
+    data = dump(mode="json", by_alias=True)
+    try:
+        given = dump(mode="python", by_alias=False)  # so that two fields with the same alias are noticed
+    except TypeError:  # a set of models, which are dictionaries in this mode
+        _check_finite(value, set())
+        given = data
     return _checked(given, data, (), are_texts=non_finite == "texts")
+
+
+def _check_finite(value: object, seen: set[int]) -> None:
+    """Check that no number in a value, or in an object in it, is infinite or none."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise NoJsonError(f"JSON has no number {value!r}", ())
+    if isinstance(value, str | bytes | bytearray) or id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, Mapping):
+        inner: list[object] = list(cast("Mapping[object, object]", value).values())
+    elif isinstance(value, Collection):
+        inner = list(cast("Collection[object]", value))
+    else:
+        inner = list(getattr(value, "__dict__", {}).values())
+    for each in inner:
+        _check_finite(each, seen)
 
 
 def checked_data(data: Any) -> Any:
@@ -59,6 +82,8 @@ def checked_data(data: Any) -> Any:
 
 def _checked(given: Any, data: Any, path: Path, *, are_texts: bool) -> Any:
     """Return data; what it was before JSON shows whether something was lost."""
+    if isinstance(given, Enum):
+        given = given.value
     match data:
         case dict():
             return _checked_dict(given, cast("dict[str, Any]", data), path, are_texts=are_texts)
@@ -88,7 +113,7 @@ def _checked(given: Any, data: Any, path: Path, *, are_texts: bool) -> Any:
 def _checked_dict(given: Any, data: dict[str, Any], path: Path, *, are_texts: bool) -> dict[str, Any]:
     before: Mapping[Any, Any] = cast("Mapping[Any, Any]", given) if isinstance(given, Mapping) else data
     if len(before) > len(data) and before is not data:
-        raise NoJsonError("two keys of a dictionary are the same text in JSON", path)
+        raise NoJsonError("two of its keys are the same text in JSON", path)
     if len(before) < len(data):
         before = data
     for key in before:
@@ -124,8 +149,26 @@ def characters(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
+def with_characters(data: Any) -> Any:
+    """Return JSON data with question marks for lone surrogates in its texts and keys."""
+    match data:
+        case str():
+            return characters(data)
+        case dict():
+            items = cast("dict[str, Any]", data).items()
+            return {characters(key): with_characters(each) for key, each in items}
+        case list():
+            return [with_characters(each) for each in cast("list[Any]", data)]
+        case _:
+            return data
+
+
 def fields_of(value: object) -> object:
-    """Return an instance of an attrs class or a struct as a dictionary, and anything else as its `repr`."""
+    """Return an instance of an attrs class or a struct as a dictionary, and collections as data.
+
+    Raises:
+        TypeError: The value is none of these.
+    """
     kind: Any = type(value)
     if isinstance(value, msgspec.Struct):
         config = kind.__struct_config__
@@ -134,4 +177,16 @@ def fields_of(value: object) -> object:
         return tag | {name: each for name, each in named.items() if each is not msgspec.UNSET}
     if "__attrs_attrs__" in vars(kind):
         return {each.alias: getattr(value, each.name) for each in kind.__attrs_attrs__}
-    return repr(value)
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[object, object]", value))
+    if isinstance(value, Sequence) and not isinstance(value, memoryview):
+        return list(cast("Sequence[object]", value))
+    raise TypeError(f"{kind.__qualname__} is no type of JSON")
+
+
+def shown_fields_of(value: object) -> object:
+    """Return a value as `fields_of` does, and as its `repr` if it is none of these."""
+    try:
+        return fields_of(value)
+    except TypeError:
+        return repr(value)

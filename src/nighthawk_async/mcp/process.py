@@ -6,24 +6,28 @@ that it leaves behind; it bounds what it reads, and keeps the last lines of the 
 
 import json
 import logging
+import math
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import anyio
 import anyio.lowlevel
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
+from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError, JSONRPCMessage, jsonrpc_message_adapter
 
 from ..line_process import GONE, LineProcess, text_of
 from .description import StdioDescription
+from .json_data import with_characters
 
 Streams: TypeAlias = tuple[Any, Any]
 
 _LOGGER = logging.getLogger("nighthawk.mcp")
 _MAX_MESSAGE_BYTES = 256 * 1024 * 1024
+_MAX_DIGITS = 4_000
+_MAX_QUOTED_CHARACTERS = 200
 _FLUSH_SECONDS = 0.5
 _END_SECONDS = 2.0
 _TERMINATE_SECONDS = 1.0
@@ -114,6 +118,8 @@ class ServerProcess:
 def _read(line: bytes) -> JSONRPCMessage:
     """Return the message of a line, also where a part of it is no strict JSON, such as half a character.
 
+    Characters that are none are question marks then, and a number of thousands of digits is infinite.
+
     Raises:
         ValueError: It is none.
         RecursionError: It is nested too deeply.
@@ -121,7 +127,28 @@ def _read(line: bytes) -> JSONRPCMessage:
     try:
         return jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
-        return jsonrpc_message_adapter.validate_python(json.loads(line), by_name=False)
+        data = with_characters(json.loads(line.decode(errors="replace"), parse_int=_number))
+    try:
+        return jsonrpc_message_adapter.validate_python(data, by_name=False)
+    except ValueError:
+        return _refusal(data)
+
+
+def _number(digits: str) -> float:
+    return int(digits) if len(digits) <= _MAX_DIGITS else math.copysign(math.inf, -(digits[0] == "-"))
+
+
+def _refusal(data: object) -> JSONRPCError:
+    """Return an error in place of an answer that is none, so that its request does not wait for another.
+
+    Raises:
+        ValueError: The data is no answer.
+    """
+    given = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+    if not isinstance(given.get("id"), int | str) or not given.keys() & {"result", "error"}:
+        raise ValueError("it is no message")
+    text = f"its answer is no message of the protocol: {json.dumps(given)[:_MAX_QUOTED_CHARACTERS]}"
+    return JSONRPCError(jsonrpc="2.0", id=given["id"], error=ErrorData(code=INVALID_REQUEST, message=text))
 
 
 async def _write(

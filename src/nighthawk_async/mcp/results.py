@@ -36,7 +36,9 @@ def value_of(result: CallToolResult, tool: ToolFacts) -> object:
     library and says that it stands for a value. Several are a list.
     Images and other bytes count as content: structured content has them as text, if at all.
     """
-    has_structured = "structured_content" in result.model_fields_set
+    has_structured = "structured_content" in result.model_fields_set and (
+        result.structured_content is not None or tool.output_schema is not None or not result.content
+    )  # many servers write null for what they do not have
     if has_structured and not any(map(_is_binary, result.content)):
         return tool.unwrapped(result.structured_content)
     value = content_of(result)

@@ -13,6 +13,8 @@ from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import AfterValidator, AnyUrl, Field, TypeAdapter
 from typing_extensions import TypedDict  # which pydantic demands before Python 3.12
 
+from .schema_parts import pointed_at
+
 Schema: TypeAlias = Mapping[str, Any]
 
 _SIMPLE: Mapping[str, object] = {
@@ -26,7 +28,6 @@ _MAX_DEPTH = 4
 _MAX_FIELDS = 12
 _MAX_LITERALS = 20
 _MAX_SCHEMAS = 2_000  # in one document, counted as often as they are referred to
-_DEFINITIONS = "#/"
 _BOUNDS: Mapping[str, Any] = {"minimum": Ge, "maximum": Le, "minLength": MinLen, "maxLength": MaxLen}
 
 
@@ -48,7 +49,7 @@ class SchemaTypes:
             return Any
         given = cast("Schema", schema)
         if isinstance(reference := given.get("$ref"), str):
-            return self.type_of(self._referenced(reference), depth + 1)
+            return self.type_of(pointed_at(self._document, reference), depth + 1)
         if "const" in given:
             return _literal([given["const"]])
         if isinstance(given.get("enum"), list):
@@ -82,16 +83,6 @@ class SchemaTypes:
         required = required_of(schema)
         types = {name: self.type_of(each, depth + 1) for name, each in fields.items()}
         return record_type(types, required)
-
-    def _referenced(self, reference: str) -> object:
-        """The schema that a reference refers to, in the same document; None for any other."""
-        found: Any = self._document
-        if not reference.startswith(_DEFINITIONS):
-            return None
-        for part in reference.removeprefix(_DEFINITIONS).split("/"):
-            name = part.replace("~1", "/").replace("~0", "~")
-            found = cast("Schema", found).get(name) if isinstance(found, Mapping) else None
-        return found
 
 
 def record_type(types: Mapping[str, object], required: Sequence[str]) -> object:

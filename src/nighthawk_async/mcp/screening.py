@@ -1,16 +1,18 @@
 """Results of servers, screened before the package `mcp` reads them: one bad entry is one bad entry.
 
-The package refuses a whole message for one part that it cannot read. Here a bad entry of a list is left out,
-with a line in the log, and a part of a result of no known kind becomes a text that says so.
+The package refuses a whole message for one part that it cannot read. Here a bad entry of a list, and any
+other bad part that is not needed, is left out, with a line in the log. A part of the content of a result that
+cannot be read becomes a text that says so.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 import anyio.lowlevel
 from mcp_types import methods
-from mcp_types.version import LATEST_HANDSHAKE_VERSION
+from mcp_types.version import LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from ..prompt.plain_text import single_line
@@ -25,9 +27,11 @@ _LISTS: Mapping[str, tuple[str, str, str]] = {
     "prompts": ("prompts/list", "prompt", "name"),
 }
 """The lists in results: the method, the word for an entry, and the key of its name."""
+_STRUCTURED = "structuredContent"
 _DECORATIONS = ("annotations", "_meta", "icons")
 _MAX_NAME_CHARACTERS = 100
 _MAX_REASON_CHARACTERS = 500
+_MAX_LINES = 100  # of the log, for the bad entries of one list
 
 
 class Screen:
@@ -60,22 +64,69 @@ class Screen:
         Args:
             result: The result, as the server sent it.
         """
+        if "protocolVersion" in result or "supportedVersions" in result:
+            return self._screened_greeting(result)
         for key in _LISTS:
             if isinstance(result.get(key), list):
-                return await self._screened_list(result, key)
-        if isinstance(result.get("content"), list):
-            return self._screened_content(result)
-        if isinstance(result.get("messages"), list) and self._fault("prompts/get", result) is not None:
+                result = await self._screened_list(result, key)
+        if isinstance(result.get("content"), list) or "structuredContent" in result:
+            return await self._screened_content(result)
+        if isinstance(result.get("messages"), list) and self._faults("prompts/get", result):
             return {**result, "messages": [self._message(each) for each in result["messages"]]}
         return result
 
+    def _screened_greeting(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Return the first result of a server, with defaults in place of bad descriptions of itself."""
+        method = "initialize" if "protocolVersion" in result else "server/discover"
+        needed = ("protocolVersion", "supportedVersions", "serverInfo", "capabilities")
+        used = self._without_bad_parts(method, result, needed=needed)
+        if not (faults := self._faults(method, used)):
+            return used
+        default: dict[str, Any] = {"name": self._server.name, "version": "unknown"}
+        bare: dict[str, Any] = {**used, "serverInfo": default, "capabilities": {}}
+        if self._faults(method, bare):  # the package raises, and says what is bad
+            return used
+        self._log("its description of itself is used in parts", "; ".join(map(_text_of, faults)))
+        if not self._faults(method, {**bare, "serverInfo": used.get("serverInfo")}):
+            bare["serverInfo"] = used.get("serverInfo")
+        given: Any = used.get("capabilities")
+        capabilities: dict[str, Any] = {}
+        for name in ("tools", "resources", "prompts", "logging", "completions"):
+            if name in given if isinstance(given, dict) else name == "tools":
+                value: Any = cast("dict[str, Any]", given)[name] if isinstance(given, dict) else {}
+                is_bad = self._faults(method, {**bare, "capabilities": {name: value}})
+                capabilities[name] = {} if is_bad else value
+        return {**bare, "capabilities": capabilities}
+
+    def _without_bad_parts(
+        self, method: str, result: dict[str, Any], *, needed: Collection[str]
+    ) -> dict[str, Any]:
+        """Return a result without the parts that cannot be read, except those that are needed."""
+        used = result
+        faults = self._faults(method, used)
+        tried = set[object](needed)
+        while found := [
+            (each, fault) for fault in faults for each in fault["loc"] if each in used.keys() - tried
+        ]:
+            name, fault = found[0]
+            tried.add(name)
+            others = {each: value for each, value in used.items() if each != name}
+            left = self._faults(method, others)
+            if all(name not in each["loc"] for each in left):
+                self._log(f"{name!r} of a result is not used", _text_of(fault))
+                used, faults = others, left
+        return used
+
     async def _screened_list(self, result: dict[str, Any], key: str) -> dict[str, Any]:
         method, word, name_key = _LISTS[key]
-        if self._fault(method, {**result, key: []}) is not None:
-            return result  # more than an entry is bad: the package raises, and says what
+        entries = cast("list[Any]", result[key])
+        result = self._without_bad_parts(method, {**result, key: []}, needed=[key])
+        if self._faults(method, result):
+            return {**result, key: entries}  # the package raises, and says what is bad
         kept: list[Any] = []
         names = set[str]()
-        for entry in cast("list[Any]", result[key]):
+        bad = 0
+        for entry in entries:
             await anyio.lowlevel.cancel_shielded_checkpoint()  # there may be thousands
             name: object = cast("dict[str, object]", entry).get(name_key) if isinstance(entry, dict) else None
             if key == "tools" and isinstance(name, str) and not self._server.options.offers(name):
@@ -85,9 +136,13 @@ class Screen:
                 if key == "tools":
                     used = self._noted(cast("str", name), used, names)
             except BadSchemaError as fault:
-                self._log(f"{word} {_shown(name)} is left out", fault)
+                bad += 1
+                if bad <= _MAX_LINES:
+                    self._log(f"{word} {_shown(name)} is left out", fault)
             else:
                 kept.append(used)
+        if bad > _MAX_LINES:
+            self._log(f"{bad - _MAX_LINES:,} more are left out", f"of {len(entries):,} in one list")
         return {**result, key: kept}
 
     def _noted(self, name: str, tool: dict[str, Any], names: set[str]) -> dict[str, Any]:
@@ -114,8 +169,8 @@ class Screen:
         check_json(used)
         if key == "tools":
             used = self._used_tool(used, result)
-        if (fault := self._fault(_LISTS[key][0], {**result, key: [used]})) is not None:
-            raise BadSchemaError(fault)
+        if faults := self._faults(_LISTS[key][0], {**result, key: [used]}):
+            raise BadSchemaError(_text_of(faults[0]))
         return used
 
     def _used_tool(self, tool: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
@@ -137,22 +192,35 @@ class Screen:
             return used
         try:
             whole = {**used, "outputSchema": checked_schema(output, is_object=False)}
-            if (fault := self._fault("tools/list", {**result, "tools": [whole]})) is None:
+            if not (faults := self._faults("tools/list", {**result, "tools": [whole]})):
                 return whole
-            if self._fault("tools/list", {**result, "tools": [used]}) is None:
-                raise BadSchemaError(fault)
+            if not self._faults("tools/list", {**result, "tools": [used]}):
+                raise BadSchemaError(_text_of(faults[0]))
         except BadSchemaError as fault:
             self._log(f"the outputSchema of tool {_shown(tool['name'])} is not used", fault)
         return used
 
-    def _screened_content(self, result: dict[str, Any]) -> dict[str, Any]:
-        if self._fault("tools/call", result) is None:
+    async def _screened_content(self, result: dict[str, Any]) -> dict[str, Any]:
+        if self._is_readable("tools/call", result):
             return result
-        used = {**result, "content": [self._part(each) for each in result["content"]]}
-        if "structuredContent" in used and self._fault("tools/call", used) is not None:
-            others = {name: each for name, each in used.items() if name != "structuredContent"}
-            if used["content"] and self._fault("tools/call", others) is None:
-                self._log("structuredContent of a result is not used", self._fault("tools/call", used))
+        kept = {name: each for name, each in result.items() if each is not None or name == _STRUCTURED}
+        given: Any = kept.get("content", [])
+        if not isinstance(given, list):
+            return result  # the package raises, and says so
+        content: list[Any] = []
+        bad = 0
+        for each in cast("list[Any]", given):
+            await anyio.lowlevel.cancel_shielded_checkpoint()  # there may be thousands
+            content.append(self._part(each))
+            bad += content[-1] is not each
+        if bad:
+            self._log("the content of a result", f"{bad:,} of {len(content):,} parts cannot be read")
+        kept["content"] = content
+        used = self._without_bad_parts("tools/call", kept, needed=("content", _STRUCTURED, "isError"))
+        if _STRUCTURED in used and (faults := self._faults("tools/call", used)):
+            others = {name: each for name, each in used.items() if name != _STRUCTURED}
+            if content and not self._faults("tools/call", others):
+                self._log("structuredContent of a result is not used", _text_of(faults[0]))
                 return others
         return used
 
@@ -167,12 +235,11 @@ class Screen:
                 return bare
         kind: object = cast("dict[str, Any]", part).get("type") if isinstance(part, dict) else None
         text = f"[a part of the kind {_shown(kind)}, which cannot be read]"
-        self._log("a part of a result is replaced", text)
         return {"type": "text", "text": text}
 
     def _is_part(self, part: object) -> bool:
         result = {"content": [part], "resultType": "complete"}
-        return self._fault("tools/call", result) is None
+        return self._is_readable("tools/call", result)
 
     def _message(self, message: Any) -> Any:
         given = cast("dict[str, Any]", message) if isinstance(message, dict) else {}
@@ -180,22 +247,37 @@ class Screen:
             {**given, "content": self._part(given["content"])} if "content" in given else cast("Any", message)
         )
 
-    def _fault(self, method: str, result: dict[str, Any]) -> str | None:
-        """Return the reason why the package could not read a result; None if it can."""
+    def _is_readable(self, method: str, result: dict[str, Any]) -> bool:
         try:
-            methods.parse_server_result(method, self._version() or LATEST_HANDSHAKE_VERSION, result)
+            self._parse(method, result)
+        except (ValueError, RecursionError):
+            return False
+        return True
+
+    def _faults(self, method: str, result: dict[str, Any]) -> Sequence[Mapping[str, Any]]:
+        """Return the reasons why the package could not read a result."""
+        try:
+            self._parse(method, result)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            path = [str(each) for each in first["loc"] if not isinstance(each, int)]
-            return f"{'.'.join(path[1:] or path)}: {first['msg']}"
-        except KeyError:  # a method that this version does not have
-            return None
-        return None
+            return error.errors(include_url=False, include_input=False)
+        except (ValueError, RecursionError) as error:  # it is nested too deeply
+            return [{"loc": (), "msg": str(error)}]
+        return []
+
+    def _parse(self, method: str, result: dict[str, Any]) -> None:
+        default = MODERN_PROTOCOL_VERSIONS[-1] if method == "server/discover" else LATEST_HANDSHAKE_VERSION
+        with suppress(KeyError):  # a method that this version does not have
+            methods.parse_server_result(method, self._version() or default, result)
 
     def _log(self, text: str, reason: object) -> None:
         _LOGGER.warning(
             "%s: %s: %s", self._server.name, text, single_line(str(reason), _MAX_REASON_CHARACTERS)
         )
+
+
+def _text_of(fault: Mapping[str, Any]) -> str:
+    path = [str(each) for each in fault["loc"] if not isinstance(each, int)]
+    return ": ".join(filter(None, (".".join(path[1:] or path), fault["msg"])))
 
 
 def _shown(name: object) -> str:

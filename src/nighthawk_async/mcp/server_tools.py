@@ -1,16 +1,22 @@
 """The tools of a server as a tool set: the model calls them itself."""
 
+import logging
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from ..runtime.tool_function import Tool
+from ..runtime.tool_function import PROVIDED_TOOL_NAMES, Tool
 from ..runtime.tool_scope import ToolSearch, ToolSet
-from ..runtime.tool_sets import ForeignTool, check_set_arguments
+from ..runtime.tool_sets import ForeignTool, check_set_arguments, valid_tool_name
 from .description import ServerDescription
 from .sessions import find_session, session_in_run
 from .tool_facts import ToolFacts
 
+_LOGGER = logging.getLogger("nighthawk.mcp")
+_PARAMETER = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
+"""The names of parameters that every provider takes."""
 _LOCAL_ONLY = (
     "its session with a server of the Model Context Protocol belongs to this process. Enter a run with the "
     "server in the function that the worker runs."
@@ -71,21 +77,29 @@ class ServerTools(ToolSet):
         await session.refresh()
         digests = [tool.digest for tool in session.tools.values()]
         if digests != self._digests:
-            self.tools = [self._tool(each) for each in session.tools.values()]
+            made = [self._tool(each) for each in session.tools.values()]
+            self.tools = [each for each in made if each.name not in PROVIDED_TOOL_NAMES]
+            for each in made:
+                if each.name in PROVIDED_TOOL_NAMES:
+                    text = "%s: tool %r is left out: it has the name of a provided tool; set prefix="
+                    _LOGGER.warning(text, self._server.name, each.name)
             self._digests = digests
 
     def _tool(self, facts: ToolFacts) -> Tool:
         from .invocations import as_effect  # here, because journals are not loaded before the package mcp is
 
+        own_names = _own_names(facts)
+
         async def call(arguments: dict[str, object]) -> object:
             session = await session_in_run(self._server)
-            return await session.call_tool(facts, arguments)
+            given = {own_names.get(name, name): value for name, value in arguments.items()}
+            return await session.call_tool(facts, given)
 
         tool = ServerTool(
             name=facts.name,
             description=facts.description,
             function=as_effect(self._server.name, facts, call),
-            parameters={name: each for name, each in facts.input_schema.items() if name != "$schema"},
+            parameters=_parameters(facts, own_names),
             source=f"server {self._server.name!r}",
             definition_digest=partial(self._digest_now, facts.name),
             server=self._server,
@@ -96,3 +110,25 @@ class ServerTools(ToolSet):
         """The digest of a tool's definition in the run of the caller; empty if it is gone."""
         session = find_session(self._server)
         return "" if session is None else session.digest_of(tool)
+
+
+def _own_names(facts: ToolFacts) -> Mapping[str, str]:
+    """The names of parameters that some provider refuses, by those that models use in their place."""
+    own_names: dict[str, str] = {}
+    for own_name in facts.properties:
+        if _PARAMETER.fullmatch(own_name) is None:
+            name = valid_tool_name(own_name)
+            while name in own_names or name in facts.properties:
+                name += "_"
+            own_names[name] = own_name
+    return own_names
+
+
+def _parameters(facts: ToolFacts, own_names: Mapping[str, str]) -> dict[str, Any]:
+    """The JSON Schema of the arguments, with the names that models use."""
+    schema: dict[str, Any] = {name: each for name, each in facts.input_schema.items() if name != "$schema"}
+    if own_names:
+        names = {own_name: name for name, own_name in own_names.items()}
+        schema["properties"] = {names.get(own, own): each for own, each in facts.properties.items()}
+        schema["required"] = [names.get(own, own) for own in facts.required]
+    return schema

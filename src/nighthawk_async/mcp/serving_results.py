@@ -21,8 +21,8 @@ from ..prompt.plain_text import single_line
 from ..runtime.error_text import message_without_content
 from ..threads import call_in_thread
 from ..types.messages import BinaryContent, FileUrl, UserContent
-from .json_data import NoJsonError, characters, checked_data, fields_of, json_data
-from .serving_schemas import NO_FORM, ObjectForm, UnsendableResultError
+from .json_data import characters, checked_data, json_data, shown_fields_of
+from .serving_schemas import ObjectForm, UnsendableResultError, unsendable
 from .values import ERROR_KIND, IS_JSON
 
 _LOGGER = logging.getLogger("nighthawk")
@@ -84,11 +84,9 @@ def _content_of(value: object) -> dict[str, Any]:
         content = (value,) if isinstance(value, str) else as_user_content(value)
         if content is not None:
             return checked_data({"content": [_block(item) for item in content]})
-        data = json_data(_ANY, value, non_finite="texts", fallback=fields_of)
-    except NoJsonError as error:
-        raise UnsendableResultError(f"{NO_FORM}: {error}.") from error
+        data = json_data(_ANY, value, non_finite="texts", fallback=shown_fields_of)
     except Exception as error:  # code of the user's types may raise anything
-        raise UnsendableResultError(f"{NO_FORM}.") from error
+        raise unsendable(error) from error
     return {"content": [_text(_json_text(data, separators=(",", ":")))], "_meta": {IS_JSON: True}}
 
 
@@ -96,7 +94,7 @@ def _json_text(data: object, *, separators: tuple[str, str]) -> str:
     try:
         return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=separators)
     except (ValueError, RecursionError) as error:  # a number of thousands of digits
-        raise UnsendableResultError(f"{NO_FORM}.") from error
+        raise unsendable(error) from error
 
 
 def _text(text: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
+from enum import Flag
 from typing import Any, cast
 
 from pydantic import TypeAdapter
@@ -16,16 +17,28 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchema
 from pydantic_core import core_schema
 
 from ..pickling import PicklableError
+from ..prompt.plain_text import single_line
 from ..runtime.validation import type_adapter
-from .json_data import NoJsonError, json_data
+from .json_data import fields_of, json_data
+from .schema_faults import checked_schema
 from .schema_parts import LISTED, NAMED, SINGLE
 
-NO_FORM = "The result of the function has no JSON form"
+_MAX_REASON_CHARACTERS = 500
 _ELSE = "The function has returned something else than it declares"
 
 
 class UnsendableResultError(PicklableError):
     """The result of a function has no JSON form, or is not of the declared type."""
+
+
+def unsendable(error: Exception) -> UnsendableResultError:
+    """The error for a result that has no JSON form.
+
+    Args:
+        error: The reason.
+    """
+    reason = single_line(str(error), _MAX_REASON_CHARACTERS).rstrip(".") or type(error).__name__
+    return UnsendableResultError(f"The result of the function has no JSON form: {reason}.")
 
 
 class ObjectForm:
@@ -51,6 +64,7 @@ class ObjectForm:
         self.json_schema = cast("dict[str, Any]", strict_schema(_without_expressions(_with_root(schema))))
         if self.json_schema.get("type") != "object":
             raise TypeError("the results are no JSON objects")
+        checked_schema(self.json_schema)
         self._is_validated = is_validated
         self._validator: Any = None
 
@@ -62,11 +76,12 @@ class ObjectForm:
         """
         try:
             valid = value if self._is_validated else self._adapter.validate_python(value)
-            return json_data(self._adapter, valid, non_finite="refused")
-        except NoJsonError as error:
-            raise UnsendableResultError(f"{NO_FORM}: {error}.") from error
         except Exception as error:  # code of the user's types may raise anything
             raise UnsendableResultError(f"{_ELSE}.") from error
+        try:
+            return json_data(self._adapter, valid, non_finite="refused", fallback=fields_of)
+        except Exception as error:
+            raise unsendable(error) from error
 
     def check(self, data: object) -> None:
         """Check that data fits the schema; slow for large data.
@@ -105,6 +120,12 @@ class _ResultSchema(GenerateJsonSchema):
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
         return {"type": "string"}
 
+    def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
+        json_schema = super().enum_schema(schema)
+        if issubclass(schema["cls"], Flag):  # whose values are sums of those that are named
+            del json_schema["enum"]
+        return json_schema
+
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
         json_schema = super().dict_schema(schema)
         for values in json_schema.pop("patternProperties", {}).values():
@@ -122,12 +143,20 @@ class _ResultSchema(GenerateJsonSchema):
         return super().field_is_required(field, total) and field.get("serialization_exclude_if") is None
 
     def ser_schema(self, schema: Any) -> JsonSchemaValue | None:
-        if schema["type"] in ("function-plain", "function-wrap") and schema.get("return_schema") is None:
+        if schema["type"] == "any":  # whatever the value is, as it is for `SerializeAsAny`
+            return {}
+        is_function = schema["type"] in ("function-plain", "function-wrap")
+        if is_function and schema.get("return_schema") is None and not _is_pydantics(schema["function"]):
             return {}  # nobody says what the function returns
         made = super().ser_schema(schema)
         if made is None or not schema.get("when_used", "always").endswith("unless-none"):
             return made
         return self.get_flattened_anyof([made, {"type": "null"}])
+
+
+def _is_pydantics(function: object) -> bool:
+    """Whether a function belongs to a type that pydantic knows: its schema says what the function returns."""
+    return str(getattr(function, "__module__", "")).startswith("pydantic._internal.")
 
 
 def _with_format(schema: JsonSchemaValue, *, has_zone: bool) -> JsonSchemaValue:

@@ -36,7 +36,7 @@ from .description import ServerDescription
 from .errors import McpError, ServerCallError, ServerLostError, ServerUnavailableError
 from .in_flight import CallInFlight, CallsInFlight
 from .invocations import Invocations
-from .json_data import json_data
+from .json_data import characters, json_data
 from .methods import ConnectedServer, make_class, set_methods
 from .result_check import check_result
 from .results import value_of
@@ -257,7 +257,7 @@ class Session:
         if name in self._bound:
             return self._bound[name]
         instructions = self._connection.client.instructions if self._connection is not None else None
-        text = instructions or f"The tools of server {self.server.name!r}."
+        text = characters(instructions or "") or f"The tools of server {self.server.name!r}."
         server_class = make_class(name, text=text, shown=repr(self.server), session=self)
         self._set_methods(server_class)
         bound = self._bound[name] = server_class()

@@ -26,7 +26,8 @@ class OddServer:
     """Answers requests.
 
     Args:
-        configuration: The lists by key, `results`, `late`, and whether the server is `modern`.
+        configuration: The lists by key, `results`, `late`, whether the server is `modern`, what it says of
+            itself in its `greeting`, and what its pages have `beside` their lists.
     """
 
     def __init__(self, configuration: Mapping[str, Any]) -> None:
@@ -51,7 +52,9 @@ class OddServer:
     def _result(self, method: str, params: Mapping[str, Any]) -> dict[str, Any] | None:
         if method == "initialize" and not self._given.get("modern"):
             info = {"name": "odd", "version": "1"}
-            return {"protocolVersion": "2025-11-25", "capabilities": CAPABILITIES, "serverInfo": info}
+            said = {"protocolVersion": "2025-11-25", "capabilities": CAPABILITIES, "serverInfo": info}
+            said |= self._given.get("greeting", {})
+            return {key: value for key, value in said.items() if value != "<none>"}
         if method == "server/discover" and self._given.get("modern"):
             return {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
         if method in KEYS:
@@ -60,7 +63,11 @@ class OddServer:
             return {"messages": self._given["messages"]}
         if method == "tools/call":
             self._is_changed = self._is_changed or params["name"] == "change"
-            return self._given.get("results", {}).get(params["name"], FINE)
+            result = self._given.get("results", {}).get(params["name"], FINE)
+            if result == "<arguments>":
+                text = " ".join(f"{name}={value}" for name, value in params["arguments"].items())
+                return {"content": [{"type": "text", "text": text}]}
+            return result
         return None
 
     def _page(self, key: str, begin: int) -> dict[str, Any]:
@@ -68,12 +75,12 @@ class OddServer:
         if key == "tools":
             entries = [GOOD, CHANGE, *entries, *(self._given.get("late", []) if self._is_changed else [])]
         more = {"nextCursor": str(begin + PAGE)} if begin + PAGE < len(entries) else {}
-        return {key: entries[begin : begin + PAGE], **more}
+        return {key: entries[begin : begin + PAGE], **more, **self._given.get("beside", {})}
 
 
 def written(answer: object) -> str:
-    """An answer as it is sent: a long text is too long for the command line."""
-    return json.dumps(answer).replace("<huge>", "a" * 300_000)
+    """An answer as it is sent: the command line takes no long text, and Python writes no long number."""
+    return json.dumps(answer).replace("<huge>", "a" * 300_000).replace('"<digits>"', "9" * 5_000)
 
 
 def application(configuration: Mapping[str, Any]) -> Any:

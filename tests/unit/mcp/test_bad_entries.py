@@ -53,7 +53,7 @@ BAD_TOOLS: dict[str, tuple[Any, str]] = {
     "a text as required": (tool(inputSchema={"type": "object", "required": "n"}), "'required' is 'n'"),
     "a type that is none": (with_parameter({"type": "int"}), "at properties/n: 'type' is 'int'"),
     "a text as enum": (with_parameter({"enum": "a"}), "'enum' is 'a'"),
-    "a pattern that is none": (with_parameter({"pattern": "("}), "which is no regular expression"),
+    "a pattern that is none": (with_parameter({"pattern": "("}), "'(' is no regular expression"),
     "a reference to nothing": (with_parameter({"$ref": "#/$defs/a"}), "'#/$defs/a' refers to no schema"),
     "a reference to elsewhere": (
         with_parameter({"$ref": "https://a.example/b"}),
@@ -63,6 +63,9 @@ BAD_TOOLS: dict[str, tuple[Any, str]] = {
         with_parameter({"$ref": "#/$defs/a"}, **{"$defs": {"a": {"$ref": "#/$defs/a"}}}),
         "refers to itself",
     ),
+    "an anchor that is none": (with_parameter({"$anchor": "1"}), "'$anchor' is '1'"),
+    "a bad dependency": (with_parameter({}, dependencies={"a": {"type": "int"}}), "'type' is 'int'"),
+    "a number that is too large": (with_parameter({"multipleOf": 10**400}), "'multipleOf' is 1000"),
     "references that multiply": (
         with_parameter({"$ref": "#/$defs/a0"}, **{"$defs": {**BOMB, "a30": True}}),
         "more than 10,000 parts",
@@ -141,6 +144,44 @@ async def test_bad_tools_reach_no_model(deferred: bool) -> None:
     server = described(tools=[each for each, _ in BAD_TOOLS.values()])
     async with nh.run(ScriptedModel(answer), tools=[server.tools(deferred=deferred)]):
         assert await work() == "done"
+
+
+async def test_names_that_providers_refuse_are_others_for_models(caplog: pytest.LogCaptureFixture) -> None:
+    tools = [
+        tool(name="nh_eval"),
+        tool(
+            name="search",
+            inputSchema={
+                "type": "object",
+                "properties": {"$top": {"type": "integer"}, "_top": {}, "größe": {}, "x-y": {}},
+                "required": ["$top"],
+            },
+        ),
+    ]
+
+    @nh.natural_function
+    async def work() -> str:
+        """natural
+        Set <:result>.
+        """
+        return result  # pyright: ignore
+
+    requests: list[Any] = []
+
+    def answer(request: Any) -> Any:
+        requests.append(request)
+        (search,) = [each for each in request.tools if each.name == "search"]
+        assert list(search.parameters["properties"]) == ["_top_", "_top", "gr__e", "x-y"]
+        assert search.parameters["required"] == ["_top_"]
+        if len(requests) == 1:
+            return model_response(tool_call("search", _top_=1, _top=2, gr__e=3))
+        return model_response(tool_call("nh_outcome", kind="pass", bindings={"result": "done"}))
+
+    server = described(tools=tools, results={"search": "<arguments>"})
+    async with nh.run(ScriptedModel(answer), tools=[server.tools()]):
+        assert await work() == "done"
+    assert "$top=1 _top=2 größe=3" in repr(requests[1].messages)
+    assert "tool 'nh_eval' is left out: it has the name of a provided tool" in caplog.text
 
 
 async def test_a_tool_that_is_not_used_is_not_spoken_of(caplog: pytest.LogCaptureFixture) -> None:
@@ -307,17 +348,121 @@ async def test_a_check_that_multiplies_is_given_up(monkeypatch: pytest.MonkeyPat
             await server.bad()
 
 
-async def test_a_message_with_half_a_character_or_a_deep_value_is_read_and_its_tool_left_out(
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize(
+    ("greeting", "reason"),
+    [
+        ({"instructions": 5}, "'instructions' of a result is not used"),
+        ({"_meta": 5}, "'_meta' of a result is not used"),
+        ({"serverInfo": "<none>"}, "serverInfo: Field required"),
+        ({"serverInfo": {"name": "odd", "version": "1", "icons": 5}}, "icons: Input should be a valid list"),
+        ({"capabilities": "<none>"}, "capabilities: Field required"),
+        ({"capabilities": []}, "capabilities: Input should be a valid dictionary"),
+        ({"capabilities": {"tools": True, "experimental": 5}}, "tools: Input should be"),
+    ],
+)
+async def test_a_bad_description_of_itself_does_not_take_the_server_away(
+    greeting: Any, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    async with connected("stdio", greeting=greeting) as server:
+        assert tools_of(server) == ["good", "change"]
+        assert await server.good() == "fine"
+    assert reason in caplog.text
+
+
+async def test_bad_parts_beside_a_list_do_not_take_it_away(caplog: pytest.LogCaptureFixture) -> None:
+    async with connected("stdio", beside={"_meta": 5, "ttlMs": "x", "nextCursor": 5}) as server:
+        assert tools_of(server) == ["good", "change"]
+    for name in ("_meta", "nextCursor", "ttlMs"):
+        assert f"{name!r} of a result is not used" in caplog.text
+
+
+async def test_a_list_that_never_ends_is_cut(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from nighthawk_async.mcp import connection
+
+    monkeypatch.setattr(connection, "_MAX_PAGES", 5)
+    async with connected("stdio", beside={"nextCursor": "0"}) as server:
+        assert tools_of(server) == ["good", "change"]
+    assert "odd: only 5 pages of its list of tools are used" in caplog.text
+
+
+async def test_many_bad_tools_are_few_lines_of_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from nighthawk_async.mcp import screening
+
+    monkeypatch.setattr(screening, "_MAX_LINES", 1)
+    async with connected("stdio", resources=[5, 6, 7]) as server:
+        assert await nh.mcp.list_resources(server) == []
+    assert caplog.text.count("resource without a name is left out") == 1
+    assert "2 more are left out: of 3 in one list" in caplog.text
+
+
+NESTED: dict[str, Any] = {}
+for _ in range(400):
+    NESTED = {"a": NESTED}
+TEXT = [{"type": "text", "text": "fine"}]
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        pytest.param({"content": TEXT, "structuredContent": NESTED}, "fine", id="deep"),
+        pytest.param({"content": TEXT, "structuredContent": None}, "fine", id="null structured"),
+        pytest.param({"content": TEXT, "isError": None}, "fine", id="null error"),
+        pytest.param({"content": TEXT, "_meta": 5}, "fine", id="metadata"),
+        pytest.param({"content": [*TEXT, 5], "tools": [5]}, None, id="tools"),
+        pytest.param({"structuredContent": {"a": 1}}, {"a": 1}, id="no content"),
+        pytest.param({"content": None, "structuredContent": {"a": 1}}, {"a": 1}, id="null content"),
+        pytest.param({"content": [{"type": "text", "text": "half \ud800"}]}, "half ?", id="surrogate"),
+    ],
+)
+async def test_results_with_bad_parts_are_read(result: Any, expected: Any) -> None:
+    async with connected("stdio", results={"good": result}) as server:
+        found = await server.good()
+        assert found == (expected or ["fine", "[a part of the kind without a name, which cannot be read]"])
+        assert await server.change() == "fine"
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        ("text", "its answer is no message of the protocol: "),
+        ({"content": {"type": "text", "text": "a"}}, "content: Input should be a valid list"),
+        ({"content": TEXT, "isError": 5}, "isError: Input should be a valid boolean"),
+    ],
+)
+async def test_answers_that_cannot_be_read_are_errors_at_once(result: Any, reason: str) -> None:
+    async with connected("stdio", results={"good": result}) as server:
+        with pytest.raises(nh.mcp.ServerCallError, match=reason):
+            await server.good()
+        assert await server.change() == "fine"
+
+
+async def test_a_message_that_is_no_strict_json_is_read(caplog: pytest.LogCaptureFixture) -> None:
     deep: Any = 1
     for _ in range(400):
         deep = [deep]
-    tools = [tool(description="\ud800"), tool(name="deep", inputSchema={**OBJECT, "default": deep})]
-    async with connected("stdio", tools=tools) as server:
-        assert tools_of(server) == ["good", "change"]
-    assert "tool 'bad' is left out: it has a lone surrogate" in caplog.text
+    tools = [
+        tool(name="half", description="half \ud800"),
+        tool(name="deep", inputSchema={**OBJECT, "default": deep}),
+        tool(name="long", inputSchema={**OBJECT, "default": "<digits>"}),
+    ]
+    async with connected("stdio", tools=tools, greeting={"instructions": "Half \ud800."}) as server:
+        assert tools_of(server) == ["good", "change", "half"]
+        assert server.half.__doc__ == "half ?"
+        assert type(server).__doc__ == "Half ?."
     assert "tool 'deep' is left out: it is nested too deeply" in caplog.text
+    assert "tool 'long' is left out: it has a number that JSON does not have" in caplog.text
+
+
+async def test_references_are_found_as_they_are_written_in_addresses() -> None:
+    schema = with_parameter(
+        {"$ref": "#/definitions/Page%3Ca%2Fb%3E"}, definitions={"Page<a/b>": {"type": "integer"}}
+    )["inputSchema"]
+    async with connected("stdio", tools=[tool(inputSchema=schema)]) as server:
+        assert server.bad.__annotations__ == {"n": int | None}
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,10 @@
 import datetime as dt
 import json
 import re
+from collections import UserDict, defaultdict
+from collections.abc import Sequence
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, Flag
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, NamedTuple, NotRequired, TypeVar
 from uuid import UUID
@@ -22,6 +24,7 @@ from pydantic import (
     Field,
     PlainSerializer,
     RootModel,
+    SerializeAsAny,
     computed_field,
     field_serializer,
     model_serializer,
@@ -77,6 +80,35 @@ class Times(BaseModel):
 
 class Color(Enum):
     RED = "red"
+
+
+class Rights(Flag):
+    READ = 1
+    WRITE = 2
+
+
+class Odd(Enum):
+    NAN = float("nan")
+
+
+class Part(BaseModel, frozen=True):
+    weight: float = 1.0
+
+
+class SameAlias(BaseModel, extra="allow"):
+    one: int = Field(1, serialization_alias="two")
+
+
+class Closed(BaseModel, extra="forbid"):
+    a: int = 1
+
+
+class MoreClosed(Closed):
+    b: int = 2
+
+
+class Wrapper(BaseModel):
+    value: SerializeAsAny[Closed]
 
 
 class Point(NamedTuple):
@@ -212,6 +244,13 @@ def check_result(annotation: Any, value: object) -> Any:
         (Record, {"a": 1, "at": NAIVE}, {"a": 1, "at": "2026-01-02T03:04:00"}),
         (Pets, Pets(), {"pet": {"kind": "dog"}}),
         (dict[int, float], {1: 2.0}, {"1": 2.0}),
+        (dict[str, Rights], {"a": Rights.READ | Rights.WRITE}, {"a": 3}),
+        (dict[str, set[Part]], {"a": {Part()}}, {"a": [{"weight": 1.0}]}),
+        (dict[str, Any], {"a": {Part()}}, {"a": [{"weight": 1.0}]}),
+        (dict[str, Any], {"a": Struct(1, NAIVE)}, {"a": {"oneWord": 1, "at": "2026-01-02T03:04:00"}}),
+        (dict[str, Any], {"a": UserDict(b=range(2))}, {"a": {"b": [0, 1]}}),
+        (Wrapper, Wrapper(value=MoreClosed()), {"value": {"a": 1, "b": 2}}),
+        (defaultdict[str, int], defaultdict(int, a=1), {"a": 1}),
     ],
 )
 def test_an_object_fits_its_schema_by_alias(annotation: Any, value: object, expected: object) -> None:
@@ -237,12 +276,17 @@ def test_a_time_with_a_zone_keeps_its_format() -> None:
         (dict[str, Any], {"a": [float("inf")]}, "has no JSON form: at a.0: JSON has no number inf"),
         (dict[str, float | None], {"a": float("-inf")}, "has no JSON form: at a: JSON has no number -inf"),
         (dict[str, set[float | None]], {"a": {float("nan"), 1.0}}, "JSON has no number nan"),
+        (dict[str, set[Part]], {"a": {Part(weight=float("nan"))}}, "JSON has no number nan"),
+        (dict[str, Any], {"a": Odd.NAN}, "at a: JSON has no number nan"),
+        (SameAlias, SameAlias(two=2), "two of its keys are the same text"),
+        (dict[str, int], {"a": 10**5000}, "has no JSON form: Exceeds the limit"),
+        (dict[str, Any], {"a": object()}, "has no JSON form: object is no type of JSON."),
         (dict[str, str], {"a": "\ud800"}, "at a: a text has a lone surrogate"),
         (dict[str, str], {"\ud800": "a"}, "a text has a lone surrogate"),
         (str, "\ud800", "a text has a lone surrogate"),
         (list[str], ["\ud800"], "a text has a lone surrogate"),
-        (dict[Any, int], {1: 1, "1": 2}, "two keys of a dictionary are the same text"),
-        (list[Any], [{1: 1, "1": 2}], "at 0: two keys of a dictionary are the same text"),
+        (dict[Any, int], {1: 1, "1": 2}, "two of its keys are the same text"),
+        (list[Any], [{1: 1, "1": 2}], "at 0: two of its keys are the same text"),
         (dict[str, int], {"a": "x"}, "something else than it declares."),
         (Address, "x", "something else than it declares."),
         (
@@ -255,7 +299,7 @@ def test_a_time_with_a_zone_keeps_its_format() -> None:
             {"a": "2026-01-02T03:04:00"},
             "breaks 'format' of the output schema at a",
         ),
-        (dict[str, bytes], {"a": b"\xff"}, "something else than it declares."),
+        (dict[str, bytes], {"a": b"\xff"}, "has no JSON form: 'utf-8' codec can't decode byte 0xff"),
     ],
 )
 def test_a_result_that_would_be_changed_or_breaks_its_schema_is_an_error_that_says_where(
@@ -263,6 +307,27 @@ def test_a_result_that_would_be_changed_or_breaks_its_schema_is_an_error_that_sa
 ) -> None:
     with pytest.raises(UnsendableResultError, match=re.escape(reason)):
         result(annotation, value)
+
+
+def test_the_types_of_collections_and_paths_stay_in_the_schema() -> None:
+    class Things(BaseModel):
+        names: Sequence[str] = ()
+        groups: defaultdict[str, list[int]] = Field(default_factory=lambda: defaultdict(list))
+        path: Path = Path()
+
+    _, schema = result(Things, Things())
+    assert schema is not None
+    properties = schema["properties"]
+    assert properties["names"]["items"] == {"type": "string"}
+    assert properties["groups"]["additionalProperties"] == {"type": "array", "items": {"type": "integer"}}
+    assert properties["path"]["type"] == "string"
+
+
+def test_a_schema_that_is_none_is_not_sent() -> None:
+    bad = Annotated[int, Field(json_schema_extra={"type": "int"})]
+    sent, schema = result(dict[str, bad], {"a": 1})  # type: ignore[valid-type]
+    assert schema is None
+    assert sent["content"] == [{"type": "text", "text": '{"a":1}'}]
 
 
 def test_numbers_that_are_not_finite_are_texts_in_results_without_a_schema() -> None:

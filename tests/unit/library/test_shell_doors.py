@@ -167,6 +167,37 @@ async def test_tools_that_use_newer_system_calls_find_the_older_ones(root: Path)
     assert result.output == "1\nb\n"
 
 
+SHARED = """
+import ctypes, platform, socket
+system = ctypes.CDLL(None, use_errno=True)
+first = 248 if platform.machine() == "x86_64" else 217
+keys = [(b"user", b"nighthawk", b"x", 1, -3), (b"user", b"nighthawk", None, -3), (0, -3, 0)]
+for number, arguments in enumerate(keys):
+    print(system.syscall(first + number, *arguments), ctypes.get_errno())
+for family in range(64):
+    try:
+        socket.socket(family, socket.SOCK_RAW if family == 16 else socket.SOCK_STREAM).close()
+        print("opened", family)
+    except OSError as error:
+        if error.errno != 97:
+            print(family, error)
+"""
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "aarch64"), reason="the numbers of its calls")
+@pytest.mark.parametrize("network", [False, True])
+async def test_a_shell_has_no_keyrings_and_no_sockets_that_no_namespace_divides(
+    root: Path, network: bool
+) -> None:
+    (root / "shared.py").write_text(SHARED)
+    workspace = Workspace(root, writable=True, network=network)
+    result = await workspace.shell(f"{sys.executable} -I -S shared.py")
+    opened = [
+        line for line in result.output.splitlines() if line not in ("opened 2", "opened 10", "opened 16")
+    ]
+    assert opened == ["-1 38"] * 3 + ["opened 1"]
+
+
 def refusals(program: bytes, architecture: int, number: int, *arguments: int) -> int:
     """Run a filter; return what it returns, without the value of the action's error."""
     data = struct.pack("=iIQ6Q", number, architecture, 0, *arguments, *[0] * (6 - len(arguments)))
@@ -190,23 +221,30 @@ def refusals(program: bytes, architecture: int, number: int, *arguments: int) ->
                 pytest.fail(f"an unknown instruction: {code}")
 
 
-ALLOWED, REFUSED, MISSING = 0x7FFF0000, 0x50001, 0x50026
+ALLOWED, REFUSED, MISSING, UNKNOWN_FAMILY = 0x7FFF0000, 0x50001, 0x50026, 0x50061
 
 
 @pytest.mark.parametrize(
-    ("machine", "architecture", "chmod", "openat", "unshare"),
+    ("machine", "architecture", "chmod", "openat", "unshare", "keyctl", "socket"),
     [
-        ("x86_64", 0xC000003E, 90, 257, 272),
-        ("x86_64", 0x40000003, 15, 295, 310),
-        ("aarch64", 0xC00000B7, 52, 56, 97),  # fchmod: there is no chmod
-        ("aarch64", 0x40000028, 15, 322, 337),
-        ("riscv64", 0xC00000F3, 52, 56, 97),
-        ("loongarch64", 0xC0000102, 52, 56, 97),
+        ("x86_64", 0xC000003E, 90, 257, 272, 250, 41),
+        ("x86_64", 0x40000003, 15, 295, 310, 288, 359),
+        ("aarch64", 0xC00000B7, 52, 56, 97, 219, 198),  # fchmod: there is no chmod
+        ("aarch64", 0x40000028, 15, 322, 337, 311, 281),
+        ("riscv64", 0xC00000F3, 52, 56, 97, 219, 198),
+        ("loongarch64", 0xC0000102, 52, 56, 97, 219, 198),
     ],
 )
 @pytest.mark.parametrize("is_root", [True, False])
 def test_the_filter_of_every_machine(
-    machine: str, architecture: int, chmod: int, openat: int, unshare: int, is_root: bool
+    machine: str,
+    architecture: int,
+    chmod: int,
+    openat: int,
+    unshare: int,
+    keyctl: int,
+    socket: int,
+    is_root: bool,
 ) -> None:
     program = system_call_filter(machine, is_root=is_root)
     assert program is not None
@@ -222,6 +260,11 @@ def test_the_filter_of_every_machine(
     assert refusals(program, architecture, 452, 5, 5, 0o4755) == REFUSED
     assert refusals(program, architecture, 437) == refusals(program, architecture, 425) == MISSING
     assert refusals(program, architecture, 435) == (MISSING if is_root else ALLOWED)
+    for number in (keyctl, keyctl - 1, keyctl - 2):
+        assert refusals(program, architecture, number) == MISSING
+    for family in range(50):
+        answer = ALLOWED if family in (1, 2, 10, 16) else UNKNOWN_FAMILY
+        assert refusals(program, architecture, socket, family, 1) == answer
     assert refusals(program, architecture, 400) == ALLOWED
     assert refusals(program, 0x1234, 1) == MISSING
     if architecture == 0xC000003E:

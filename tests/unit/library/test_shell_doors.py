@@ -6,6 +6,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import anyio
@@ -13,7 +14,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.library import ShellError, Workspace, WorkspaceError
-from nighthawk_async.library.shell_sandbox import find_bubblewrap
+from nighthawk_async.library.shell_sandbox import confined_command, find_bubblewrap
 from nighthawk_async.library.shell_system_calls import system_call_filter
 from nighthawk_async.testing import ScriptedModel
 
@@ -165,6 +166,71 @@ async def test_tools_that_use_newer_system_calls_find_the_older_ones(root: Path)
         "tar xf a.tar; cat a/b"
     )
     assert result.output == "1\nb\n"
+
+
+NOBODY = 65534
+ORDINARY = """
+id -u
+echo x >/proc/sys/kernel/hostname || echo x >/proc/sysrq-trigger || touch t
+for run in "" "unshare -Ur"; do
+    $run chmod u+s t; $run chmod g+s t; $run chmod 6755 t; $run install -m 4755 /bin/true i
+done
+touch .git/a
+unshare -Urm sh -c "
+    umount $PWD/.git; mount -o remount,bind,rw $PWD/.git; touch .git/b; mv .git g
+    mount --bind $PWD /tmp && touch /tmp/.git/c; mount --rbind $PWD /tmp && touch /tmp/.git/d
+    mount -t proc proc /proc; echo x >/proc/sys/kernel/hostname"
+ls -A .git | wc -l
+"""
+
+
+def run_as_nobody(command: str, workspace: Path, scratch: Path) -> "subprocess.CompletedProcess[str]":
+    """Run the command line of a shell as another user, who cannot read the Python of these tests."""
+    program = system_call_filter(platform.machine(), is_root=False)
+    assert program is not None
+    with tempfile.TemporaryFile() as file:
+        file.write(program)
+        file.seek(0)
+        confined = confined_command(
+            shutil.which("bwrap") or "",
+            ["sh", "-c", command],
+            root=workspace,
+            scratch=scratch,
+            writable=True,
+            network=False,
+            protected=[str(workspace / ".git")],
+            filter_descriptor=file.fileno(),
+        )
+        return subprocess.run(
+            ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *confined],
+            pass_fds=(file.fileno(),),
+            env={"PATH": "/usr/bin:/bin"},
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the other tests are those of an ordinary user then")
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv")
+async def test_the_shell_of_an_ordinary_user_is_confined_too(root: Path) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="nighthawk-", dir="/var/tmp"))  # others can enter it
+    workspace, scratch = folder / "workspace", folder / "scratch"
+    try:
+        for path in (folder, workspace, workspace / ".git", scratch):
+            os.makedirs(path, exist_ok=True)
+            os.chown(path, NOBODY, NOBODY)
+        tried = run_as_nobody("true", workspace, scratch)
+        if tried.returncode:
+            pytest.skip(f"other users cannot be confined here: {tried.stderr}")
+        said = run_as_nobody(ORDINARY, workspace, scratch).stdout.split()
+        assert (said[0], said[-1]) == (str(NOBODY), "0")
+        assert "t" in os.listdir(workspace)
+        assert {os.stat(path).st_mode & 0o6000 for path in everything_in(workspace)} == {0}
+        assert os.listdir(workspace / ".git") == []
+    finally:
+        shutil.rmtree(folder)
 
 
 SHARED = """

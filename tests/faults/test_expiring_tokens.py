@@ -3,6 +3,7 @@
 import logging
 import pickle
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -269,7 +270,10 @@ async def test_a_credential_that_fails_is_an_error_that_names_it_and_nothing_is_
 
     async with ModelServer([]) as server:
         async with nh.run(configuration(server, bearer(fetch))):
-            with pytest.raises(CredentialError, match=r"openai-chat:tested: .*bearer\(.*fetch\).*no access"):
+            with pytest.raises(
+                CredentialError,
+                match=r"openai-chat:tested: .*bearer\(.*fetch\).*PermissionError, at test_exp",
+            ):
                 await count("four")
         assert server.requests == []
 
@@ -333,7 +337,8 @@ async def test_bad_headers_of_a_signer_are_an_error_that_names_it(
             with pytest.raises(error, match=message) as raised:
                 await count("four")
         assert server.requests == []
-    assert "secret" not in str(raised.value)
+    assert "secret-value" not in str(raised.value)
+    assert "secret\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -398,6 +403,63 @@ async def test_tokens_are_in_no_log_recording_journal_span_or_text(
     assert len(files) >= 2
     contents += [*files, pickle.dumps(raised.value)]
     assert [each for each in contents if b"expiring-secret" in each] == []
+
+
+class Login:
+    """The program's own function, whose errors quote the token: nothing about it looks like a secret."""
+
+    TOKEN = "larkspur"
+
+    def __init__(self) -> None:
+        self.fails = False
+
+    def blocking(self) -> str:
+        if self.fails:
+            try:
+                raise RuntimeError(f"the gateway refused {self.TOKEN}")
+            except RuntimeError as error:
+                error.add_note(self.TOKEN)
+                raise OSError(5, f"no expiry in {self.TOKEN}") from error
+        return self.TOKEN
+
+    async def awaiting(self) -> str:
+        return self.blocking()
+
+    def __call__(self, method: str, url: str, body: bytes) -> Mapping[str, str]:
+        return {"authorization": self.blocking()}
+
+
+@pytest.mark.parametrize("kind", ["blocking", "awaiting", "signer"])
+async def test_the_error_of_a_function_carries_its_token_nowhere(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setenv("NIGHTHAWK_LOG_BODIES", "1")
+    caplog.set_level(logging.DEBUG)
+    spans = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    trace_with(monkeypatch, provider)
+    login = Login()
+    credentials = Signer(login) if kind == "signer" else bearer(getattr(login, kind))
+    login.fails, tree = True, nh.observe.TaskTree()
+    with nh.journal.open(f"sqlite:///{tmp_path / 'runs.db'}") as store, tree.recording():
+        async with (
+            ModelServer([]) as server,
+            nh.run(configuration(server, credentials), journal=store, run_id="one"),
+        ):
+            with pytest.raises(CredentialError) as raised:
+                await count("four")
+        kept = store.tree("one").snapshot()
+    trees = [str(nh.observe.view_as_json(each)) for each in (tree.snapshot(), kept)]
+    shown = [*trees, caplog.text]
+    shown += ["".join(traceback.format_exception(raised.value)), repr(vars(raised.value))]
+    shown += [span.to_json() for span in spans.get_finished_spans()]
+    contents = [text.encode() for text in shown]
+    contents += [*contents_of(tmp_path), pickle.dumps(raised.value)]
+    assert len(spans.get_finished_spans()) > 1
+    for each in trees:
+        assert "could not be obtained: OSError, at test_expiring_tokens.py:" in each
+    assert [each for each in contents if login.TOKEN.encode() in each] == []
 
 
 async def test_a_token_that_a_model_repeats_is_redacted_in_a_cassette(tmp_path: Path) -> None:

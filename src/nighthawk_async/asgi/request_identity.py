@@ -14,16 +14,23 @@ from ..secret_names import is_secret_name
 from .protocol import AsgiScope
 
 _VERSION = b"2"
+_COOKIES = "header cookie"
 _HOSTS = ("host", "x-forwarded-host")
 _WORD = re.compile(r"[a-z0-9]+")
 # Proxies that authenticate callers pass on who they are: `X-Forwarded-User`, `X-Client-Cert`, `X-Tenant-Id`.
 _CALLER_WORDS = frozenset(
-    {"account", "apikey", "assertion", "auth", "cert", "certificate", "customer", "dn", "email", "identity"}
-    | {"key", "login", "org", "organization", "principal", "session", "sub", "subject", "tenant", "token"}
-    | {"device", "member", "oidc", "owner", "uid", "user", "userid", "username", "workspace"}
+    {"acct", "actor", "auth", "behalf", "dn", "from", "group", "groups", "jwt", "key", "oidc", "org", "orgid"}
+    | {"pat", "project", "realm", "role", "roles", "shop", "sub", "team", "uid"}
 )
-_OTHER_WORDS = frozenset({"agent", "csrf", "idempotency", "xsrf"})
-"""A header with one of these words is none of its caller: `User-Agent`, `X-CSRF-Token`."""
+_CALLER_PARTS = re.compile(
+    "account|apikey|assertion|caller|cert|clientid|company|consumer|customer|device|email|employee|identity"
+    "|impersonat|login|member|merchant|organi[sz]ation|owner|partner|person|principal|profile|session|subject"
+    "|tenant|token|user|workspace"
+)
+_OTHER_WORDS = frozenset(
+    {"affinity", "correlation", "csrf", "fetch", "idempotency", "trace", "useragent", "websocket", "xsrf"}
+)
+"""A header with one of these words is none of its caller: `User-Agent`, `X-CSRF-Token`, `Sec-Fetch-User`."""
 
 
 def find_run_id(asgi_scope: AsgiScope, key: str, client: str | None) -> str:
@@ -68,6 +75,9 @@ def fingerprint_of(asgi_scope: AsgiScope, body: bytes) -> str:
 def _signs_of_caller(asgi_scope: AsgiScope) -> list[tuple[str, bytes]]:
     """What a request shows of its caller; the order of different headers does not matter."""
     found = [(f"header {name}", value) for name, value in _headers(asgi_scope) if _names_caller(name)]
+    cookies = [value for name, value in found if name == _COOKIES]
+    if cookies:  # HTTP/2 may send each in a header of its own
+        found = [part for part in found if part[0] != _COOKIES] + [(_COOKIES, b"; ".join(cookies))]
     extensions: dict[str, Any] = asgi_scope.get("extensions") or {}
     tls: dict[str, Any] = extensions.get("tls") or {}
     for name in ("client_cert_name", "client_cert_error"):
@@ -83,9 +93,15 @@ def _name_of_part(part: tuple[str, bytes]) -> str:
 
 def _names_caller(name: str) -> bool:
     words = set(_WORD.findall(name))
-    if words & _OTHER_WORDS:
+    if words & _OTHER_WORDS or words >= {"user", "agent"}:
         return False
-    return bool(words & _CALLER_WORDS) or words >= {"client", "id"} or is_secret_name(name)
+    return (
+        bool(words & _CALLER_WORDS or _CALLER_PARTS.search(name))
+        or words >= {"client", "id"}
+        or words >= {"act", "as"}
+        or words <= {"x", "client"}
+        or is_secret_name(name)
+    )
 
 
 def _headers(asgi_scope: AsgiScope) -> Iterator[tuple[str, bytes]]:

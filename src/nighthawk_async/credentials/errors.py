@@ -13,7 +13,7 @@ from ..secret_names import masked
 from ..wire.redaction import excerpt, redact
 
 _HOST = re.compile(
-    r"\bhttps?://(?:[^\s/?#@]*@)?([A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8})(?=[:/?#\s]|$)"
+    r"\bhttps?://(?:[^\s/?#@]*@)?+([A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8})(?=[:/?#\s]|$)"
 )
 _MOST_HOSTS = 3
 _OF_FILES = (PermissionError, FileNotFoundError, NotADirectoryError, IsADirectoryError)
@@ -66,14 +66,14 @@ def error_of_function(name: str, error: BaseException) -> CredentialError:
 
     Nobody knows what such a text quotes: often the answer of a login, with the token in it. So it says the
     type, the place in the program, what the system said, and the hosts of addresses. There is no cause, whose
-    traceback holds the variables of the function.
+    traceback holds the variables of the function. A `CredentialError` says what its author wants to say.
 
     Args:
         name: The name of the credential.
-        error: The error. An error of a credential is only copied.
+        error: The error. An error of a credential is copied, without its cause.
     """
     if isinstance(error, CredentialError):
-        return credential_error(name, error)
+        return CredentialError(error.message, is_transient=error.is_transient)
     if isinstance(error, OwnTextError):
         return CredentialError(f"the credential {name} could not be obtained: {error}")
     facts = [type(error).__name__, _place_of(error), _said_by_system(error), *_hosts_in(error)]

@@ -5,6 +5,9 @@ dropped capability keeps a user from setting the set-user-ID bit of an own file,
 refused. The calls that hide their arguments from a filter do not exist for the shell; programs then use the
 older ones. The shell of root makes no user namespace, in which it would have capabilities again.
 
+No namespace divides the keyrings of a user, nor sockets like those of a virtual machine to its host. So the
+calls of keyrings do not exist for the shell, and it has only sockets that namespaces do divide.
+
 Source: https://docs.kernel.org/userspace-api/seccomp_filter.html; `RestrictSUIDSGID=` of systemd.exec(5).
 """
 
@@ -17,6 +20,8 @@ _BITS = 0o6000
 _CREATES = 0o100 | 0o20000000
 """The flags O_CREAT and O_TMPFILE of `open`, without which there is no mode."""
 _NEW_USER_NAMESPACE = 0x10000000
+_FAMILIES = (1, 2, 10, 16)
+"""Of sockets: unix, inet, inet6, netlink."""
 _OTHER_ABI = 0x40000000
 """The first number of the calls of the x32 ABI."""
 
@@ -24,7 +29,11 @@ _LOAD, _EQUALS, _AT_LEAST, _HAS_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW = 0x7FFF0000
 _REFUSE = 0x00050000 | errno.EPERM
 _NO_SUCH_CALL = 0x00050000 | errno.ENOSYS
+_NO_SUCH_FAMILY = 0x00050000 | errno.EAFNOSUPPORT
 _OFFSET_OF_ARCHITECTURE = 4
+
+
+_HIDDEN = (437, 425)  # openat2, io_uring_setup
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,37 +44,49 @@ class _Calls:
         architecture: The number of the architecture, AUDIT_ARCH.
         modes: The position of the mode, by call.
         opens: The positions of the flags and the mode, by call.
-        hidden: The calls whose arguments cannot be seen.
+        keys: The calls of keyrings.
         namespaces: The calls whose first argument makes namespaces.
+        socket: The call that makes a socket.
+        hidden: The calls whose arguments cannot be seen.
         clone3: The call that makes namespaces and hides its arguments.
     """
 
     architecture: int
     modes: Mapping[int, int]
     opens: Mapping[int, tuple[int, int]]
+    keys: tuple[int, int, int]
     namespaces: tuple[int, ...]
-    hidden: tuple[int, ...] = (437, 425)  # openat2, io_uring_setup
+    socket: int
+    hidden: tuple[int, ...] = _HIDDEN
     clone3: int = 435
 
 
-# In each: chmod, fchmod, fchmodat, fchmodat2, creat, mknod, mknodat; open, openat; clone, unshare.
+# In each: chmod, fchmod, fchmodat, fchmodat2, creat, mknod, mknodat; open, openat; add_key, request_key,
+# keyctl; clone, unshare. The older way to make sockets, socketcall of i386, is hidden.
 _X86_64 = _Calls(
     architecture=0xC000003E,
     modes={90: 1, 91: 1, 268: 2, 452: 2, 85: 1, 133: 1, 259: 2},
     opens={2: (1, 2), 257: (2, 3)},
+    keys=(248, 249, 250),
     namespaces=(56, 272),
+    socket=41,
 )
 _I386 = _Calls(
     architecture=0x40000003,
     modes={15: 1, 94: 1, 306: 2, 452: 2, 8: 1, 14: 1, 297: 2},
     opens={5: (1, 2), 295: (2, 3)},
+    keys=(286, 287, 288),
     namespaces=(120, 310),
+    socket=359,
+    hidden=(*_HIDDEN, 102),
 )
 _ARM = _Calls(
     architecture=0x40000028,
     modes={15: 1, 94: 1, 333: 2, 452: 2, 8: 1, 14: 1, 324: 2},
     opens={5: (1, 2), 322: (2, 3)},
+    keys=(309, 310, 311),
     namespaces=(120, 337),
+    socket=281,
 )
 
 
@@ -74,7 +95,9 @@ def _generic(architecture: int) -> _Calls:
         architecture=architecture,
         modes={52: 1, 53: 2, 452: 2, 33: 2},
         opens={56: (2, 3)},
+        keys=(217, 218, 219),
         namespaces=(220, 97),
+        socket=198,
     )
 
 
@@ -114,7 +137,7 @@ def _rules(calls: _Calls, *, is_root: bool) -> Iterable[bytes]:
     if calls is _X86_64:
         yield _instruction(_AT_LEAST, _OTHER_ABI, 0, 1)
         yield _instruction(_RETURN, _NO_SUCH_CALL)
-    for number in (*calls.hidden, *((calls.clone3,) if is_root else ())):
+    for number in (*calls.hidden, *calls.keys, *((calls.clone3,) if is_root else ())):
         yield _instruction(_EQUALS, number, 0, 1)
         yield _instruction(_RETURN, _NO_SUCH_CALL)
     for number, (flags, mode) in calls.opens.items():
@@ -128,6 +151,11 @@ def _rules(calls: _Calls, *, is_root: bool) -> Iterable[bytes]:
     for number, (argument, bits) in masks.items():
         yield _instruction(_EQUALS, number, 0, 4)
         yield from _refusal_of_bits(argument, bits)
+    yield _instruction(_EQUALS, calls.socket, 0, len(_FAMILIES) + 2)
+    yield _instruction(_LOAD, _offset_of_argument(0))
+    for number, family in enumerate(_FAMILIES):
+        yield _instruction(_EQUALS, family, len(_FAMILIES) - number, 0)
+    yield _instruction(_RETURN, _NO_SUCH_FAMILY)
     yield _instruction(_RETURN, _ALLOW)
 
 

@@ -286,4 +286,5 @@ class _Inflate:
 
 
 def _reason(error: Exception) -> str:
-    return str(error) or type(error).__name__
+    text = str(error) or type(error).__name__  # it may quote a line of the server
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"

@@ -22,6 +22,7 @@ from .texts import (
     compiled_glob,
     lines_of,
     replaced,
+    shown_line,
 )
 
 _MOST_CHARACTERS = 40_000
@@ -147,9 +148,7 @@ class Workspace:
         check_most_characters(max_characters)
         text = self._text(path)
         if lines is not None:
-            first, last = lines if len(lines) == 2 else (0, 0)
-            if not 1 <= first <= last:
-                raise WorkspaceError(f"lines are given as (first, last), from 1, not {lines!r}")
+            first, last = _line_numbers(lines)
             of_file = lines_of(text)
             if first > max(1, len(of_file)):
                 raise WorkspaceError(f"{path} has {len(of_file)} lines; there is no line {first}")
@@ -370,14 +369,26 @@ class Workspace:
 
 @contextmanager
 def _in_time(pattern: str) -> Generator[None, None, None]:
-    """Say that a pattern takes too long."""
+    """Say that a pattern takes too long, or too much memory, as one that calls itself without end."""
     try:
         yield
+    except MemoryError:
+        raise LibraryError(
+            f"the search for {shown_line(pattern)} takes too much memory; use a simpler pattern"
+        ) from None
     except TimeoutError:
         raise LibraryError(
-            f"the search for {pattern!r} took longer than {_SEARCH_SECONDS:g} seconds; use a simpler "
-            "pattern, or fewer files"
+            f"the search for {shown_line(pattern)} took longer than {_SEARCH_SECONDS:g} seconds; use a "
+            "simpler pattern, or fewer files"
         ) from None
+
+
+def _line_numbers(lines: object) -> tuple[int, int]:
+    match lines:
+        case (int(first), int(last)) if 1 <= first <= last:
+            return first, last
+        case _:
+            raise WorkspaceError(f"lines are given as (first, last), from 1, not {lines!r:.100}")
 
 
 def _decoded(content: bytes, path: str) -> str:

@@ -19,6 +19,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from ..causes import leaves_of
 from ..runtime.error_text import describe_error
+from .authentication import screened
 from .callbacks import Callbacks
 from .description import HttpDescription, ServerDescription, StdioDescription
 from .errors import ServerUnavailableError
@@ -82,7 +83,7 @@ class Connection:
         read = None if limit is None else max(_READ_SECONDS, limit)
         client = httpx2.AsyncClient(
             headers=dict(server.headers),
-            auth=cast("Any", server.auth),
+            auth=screened(server.auth),
             timeout=httpx2.Timeout(_OTHER_SECONDS, read=read),
             event_hooks={"response": [self._note_response]},
         )

@@ -6,6 +6,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import anyio
@@ -13,7 +14,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.library import ShellError, Workspace, WorkspaceError
-from nighthawk_async.library.shell_sandbox import find_bubblewrap
+from nighthawk_async.library.shell_sandbox import confined_command, find_bubblewrap
 from nighthawk_async.library.shell_system_calls import system_call_filter
 from nighthawk_async.testing import ScriptedModel
 
@@ -167,6 +168,102 @@ async def test_tools_that_use_newer_system_calls_find_the_older_ones(root: Path)
     assert result.output == "1\nb\n"
 
 
+NOBODY = 65534
+ORDINARY = """
+id -u
+echo x >/proc/sys/kernel/hostname || echo x >/proc/sysrq-trigger || touch t
+for run in "" "unshare -Ur"; do
+    $run chmod u+s t; $run chmod g+s t; $run chmod 6755 t; $run install -m 4755 /bin/true i
+done
+touch .git/a
+unshare -Urm sh -c "
+    umount $PWD/.git; mount -o remount,bind,rw $PWD/.git; touch .git/b; mv .git g
+    mount --bind $PWD /tmp && touch /tmp/.git/c; mount --rbind $PWD /tmp && touch /tmp/.git/d
+    mount -t proc proc /proc; echo x >/proc/sys/kernel/hostname"
+ls -A .git | wc -l
+"""
+
+
+def run_as_nobody(command: str, workspace: Path, scratch: Path) -> "subprocess.CompletedProcess[str]":
+    """Run the command line of a shell as another user, who cannot read the Python of these tests."""
+    program = system_call_filter(platform.machine(), is_root=False)
+    assert program is not None
+    with tempfile.TemporaryFile() as file:
+        file.write(program)
+        file.seek(0)
+        confined = confined_command(
+            shutil.which("bwrap") or "",
+            ["sh", "-c", command],
+            root=workspace,
+            scratch=scratch,
+            writable=True,
+            network=False,
+            protected=[str(workspace / ".git")],
+            filter_descriptor=file.fileno(),
+        )
+        return subprocess.run(
+            ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *confined],
+            pass_fds=(file.fileno(),),
+            env={"PATH": "/usr/bin:/bin"},
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the other tests are those of an ordinary user then")
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv")
+async def test_the_shell_of_an_ordinary_user_is_confined_too(root: Path) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="nighthawk-", dir="/var/tmp"))  # others can enter it
+    workspace, scratch = folder / "workspace", folder / "scratch"
+    try:
+        for path in (folder, workspace, workspace / ".git", scratch):
+            os.makedirs(path, exist_ok=True)
+            os.chown(path, NOBODY, NOBODY)
+        tried = run_as_nobody("true", workspace, scratch)
+        if tried.returncode:
+            pytest.skip(f"other users cannot be confined here: {tried.stderr}")
+        said = run_as_nobody(ORDINARY, workspace, scratch).stdout.split()
+        assert (said[0], said[-1]) == (str(NOBODY), "0")
+        assert "t" in os.listdir(workspace)
+        assert {os.stat(path).st_mode & 0o6000 for path in everything_in(workspace)} == {0}
+        assert os.listdir(workspace / ".git") == []
+    finally:
+        shutil.rmtree(folder)
+
+
+SHARED = """
+import ctypes, platform, socket
+system = ctypes.CDLL(None, use_errno=True)
+first = 248 if platform.machine() == "x86_64" else 217
+keys = [(b"user", b"nighthawk", b"x", 1, -3), (b"user", b"nighthawk", None, -3), (0, -3, 0)]
+for number, arguments in enumerate(keys):
+    print(system.syscall(first + number, *arguments), ctypes.get_errno())
+for family in range(64):
+    try:
+        socket.socket(family, socket.SOCK_RAW if family == 16 else socket.SOCK_STREAM).close()
+        print("opened", family)
+    except OSError as error:
+        if error.errno != 97:
+            print(family, error)
+"""
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "aarch64"), reason="the numbers of its calls")
+@pytest.mark.parametrize("network", [False, True])
+async def test_a_shell_has_no_keyrings_and_no_sockets_that_no_namespace_divides(
+    root: Path, network: bool
+) -> None:
+    (root / "shared.py").write_text(SHARED)
+    workspace = Workspace(root, writable=True, network=network)
+    result = await workspace.shell(f"{sys.executable} -I -S shared.py")
+    opened = [
+        line for line in result.output.splitlines() if line not in ("opened 2", "opened 10", "opened 16")
+    ]
+    assert opened == ["-1 38"] * 3 + ["opened 1"]
+
+
 def refusals(program: bytes, architecture: int, number: int, *arguments: int) -> int:
     """Run a filter; return what it returns, without the value of the action's error."""
     data = struct.pack("=iIQ6Q", number, architecture, 0, *arguments, *[0] * (6 - len(arguments)))
@@ -190,23 +287,30 @@ def refusals(program: bytes, architecture: int, number: int, *arguments: int) ->
                 pytest.fail(f"an unknown instruction: {code}")
 
 
-ALLOWED, REFUSED, MISSING = 0x7FFF0000, 0x50001, 0x50026
+ALLOWED, REFUSED, MISSING, UNKNOWN_FAMILY = 0x7FFF0000, 0x50001, 0x50026, 0x50061
 
 
 @pytest.mark.parametrize(
-    ("machine", "architecture", "chmod", "openat", "unshare"),
+    ("machine", "architecture", "chmod", "openat", "unshare", "keyctl", "socket"),
     [
-        ("x86_64", 0xC000003E, 90, 257, 272),
-        ("x86_64", 0x40000003, 15, 295, 310),
-        ("aarch64", 0xC00000B7, 52, 56, 97),  # fchmod: there is no chmod
-        ("aarch64", 0x40000028, 15, 322, 337),
-        ("riscv64", 0xC00000F3, 52, 56, 97),
-        ("loongarch64", 0xC0000102, 52, 56, 97),
+        ("x86_64", 0xC000003E, 90, 257, 272, 250, 41),
+        ("x86_64", 0x40000003, 15, 295, 310, 288, 359),
+        ("aarch64", 0xC00000B7, 52, 56, 97, 219, 198),  # fchmod: there is no chmod
+        ("aarch64", 0x40000028, 15, 322, 337, 311, 281),
+        ("riscv64", 0xC00000F3, 52, 56, 97, 219, 198),
+        ("loongarch64", 0xC0000102, 52, 56, 97, 219, 198),
     ],
 )
 @pytest.mark.parametrize("is_root", [True, False])
 def test_the_filter_of_every_machine(
-    machine: str, architecture: int, chmod: int, openat: int, unshare: int, is_root: bool
+    machine: str,
+    architecture: int,
+    chmod: int,
+    openat: int,
+    unshare: int,
+    keyctl: int,
+    socket: int,
+    is_root: bool,
 ) -> None:
     program = system_call_filter(machine, is_root=is_root)
     assert program is not None
@@ -222,6 +326,11 @@ def test_the_filter_of_every_machine(
     assert refusals(program, architecture, 452, 5, 5, 0o4755) == REFUSED
     assert refusals(program, architecture, 437) == refusals(program, architecture, 425) == MISSING
     assert refusals(program, architecture, 435) == (MISSING if is_root else ALLOWED)
+    for number in (keyctl, keyctl - 1, keyctl - 2):
+        assert refusals(program, architecture, number) == MISSING
+    for family in range(50):
+        answer = ALLOWED if family in (1, 2, 10, 16) else UNKNOWN_FAMILY
+        assert refusals(program, architecture, socket, family, 1) == answer
     assert refusals(program, architecture, 400) == ALLOWED
     assert refusals(program, 0x1234, 1) == MISSING
     if architecture == 0xC000003E:
@@ -363,7 +472,10 @@ async def test_a_repository_is_put_out_of_use_however_the_session_ends(root: Pat
         result = await Workspace(root, writable=True).shell(f"git init -q a; {ending}", timeout=timeout)
         assert "a/.git is now .git.untrusted" in result.notes
     left = [
-        path for path in everything_in(root) if path.name in (".git", "HEAD") and "logs" not in path.parts
+        path
+        for path in everything_in(root)  # a `git init` that was killed leaves a HEAD that is of no repository
+        if path.name == ".git"
+        or (path.name == "HEAD" and {"objects", "refs"} <= set(os.listdir(path.parent)))
     ]
     assert left == []
 

@@ -17,6 +17,7 @@ from nighthawk_async.library import (
     Workspace,
     WorkspaceError,
 )
+from nighthawk_async.library import workspace as workspace_module
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 
 SECRET = "the secret"
@@ -88,6 +89,20 @@ def test_an_expression_that_never_ends_is_given_up(
     (root / "evil.txt").write_text("a" * 5_000 + "b")
     with pytest.raises(LibraryError, match="took longer"):
         workspace.search("(a|a|aa)+$")
+
+
+def test_an_expression_that_calls_itself_without_end_is_given_up(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Compiled:
+        """Stands for `(?R)`, which takes seconds and a gigabyte until it raises this."""
+
+        def search(self, line: str, timeout: float) -> None:
+            raise MemoryError
+
+    monkeypatch.setattr(workspace_module, "compiled_expression", lambda *given, **more: Compiled())
+    with pytest.raises(LibraryError, match="takes too much memory"):
+        workspace.search("(?R)")
 
 
 def test_a_text_that_is_there_once_is_replaced(workspace: Workspace, root: Path) -> None:
@@ -457,8 +472,9 @@ async def test_limits_that_limit_nothing_are_refused(workspace: Workspace) -> No
         workspace.read("src/a.py", max_characters=-1)
     with pytest.raises(LibraryError, match="not -1"):
         await workspace.shell("true", max_characters=-1)
-    with pytest.raises(WorkspaceError, match="lines are given as"):
-        workspace.read("src/a.py", (1,))  # type: ignore[arg-type]
+    for lines in ((1,), (1, 2, 3), 5, "12", (0, 1), (2, 1), (1.0, 2.0)):
+        with pytest.raises(WorkspaceError, match="lines are given as"):
+            workspace.read("src/a.py", lines)  # type: ignore[arg-type]
 
 
 def test_a_workspace_cannot_be_made_another_one(workspace: Workspace) -> None:

@@ -88,7 +88,7 @@ def assign(
     def validate(annotation: object, subject: str) -> object:
         if is_data:
             return validate_data(value, annotation, subject=subject)
-        return validate_value(value, annotation, subject=subject, origin=declared.origin(annotation))
+        return validate_value(value, annotation, subject=subject, origin=declared.origin(annotation, value))
 
     if target.fields:
         return _assign_field(context, target, validate)

@@ -348,7 +348,7 @@ def _validate_return_value(
 ) -> object:
     annotation = return_type(context)
     try:
-        return validated_return(value, annotation, origin=origin or declared.origin(annotation))
+        return validated_return(value, annotation, origin=origin or declared.origin(annotation, value))
     except ToolValidationError as error:
         raise _not_valid(context, error, note, cause="return_value") from error
 

@@ -45,7 +45,7 @@ def settle_copies(statements: str, context: StepContext) -> None:
         if name not in context.step_locals or name not in context.binding_types:
             continue
         held = context.step_locals[name]
-        origin = "new" if value is None else _type_of(value, context).origin(context.binding_types[name])
+        origin = "new" if value is None else _type_of(value, context).origin(context.binding_types[name], held)
         if origin == "converted":
             context.settle(name, held)
         elif origin == "declared":
@@ -95,14 +95,36 @@ def _type_of(node: ast.expr, context: StepContext) -> Declared:
             return NEW if found is _MISSING else Declared(declared_field_type(found, name))
         case ast.Subscript(value=container):
             declared = _type_of(container, context)
+            if declared.values is not None:
+                return NEW
             return Declared(_item_type(declared.annotation), declared.is_converted)
-        case ast.Await(value=inner):
+        case ast.Await(value=inner) | ast.NamedExpr(value=inner):
             return _type_of(inner, context)
+        case ast.IfExp(body=first, orelse=second):
+            return _type_of_one((first, second), context)
+        case ast.BoolOp(values=values):
+            return _type_of_one(values, context)
         case ast.Call(func=function):
             found = _value_of(function, context)
             return NEW if found is _MISSING else Declared(promised_type(found), is_converted=True)
         case _:
             return NEW
+
+
+def _type_of_one(nodes: Sequence[ast.expr], context: StepContext) -> Declared:
+    """The declared type of the value of one of several expressions; of some, only their own values have it."""
+    found = [(node, _type_of(node, context)) for node in nodes]
+    declared = [(node, each) for node, each in found if each.annotation is not UNSET]
+    kinds = [each.annotation for _, each in declared]
+    if not kinds or any(kind != kinds[0] for kind in kinds):
+        return NEW
+    is_converted = all(each.is_converted for _, each in declared)
+    if len(declared) == len(found) and all(each.values is None for _, each in declared):
+        return Declared(kinds[0], is_converted)
+    values: list[object] = []
+    for node, each in declared:
+        values += (_value_of(node, context),) if each.values is None else each.values
+    return Declared(kinds[0], is_converted, tuple(each for each in values if each is not _MISSING))
 
 
 def _type_of_variable(name: str, context: StepContext) -> Declared:

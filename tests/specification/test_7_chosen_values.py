@@ -62,6 +62,71 @@ async def test_9_a_chosen_value_is_converted_once(expression: str, result: int) 
         assert await choose("x", given=900) == result
 
 
+@pytest.mark.parametrize("dollars", [2, 5])
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("best = first\nfirst = best",),
+        ("best = first", "first = best"),
+        ("best = first\nother = best", "first = 3", "first = other"),
+    ],
+)
+async def test_7_a_copy_under_another_name_is_not_converted_again(
+    statements: tuple[str, ...], dollars: int
+) -> None:
+    steps = (assigning("first", str(dollars)), *map(executing, statements))
+    async with nh.run(ScriptedSteps((*steps, returning("first"))).executor):
+        assert await choose("x", given=0) == dollars * 100
+    async with nh.run(ScriptedSteps((*steps, assigning("second", "1"), PASS)).executor):
+        assert await choose("x", given=0) == dollars * 100
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "for first in [first, 7][:1]: pass",
+        "if text:\n    first = [first][0]",
+        "best = max([first, 7])\nfirst = best",
+        "best = None\nfor each in [first]:\n    best = each\nfirst = best",
+    ],
+)
+async def test_7_the_very_object_that_was_converted_is_not_converted_again(statements: str) -> None:
+    steps = (assigning("first", "5"), executing(statements))
+    async with nh.run(ScriptedSteps((*steps, returning("first"))).executor):
+        assert await choose("x", given=0) == 500
+    async with nh.run(ScriptedSteps((*steps, assigning("second", "1"), PASS)).executor):
+        assert await choose("x", given=0) == 500
+
+
+async def test_7_a_copy_that_is_set_anew_is_converted() -> None:
+    for statements in (
+        "best = first\nbest = 2\nfirst = best",
+        "best = first\nfor best in [2]: pass\nfirst = best",
+    ):
+        steps = (assigning("first", "2"), executing(statements), returning("first"))
+        async with nh.run(ScriptedSteps(steps).executor):
+            assert await choose("x", given=0) == 200
+
+
+async def test_7_what_code_breaks_under_another_name_is_refused() -> None:
+    @nh.natural_function
+    async def find(text: str) -> list[int]:
+        found: list[int] = []
+        """natural
+        Set <:found> from <text>, and return it.
+        """
+        return found
+
+    steps = (
+        assigning("found", "[5]"),
+        executing("best = found\nbest.append('x')\nfound = best"),
+        returning("best"),
+    )
+    async with nh.run(ScriptedSteps(steps, max_corrective_turns=0).executor):
+        with pytest.raises(nh.ExecutionError, match="should be a valid integer"):
+            await find("x")
+
+
 async def test_9_texts_that_were_decoded_may_be_chosen() -> None:
     @nh.natural_function
     async def find(text: str) -> Json[list[int]]:

@@ -218,7 +218,10 @@ def _with_hostile_field() -> object:
         (_with_hostile_field(), "<_Bare>"),
         (type("_Octets", (bytes,), {})(b"k"), "b'k'"),
         (tuple(range(9)), "(0, 1, 2, 3, 4, 5, 6, 7, …)"),
-        (frozenset(map(str, range(10, 30))), "frozenset({'10', '11', '12', '13', '14', '15', '16', '17', …})"),
+        (
+            frozenset(map(str, range(10, 30))),
+            "frozenset({'10', '11', '12', '13', '14', '15', '16', '17', …})",
+        ),
     ],
 )
 def test_8_2_2_names_in_keys_imitate_no_structure(key: object, text: str, counter: TokenCounter) -> None:

@@ -122,18 +122,18 @@ def rebound_with_others(value: int) -> int:
 
 
 def rebound_by_loop(value: Any) -> Any:
-    for value in value:  # noqa: B020, PLR1704
+    for value in value:  # noqa: B020
         pass
     return value
 
 
 def rebound_by_with(value: Any) -> Any:
-    with value as value:  # noqa: PLW0127, PLR1704
+    with value as value:
         return value
 
 
 def rebound_by_import(value: Any) -> Any:
-    import json as value  # noqa: PLC0415, PLW0127
+    import json as value
 
     return value
 
@@ -148,7 +148,7 @@ def rebound_by_match(value: Any) -> Any:
 def rebound_by_handler(value: Any) -> Any:
     try:
         value.run()
-    except ValueError as value:  # noqa: PLR1704
+    except ValueError as value:
         return value
     return value
 
@@ -175,7 +175,7 @@ def in_finally(value: Any) -> Any:
     try:
         return value
     finally:
-        return 1  # noqa: B012, PLW0150, SIM107
+        return 1  # noqa: B012, SIM107
 
 
 def only_a_check_with_end(value: int) -> None:

@@ -149,6 +149,15 @@ async def test_8_3_the_author_is_warned_when_the_block_passes(
     assert f"write <:{name}> in the block" in record.getMessage()
 
 
+async def test_8_3_the_author_is_warned_once_in_a_run(caplog: pytest.LogCaptureFixture) -> None:
+    call = assigning("total", "5")
+    for records in (1, 2):
+        async with nh.run(ScriptedSteps((call, PASS), (call, PASS)).executor):
+            await add([1])
+            await add([1])
+        assert len(caplog.records) == records
+
+
 async def test_8_3_nobody_is_warned_of_a_block_that_ends_otherwise(caplog: pytest.LogCaptureFixture) -> None:
     async with nh.run(ScriptedSteps((assigning("total", "5"), returning("total"))).executor):
         assert await add([1]) == 5

@@ -26,6 +26,7 @@ from .scope import FunctionNode, function_scope
 from .tree import (
     block_statements,
     call_statement,
+    chosen_names,
     committed_statements,
     end_statement,
     is_docstring,
@@ -107,7 +108,7 @@ def rewrite_function(
         NaturalParseError: A block is malformed.
     """
     is_async = isinstance(node, ast.AsyncFunctionDef)
-    committed = {} if is_generator else _variables_to_return(node)
+    committed = _variables_to_return(node, is_generator=is_generator)
     rewriter = _BodyRewriter(
         filename=filename,
         is_async=is_async,
@@ -187,18 +188,20 @@ class _BodyRewriter(Struct, kw_only=True):
         )
 
 
-def _variables_to_return(node: FunctionNode) -> dict[str, bool]:
+def _variables_to_return(node: FunctionNode, *, is_generator: bool) -> dict[str, bool]:
     """The variables that a function returns by name, and whose annotation promises what it returns.
 
     Returns:
         For each whether it is a parameter.
     """
-    if node.returns is None:
+    promise = _promise_of_generator(node) if is_generator else node.returns
+    if promise is None:
         return {}
     returned = {
-        statement.value.id
+        name
         for statement in own_statements(node.body)
-        if isinstance(statement, ast.Return) and isinstance(statement.value, ast.Name)
+        if isinstance(statement, ast.Return)
+        for name in chosen_names(statement.value)
     }
     if not returned:
         return {}
@@ -209,12 +212,21 @@ def _variables_to_return(node: FunctionNode) -> dict[str, bool]:
         if each.annotation is not None
     }
     declared: dict[str, ast.expr] = {**parameters, **function_scope(node).annotations}
-    promised = annotation_members(node.returns)
+    promised = annotation_members(promise)
     return {
         name: name in parameters
         for name in sorted(returned & declared.keys())
         if annotation_members(declared[name]) <= promised
     }
+
+
+def _promise_of_generator(node: FunctionNode) -> ast.expr | None:
+    """The third argument of `Generator[…]`, the type of what the generator returns."""
+    match node.returns:
+        case ast.Subscript(slice=ast.Tuple(elts=[_, _, returned])):
+            return returned
+        case _:
+            return None
 
 
 def _last_position(body: list[ast.stmt]) -> int:

@@ -224,14 +224,43 @@ def return_statement(statement: ast.Return, committed: Collection[str] = ()) -> 
         statement: The user's statement, whose value keeps its own location.
         committed: The variables of the type that the function returns.
     """
-    (checked,) = with_location(
-        ast.parse(f"return {SCOPE_NAME}.returned(None{_origin(statement.value, committed)})").body, statement
-    )
-    if statement.value is not None:
-        assert isinstance(checked, ast.Return)
-        assert isinstance(checked.value, ast.Call)
-        checked.value.args[0] = statement.value
-    return checked
+    return ast.copy_location(ast.Return(_checked(statement.value, statement, committed)), statement)
+
+
+def _checked(value: ast.expr | None, origin: ast.stmt, committed: Collection[str]) -> ast.expr:
+    """The validated value; of a conditional expression, the one that it chooses."""
+    match value:
+        case ast.IfExp(test=test, body=first, orelse=second):
+            chosen = _checked(first, origin, committed), _checked(second, origin, committed)
+            return ast.copy_location(ast.IfExp(test, *chosen), value)
+        case ast.BoolOp(values=[ast.Name(id=name) as first, *others]) if name in committed:
+            rest = others[0] if len(others) == 1 else ast.copy_location(ast.BoolOp(value.op, others), value)
+            chosen = _checked(first, origin, committed), _checked(rest, origin, committed)
+            return ast.copy_location(
+                ast.IfExp(first, *(chosen if isinstance(value.op, ast.Or) else reversed(chosen))), value
+            )
+    code = f"{SCOPE_NAME}.returned(None{_origin(value, committed)})"
+    (made,) = with_location(ast.parse(code).body, origin)
+    assert isinstance(made, ast.Expr)
+    assert isinstance(made.value, ast.Call)
+    if value is not None:
+        made.value.args[0] = value
+    return made.value
+
+
+def chosen_names(value: ast.expr | None) -> Iterator[str]:
+    """The variables one of which a returned expression may name; see `return_statement`."""
+    match value:
+        case ast.Name(id=name):
+            yield name
+        case ast.IfExp(body=first, orelse=second):
+            yield from chosen_names(first)
+            yield from chosen_names(second)
+        case ast.BoolOp(values=values):
+            for each in values:
+                yield from chosen_names(each)
+        case _:
+            return
 
 
 def _origin(value: ast.expr | None, committed: Collection[str]) -> str:

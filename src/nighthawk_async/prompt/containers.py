@@ -5,10 +5,12 @@ every few characters of a text are another), whatever the value's size, depth or
 code runs.
 """
 
+import gc
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
@@ -395,7 +397,15 @@ def _open_mapping(value: object) -> _Opened:
     return _Opened(kind.__len__(value), iter(kind.items(value)), noun="keys")
 
 
+def _open_proxy(value: MappingProxyType[object, object]) -> _Opened:
+    (mapping,) = gc.get_referents(value)  # a method of the proxy would call those of the mapping
+    if has_base(type(mapping), dict):
+        return _open_mapping(mapping)
+    return _Opened(1, iter([mapping]))
+
+
 _OPENERS: dict[int, _Open] = {
+    id(MappingProxyType): _open_proxy,
     id(list): _opener(list),
     id(tuple): _open_tuple,
     id(dict): _open_mapping,

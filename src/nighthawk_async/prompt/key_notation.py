@@ -21,6 +21,12 @@ _CHARACTERS = 128
 """The greatest length of a part of a key, and nearly of all of it."""
 
 _ITEMS = 8
+_SORTED_ITEMS = 64
+"""The greatest number of items of a set that are looked at, so that mostly the same are shown."""
+
+_STRUCTURE = frozenset("{}[](),:;\"'\\")
+"""Characters that a name has only to look like something else."""
+
 _DEPTH = 4
 _INTEGER_BITS = 512
 
@@ -50,7 +56,7 @@ def _notation(key: object, depth: int) -> str:
         return _moment(cast("dt.datetime | dt.time", key))
     if has_base(kind, type):
         name = type_name(cast("type", key))
-        return name if name.isidentifier() else f"<class {name}>"
+        return name if name.isidentifier() else _named(f"<class {name}>")
     text = find_scalar_text(kind)
     if text is not None:
         return _inherited(key, kind, text, depth)
@@ -60,14 +66,19 @@ def _notation(key: object, depth: int) -> str:
     if has_base(kind, tuple):
         return _named_tuple(cast("tuple[object, ...]", key), kind, depth)
     fields = object_fields(key)
-    return _call(kind, fields, depth) if fields else f"<{type_name(kind)}>"
+    return _call(kind, fields, depth) if fields else _named(f"<{type_name(kind)}>")
+
+
+def _named(text: str) -> str:
+    """A text with a name in it; the name is any text."""
+    return text if _STRUCTURE.isdisjoint(text) else f"<{text!r}>"
 
 
 def _inherited(key: Any, kind: type, text: Callable[[Any, int], object], depth: int) -> str:
     """The notation of an enumeration member, or of an instance of a subclass."""
     shown = text(key, _CHARACTERS)
     if has_base(kind, Enum):
-        return str(shown).replace("|", f"|{type_name(kind)}.")
+        return _named(str(shown)).replace("|", f"|{type_name(kind)}.")
     if kind is range:
         return str(shown)
     if has_base(kind, str):
@@ -76,11 +87,11 @@ def _inherited(key: Any, kind: type, text: Callable[[Any, int], object], depth: 
         return _integer(int.__int__(key))
     if has_base(kind, float):
         return _real(float.__float__(key))
-    return (
-        f"{type_name(kind)}({str(shown)!r})"
-        if type(shown) is str and not shown.startswith("<")
-        else str(shown)
-    )
+    if has_base(kind, bytes):
+        return _octets(key)
+    if type(shown) is str and not shown.startswith("<"):
+        return f"{_named(type_name(kind))}({shown!r})"
+    return _named(str(shown))
 
 
 def _joined(items: Iterable[object], depth: int) -> str:
@@ -91,8 +102,8 @@ def _joined(items: Iterable[object], depth: int) -> str:
 def _frozen_set(key: frozenset[object], depth: int) -> str:
     if not key:
         return "frozenset()"
-    shown = sorted(_notation(each, depth + 1) for each in islice(key, _ITEMS))
-    return f"frozenset({{{', '.join([*shown, '…'] if len(key) > _ITEMS else shown)}}})"
+    shown = sorted(_notation(each, depth + 1) for each in islice(key, _SORTED_ITEMS))
+    return f"frozenset({{{', '.join([*shown[:_ITEMS], '…'] if len(key) > _ITEMS else shown)}}})"
 
 
 def _named_tuple(key: tuple[object, ...], kind: type, depth: int) -> str:
@@ -100,13 +111,13 @@ def _named_tuple(key: tuple[object, ...], kind: type, depth: int) -> str:
     tuples: Any = tuple  # whose own method is called
     items: Iterable[object] = tuples.__iter__(key)
     if type(names) is not tuple:
-        return f"{type_name(kind)}(({_joined(items, depth)}))"
+        return f"{_named(type_name(kind))}(({_joined(items, depth)}))"
     return _call(kind, dict(zip(cast("tuple[str, ...]", names), items, strict=False)), depth)
 
 
 def _call(kind: type, fields: Mapping[str, object], depth: int) -> str:
-    shown = [f"{name}={_notation(each, depth + 1)}" for name, each in islice(fields.items(), _ITEMS)]
-    return f"{type_name(kind)}({', '.join([*shown, '…'] if len(fields) > _ITEMS else shown)})"
+    shown = [f"{_named(name)}={_notation(each, depth + 1)}" for name, each in islice(fields.items(), _ITEMS)]
+    return f"{_named(type_name(kind))}({', '.join([*shown, '…'] if len(fields) > _ITEMS else shown)})"
 
 
 def _moment(key: dt.datetime | dt.time) -> str:

@@ -94,7 +94,7 @@ class ArgumentCheck:
                     value,
                     kind,
                     subject=subject,
-                    origin=origin.origin(kind) if isinstance(origin, Declared) else "new",
+                    origin=origin.origin(kind, value) if isinstance(origin, Declared) else "new",
                 )
             except ToolValidationError as error:
                 raise ToolBoundaryError(

@@ -3,15 +3,14 @@
 import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import InitVar
 from inspect import getattr_static
 from keyword import iskeyword
-from typing import ClassVar, Final, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 
 from ..errors import ToolBoundaryError, ToolValidationError
+from .declared_types import declared_field_type, origin_of
 from .error_text import describe_error, describe_validation_error
 from .plain_data import validate_data
 from .snapshot import Snapshot
@@ -88,7 +87,8 @@ def assign(
     def validate(annotation: object, subject: str) -> object:
         if is_data:
             return validate_data(value, annotation, subject=subject)
-        return validate_value(value, annotation, subject=subject, origin=declared.origin(annotation))
+        origin = origin_of(value, annotation, declared, context)
+        return validate_value(value, annotation, subject=subject, origin=origin)
 
     if target.fields:
         return _assign_field(context, target, validate)
@@ -177,22 +177,3 @@ def _field_type(owner: object, field: str) -> object:
         return object
     declared = declared_field_type(owner, field)
     return declared if can_validate(declared) else object
-
-
-def declared_field_type(owner: object, field: str) -> object:
-    """The type that the class of an object declares for a field; `object` if it declares none.
-
-    Args:
-        owner: The object.
-        field: The name of the field.
-    """
-    if isinstance(owner, BaseModel):
-        info = type(owner).model_fields.get(field)
-        return object if info is None else info.rebuild_annotation()
-    try:
-        declared = get_type_hints(type(owner), include_extras=True).get(field, object)
-    except Exception:  # an annotation is any expression; one that raises gives no type
-        return object
-    if get_origin(declared) in (ClassVar, Final):
-        return next(iter(get_args(declared)))
-    return object if declared in (ClassVar, Final) or isinstance(declared, InitVar) else declared

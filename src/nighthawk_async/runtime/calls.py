@@ -135,7 +135,7 @@ class _Returning:
         origin: Origin = "declared" if is_declared else "new"
         if owner is not None:
             function = static_attribute(owner, attribute) if attribute else owner
-            origin = Declared(promised_type(function), is_converted=True).origin(check.annotation)
+            origin = Declared(promised_type(function), is_converted=True).origin(check.annotation, value)
         return self.concluded(check.returned(value, origin))
 
     def fell_off(self) -> object:

@@ -28,7 +28,7 @@ from ..types.outcomes import (
 )
 from ..types.unset import UNSET
 from .annotations import return_type, validated_return
-from .declared_types import declared_type
+from .declared_types import declared_type, origin_of
 from .error_text import describe_error
 from .expression import calls_something
 from .step_actor import StepActor
@@ -249,6 +249,8 @@ def _validate_binding(context: StepContext, name: str, value: object, *, is_kept
     if origin == "declared" and context.is_converted(name, value):
         return value
     annotation = context.binding_types.get(name, object)
+    if origin == "new":
+        origin = origin_of(value, annotation, NEW, context)
     return validate_value(value, annotation, subject=f"write binding '{name}'", origin=origin)
 
 
@@ -348,7 +350,8 @@ def _validate_return_value(
 ) -> object:
     annotation = return_type(context)
     try:
-        return validated_return(value, annotation, origin=origin or declared.origin(annotation))
+        origin = origin or origin_of(value, annotation, declared, context)
+        return validated_return(value, annotation, origin=origin)
     except ToolValidationError as error:
         raise _not_valid(context, error, note, cause="return_value") from error
 

@@ -5,11 +5,12 @@ of a converted value leaves out what ran before pydantic's own validation, JSON 
 takes the result of any other function as it is. Functions that only check, because they give back what they
 are given, keep their place: what they refuse was changed after it was made.
 
-Guarded by `tests/unit/runtime/test_converted_values.py`.
+Guarded by `tests/specification/test_7_converted_once.py` and `tests/unit/runtime/test_converted_schemas.py`.
 """
 
 import dis
 import functools
+import inspect
 from collections.abc import Callable
 from types import CodeType, FunctionType, MethodType
 from typing import Any, Protocol, cast
@@ -39,8 +40,13 @@ class Judge(Protocol):
 _SUFFIX = ":converted"
 _OWN_PACKAGES = ("pydantic", "pydantic_core", "annotated_types", __name__.partition(".")[0])
 _OWN_CONVERTERS = ("pydantic.experimental",)  # transformations of the user, in closures of pydantic
-_GIVEN_BACK = frozenset({"LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW"})
-_REBINDING = ("STORE_FAST", "DELETE_FAST")
+_SUSPENDING = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_STORING_FIRST = "STORE_FAST_LOAD_FAST"
+_LOADING = frozenset(
+    {"LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", _STORING_FIRST}
+    | {"LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW"}
+)
+"""Instructions of CPython 3.11 to 3.14 that leave a variable on the stack, the last that they name."""
 
 
 def converted_schema(schema: dict[str, Any], change: Change, judge: Judge) -> dict[str, Any]:
@@ -81,7 +87,7 @@ def converted_ref(ref: str) -> str:
 
 def _after(schema: dict[str, Any], inner: dict[str, Any], judge: Judge) -> dict[str, Any]:
     function: dict[str, Any] = schema["function"]
-    is_check = _gives_back(function["function"])
+    is_check = gives_back(function["function"])
     checking = function | {"function": judge.checking(function["function"], is_check=is_check)}
     checked = {name: each for name, each in schema.items() if name != "ref"}
     checked |= {"schema": inner, "function": checking}
@@ -109,8 +115,12 @@ def _is_of_user(schema: dict[str, Any]) -> bool:
     return module.partition(".")[0] not in _OWN_PACKAGES or module.startswith(_OWN_CONVERTERS)
 
 
-def _gives_back(function: Any) -> bool:
-    """Whether a function certainly returns the value that it is given, whenever it returns."""
+def gives_back(function: Any) -> bool:
+    """Whether a function certainly returns the value that it is given, whenever it returns.
+
+    Args:
+        function: A function that is called with the value, perhaps as a bound method.
+    """
     position = 0
     while not isinstance(function, FunctionType):
         if isinstance(function, MethodType):
@@ -125,21 +135,21 @@ def _gives_back(function: Any) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _returns_only(code: CodeType, name: str) -> bool:
-    before: dis.Instruction | None = None
+    """Whether code certainly returns one variable, never set again; no for instructions that are unknown."""
+    if code.co_flags & _SUSPENDING or name in code.co_cellvars:
+        return False
+    returns, loaded = 0, None
     for each in dis.get_instructions(code):
-        if each.opname.startswith(_REBINDING) and name in _names_stored(each):
-            return False
-        if each.opname == "RETURN_CONST" or each.opname.startswith("YIELD"):
-            return False
-        if each.opname == "RETURN_VALUE" and (
-            before is None or before.opname not in _GIVEN_BACK or before.argval != name
-        ):
-            return False
-        before = each
-    return True
-
-
-def _names_stored(instruction: dis.Instruction) -> tuple[object, ...]:
-    """The variables of an instruction that stores some; it may also load others."""
-    named = instruction.argval
-    return cast("tuple[object, ...]", named) if isinstance(named, tuple) else (named,)
+        names: object = each.argval if isinstance(each.argval, tuple) else (each.argval,)
+        *others, last = cast("tuple[object, ...]", names) or (None,)
+        if each.opname in _LOADING:
+            if name in others and each.opname == _STORING_FIRST:
+                return False
+        elif "_FAST" in each.opname and name in (*others, last):
+            return False  # sets or deletes it
+        elif "RETURN" in each.opname:
+            if each.opname != "RETURN_VALUE" or each.is_jump_target or loaded != name:
+                return False
+            returns += 1
+        loaded = last if each.opname in _LOADING else None
+    return returns > 0

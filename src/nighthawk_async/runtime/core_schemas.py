@@ -33,6 +33,10 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError, SchemaValidator, core_schema, to_jsonable_python
 
 from .error_text import describe_error
+from .zoned_times import read_datetime, read_time
+
+_ZONED: Mapping[str, Callable[..., object]] = {"datetime": read_datetime, "time": read_time}
+"""The kinds of core schemas whose texts may name a time zone."""
 
 NO_DEFAULT: Any = object()
 """Marks a field without a default, or with a default that is made anew for every object."""
@@ -284,6 +288,8 @@ class _Adaptation:
                 return schema | {"choices": self._tagged(schema["choices"])}
             case "is-instance":
                 return self._record(schema)
+            case "datetime" | "time":
+                return _wrapped(schema, _ZONED[schema["type"]])
             case "union":
                 return schema | {"choices": [self._choice(each) for each in schema["choices"]]}
             case _:
@@ -300,8 +306,10 @@ class _Adaptation:
         if choice["type"] == "enum" and not is_given_by_name(choice["cls"]):
             return choice  # other texts may be meant for another choice
         adapted = self._adapted(choice)
+        if choice["type"] in _ZONED:
+            return adapted, choice["type"]  # the name is for errors
         is_record = choice["type"] == "is-instance" and adapted is not choice
-        return (adapted, choice["cls"].__name__) if is_record else adapted  # the name is for errors
+        return (adapted, choice["cls"].__name__) if is_record else adapted
 
     def _record(self, schema: dict[str, Any]) -> dict[str, Any]:
         """The schema of a class for which pydantic only checks instances."""

@@ -439,7 +439,7 @@ async def _execute(environment: Environment, step: Step, steerable: SteerableSte
     outcome, bindings = _checked_answer(answer, environment.step_executor, step.context.step_id)
     result = await step.conclude(outcome, bindings, is_last=True)
     if result.kind == "pass" and step.context.lost_names:
-        step.warn_of_lost()
+        step.warn_of_lost(environment.run_state.warn_once)
     if step.partial_listeners is not None:
         step.partial_listeners.end(result)
     return outcome, result

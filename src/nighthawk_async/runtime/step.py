@@ -204,8 +204,12 @@ class Step:
                 self.context.converted[name] = recorded.outcome.return_value
         return recorded.outcome, recorded.bindings
 
-    def warn_of_lost(self) -> None:
-        """Warn the author of the block that its model has assigned what the block does not set."""
+    def warn_of_lost(self, warn_once: Callable[[str], bool]) -> None:
+        """Warn the author of the block that its model has assigned what the block does not set.
+
+        Args:
+            warn_once: Returns whether this is the first warning of the run about a subject.
+        """
         names = sorted(self.context.lost_names)
         marks = ", ".join(f"<:{name}>" for name in names)
         text = (
@@ -214,7 +218,8 @@ class Step:
         )
         if self.actor.node is not None:
             self.actor.node.write("note", f"{text}\n")
-        _LOGGER.warning(text)
+        if warn_once(text):  # a loop may run the block many times
+            _LOGGER.warning(text)
 
     async def conclude(
         self, outcome: StepOutcome, bindings: Mapping[str, object], *, is_last: bool = False

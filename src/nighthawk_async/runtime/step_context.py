@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import cast
 
 from ..types.execution import ExecutionRef
@@ -11,6 +12,18 @@ from .snapshot import NEVER_CHANGED, Snapshot
 __all__ = ["ChangedRoots", "StepContext"]
 
 _MISSING = object()
+
+
+def _is_shared(value: object) -> bool:
+    """Whether equal values may be the same object, wherever they come from."""
+    kind = type(value)
+    if kind is int:
+        return -5 <= cast("int", value) <= 256
+    if kind in (str, bytes):
+        return len(cast("str | bytes", value)) <= 1
+    if kind in (tuple, frozenset):
+        return not value
+    return value is None or kind is bool or issubclass(kind, Enum | type)
 
 
 class ChangedRoots:
@@ -110,6 +123,7 @@ class StepContext:
             bindings; a value to return has the name "return".
         declared: The values of write bindings that come from variables of the same type: their initial
             objects, and copies.
+        copies: Other names to which code has given values with declared types: the declared type and the value.
         variable_annotations: The annotations of the function's variables besides its write bindings,
             unresolved.
         initial_variables: The values of those variables when the step began.
@@ -141,6 +155,7 @@ class StepContext:
     changes: ChangedRoots = field(default_factory=ChangedRoots)
     converted: dict[str, object] = field(default_factory=dict[str, object])
     declared: dict[str, object] = field(default_factory=dict[str, object])
+    copies: dict[str, tuple[object, object]] = field(default_factory=dict[str, tuple[object, object]])
     variable_annotations: Mapping[str, object] = field(default_factory=dict[str, object])
     initial_variables: Mapping[str, object] = field(default_factory=dict[str, object])
 
@@ -152,6 +167,16 @@ class StepContext:
     def is_converted(self, name: str, value: object) -> bool:
         """Whether a value is the one that was converted for this name, so that it must not be again."""
         return self.converted.get(name, _MISSING) is value
+
+    def converted_name(self, value: object, annotation: object) -> str | None:
+        """The write binding of a type for which this very object was converted; None for none.
+
+        Values of which Python keeps one object for all uses do not say so.
+        """
+        if _is_shared(value):
+            return None
+        names = (name for name, each in self.converted.items() if each is value)
+        return next((each for each in names if self.binding_types.get(each) == annotation), None)
 
     def is_declared(self, name: str, value: object) -> bool:
         """Whether a value comes from a variable of the type of this write binding."""

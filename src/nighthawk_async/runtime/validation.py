@@ -377,18 +377,23 @@ class Declared(Struct, frozen=True):
     Args:
         annotation: The type; UNSET for none.
         is_converted: Whether the value was certainly converted to it.
+        values: The only values that have the type, if the expression may have others too; None for all.
     """
 
     annotation: object = UNSET
     is_converted: bool = False
+    values: tuple[object, ...] | None = None
 
-    def origin(self, annotation: object) -> Origin:
+    def origin(self, annotation: object, value: object) -> Origin:
         """The origin of the value, where it must have a type: the same, or a union with it.
 
         Args:
             annotation: The type.
+            value: The value.
         """
         if self.annotation is UNSET:
+            return "new"
+        if self.values is not None and not any(value is each for each in self.values):
             return "new"
         members = _members(annotation)
         if not all(each in members for each in _members(self.annotation)):

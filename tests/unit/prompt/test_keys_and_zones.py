@@ -5,6 +5,7 @@ import dataclasses
 import datetime as dt
 import enum
 import json
+import types
 import uuid
 from decimal import Decimal
 from fractions import Fraction
@@ -191,3 +192,52 @@ def test_8_2_2_the_zone_stays_inside_of_objects_and_tables(counter: TokenCounter
     assert _preview(pandas.Timestamp(moment), counter) == text
     assert text in _preview(pandas.Series([moment]), counter)
     assert text in _preview(pandas.DataFrame({"at": [moment]}), counter)
+
+
+class _Bare:
+    def __repr__(self) -> str:
+        raise AssertionError("user code ran")
+
+
+_HOSTILE = 'R}: 1, "x'
+
+
+def _with_hostile_field() -> object:
+    found = _Bare()
+    vars(found)[_HOSTILE] = 1
+    return found
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        (_Bare(), "<_Bare>"),
+        (type(_HOSTILE, (), {})(), f"<{f'<{_HOSTILE}>'!r}>"),
+        (type(_HOSTILE, (), {}), f"<{f'<class {_HOSTILE}>'!r}>"),
+        (enum.Enum("Letter", {_HOSTILE: 1})(1), f"<{f'Letter.{_HOSTILE}'!r}>"),
+        (_with_hostile_field(), "<_Bare>"),
+        (type("_Octets", (bytes,), {})(b"k"), "b'k'"),
+        (tuple(range(9)), "(0, 1, 2, 3, 4, 5, 6, 7, …)"),
+        (
+            frozenset(map(str, range(10, 30))),
+            "frozenset({'10', '11', '12', '13', '14', '15', '16', '17', …})",
+        ),
+    ],
+)
+def test_8_2_2_names_in_keys_imitate_no_structure(key: object, text: str, counter: TokenCounter) -> None:
+    assert _preview({key: 1}, counter) == f"{{{text}: 1}}"
+
+
+def test_8_2_2_mapping_proxies_are_mappings(counter: TokenCounter) -> None:
+    proxy = types.MappingProxyType({1: types.MappingProxyType({"a": 2}), "1": 3})
+    assert _preview(proxy, counter) == '{1: {"a": 2}, "1": 3}'
+    assert _preview(proxy, counter, "strict") == '{"1": {"a": 2}, "1 (2)": 3}'
+    assert _preview(types.MappingProxyType(dict.fromkeys(range(900))), counter, max_tokens=20).endswith(
+        " of 900 keys}"
+    )
+
+    class Unread(collections.UserDict[int, int]):
+        def keys(self) -> Any:
+            raise AssertionError("user code ran")
+
+    assert _preview(types.MappingProxyType(Unread({1: 2})), counter) == '[{"data": {1: 2}}]'

@@ -160,6 +160,26 @@ async def test_an_answer_does_not_count_for_another_question(tmp_path: Path) -> 
             store.verify("run-1")
 
 
+async def test_an_error_leaves_a_run_that_is_being_parked_bare(tmp_path: Path) -> None:
+    async def life(park_after: float) -> Any:
+        async with nh.run(
+            nh.AgentStepExecutor.from_model(shouting()),
+            journal=store,
+            run_id="run-1",
+            park_after=park_after,
+            human=store.people(),
+        ):
+            return await nh.ask_user("How many?")
+
+    with opened(tmp_path, audit_key=AUDIT_KEY) as store:
+        with pytest.raises(nh.journal.RunParked):
+            await life(0.01)
+        change(store, "UPDATE questions SET answer = ?, status = 'answered'", b"\x01")
+        for _ in range(5):  # whether the wait or the parking finds it first
+            with pytest.raises(JournalAuditError, match="inserted"):
+                await life(0)
+
+
 @pytest.mark.parametrize("text", ["hello", LARGE])
 async def test_a_message_is_that_of_its_run_mailbox_and_number(tmp_path: Path, text: str) -> None:
     async def receive() -> list[Any]:

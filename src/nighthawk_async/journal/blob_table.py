@@ -9,9 +9,14 @@ import hmac
 from collections.abc import Sequence
 
 from .database import Database
-from .encryption import BLOB_MARK, DIGEST_BYTES, is_encrypted
-from .errors import JournalAuditError, JournalStoreError
+from .encryption import BLOB_MARK, DIGEST_BYTES, ChangedBodyError, is_encrypted
+from .errors import JournalAuditError, JournalError, JournalKeyError, JournalStoreError
 from .key_table import check_keys
+
+
+class DamagedBodyError(JournalStoreError):
+    """A body is missing, or was changed."""
+
 
 LARGE_BYTES = 64 * 1024
 """Bodies with more bytes are blobs."""
@@ -91,7 +96,7 @@ def load_body(database: Database, stored: object, *context: object, signed: tupl
         JournalStoreError: The blob is missing, or was changed.
     """
     if not isinstance(stored, bytes):  # a damaged file may have any type
-        raise JournalStoreError("a body of the journal is damaged")
+        raise DamagedBodyError("a body of the journal is damaged")
     if not stored.startswith(BLOB_MARK):
         return database.codec.unseal(stored, *context, signed=signed)
     start = len(BLOB_MARK)
@@ -100,11 +105,21 @@ def load_body(database: Database, stored: object, *context: object, signed: tupl
         database.codec.unseal(proof, *context, digest, signed=signed)
     rows = database.query("SELECT body FROM blobs WHERE digest = ?", digest)
     if not rows:
-        raise JournalStoreError(f"a body of the journal is missing ({digest.hex()[:16]})")
+        raise DamagedBodyError(f"a body of the journal is missing ({digest.hex()[:16]})")
     body = database.codec.unseal(rows[0][0], "blobs", digest)
     if not is_encrypted(rows[0][0]) and not hmac.compare_digest(hashlib.sha256(body).digest(), digest):
-        raise JournalStoreError(f"a body of the journal was changed ({digest.hex()[:16]})")
+        raise DamagedBodyError(f"a body of the journal was changed ({digest.hex()[:16]})")
     return body
+
+
+def is_of_row(database: Database, error: JournalError) -> bool:
+    """Whether an error of `load_body` is one of that row alone; others are those of all, such as a wrong key.
+
+    The keys of the database have been checked before.
+    """
+    if isinstance(error, JournalKeyError):
+        return error.key_id in database.codec.key_ids
+    return isinstance(error, ChangedBodyError | DamagedBodyError)
 
 
 def check_gaps(database: Database, name: str, after: int, numbers: Sequence[int]) -> None:

@@ -46,6 +46,10 @@ _KEY_BYTES = 32
 _encode = msgspec.msgpack.Encoder().encode
 
 
+class ChangedBodyError(JournalAuditError):
+    """A body was changed, or is one of another row."""
+
+
 class BodyCodec:
     """Writes bodies for a database, and reads them.
 
@@ -114,13 +118,13 @@ class BodyCodec:
         words = ", ".join(str(each) for each in (*context, *signed) if not isinstance(each, bytes))
         if name == self._key_name:
             if name and not hmac.compare_digest(code, self._code(body, context, signed)):
-                raise JournalAuditError(f"a body ({words}) was changed, or is one of another row", run_id="")
+                raise ChangedBodyError(f"a body ({words}) was changed, or is one of another row", run_id="")
         elif not self.trusts_others:
             had = "another audit key" if has_code else "no audit key"
             raise JournalAuditError(
                 f"a body ({words}) was written with {had}, or was inserted. Open the journal with the same "
-                "audit_key. To change it, or after an update of the library, stop all programs, verify the "
-                'runs, and use "nighthawk-async journal reencrypt".',
+                'audit_key. After an update of the library, stop all programs and use "nighthawk-async journal '
+                'reencrypt" once. To change the key, verify the runs with the old one before.',
                 run_id="",
             )
         return body

@@ -92,7 +92,7 @@ def encode_question(asked: AskedQuestion, place: str, rules: ValueRules) -> byte
 def open_question(database: Database, run_id: str, asked: AskedQuestion, body: bytes) -> None:
     """Let a question be answered, within a transaction of the caller; an answer that was given stays."""
     begin_writing(database, body)
-    stored = store_body(database, body, "questions", "body", asked.id)
+    stored = store_body(database, body, "questions", "body", asked.id, signed=(run_id, asked.ends_at))
     database.change(
         "INSERT INTO questions (question_id, run_id, status, asked_at, ends_at, body) "
         f"VALUES (?, ?, 'open', {database.NOW}, ?, ?) ON CONFLICT (question_id) DO NOTHING",
@@ -132,7 +132,11 @@ def find_answer(database: Database, question_id: str) -> bytes | None:
 
 def has_news(database: Database, question_id: str) -> bool:
     """Whether people have answered, and the run has not noticed."""
-    return find_answer(database, question_id) is not None or next_vote(database, question_id, 0) is not None
+    if find_answer(database, question_id) is not None:
+        return True
+    return bool(
+        database.query("SELECT 1 FROM votes WHERE question_id = ? AND has_counted = 0 LIMIT 1", question_id)
+    )
 
 
 def refuse_answer(database: Database, question_id: str) -> None:
@@ -170,10 +174,14 @@ def give_vote(database: Database, question_id: str, vote: GivenVote, *, is_last:
 
 
 def next_vote(database: Database, question_id: str, after: int) -> GivenVote | None:
-    """Read the first vote after a number that has not counted; None for none."""
+    """Read the first vote after a number that has not counted; None for none.
+
+    With an audit key, the records alone say what has counted: nobody signs the column. One that was refused
+    is refused again.
+    """
+    is_new = "" if database.audit.key_name else "AND has_counted = 0 "
     rows = database.query(
-        "SELECT number, body FROM votes WHERE question_id = ? AND number > ? AND has_counted = 0 "
-        "ORDER BY number LIMIT 1",
+        f"SELECT number, body FROM votes WHERE question_id = ? AND number > ? {is_new}ORDER BY number LIMIT 1",
         *(question_id, after),
     )
     if rows and database.audit.key_name:
@@ -237,7 +245,7 @@ def _row_of(
     ends_at: float | None,
     stored: bytes,
 ) -> QuestionRow:
-    body = load_body(database, stored, "questions", "body", question_id)
+    body = load_body(database, stored, "questions", "body", question_id, signed=(run_id, ends_at))
     kind, content, schema = decode_value(body, place="")
     votes = database.query(
         "SELECT number, body FROM votes WHERE question_id = ? ORDER BY number", question_id

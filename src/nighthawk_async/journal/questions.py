@@ -1,5 +1,6 @@
 """Questions to people in a run with a journal: the content, the answers, the votes, the errors."""
 
+import hashlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -23,10 +24,15 @@ Result = TypeVar("Result")
 
 
 class QuestionRecord(Struct, frozen=True, kw_only=True):
-    """The body of the record of a question: its parts by name, and the time at which it was first asked."""
+    """The body of the record of a question: its parts by name, and the time at which it was first asked.
+
+    Its id names its parts, so that an answer to something else, in another store, is none to it; that of an
+    earlier version did not.
+    """
 
     content: dict[str, bytes]
     begun_at: float
+    names_parts: bool = False
 
 
 class QuestionRecorder(RunRecorder):
@@ -40,7 +46,7 @@ class QuestionRecorder(RunRecorder):
         if record is None or not self._is_answered(place):
             await self.begin_new_wait(place)
         if record is None:
-            asked = QuestionRecord(content=parts, begun_at=time.time())
+            asked = QuestionRecord(content=parts, begun_at=time.time(), names_parts=True)
             await self.add(place, "question", msgspec.msgpack.encode(asked)).wait()
         else:
             asked = msgspec.msgpack.decode(record.body, type=QuestionRecord)
@@ -53,7 +59,13 @@ class QuestionRecorder(RunRecorder):
                 "nighthawk_async.journal.patched(name), or finish the run with the old program.",
                 place=place,
             )
-        return BegunQuestion(id=idempotency_key(self.run_id, place), begun_at=asked.begun_at)
+        return BegunQuestion(id=self._id_of(place, asked), begun_at=asked.begun_at)
+
+    def _id_of(self, place: str, asked: QuestionRecord) -> str:
+        if not asked.names_parts:
+            return idempotency_key(self.run_id, place)
+        parts = msgspec.msgpack.encode(sorted(asked.content.items()))
+        return idempotency_key(self.run_id, f"{place}\n{hashlib.sha256(parts).hexdigest()}")
 
     def _is_answered(self, place: str) -> bool:
         ends = (self._index.find(each, "value") for each in (place, f"{place}/answer[0]"))

@@ -10,10 +10,13 @@ from msgspec import Struct
 
 from . import audit_table
 from .audit import Head
-from .blob_table import load_body, store_body
+from .blob_table import is_of_row, store_body
 from .database import Database
+from .errors import JournalAuditError, JournalError
 from .key_table import check_keys
-from .queue_table import QueueStatus, arguments_context, put_back, result_context
+from .queue_table import QueueStatus, put_back, read_call, result_context
+from .queued_call import encode_error
+from .values import DEFAULT_RULES
 
 _MOST_WOKEN = 1_000
 
@@ -42,8 +45,8 @@ class ClaimedEntry(Struct, frozen=True, kw_only=True):
 
 def claim_entries(
     database: Database, queue: str, functions: Sequence[str], holder: str, most: int, lease_seconds: float
-) -> list[ClaimedEntry]:
-    """Claim entries that are due, by priority and then by age.
+) -> tuple[list[ClaimedEntry], dict[str, str]]:
+    """Claim entries that are due, by priority and then by age. One that was changed or moved fails.
 
     Args:
         database: The database.
@@ -53,7 +56,11 @@ def claim_entries(
         most: The greatest number of entries to claim.
         lease_seconds: The time after which the worker has lost an entry that it does not renew, in seconds.
 
+    Returns:
+        The entries; and the runs of those that have failed, with the reasons.
+
     Raises:
+        JournalAuditError: The entries were written with another audit key.
         JournalKeyError: A key of the encryption is missing, or is another one.
     """
     marks = ", ".join("?" * len(functions))
@@ -63,27 +70,46 @@ def claim_entries(
         f"ORDER BY priority DESC, due_at, enqueued_at LIMIT ?{database.FOR_UPDATE_OF_FREE}",
         *(queue, *functions, most),
     )
-    claimed = [_next_claim(database, run_id, holder) for (run_id,) in due]
+    claimed: list[ClaimedEntry] = []
+    failed: dict[str, str] = {}
+    for (run_id,) in due:
+        try:
+            claimed.append(_next_claim(database, run_id, holder))
+        except JournalError as error:
+            if not is_of_row(database, error):
+                raise
+            failed[run_id] = _fail(database, run_id, error)
     for each in claimed:
         database.change(
             "UPDATE queue_entries SET status = 'claimed', lives = ?, claim = ?, holder = ?, "
             f"leased_until = {database.NOW} + ? WHERE run_id = ?",
             *(each.lives, each.claim, holder, lease_seconds, each.run_id),
         )
-    return claimed
+    return claimed, failed
+
+
+def _fail(database: Database, run_id: str, error: JournalError) -> str:
+    """Let an entry fail whose arguments are not those that were enqueued; return the reason."""
+    ((function,),) = database.query("SELECT function FROM queue_entries WHERE run_id = ?", run_id)
+    failure = JournalAuditError(f"run {run_id!r}: its call in the queue cannot be made: {error}", run_id=run_id)
+    result = encode_error(run_id, failure, rules=DEFAULT_RULES)
+    database.change(
+        "UPDATE queue_entries SET status = 'failed', result = ? WHERE run_id = ?",
+        *(store_body(database, result, *result_context(run_id, function)), run_id),
+    )
+    return str(failure)
 
 
 def _next_claim(database: Database, run_id: str, holder: str) -> ClaimedEntry:
-    (row,) = database.query(
-        "SELECT function, arguments, lives, max_lives, claim FROM queue_entries WHERE run_id = ?", run_id
-    )
+    (row,) = database.query("SELECT lives, max_lives, claim FROM queue_entries WHERE run_id = ?", run_id)
+    function, arguments = read_call(database, run_id)
     return ClaimedEntry(
         run_id=run_id,
-        function=row[0],
-        arguments=load_body(database, row[1], *arguments_context(run_id, row[0])),
-        lives=row[2] + 1,
-        max_lives=row[3],
-        claim=row[4] + 1,
+        function=function,
+        arguments=arguments,
+        lives=row[0] + 1,
+        max_lives=row[1],
+        claim=row[2] + 1,
         holder=holder,
     )
 

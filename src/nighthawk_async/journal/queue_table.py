@@ -133,7 +133,9 @@ def add_entry(database: Database, entry: NewEntry, *, delay: float, due_at: floa
     """
     begin_writing(database, entry.arguments)
     check_not_pruned(database, entry.run_id)
-    arguments = store_body(database, entry.arguments, *arguments_context(entry.run_id, entry.function))
+    context = arguments_context(entry.run_id, entry.function)
+    signed = (entry.queue, entry.priority, entry.max_lives)
+    arguments = store_body(database, entry.arguments, *context, signed=signed)
     due = f"{database.NOW} + ?" if due_at is None else "?"
     changed = database.change(
         "INSERT INTO queue_entries (run_id, queue, function, arguments, status, priority, due_at, "
@@ -198,10 +200,11 @@ def read_call(database: Database, run_id: str) -> tuple[str, bytes]:
     Raises:
         JournalKeyError: A key of the encryption is missing, or is another one.
     """
-    ((function, stored),) = database.query(
-        "SELECT function, arguments FROM queue_entries WHERE run_id = ?", run_id
+    ((function, stored, *signed),) = database.query(
+        "SELECT function, arguments, queue, priority, max_lives FROM queue_entries WHERE run_id = ?", run_id
     )
-    return function, load_body(database, stored, *arguments_context(run_id, function))
+    context = arguments_context(run_id, function)
+    return function, load_body(database, stored, *context, signed=tuple(signed))
 
 
 def put_back(database: Database, run_ids: Sequence[str]) -> None:

@@ -241,10 +241,10 @@ def enqueue_scheduled(database: Database, queue: str) -> dict[str, str]:
     that it is enqueued once.
 
     Returns:
-        The schedules whose times cannot be found here, and the reasons.
+        The schedules that were changed, or whose times cannot be found here, and the reasons.
     """
-    problems: dict[str, str] = {}
-    for each in schedule_table.due_schedules(database, queue):
+    due, problems = schedule_table.due_schedules(database, queue)
+    for each in due:
         now = schedule_table.read_now(database)
         try:  # one schedule that has no time here does not hold up the others
             due_at = max(each.next_at, latest_time(each.cron, each.timezone, now))

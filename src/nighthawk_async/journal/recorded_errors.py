@@ -5,7 +5,9 @@ so that no handler does something else in a later life.
 """
 
 import sys
+from collections.abc import Mapping
 from importlib import import_module
+from inspect import isdatadescriptor
 from typing import Any, NoReturn, cast, get_args
 
 from msgspec import Struct
@@ -110,12 +112,22 @@ def _recorded_group(
     group: ExceptionGroup[Exception], place: str
 ) -> tuple[CallFailure, ExceptionGroup[Exception]]:
     pairs = [recorded_error(each, place) for each in group.exceptions]
-    message = encode_value(group.message, place=place)
-    parts = tuple(failure for failure, _ in pairs)
-    failure = CallFailure(module="builtins", name="ExceptionGroup", content=message, parts=parts)
-    raised = [error for _, error in pairs]
-    is_whole = all(error is each for error, each in zip(raised, group.exceptions, strict=True))
-    return failure, group if is_whole else group.derive(raised)
+    stored, missing = _sorted_out(unmarked(vars(group)))
+    failure = CallFailure(
+        module="builtins",
+        name="ExceptionGroup",
+        content=encode_value([group.message, stored] if stored else group.message, place=place),
+        missing=missing,
+        parts=tuple(failure for failure, _ in pairs),
+    )
+    is_whole = not missing and all(
+        error is each for (_, error), each in zip(pairs, group.exceptions, strict=True)
+    )
+    if is_whole:
+        return failure, group
+    raised = group.derive([error for _, error in pairs])
+    vars(raised).update(vars(group), **_not_stored(failure, place))
+    return failure, raised
 
 
 def _record(error: Exception, place: str) -> CallFailure:
@@ -129,15 +141,48 @@ def _record(error: Exception, place: str) -> CallFailure:
             missing=_missing_inputs(error),
             is_registered=True,
         )
-    reduced = cast("Any", _builtin_base(kind)).__reduce__(error)
-    attributes = {**unmarked(reduced[2] if len(reduced) > 2 else {}), **_slots(error)}
-    made_of = reduced[1]
-    missing = tuple(name for name, value in attributes.items() if not _is_storable(value))
-    stored = {name: value for name, value in attributes.items() if name not in missing}
+    made_of = cast("Any", _builtin_base(kind)).__reduce__(error)[1]
+    stored, missing = _sorted_out({**unmarked(vars(error)), **_members(error, made_of), **_slots(error)})
     if not _is_storable((error.args, made_of)):
         raise _refusal(kind, place, "whose arguments cannot be stored") from error
     content = encode_value((error.args, made_of, stored), place=place)
     return CallFailure(module=kind.__module__, name=kind.__qualname__, content=content, missing=missing)
+
+
+def _sorted_out(attributes: Mapping[str, object]) -> tuple[dict[str, object], tuple[str, ...]]:
+    """Those of some attributes that can be stored, and the names of the others."""
+    stored = {name: value for name, value in attributes.items() if _is_storable(value)}
+    return stored, tuple(name for name in attributes if name not in stored)
+
+
+def _members(error: Exception, made_of: tuple[Any, ...]) -> dict[str, object]:
+    """What built-in classes hold of an exception that is not in its arguments, such as the missing name.
+
+    Not the object that has no such attribute: neither `pickle` nor the traceback of a later life has it.
+    """
+    base = _builtin_base(type(error))
+    plain = base.__new__(base, *made_of)
+    base.__init__(plain, *made_of)
+    found: dict[str, object] = {}
+    for name, member in _builtin_members(type(error)).items():
+        try:
+            value = member.__get__(error)
+        except AttributeError:  # it has none
+            continue
+        if name != "obj" and value is not member.__get__(plain) and value != member.__get__(plain):
+            found[name] = value
+    return found
+
+
+def _builtin_members(kind: type[Exception]) -> dict[str, Any]:
+    """The members of the built-in classes of an exception, but for those that all exceptions have."""
+    classes = [each for each in kind.__mro__ if each.__module__ == "builtins" and each is not BaseException]
+    return {
+        name: member
+        for each in reversed(classes)
+        for name, member in vars(each).items()
+        if isdatadescriptor(member) and not name.startswith("__")
+    }
 
 
 def _slots(error: Exception) -> dict[str, object]:
@@ -169,8 +214,12 @@ def rebuilt_error(failure: CallFailure, place: str) -> Exception:
     content: Any = decode_value(failure.content, place=place)
     if failure.is_registered:
         return content
+    missing = _not_stored(failure, place)
     if failure.parts:
-        return ExceptionGroup(content, [rebuilt_error(each, place) for each in failure.parts])
+        message, attributes = (content, {}) if isinstance(content, str) else content
+        group = ExceptionGroup(message, [rebuilt_error(each, place) for each in failure.parts])
+        vars(group).update(attributes, **missing)
+        return group
     found: object = sys.modules.get(failure.module)
     if found is None and failure.module in _ROOMS:  # which exports an error, but is loaded on first use
         found = import_module(failure.module)
@@ -183,18 +232,20 @@ def rebuilt_error(failure: CallFailure, place: str) -> Exception:
     error = found.__new__(found, *made_of)
     base.__init__(error, *made_of)
     error.args = arguments
-    missing = {
-        name: NotStored(f"the attribute {name!r} of {failure.name}", place) for name in failure.missing
-    }
-    slots = slots_of(found)
+    members, slots = _builtin_members(found), slots_of(found)
     for name, value in {**attributes, **missing}.items():
-        if name in vars(base):
-            setattr(error, name, value)
+        if name in members:
+            members[name].__set__(error, value)
         elif name in slots:
             object.__setattr__(error, name, value)
         else:
             vars(error)[name] = value
     return error
+
+
+def _not_stored(failure: CallFailure, place: str) -> dict[str, NotStored]:
+    """What stands for the attributes of an exception that could not be stored."""
+    return {name: NotStored(f"the attribute {name!r} of {failure.name}", place) for name in failure.missing}
 
 
 def _dumped_validation_error(error: ValidationError) -> object:
@@ -234,7 +285,9 @@ def _loaded_validation_error(parts: Any) -> ValidationError:
                 **({"ctx": loaded} if known and loaded else {}),
             }
         )
-    return ValidationError.from_exception_data(title, details, mode, hides_input)
+    error = ValidationError.from_exception_data(title, details, mode, hides_input)
+    error.args = ()  # as those have that pydantic raises
+    return error
 
 
 def _loaded_context(value: Any) -> object:

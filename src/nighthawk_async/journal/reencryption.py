@@ -66,8 +66,9 @@ BODIES = (
             key=("run_id",),
             context=("run_id", "function"),
             prefix=("queue_entries", column),
+            signed=signed,
         )
-        for column in ("arguments", "result")
+        for column, signed in (("arguments", ("queue", "priority", "max_lives")), ("result", ()))
     ),
     Bodies(
         table="schedules",
@@ -75,6 +76,7 @@ BODIES = (
         key=("name",),
         context=("name", "function"),
         prefix=("schedules", "arguments"),
+        signed=("queue", "priority", "max_lives", "cron", "timezone"),
     ),
     *(
         Bodies(
@@ -83,8 +85,9 @@ BODIES = (
             key=("question_id",),
             context=("question_id",),
             prefix=("questions", column),
+            signed=signed,
         )
-        for column in ("body", "answer")
+        for column, signed in (("body", ("run_id", "ends_at")), ("answer", ()))
     ),
     Bodies(
         table="votes",

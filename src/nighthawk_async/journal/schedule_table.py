@@ -9,9 +9,10 @@ from typing import cast
 import msgspec
 from msgspec import Struct
 
-from .blob_table import begin_writing, index_of, load_body, store_body
+from .blob_table import begin_writing, index_of, is_of_row, load_body, store_body
 from .database import Database
 from .encryption import BLOB_MARK
+from .errors import JournalError
 
 MIGRATION = (
     """
@@ -63,17 +64,18 @@ class ScheduleRow(Struct, frozen=True, kw_only=True):
 _COLUMNS = "name, queue, function, cron, timezone, next_at, priority, max_lives, arguments"
 
 
-def _loaded(database: Database, rows: Sequence[tuple[object, ...]]) -> list[ScheduleRow]:
-    names = _COLUMNS.split(", ")
-    stored = [ScheduleRow(**dict(zip(names, row, strict=True))) for row in rows]  # pyright: ignore[reportArgumentType]
-    return [
-        msgspec.structs.replace(each, arguments=load_body(database, each.arguments, *_context(each)))
-        for each in stored
-    ]
+def _loaded(database: Database, row: Sequence[object]) -> ScheduleRow:
+    stored = ScheduleRow(**dict(zip(_COLUMNS.split(", "), row, strict=True)))  # pyright: ignore[reportArgumentType]
+    arguments = load_body(database, stored.arguments, *_context(stored), signed=_signed(stored))
+    return msgspec.structs.replace(stored, arguments=arguments)
 
 
 def _context(schedule: ScheduleRow) -> tuple[str, ...]:
     return "schedules", "arguments", schedule.name, schedule.function
+
+
+def _signed(schedule: ScheduleRow) -> tuple[object, ...]:
+    return schedule.queue, schedule.priority, schedule.max_lives, schedule.cron, schedule.timezone
 
 
 def read_now(database: Database) -> float:
@@ -89,7 +91,7 @@ def put_schedule(database: Database, schedule: ScheduleRow) -> None:
         JournalKeyError: A key of the encryption is missing, or is another one.
     """
     begin_writing(database, schedule.arguments)
-    arguments = store_body(database, schedule.arguments, *_context(schedule))
+    arguments = store_body(database, schedule.arguments, *_context(schedule), signed=_signed(schedule))
     database.change(
         f"INSERT INTO schedules ({_COLUMNS}) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET queue = excluded.queue, "
@@ -109,27 +111,42 @@ def remove_schedule(database: Database, name: str) -> bool:
 
 def read_schedules(database: Database) -> list[ScheduleRow]:
     """Read all schedules, by name."""
-    return _loaded(database, database.query(f"SELECT {_COLUMNS} FROM schedules ORDER BY name"))
+    rows = database.query(f"SELECT {_COLUMNS} FROM schedules ORDER BY name")
+    return [_loaded(database, row) for row in rows]
 
 
-def due_schedules(database: Database, queue: str) -> list[ScheduleRow]:
+def due_schedules(database: Database, queue: str) -> tuple[list[ScheduleRow], dict[str, str]]:
     """The schedules of a queue that are due, which nobody else may change before the transaction ends.
 
     The caller may store their arguments again. So the table of blobs is locked first if one is large.
 
+    Returns:
+        The schedules; and the names of those that were changed or moved, with the reasons.
+
     Raises:
+        JournalAuditError: The schedules were written with another audit key.
         JournalKeyError: A key of the encryption is missing, or is another one.
     """
     condition = f"FROM schedules WHERE queue = ? AND next_at <= {database.NOW}"
     bodies = database.query(f"SELECT arguments {condition}", queue)
     if not bodies:
-        return []
+        return [], {}
     has_blobs = any(_is_blob(body) for (body,) in bodies)
     if has_blobs:
         database.lock("blobs")
     rows = database.query(f"SELECT {_COLUMNS} {condition} ORDER BY name{database.FOR_UPDATE_OF_FREE}", queue)
-    # One that has become large since the first query is left to the next call.
-    return _loaded(database, [row for row in rows if has_blobs or not _is_blob(row[-1])])
+    due: list[ScheduleRow] = []
+    problems: dict[str, str] = {}
+    for row in rows:
+        if not has_blobs and _is_blob(row[-1]):
+            continue  # it has become large since the first query, and is left to the next call
+        try:
+            due.append(_loaded(database, row))
+        except JournalError as error:
+            if not is_of_row(database, error):
+                raise
+            problems[row[0]] = str(error)
+    return due, problems
 
 
 def _is_blob(stored: object) -> bool:

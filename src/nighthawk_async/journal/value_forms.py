@@ -120,6 +120,8 @@ class FormWriter:
         if kind is deque:
             return {TAG: "deque", "most": value.maxlen, "of": self._forms(value)}
         if kind in _PAIRED:
+            if getattr(value, "__dict__", {}).keys() - {"__orig_class__"}:
+                raise UnstorableError(kind, "it has attributes of its own")
             form: dict[str, object] = {TAG: _PAIRED[kind], "of": self._pairs(value.items())}
             if kind is defaultdict:
                 form["factory"] = self._factory_form(value.default_factory)

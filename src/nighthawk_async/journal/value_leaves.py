@@ -13,10 +13,10 @@ from functools import partial
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, cast
-from uuid import UUID
+from uuid import UUID, SafeUUID
 from zoneinfo import ZoneInfo
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from pydantic_core import TzInfo
 
 SCALARS = frozenset({type(None), bool, str, bytes, float})
@@ -107,6 +107,14 @@ def _moment_of(kind: type[datetime] | type[time], form: Any) -> datetime | time:
     return moment.replace(tzinfo=TzInfo(zone))
 
 
+def _uuid_form(value: UUID) -> object:
+    return str(value) if value.is_safe is SafeUUID.unknown else [str(value), value.is_safe.value]
+
+
+def _uuid_of(form: Any) -> UUID:
+    return UUID(form) if isinstance(form, str) else UUID(form[0], is_safe=SafeUUID(form[1]))
+
+
 def _pattern_of(form: Sequence[Any]) -> object:
     return re.compile(form[0], form[1])
 
@@ -121,7 +129,8 @@ LEAVES: Mapping[type, Leaf] = {
     ZoneInfo: Leaf("zone", _zone_key, ZoneInfo),
     Decimal: Leaf("decimal", str, Decimal),
     Fraction: Leaf("fraction", str, Fraction),
-    UUID: Leaf("uuid", str, UUID),
+    UUID: Leaf("uuid", _uuid_form, _uuid_of),
+    UnsetType: Leaf("unset", lambda _: None, lambda _: UNSET),
     complex: Leaf("complex", lambda value: [value.real, value.imag], lambda parts: complex(*parts)),
     type(Path()): Leaf("path", str, Path),
     PurePosixPath: Leaf("posix_path", str, PurePosixPath),

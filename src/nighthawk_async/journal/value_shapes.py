@@ -36,6 +36,7 @@ _DEQUE: Any = deque
 _ORDERED: Any = OrderedDict
 _STRUCT: Any = msgspec.Struct
 _IMMUTABLE: frozenset[Any] = frozenset({str, bytes, int, float, tuple, frozenset})
+_ATTRS_HASH = "_attrs_cached_hash"
 _UNSET = "unset"
 _GIVEN = "given"
 _EXTRA = "extra"
@@ -127,6 +128,8 @@ class AttributesShape(Shape):
         for name in self._slots:
             if hasattr(value, name):
                 fields[name] = getattr(value, name)
+        if fields.get(_ATTRS_HASH) is not None:  # another one in each process
+            fields[_ATTRS_HASH] = None
         return fields, {}
 
     def _is_derived(self, name: str) -> bool:
@@ -155,14 +158,24 @@ class StructShape(Shape):
         return {**fields, **{name: each for name, each in more.items() if not is_cached(self.kind, name)}}, {}
 
     def build(self, fields: dict[str, Any], rest: Mapping[str, Any]) -> object:
-        """Make a struct, and give it again what its own code may have changed."""
+        """Make a struct without its `__post_init__`."""
         names = self.kind.__struct_fields__
-        made = self.kind(**{name: fields[name] for name in names})
+        made = _STRUCT.__copy__(self._empty)
         for name, each in fields.items():
             if name in names:
                 msgspec.structs.force_setattr(made, name, each)
             else:
                 vars(made)[name] = each
+        return made
+
+
+    @cached_property
+    def _empty(self) -> object:
+        """A struct of a subclass without the code of the class, which then is one of the class itself."""
+        kind = self.kind
+        plain = type(kind)(kind.__name__, (kind,), {"__post_init__": lambda _: None, "__module__": __name__})
+        made = plain(**dict.fromkeys(kind.__struct_fields__))
+        msgspec.structs.force_setattr(made, "__class__", kind)
         return made
 
 

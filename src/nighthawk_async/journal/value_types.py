@@ -135,6 +135,8 @@ class _Walk:
             return self._visit_any(tuple(map(type, get_args(annotation))))
         if origin is ClassVar or annotation is None or isinstance(annotation, str | ForwardRef):
             return ""
+        if origin is type or annotation is type:
+            return "a class is no value"
         if origin is not None:
             return self._visit_generic(origin, get_args(annotation), metadata)
         return self._visit_class(annotation, metadata) if isinstance(annotation, type) else ""
@@ -150,8 +152,6 @@ class _Walk:
         return problems[0] if problems and all(problems) else ""
 
     def _visit_generic(self, origin: Any, arguments: tuple[Any, ...], metadata: tuple[Any, ...]) -> str:
-        if origin is type:
-            return "a class is no value"
         if not isinstance(origin, type):
             problem = self._visit_any(arguments)  # also of Required, ReadOnly, Final and the like
             return self._visit_alias(origin, metadata) if _is_alias(origin) else problem

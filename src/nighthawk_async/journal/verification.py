@@ -4,9 +4,10 @@ from msgspec import Struct
 
 from . import tables
 from .audit_table import ChainCheck, HeadRow
+from .blob_table import check_gaps
 from .database import Database
 from .errors import JournalAuditError
-from .reencryption import BODIES
+from .reencryption import BODIES, Bodies
 from .store_thread import StoreThread
 
 
@@ -31,7 +32,9 @@ def verify_runs(thread: StoreThread, run_id: str | None) -> list[VerifiedRun]:
     if run_id is not None:
         return [_verify_run(thread, run_id)]
     runs = thread.perform(lambda: tables.read_runs(thread.opened())).wait_in_thread()
-    return [_verify_run(thread, run.run_id) for run in runs]
+    verified = [_verify_run(thread, run.run_id) for run in runs]
+    thread.perform(lambda: _check_others(thread.opened())).wait_in_thread()
+    return verified
 
 
 def _verify_run(thread: StoreThread, run_id: str) -> VerifiedRun:
@@ -55,21 +58,44 @@ def _check_bodies(database: Database, run_id: str) -> None:
     """Check the messages, the questions with answers and votes, and the call of a run, if they are signed.
 
     Raises:
-        JournalAuditError: One was changed or moved, or is one of another run.
+        JournalAuditError: One was changed or moved, is one of another run, or was removed between others.
     """
     if not database.audit.key_name:
         return
     of_run = "question_id IN (SELECT question_id FROM questions WHERE run_id = ?)"
+    try:
+        for bodies in BODIES:
+            if bodies.table != "schedules":  # which are of no run
+                _load_all(database, bodies, of_run if bodies.table == "votes" else "run_id = ?", run_id)
+        _check_numbers(database, "messages", "name", "run_id = ?", run_id)
+        _check_numbers(database, "votes", "question_id", of_run, run_id)
+    except JournalAuditError as error:
+        raise JournalAuditError(f"run {run_id!r}: {error}", run_id=run_id) from None
+
+
+def _check_others(database: Database) -> None:
+    """Check the schedules, and what there is for runs that have not begun; see `_check_bodies`."""
+    if not database.audit.key_name:
+        return
+    not_begun = "run_id NOT IN (SELECT run_id FROM runs)"
     for bodies in BODIES:
-        if bodies.table == "schedules":  # which are of no run, and are checked when they are due
-            continue
-        condition = of_run if bodies.table == "votes" else "run_id = ?"
-        rows = database.query(
-            f"SELECT {bodies.columns} FROM {bodies.table} WHERE {bodies.column} IS NOT NULL AND {condition}",
-            run_id,
-        )
-        for row in rows:
-            try:
-                bodies.load(database, row)
-            except JournalAuditError as error:
-                raise JournalAuditError(f"run {run_id!r}: {error}", run_id=run_id) from None
+        if bodies.table not in ("questions", "votes"):
+            _load_all(database, bodies, "1 = 1" if bodies.table == "schedules" else not_begun)
+
+
+def _load_all(database: Database, bodies: Bodies, condition: str, *values: object) -> None:
+    for row in database.query(
+        f"SELECT {bodies.columns} FROM {bodies.table} WHERE {bodies.column} IS NOT NULL AND {condition}",
+        *values,
+    ):
+        bodies.load(database, row)
+
+
+def _check_numbers(database: Database, table: str, group: str, condition: str, run_id: str) -> None:
+    numbers: dict[str, list[int]] = {}
+    for name, number in database.query(
+        f"SELECT {group}, number FROM {table} WHERE {condition} ORDER BY {group}, number", run_id
+    ):
+        numbers.setdefault(name, []).append(number)
+    for name, found in numbers.items():
+        check_gaps(database, f"the {table} of {name}", 0, found)

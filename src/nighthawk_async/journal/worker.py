@@ -196,10 +196,12 @@ class Worker:
             queue_claims.wake_entries(database, queue)
             if looks:
                 queue_claims.wake_continued_entries(database, queue)
+            claimed, failed = queue_claims.claim_entries(
+                database, queue, names, self._holder, most, tables.LEASE_SECONDS
+            )
             return _Poll(
-                claimed=queue_claims.claim_entries(
-                    database, queue, names, self._holder, most, tables.LEASE_SECONDS
-                ),
+                claimed=claimed,
+                failed=failed,
                 stuck=stuck,
                 problems=problems,
                 unknown=queue_claims.unknown_functions(database, queue, names) if looks else (),
@@ -218,6 +220,10 @@ class Worker:
     def _report(self, poll: "_Poll") -> None:
         for run_id in poll.stuck:
             _logger.error("run %s is stuck: too many of its lives crashed", run_id)
+            self._queues.wake_result(run_id)
+        for run_id, reason in poll.failed.items():
+            _logger.error("%s", reason)
+            self._ends["failed"] = self._ends.get("failed", 0) + 1
             self._queues.wake_result(run_id)
         lines = [
             *(f"the schedule {name!r} enqueues nothing: {reason}" for name, reason in poll.problems.items()),
@@ -321,6 +327,7 @@ class _Poll(Struct, frozen=True, kw_only=True):
     """One look into the queue."""
 
     claimed: Sequence[ClaimedEntry]
+    failed: dict[str, str]
     stuck: Sequence[str]
     problems: dict[str, str]
     unknown: Sequence[str]

@@ -2,11 +2,12 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.journal import JournalKeyError, JournalValueError, RunStuckError
+from nighthawk_async.journal import JournalAuditError, JournalKeyError, JournalValueError, RunStuckError
 from tests.unit.journal.queue_jobs import made, serving, worker_of
 
 from .durable_runs import change, change_tables, opened, query
@@ -119,8 +120,9 @@ async def test_nothing_is_written_without_the_key_and_nothing_is_lost(
         await store.result("repeat")
 
 
-async def test_arguments_cannot_be_exchanged(tmp_path: Path) -> None:
-    with opened(tmp_path, keys=NEW) as store:
+@pytest.mark.parametrize("options", [{"keys": NEW}, {"audit_key": b"a" * 32}], ids=["keys", "audit_key"])
+async def test_arguments_cannot_be_exchanged(tmp_path: Path, options: dict[str, Any]) -> None:
+    with opened(tmp_path, **options) as store:
         await store.enqueue(repeat, "a", key="one")
         await store.enqueue(repeat, "b", key="two")
         change(
@@ -128,8 +130,67 @@ async def test_arguments_cannot_be_exchanged(tmp_path: Path) -> None:
             "UPDATE queue_entries SET arguments = (SELECT arguments FROM queue_entries WHERE run_id = 'two') "
             "WHERE run_id = 'one'",
         )
-        with pytest.raises(JournalKeyError, match="changed or moved"):
-            await worker_of(store, repeat).serve()
+        worker = worker_of(store, repeat)
+        async with serving(worker):
+            assert await store.result("two") == "b"  # the entry that was changed fails, and no other one
+            with pytest.raises(JournalAuditError, match="'one'.*(changed or moved|another row)"):
+                await store.result("one")
+            assert worker.statistics().failed == 1
+        entries = {each.run_id: each.status for each in store.queue_entries()}
+        assert entries == {"one": "failed", "two": "ended"}
+
+
+async def test_large_arguments_that_are_missing_fail_alone(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        await store.enqueue(repeat, LARGE, key="one")
+        await store.enqueue(repeat, "b", key="two")
+        change(store, "DELETE FROM blobs")
+        async with serving(worker_of(store, repeat)):
+            assert await store.result("two") == "b"
+            with pytest.raises(JournalAuditError, match="missing"):
+                await store.result("one")
+
+
+async def test_a_worker_with_another_audit_key_lets_nothing_fail(tmp_path: Path) -> None:
+    with opened(tmp_path, audit_key=b"a" * 32) as store:
+        await store.enqueue(repeat, "a", key="one")
+    for options in ({}, {"audit_key": b"b" * 32}):
+        with opened(tmp_path, **options) as store:
+            with pytest.raises(JournalAuditError, match="audit key"):
+                await worker_of(store, repeat).serve()
+            assert [each.status for each in store.queue_entries()] == ["queued"]
+
+
+@pytest.mark.parametrize("column", ["queue = 'fast'", "priority = 9", "max_lives = 99"])
+async def test_an_entry_keeps_its_options(tmp_path: Path, column: str) -> None:
+    with opened(tmp_path, audit_key=b"a" * 32) as store:
+        await store.enqueue(repeat, "a", key="one", queue="default")
+        change(store, f"UPDATE queue_entries SET {column}")
+        with pytest.raises(JournalAuditError, match="another row"):
+            store.verify()
+        queue = "fast" if "queue" in column else "default"
+        async with serving(worker_of(store, repeat, queue=queue)):
+            with pytest.raises(JournalAuditError, match="another row"):
+                await store.result("one")
+
+
+@pytest.mark.parametrize(
+    "column", ["name = 'weekly'", "cron = '* * * * *'", "queue = 'fast'", "timezone = 'Asia/Tokyo'"]
+)
+async def test_a_schedule_that_was_changed_enqueues_nothing(tmp_path: Path, column: str) -> None:
+    with opened(tmp_path, audit_key=b"a" * 32) as store:
+        await store.schedule("nightly", repeat, "a", cron="0 3 * * *")
+        await store.schedule("other", repeat, "b", cron="0 3 * * *", queue="fast" if "fast" in column else "default")
+        store.verify()
+        change(store, f"UPDATE schedules SET {column} WHERE name = 'nightly'")
+        make_due(tmp_path)
+        async with serving(worker_of(store, repeat, queue="fast" if "fast" in column else "default")):
+            (entry,) = store.queue_entries()
+            assert entry.run_id.startswith("other@")
+            assert await store.result(entry.run_id) == "b"
+        for read in (store.schedules, store.verify):
+            with pytest.raises(JournalAuditError, match="another row"):
+                read()
 
 
 @pytest.mark.parametrize("word", [SECRET, LARGE], ids=["small", "large"])

@@ -75,6 +75,61 @@ async def test_an_earlier_vote_cannot_be_removed(tmp_path: Path) -> None:
             await ask(store, "run-1", "send a mail")
 
 
+async def test_a_vote_that_has_not_counted_cannot_be_skipped(tmp_path: Path) -> None:
+    with opened(tmp_path, audit_key=AUDIT_KEY) as store:
+        question = await park(store, "run-1", "send a mail")
+        digest = question.content["digest"]
+        await store.vote(question.id, approve=False, voter="ada", digest=digest)
+        change(store, "UPDATE questions SET status = 'open' WHERE question_id = ?", question.id)
+        await store.vote(question.id, approve=True, voter="bob", digest=digest)
+        change(store, "UPDATE votes SET has_counted = 1 WHERE number = 1")
+        with pytest.raises(nh.errors.ApprovalDeniedError):
+            await ask(store, "run-1", "send a mail")
+
+
+async def test_a_vote_on_something_else_in_another_store_does_not_count(tmp_path: Path) -> None:
+    bodies: list[Any] = []
+    for action in ("send a mail", "delete all"):
+        folder = tmp_path / action
+        folder.mkdir()
+        with opened(folder, audit_key=AUDIT_KEY) as store:
+            question = await park(store, "run-1", action)
+            if not bodies:
+                await store.vote(question.id, approve=True, voter="ada", digest=question.content["digest"])
+                bodies = query(store, "SELECT number, body FROM votes")
+                continue
+            for number, body in bodies:
+                sql = "INSERT INTO votes (question_id, number, body) VALUES (?, ?, ?)"
+                change(store, sql, question.id, number, body)
+            with pytest.raises(JournalAuditError, match="another row"):
+                await ask(store, "run-1", action)
+
+
+@pytest.mark.parametrize("column", ["ends_at = 1.0", "run_id = 'run-2'"])
+async def test_a_question_stays_that_of_its_run_and_time(tmp_path: Path, column: str) -> None:
+    with opened(tmp_path, audit_key=AUDIT_KEY) as store:
+        question = await park(store, "run-1", "send a mail")
+        change(store, f"UPDATE questions SET {column}")
+        with pytest.raises(JournalAuditError, match="another row"):
+            await store.vote(question.id, approve=True, voter="ada", digest=question.content["digest"])
+
+
+async def test_gaps_and_what_has_not_begun_are_found_by_verify(tmp_path: Path) -> None:
+    with opened(tmp_path, audit_key=AUDIT_KEY) as store:
+        await park(store, "run-1", "send a mail")
+        for word in ("first", "second", "third"):
+            await store.send("run-1", "mails", word, id=word)
+        await store.send("run-9", "mails", "for later")
+        store.verify()
+        change(store, "DELETE FROM messages WHERE number = 2")
+        with pytest.raises(JournalAuditError, match="removed"):
+            store.verify("run-1")
+        change(store, "DELETE FROM messages WHERE run_id = 'run-1'")
+        change(store, "UPDATE messages SET name = 'others'")
+        with pytest.raises(JournalAuditError, match="run-9"):
+            store.verify()
+
+
 async def test_an_answer_does_not_count_for_another_question(tmp_path: Path) -> None:
     async def life(store: nh.journal.JournalStore, run_id: str, park_after: float | None = None) -> Any:
         async with nh.run(
@@ -103,6 +158,26 @@ async def test_an_answer_does_not_count_for_another_question(tmp_path: Path) -> 
         change(store, "UPDATE questions SET body = ? WHERE question_id = ?", b"\x90", first.id)
         with pytest.raises(JournalAuditError, match="no audit key"):
             store.verify("run-1")
+
+
+async def test_an_error_leaves_a_run_that_is_being_parked_bare(tmp_path: Path) -> None:
+    async def life(park_after: float) -> Any:
+        async with nh.run(
+            nh.AgentStepExecutor.from_model(shouting()),
+            journal=store,
+            run_id="run-1",
+            park_after=park_after,
+            human=store.people(),
+        ):
+            return await nh.ask_user("How many?")
+
+    with opened(tmp_path, audit_key=AUDIT_KEY) as store:
+        with pytest.raises(nh.journal.RunParked):
+            await life(0.01)
+        change(store, "UPDATE questions SET answer = ?, status = 'answered'", b"\x01")
+        for _ in range(5):  # whether the wait or the parking finds it first
+            with pytest.raises(JournalAuditError, match="inserted"):
+                await life(0)
 
 
 @pytest.mark.parametrize("text", ["hello", LARGE])

@@ -93,8 +93,20 @@ DEPENDS_ON_RELEASES = [
     "tests/unit/wire",
 ]
 
-# Tests that run on the Python of Pyodide, which has neither threads nor sockets.
-ON_PYODIDE = ["tests/unit/natural/test_late_annotations.py"]
+# Tests that run on the Python of Pyodide, which has neither threads nor sockets: of source, blocks, annotations,
+# tools and arguments.
+ON_PYODIDE = [
+    "tests/specification/test_5_user_facing_api.py",
+    "tests/specification/test_6_natural_blocks.py",
+    "tests/specification/test_7_bindings.py",
+    "tests/specification/test_8_3_tool_registration.py",
+    "tests/specification/test_9_generators.py",
+    "tests/specification/test_9_return_value.py",
+    "tests/specification/test_9_returned_types.py",
+    "tests/unit/natural",
+    "tests/unit/runtime/test_prepare.py",
+    "tests/unit/runtime/test_variadics.py",
+]
 PYTHONS_SEEN: list[str] = []
 NPM_FAILURES: list[str] = []
 

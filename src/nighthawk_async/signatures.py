@@ -20,6 +20,9 @@ if sys.version_info >= (3, 14):
 _NAMES = "__nighthawk_annotation_names__"
 """The attribute of a function with the values of names in its annotations that a decorator has seen."""
 
+HOW_NAMES_ARE_FOUND = "names used in it must exist at run time"
+"""The end of errors about annotations that cannot be resolved."""
+
 
 def read_signature(function: Callable[..., object], *, follow_wrapped: bool = True) -> inspect.Signature:
     """Return the signature of a callable, with annotations that no name can spoil.
@@ -91,7 +94,11 @@ def resolve_references(
     Raises:
         Exception: It cannot be resolved: its texts are any expressions.
     """
+    texts: set[str] = set()
     while isinstance(annotation, str):
+        if annotation in texts:
+            raise TypeError(f"the text {annotation!r} names itself")
+        texts.add(annotation)
         annotation = eval(_compiled(annotation.strip()), global_names, local_names)
     if annotation is None or (isinstance(annotation, type) and not hasattr(annotation, "__args__")):
         return annotation

@@ -4,8 +4,10 @@ import asyncio
 import inspect
 import sys
 import time
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -50,8 +52,10 @@ class _OnAsyncio:
     """A plugin that runs asynchronous tests on asyncio, which that of AnyIO cannot do here."""
 
     def pytest_configure(self, config: Any) -> None:
-        """Name the marker that tests have."""
-        config.addinivalue_line("markers", "anyio: the test is asynchronous")
+        """Name the markers that tests have."""
+        project = tomllib.loads(Path("/project/pyproject.toml").read_text())
+        for each in ("anyio: the test is asynchronous", *project["tool"]["pytest"]["ini_options"]["markers"]):
+            config.addinivalue_line("markers", each)
 
     def pytest_pyfunc_call(self, pyfuncitem: Any) -> bool | None:
         """Run an asynchronous test."""
@@ -64,6 +68,13 @@ class _OnAsyncio:
         return True
 
 
+async def _at_once(
+    cls: type, func: Callable[..., Any], args: tuple[Any, ...], *options: Any, **keywords: Any
+) -> Any:
+    """Call a function that would run in a worker thread."""
+    return func(*args)
+
+
 def run_tests(arguments: Sequence[str]) -> int:
     """Run tests on asyncio, without the project's conftest, which needs Trio; return pytest's exit code."""
     asyncio.events._set_running_loop(None)  # that of Pyodide, which runs for ever
@@ -74,7 +85,14 @@ def run_tests(arguments: Sequence[str]) -> int:
     vars(registry)["ENCODINGS"] = _Tokenizers()
     vars(model)["encoding_name_for_model"] = {}.__getitem__  # it knows no model
     import pytest
+    from anyio._backends._asyncio import AsyncIOBackend
 
-    options = ("--noconftest", "--config-file=/dev/null", "--rootdir=/project", "--import-mode=importlib")
+    type.__setattr__(AsyncIOBackend, "run_sync_in_worker_thread", classmethod(_at_once))
+    options = (
+        "--confcutdir=/project/tests/unit",
+        "--config-file=/dev/null",
+        "--rootdir=/project",
+        "--import-mode=importlib",
+    )
     quiet = ("-p", "no:anyio", "-p", "no:cacheprovider", "-p", "no:threadexception", "-W", "error")
     return int(pytest.main(["-q", "-ra", *options, *quiet, *arguments], plugins=[_OnAsyncio()]))

@@ -4,11 +4,13 @@
 
 import gc
 import sys
+import warnings
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, NoReturn, Protocol, Self, TypeVar
 
 import pytest
@@ -127,16 +129,6 @@ async def outer(result: Any) -> float:
 
 
 @nh.natural_function
-async def finishing(result: Any) -> float:
-    try:
-        """natural
-        Look at <result>.
-        """
-    finally:
-        return result  # noqa: B012 - what a `finally` returns counts
-
-
-@nh.natural_function
 async def branching(result: Any) -> float:
     for _ in range(2):
         """natural
@@ -148,7 +140,7 @@ async def branching(result: Any) -> float:
         return result
 
 
-FUNCTIONS: list[Any] = [price, Shop().method, Shop.of_the_class, Shop.static, outer, finishing, branching]
+FUNCTIONS: list[Any] = [price, Shop().method, Shop.of_the_class, Shop.static, outer, branching]
 
 
 @pytest.mark.anyio
@@ -174,6 +166,33 @@ def test_a_synchronous_function_is_no_exception() -> None:
         assert price_from_sync("2.5") == 2.5
         with pytest.raises(nh.ExecutionError, match=r"price_from_sync\(\) returned 'abc'"):
             price_from_sync("abc")
+
+
+FINISHING = """
+import nighthawk_async as nh
+
+@nh.natural_function
+async def finishing(result) -> float:
+    try:
+        'natural\\nLook at <result>.'
+    finally:
+        return result
+"""
+
+
+@pytest.mark.anyio
+async def test_what_a_finally_returns_is_validated_and_python_alone_warns_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "finishing.py"
+    file.write_text(FINISHING)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # since Python 3.14
+        code = compile(FINISHING, str(file), "exec")
+    program: dict[str, Any] = {"__name__": "finishing"}
+    exec(code, program)
+    async with nh.run(passing()):
+        assert await program["finishing"]("2.5") == 2.5
+        with pytest.raises(nh.ExecutionError, match=r"finishing\(\) returned 'abc', which is not"):
+            await program["finishing"]("abc")
 
 
 @pytest.mark.anyio

@@ -21,7 +21,7 @@ from typing import (
 )
 
 from ..errors import AnnotationError, ExecutionError, ToolValidationError
-from ..signatures import names_in_scope, resolve_references
+from ..signatures import HOW_NAMES_ARE_FOUND, names_in_scope, resolve_references
 from ..types.unset import UNSET
 from .error_text import describe_error
 from .step_context import StepContext
@@ -53,7 +53,7 @@ def resolve_annotation(annotation: object, context: StepContext, *, subject: str
     except Exception as error:  # an annotation is any expression
         raise AnnotationError(
             f"step {context.step_id}: the annotation of {subject} cannot be resolved: "
-            f"{describe_error(error)}; names used in it must exist at run time"
+            f"{describe_error(error)}; {HOW_NAMES_ARE_FOUND}"
         ) from error
 
 

@@ -13,7 +13,13 @@ from msgspec import Struct
 from pydantic import ValidationError
 
 from ..errors import ToolBoundaryError, ToolRegistrationError, ToolValidationError
-from ..signatures import globals_of, names_in_scope, read_signature, resolve_references
+from ..signatures import (
+    HOW_NAMES_ARE_FOUND,
+    globals_of,
+    names_in_scope,
+    read_signature,
+    resolve_references,
+)
 from ..types.messages import ToolDefinition
 from .error_text import describe_error, describe_validation_error
 from .step_context import StepContext
@@ -136,8 +142,12 @@ class Tool(ABC):
         )
 
     @property
-    def unresolved(self) -> str | None:
-        """The reason why a type of the tool cannot be resolved by now; None when all can."""
+    def fault(self) -> str | None:
+        """The reason why no model can be offered the tool by now; None when it can."""
+        try:
+            self.definition  # noqa: B018 - built once
+        except ToolRegistrationError as error:
+            return str(error)
         return None
 
     @property
@@ -196,15 +206,6 @@ class ToolFunction(Tool):
 
     takes_run_context: bool
     parameter_descriptions: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    @property
-    def unresolved(self) -> str | None:
-        """The reason why the type of a parameter cannot be resolved by now; None when all can."""
-        try:
-            self._arguments  # noqa: B018 - resolves them once
-        except ToolRegistrationError as error:
-            return str(error)
-        return None
 
     @property
     def origin(self) -> str:
@@ -303,7 +304,8 @@ class ToolFunction(Tool):
             return resolve_references(annotation, globals_of(self.function), names_in_scope(self.function))
         except Exception as error:  # an annotation is any expression
             raise ToolRegistrationError(
-                f"Tool {self.name!r}: the annotation of {subject} cannot be resolved: {describe_error(error)}"
+                f"Tool {self.name!r}: the annotation of {subject} cannot be resolved: "
+                f"{describe_error(error)}; {HOW_NAMES_ARE_FOUND}"
             ) from error
 
     def _without_schema(self, error: Exception) -> ToolRegistrationError:

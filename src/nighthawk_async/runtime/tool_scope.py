@@ -127,8 +127,8 @@ class ToolScope:
     def offered(self) -> OfferedTools:
         """The tools of a step that begins in this scope.
 
-        A tool of the program whose types cannot be resolved is left out, with a log record, because it would
-        fail every step of the process.
+        A tool of the program whose types cannot be resolved, or have no JSON Schema, is left out, with a log
+        record, because it would fail every step of the process.
         """
         chain = list(self.chain())
         visible = {name: tool for name, tool in self.visible().items() if not _is_unusable(tool)}
@@ -181,10 +181,10 @@ def _check_name(tool: Tool) -> None:
 
 
 def _is_unusable(tool: Tool) -> bool:
-    """Whether a tool belongs to the program and has a type that cannot be resolved; said once."""
+    """Whether a tool belongs to the program and no model can be offered it; said once."""
     if GLOBAL_TOOLS.find(tool.name) is not tool:
         return False
-    problem = tool.unresolved
+    problem = tool.fault
     if problem is not None and tool not in _reported:
         _reported.add(tool)
         _LOGGER.warning("%s; steps are run without the tool", problem)

@@ -5,6 +5,7 @@ when they are read, without it too. This file runs on Pyodide as well (`tests/py
 """
 
 import importlib.util
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -155,10 +156,29 @@ async def test_a_method_takes_a_class_of_its_class_body(load: Load) -> None:
     assert "Itemlamp" in await called(shop.order, item={"name": "lamp"})
 
 
-async def test_a_tool_of_the_program_that_cannot_be_resolved_fails_alone(
-    load: Load, caplog: pytest.LogCaptureFixture
+LOST = {
+    "a type for type checkers alone": (
+        "",
+        "Price",
+        "name 'Price' is not defined; names used in it must exist",
+    ),
+    "a field of such a type": (
+        "class Box(BaseModel):\n    price: Price\n",
+        "Box",
+        "Box.*'Price' is not defined",
+    ),
+    "a type without a schema": ("class Box:\n    pass\n", "Box", "has no JSON Schema.*Box"),
+    "a text that names itself": ("Box = 'Box'\n", "Box", "the text 'Box' names itself"),
+    "no expression": ("", "'a price'", "SyntaxError"),
+}
+
+
+@pytest.mark.parametrize("text", LOST.values(), ids=LOST)
+async def test_a_tool_of_the_program_that_no_model_can_be_offered_fails_alone(
+    load: Load, caplog: pytest.LogCaptureFixture, text: tuple[str, str, str]
 ) -> None:
-    load("@nh.tool(name='late_lost')\ndef lost(price: Price) -> str:\n    return ''\n")
+    before, annotation, reason = text
+    load(f"{before}@nh.tool(name='late_lost')\ndef lost(price: {annotation}) -> str:\n    return ''\n")
     for _ in range(2):
         model = ScriptedModel([model_response(tool_call("nh_outcome", kind="pass", bindings={}))])
         async with nh.run(model):
@@ -166,7 +186,7 @@ async def test_a_tool_of_the_program_that_cannot_be_resolved_fails_alone(
         assert "late_lost" not in [each.name for each in model.requests[0].tools]
     (record,) = (each for each in caplog.records if "late_lost" in each.message)
     assert "'price'" in record.message
-    assert "Price" in record.message
+    assert re.search(reason, record.message)
 
 
 async def test_a_tool_of_the_program_is_offered_once_its_class_exists(load: Load) -> None:

@@ -266,6 +266,7 @@ def test_transformation_is_done_once_per_code_object(load):
     assert transform_function(other).blocks[0].function_name == "Renamed.f"
 
 
+@pytest.mark.skipif(sys.platform == "emscripten", reason="needs threads")
 def test_5_1_functions_are_decorated_in_many_threads_at_once(load, script):
     module = load("".join(f"def f{i}():\n    'natural\\n{i}'\n    return {i}\n" for i in range(40)))
     names = [f"f{i}" for i in range(40)] * 4
@@ -275,6 +276,7 @@ def test_5_1_functions_are_decorated_in_many_threads_at_once(load, script):
     assert [call.block.program.text for call in script.calls] == [str(i) for i in range(40)] * 4
 
 
+@pytest.mark.skipif(sys.platform == "emscripten", reason="needs processes")
 def test_5_1_docstring_blocks_run_when_python_strips_docstrings(tmp_path):
     path = tmp_path / "natural_stripped.py"
     path.write_text(

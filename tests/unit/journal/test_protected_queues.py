@@ -178,11 +178,10 @@ async def test_an_entry_keeps_its_options(tmp_path: Path, column: str) -> None:
     "column", ["name = 'weekly'", "cron = '* * * * *'", "queue = 'fast'", "timezone = 'Asia/Tokyo'"]
 )
 async def test_a_schedule_that_was_changed_enqueues_nothing(tmp_path: Path, column: str) -> None:
+    queue = "fast" if "fast" in column else "default"
     with opened(tmp_path, audit_key=b"a" * 32) as store:
         await store.schedule("nightly", repeat, "a", cron="0 3 * * *")
-        await store.schedule(
-            "other", repeat, "b", cron="0 3 * * *", queue="fast" if "fast" in column else "default"
-        )
+        await store.schedule("other", repeat, "b", cron="0 3 * * *", queue=queue)
         store.verify()
         change(store, f"UPDATE schedules SET {column} WHERE name = 'nightly'")
         make_due(tmp_path)

@@ -123,8 +123,9 @@ class BodyCodec:
             had = "another audit key" if has_code else "no audit key"
             raise JournalAuditError(
                 f"a body ({words}) was written with {had}, or was inserted. Open the journal with the same "
-                'audit_key. After an update of the library, stop all programs and use "nighthawk-async journal '
-                'reencrypt" once. To change the key, verify the runs with the old one before.',
+                "audit_key. After an update of the library, stop all programs and use "
+                '"nighthawk-async journal reencrypt" once. To change the key, verify the runs with the old '
+                "one before.",
                 run_id="",
             )
         return body

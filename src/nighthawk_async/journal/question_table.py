@@ -181,7 +181,8 @@ def next_vote(database: Database, question_id: str, after: int) -> GivenVote | N
     """
     is_new = "" if database.audit.key_name else "AND has_counted = 0 "
     rows = database.query(
-        f"SELECT number, body FROM votes WHERE question_id = ? AND number > ? {is_new}ORDER BY number LIMIT 1",
+        f"SELECT number, body FROM votes WHERE question_id = ? AND number > ? {is_new}"
+        "ORDER BY number LIMIT 1",
         *(question_id, after),
     )
     if rows and database.audit.key_name:

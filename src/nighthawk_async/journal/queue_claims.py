@@ -91,13 +91,13 @@ def claim_entries(
 def _fail(database: Database, run_id: str, error: JournalError) -> str:
     """Let an entry fail whose arguments are not those that were enqueued; return the reason."""
     ((function,),) = database.query("SELECT function FROM queue_entries WHERE run_id = ?", run_id)
-    failure = JournalAuditError(f"run {run_id!r}: its call in the queue cannot be made: {error}", run_id=run_id)
-    result = encode_error(run_id, failure, rules=DEFAULT_RULES)
+    text = f"run {run_id!r}: its call in the queue cannot be made: {error}"
+    result = encode_error(run_id, JournalAuditError(text, run_id=run_id), rules=DEFAULT_RULES)
     database.change(
         "UPDATE queue_entries SET status = 'failed', result = ? WHERE run_id = ?",
         *(store_body(database, result, *result_context(run_id, function)), run_id),
     )
-    return str(failure)
+    return text
 
 
 def _next_claim(database: Database, run_id: str, holder: str) -> ClaimedEntry:

@@ -216,9 +216,9 @@ def rebuilt_error(failure: CallFailure, place: str) -> Exception:
         return content
     missing = _not_stored(failure, place)
     if failure.parts:
-        message, attributes = (content, {}) if isinstance(content, str) else content
+        message, held = (content, missing) if isinstance(content, str) else content
         group = ExceptionGroup(message, [rebuilt_error(each, place) for each in failure.parts])
-        vars(group).update(attributes, **missing)
+        vars(group).update({**held, **missing})
         return group
     found: object = sys.modules.get(failure.module)
     if found is None and failure.module in _ROOMS:  # which exports an error, but is loaded on first use

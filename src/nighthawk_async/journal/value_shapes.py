@@ -4,6 +4,7 @@ A shape takes an object apart into everything that it holds: also private attrib
 were given, and values that a serializer would change. No validator, serializer or `__init__` is called.
 """
 
+import types
 from abc import ABC, abstractmethod
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Mapping
@@ -168,14 +169,15 @@ class StructShape(Shape):
                 vars(made)[name] = each
         return made
 
-
     @cached_property
     def _empty(self) -> object:
         """A struct of a subclass without the code of the class, which then is one of the class itself."""
-        kind = self.kind
-        plain = type(kind)(kind.__name__, (kind,), {"__post_init__": lambda _: None, "__module__": __name__})
-        made = plain(**dict.fromkeys(kind.__struct_fields__))
-        msgspec.structs.force_setattr(made, "__class__", kind)
+        code = {"__post_init__": _do_nothing, "__module__": __name__}
+        plain: Any = types.new_class(
+            self.kind.__name__, (self.kind,), exec_body=lambda body: body.update(code)
+        )
+        made: Any = plain(**dict.fromkeys(self.kind.__struct_fields__))
+        msgspec.structs.force_setattr(made, "__class__", self.kind)
         return made
 
 
@@ -318,6 +320,10 @@ def slots_of(kind: type[Any]) -> tuple[str, ...]:
 def is_cached(kind: type[Any], name: str) -> bool:
     """Whether an attribute is one that the object computes when it is asked for."""
     return isinstance(getattr_static(kind, name, None), cached_property)
+
+
+def _do_nothing(_: object) -> None:
+    """Stands for the code of a class."""
 
 
 def _check_cached(kind: type[Any], names: Iterable[str]) -> None:

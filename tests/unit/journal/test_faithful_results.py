@@ -4,14 +4,17 @@ import dataclasses
 import enum
 import re
 import threading
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Generic, Protocol, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeVar
+from uuid import UUID, SafeUUID
 from zoneinfo import ZoneInfo
 
 import anyio
+import attrs
+import msgspec
 import pydantic
 import pydantic_core
 import pytest
@@ -131,6 +134,32 @@ class Locked(BaseModel):
     lock: threading.Event
 
 
+class Part(msgspec.Struct, frozen=True):
+    """A struct whose code must not run again, and with a field that is not set."""
+
+    made: ClassVar[list[int]] = []
+
+    number: int
+    note: str | msgspec.UnsetType = msgspec.UNSET
+
+    def __post_init__(self) -> None:
+        self.made.append(self.number)
+        msgspec.structs.force_setattr(self, "number", self.number + 1)
+
+
+@attrs.frozen(cache_hash=True)
+class Hashed:
+    """A class whose objects remember their hashes."""
+
+    number: int
+
+
+def hashed() -> Hashed:
+    made = Hashed(1)
+    hash(made)
+    return made
+
+
 class SlottedError(Exception):
     """An error whose attributes are in slots."""
 
@@ -154,6 +183,12 @@ def chosen() -> Choices:
 def twice() -> list[list[int]]:
     row = [1]
     return [row, row]
+
+
+def marked() -> OrderedDict[str, int]:
+    made = OrderedDict(a=1)
+    made.mark = 1  # type: ignore[attr-defined]
+    return made
 
 
 def described(value: Any) -> object:
@@ -196,6 +231,9 @@ async def two_lives(folder: Path, effect: Callable[[], Awaitable[Any]], **option
         (deque[int], lambda: deque([1], maxlen=3)),
         (datetime, lambda: datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"), fold=1)),
         (list[list[int]], twice),
+        (Part, lambda: Part(1)),
+        (UUID, lambda: UUID(int=1, is_safe=SafeUUID.safe)),
+        (Hashed, hashed),
     ],
 )
 async def test_a_result_is_the_same_in_the_next_life(
@@ -211,6 +249,17 @@ async def test_a_result_is_the_same_in_the_next_life(
     first, second = map(described, await two_lives(tmp_path, decorator(effect)))
     assert first == second == described(make())
     assert calls == ["called"]
+
+
+async def test_the_code_of_a_struct_runs_in_the_first_life_alone(tmp_path: Path) -> None:
+    @nh.once
+    async def make() -> Part:
+        return Part(1)
+
+    Part.made.clear()
+    assert [part.number for part in await two_lives(tmp_path, make)] == [2, 2]
+    assert Part.made == [1]
+    assert Part.__subclasses__() == []
 
 
 async def test_a_secret_is_stored_where_nobody_else_can_read_it(tmp_path: Path) -> None:
@@ -241,7 +290,7 @@ async def test_a_secret_is_refused_before_the_call_without_encryption(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    "declared", [Locked, list[Locked], Callable[[], int], Iterator[int], threading.Event, type[int]]
+    "declared", [Locked, list[Locked], Callable[[], int], Iterator[int], threading.Event, type[int], type]
 )
 @pytest.mark.parametrize("decorator", [nh.once, nh.repeatable, nh.journal.stage("part")])
 async def test_a_type_that_can_never_be_stored_is_refused_before_the_call(
@@ -268,6 +317,7 @@ async def test_a_type_that_can_never_be_stored_is_refused_before_the_call(
         (Box, lambda: Box[int](item=1)),
         (threading.Event | None, threading.Event),
         (str, lambda: "\ud800"),
+        (OrderedDict[str, int], marked),
         (bytes, lambda: bytes(2_000)),
     ],
 )
@@ -421,12 +471,12 @@ async def test_an_error_of_pydantic_is_raised_again(tmp_path: Path, given: objec
         try:
             await fetch()
         except pydantic.ValidationError as error:
-            return [str(error), error.error_count(), error.errors()[0]["type"]]
+            return [error.args, str(error), error.error_count(), error.errors()[0]["type"]]
         return []
 
     first, second = await two_lives(tmp_path, program)
     assert first == second
-    assert first[1] == 1
+    assert first[2] == 1
 
 
 async def test_an_error_of_a_validator_is_raised_again(tmp_path: Path) -> None:
@@ -474,6 +524,58 @@ async def test_an_error_with_slots_is_raised_again(tmp_path: Path) -> None:
         return 0
 
     assert await two_lives(tmp_path, program) == [402, 402]
+
+
+def missing_name() -> None:
+    eval("no_such_name")
+
+
+def missing_module() -> None:
+    raise ModuleNotFoundError("no module", name="mails", path="/mails")
+
+
+def missing_attribute() -> None:
+    object().mails  # type: ignore[attr-defined]  # noqa: B018
+
+
+def damaged_file() -> None:
+    error = OSError(5, "damaged", "a.txt", None, "b.txt")
+    error.filename = "c.txt"
+    raise error
+
+
+def several() -> None:
+    group = ExceptionGroup("several", [KeyError("a"), ExceptionGroup("more", [OSError(2, "missing")])])
+    group.add_note("while it was made")
+    group.code = 402  # type: ignore[attr-defined]
+    raise group
+
+
+def seen(error: BaseException) -> list[object]:
+    names = ("name", "path", "filename", "filename2", "errno", "code", "__notes__")
+    inner = [seen(each) for each in getattr(error, "exceptions", ())]
+    return [type(error), str(error), *(getattr(error, name, None) for name in names), inner]
+
+
+@pytest.mark.parametrize("fail", [missing_name, missing_module, missing_attribute, damaged_file, several])
+async def test_an_error_of_python_keeps_what_its_class_holds(
+    tmp_path: Path, fail: Callable[[], None]
+) -> None:
+    @nh.once
+    async def pay() -> None:
+        fail()
+
+    async def program() -> list[object]:
+        try:
+            await pay()
+        except Exception as error:
+            await nh.journal.sleep(seconds=0)
+            return seen(error)
+        return []
+
+    first, second = await two_lives(tmp_path, program)
+    assert first == second
+    assert first != []
 
 
 async def test_a_tool_without_an_annotation_is_not_in_doubt(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ async def test_arguments_cannot_be_exchanged(tmp_path: Path, options: dict[str, 
         worker = worker_of(store, repeat)
         async with serving(worker):
             assert await store.result("two") == "b"  # the entry that was changed fails, and no other one
-            with pytest.raises(JournalAuditError, match="'one'.*(changed or moved|another row)"):
+            with pytest.raises(JournalAuditError, match=r"'one'.*(changed or moved|another row)"):
                 await store.result("one")
             assert worker.statistics().failed == 1
         entries = {each.run_id: each.status for each in store.queue_entries()}
@@ -178,13 +178,14 @@ async def test_an_entry_keeps_its_options(tmp_path: Path, column: str) -> None:
     "column", ["name = 'weekly'", "cron = '* * * * *'", "queue = 'fast'", "timezone = 'Asia/Tokyo'"]
 )
 async def test_a_schedule_that_was_changed_enqueues_nothing(tmp_path: Path, column: str) -> None:
+    queue = "fast" if "fast" in column else "default"
     with opened(tmp_path, audit_key=b"a" * 32) as store:
         await store.schedule("nightly", repeat, "a", cron="0 3 * * *")
-        await store.schedule("other", repeat, "b", cron="0 3 * * *", queue="fast" if "fast" in column else "default")
+        await store.schedule("other", repeat, "b", cron="0 3 * * *", queue=queue)
         store.verify()
         change(store, f"UPDATE schedules SET {column} WHERE name = 'nightly'")
         make_due(tmp_path)
-        async with serving(worker_of(store, repeat, queue="fast" if "fast" in column else "default")):
+        async with serving(worker_of(store, repeat, queue=queue)):
             (entry,) = store.queue_entries()
             assert entry.run_id.startswith("other@")
             assert await store.result(entry.run_id) == "b"

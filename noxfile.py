@@ -83,6 +83,7 @@ DEPENDS_ON_RELEASES = [
     "tests/property/test_plain_data.py",
     "tests/specification/test_7_bindings.py",
     "tests/specification/test_8_3_tool_registration.py",
+    "tests/unit/cli/test_eval.py",
     "tests/unit/cli/test_run.py",
     "tests/unit/cli/test_run_arguments.py",
     "tests/unit/credentials",
@@ -93,20 +94,18 @@ DEPENDS_ON_RELEASES = [
     "tests/unit/wire",
 ]
 
-# Tests that run on the Python of Pyodide, which has neither threads nor sockets: of source, blocks, annotations,
-# tools and arguments.
-ON_PYODIDE = [
-    "tests/specification/test_5_user_facing_api.py",
-    "tests/specification/test_6_natural_blocks.py",
-    "tests/specification/test_7_bindings.py",
-    "tests/specification/test_8_3_tool_registration.py",
-    "tests/specification/test_9_generators.py",
-    "tests/specification/test_9_return_value.py",
-    "tests/specification/test_9_returned_types.py",
-    "tests/unit/natural",
-    "tests/unit/runtime/test_prepare.py",
-    "tests/unit/runtime/test_variadics.py",
-]
+# Tests that run on the Python of Pyodide, which has neither threads nor sockets.
+ON_PYODIDE = ["tests/unit/natural"]
+NPM_INSTALL = (
+    "install",
+    "--ignore-scripts",
+    "--no-audit",
+    "--no-fund",
+    "--no-package-lock",
+    "--fetch-retries=1",  # a registry that cannot be reached is not waited for
+    "--fetch-retry-mintimeout=1000",
+    "--fetch-timeout=60000",
+)
 PYTHONS_SEEN: list[str] = []
 NPM_FAILURES: list[str] = []
 
@@ -160,8 +159,7 @@ def install_npm_packages(session: nox.Session) -> None:
         return
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "package.json").write_text(wanted)
-    quick = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=60000")
-    command = (npm, "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", *quick)
+    command = (npm, *NPM_INSTALL)
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         reasons = [line for line in done.stderr.splitlines() if line.startswith("npm error")]
@@ -228,12 +226,13 @@ def lowest(session: nox.Session) -> None:
     session.run("pytest", "-W", "default::DeprecationWarning", *chosen)
 
 
-@nox.session
+@nox.session(venv_backend="venv")
 def pyodide(session: nox.Session) -> None:
-    """Run the tests of annotations on Python 3.14 in Pyodide, which Node runs, where there is no other 3.14.
+    """Run the tests of natural functions and annotations on Python 3.14 in Pyodide, which Node runs.
 
-    What it needs comes from the package registries into .cache/pyodide. Without Node, npm or a registry the
-    tests are skipped, with the reason. Arguments after `--` go to pytest.
+    It stands in where there is no other Python 3.14. What it needs comes from the package registries into
+    .cache/pyodide, in about 20 seconds. Without Node, npm or a registry the tests are skipped, with the
+    reason. Arguments after `--` go to pytest.
     """
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
@@ -256,23 +255,24 @@ def install_pyodide(session: nox.Session, npm: str, folder: Path) -> str | None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     shutil.copy(HERE / "tests" / "pyodide" / "package.json", folder)
-    session.install("pip")  # it takes the tags of a platform that uv does not know
-    python = python_of(session)
+    pip = (python_of(session), "-m", "pip")  # it takes the tags of a platform that uv does not know
     tags = (
         "--python-version=3.14",
         "--platform=pyemscripten_2026_0_wasm32",
         "--only-binary=:all:",
         "--no-deps",
     )
-    install = (python, "-m", "pip", "install", "--quiet", "--target", str(folder / "packages"))
+    quick = ("--quiet", "--retries=1", "--disable-pip-version-check")
+    install = (*pip, "install", *quick, "--target", str(folder / "packages"))
     for command in (
-        (npm, "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"),
+        (npm, *NPM_INSTALL),
         (*install, *tags, "--requirement", str(HERE / "tests" / "pyodide" / "requirements.txt")),
         (*install, "--no-deps", "pyyaml==6.0.4"),  # works without its compiled part, which is of this machine
     ):
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode:
-            return (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+            lines = [line for line in done.stderr.splitlines() if line.startswith(("npm error", "ERROR"))]
+            return (lines or ["no reason given"])[0]
     return None
 
 

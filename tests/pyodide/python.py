@@ -62,7 +62,9 @@ class _OnAsyncio:
         if not inspect.iscoroutinefunction(pyfuncitem.obj):
             return None
         import anyio  # here, because pytest rewrites the assertions of its plugin
+        from anyio._backends._asyncio import AsyncIOBackend
 
+        type.__setattr__(AsyncIOBackend, "run_sync_in_worker_thread", classmethod(_at_once))
         names = pyfuncitem._fixtureinfo.argnames
         anyio.run(partial(pyfuncitem.obj, **{name: pyfuncitem.funcargs[name] for name in names}))
         return True
@@ -85,9 +87,7 @@ def run_tests(arguments: Sequence[str]) -> int:
     vars(registry)["ENCODINGS"] = _Tokenizers()
     vars(model)["encoding_name_for_model"] = {}.__getitem__  # it knows no model
     import pytest
-    from anyio._backends._asyncio import AsyncIOBackend
 
-    type.__setattr__(AsyncIOBackend, "run_sync_in_worker_thread", classmethod(_at_once))
     options = (
         "--confcutdir=/project/tests/unit",
         "--config-file=/dev/null",

@@ -14,7 +14,7 @@ from ..errors import ConfigurationError, NighthawkError
 from .demo_command import DEMO_MODEL
 from .run_command import ExecutorOnDemand
 from .run_script import ArgumentError, Backend
-from .worker_command import executor_of
+from .worker_command import executor_of, refuse_nan
 
 if TYPE_CHECKING:
     from ..evals.gates import GateResult
@@ -40,14 +40,18 @@ _Cases = Annotated[
     typer.Option("--case", help="Only cases with this text in their name; may be repeated.", metavar="TEXT"),
 ]
 _Trials = Annotated[int | None, typer.Option(min=1, help="Trials of each case.")]
-_AtLeast = Annotated[float | None, typer.Option(min=0, max=1, help="The least pass rate, from 0 to 1.")]
+_AtLeast = Annotated[
+    float | None, typer.Option(min=0, max=1, callback=refuse_nan, help="The least pass rate, from 0 to 1.")
+]
 _BudgetUsd = Annotated[
-    float | None, typer.Option(min=0, help="The most that everything may cost, in US dollars.")
+    float | None,
+    typer.Option(min=0, callback=refuse_nan, help="The most that everything may cost, in US dollars."),
 ]
 _MaxConcurrent = Annotated[int | None, typer.Option(min=1, help="The most trials at the same time.")]
 _Seed = Annotated[int | None, typer.Option(help="The seed of trials and intervals.")]
 _Deadline = Annotated[
-    float | None, typer.Option(min=0, help="The most seconds of one call.", metavar="SECONDS")
+    float | None,
+    typer.Option(min=0, callback=refuse_nan, help="The most seconds of one call.", metavar="SECONDS"),
 ]
 _Baseline = Annotated[
     Path | None,

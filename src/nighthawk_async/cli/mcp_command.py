@@ -16,7 +16,7 @@ from .dashboard_command import allowed_hosts, load_server, serve_app
 from .demo_command import DEMO_MODEL
 from .run_command import output_of_its_own
 from .run_script import Backend, load_function
-from .worker_command import executor_of
+from .worker_command import executor_of, refuse_nan
 
 _Run = Annotated[
     str | None,
@@ -63,7 +63,7 @@ def serve(
         int | None, typer.Option("--max", min=1, help="The most calls in progress; others wait.")
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(min=0, help="The time limit of a call, in seconds.")
+        float | None, typer.Option(min=0, callback=refuse_nan, help="The time limit of a call, in seconds.")
     ] = None,
     grace: Annotated[
         float, typer.Option(min=0, help="The seconds that calls in progress get when the server is to end.")

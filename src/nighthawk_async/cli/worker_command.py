@@ -1,6 +1,7 @@
 """`nighthawk-async worker`: makes the calls of a queue, until a signal ends it."""
 
 import logging
+import math
 import os
 import signal
 import sys
@@ -25,6 +26,14 @@ from .run_command import ExecutorOnDemand
 from .run_script import Backend, load_function
 
 _MOST_PORT = 65_535
+
+
+def refuse_nan(value: float | None) -> float | None:
+    """Refuse, as the callback of an option, what is no number: not every release of typer does."""
+    if value is not None and math.isnan(value):
+        raise typer.BadParameter("nan is no number")
+    return value
+
 
 _Run = Annotated[
     str | None,
@@ -59,6 +68,7 @@ def worker(
         float,
         typer.Option(
             min=0,
+            callback=refuse_nan,
             help="The seconds after which a run in which everything waits gives its place back. With --run, "
             "the function decides.",
         ),

@@ -170,7 +170,7 @@ def _check(token: Token) -> None:
     elif not token.path.isascii() and all(segment.isidentifier() for segment in token.path.split(".")):
         raise ValueError(
             f"the read binding <{token.path}> is malformed: names must be ASCII; "
-            f"escape it as \\<{token.path}>"
+            f"rename the variable, or escape it as \\<{token.path}>"
         )
 
 

@@ -239,6 +239,8 @@ def _checked(value: ast.expr | None, origin: ast.stmt, committed: Collection[str
             return ast.copy_location(
                 ast.IfExp(first, *(chosen if isinstance(value.op, ast.Or) else reversed(chosen))), value
             )
+        case _:
+            pass
     code = f"{SCOPE_NAME}.returned(None{_origin(value, committed)})"
     (made,) = with_location(ast.parse(code).body, origin)
     assert isinstance(made, ast.Expr)

@@ -398,7 +398,7 @@ def _open_mapping(value: object) -> _Opened:
 
 
 def _open_proxy(value: MappingProxyType[object, object]) -> _Opened:
-    (mapping,) = gc.get_referents(value)  # a method of the proxy would call those of the mapping
+    mapping: object = gc.get_referents(value)[0]  # a method of the proxy would call those of the mapping
     if has_base(type(mapping), dict):
         return _open_mapping(mapping)
     return _Opened(1, iter([mapping]))

@@ -249,7 +249,7 @@ def _validate_binding(context: StepContext, name: str, value: object, *, is_kept
     if origin == "declared" and context.is_converted(name, value):
         return value
     annotation = context.binding_types.get(name, object)
-    if origin == "new":
+    if origin == "new" and context.converted:
         origin = origin_of(value, annotation, NEW, context)
     return validate_value(value, annotation, subject=f"write binding '{name}'", origin=origin)
 

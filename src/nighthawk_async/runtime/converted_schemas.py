@@ -140,8 +140,8 @@ def _returns_only(code: CodeType, name: str) -> bool:
         return False
     returns, loaded = 0, None
     for each in dis.get_instructions(code):
-        names: object = each.argval if isinstance(each.argval, tuple) else (each.argval,)
-        *others, last = cast("tuple[object, ...]", names) or (None,)
+        named: object = each.argval
+        *others, last = cast("tuple[object, ...]", named) or (None,) if isinstance(named, tuple) else (named,)
         if each.opname in _LOADING:
             if name in others and each.opname == _STORING_FIRST:
                 return False

@@ -138,7 +138,7 @@ def _type_of(node: ast.expr, context: StepContext) -> Declared:
 
 
 def _type_of_one(nodes: Sequence[ast.expr], context: StepContext) -> Declared:
-    """The declared type of the value of one of several expressions; of some, only their own values have it."""
+    """The declared type of one of several expressions; where not all have it, only the values of those do."""
     found = [(node, _type_of(node, context)) for node in nodes]
     declared = [(node, each) for node, each in found if each.annotation is not UNSET]
     kinds = [each.annotation for _, each in declared]

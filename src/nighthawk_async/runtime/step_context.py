@@ -123,7 +123,7 @@ class StepContext:
             bindings; a value to return has the name "return".
         declared: The values of write bindings that come from variables of the same type: their initial
             objects, and copies.
-        copies: Other names to which code has given values with declared types: the declared type and the value.
+        copies: Other names that code has set to values with declared types: the declared type and the value.
         variable_annotations: The annotations of the function's variables besides its write bindings,
             unresolved.
         initial_variables: The values of those variables when the step began.

@@ -56,7 +56,7 @@ def check_after_others(value: int) -> int:
 
 
 def check_with_a_variable(value: int) -> int:
-    limit = value * 2
+    limit = value * 2  # noqa: F841
     return value
 
 
@@ -106,7 +106,6 @@ CHECKS: list[Callable[..., object]] = [
     Checks().of_instance,
     functools.partial(with_limit, limit=1),
     lambda value: value,
-    lambda value: value if value > 0 else value,
 ]
 
 
@@ -122,7 +121,7 @@ def rebound_with_others(value: int) -> int:
 
 
 def rebound_by_loop(value: Any) -> Any:
-    for value in value:  # noqa: B020
+    for value in value:  # noqa: B007, B020
         pass
     return value
 
@@ -221,7 +220,7 @@ def walrus(value: int) -> int:
 
 
 def walrus_before(value: int) -> int:
-    assert (value := value + 1)
+    assert (value := value + 1)  # noqa: RUF018
     return value
 
 
@@ -255,7 +254,7 @@ def wrapped(*args: Any) -> Any:
     return check_alone(*args) * 100
 
 
-class Callable_:
+class CallableObject:
     def __call__(self, value: int) -> int:
         return value
 
@@ -290,7 +289,7 @@ OTHERS: list[Callable[..., object]] = [
     takes_all,
     takes_by_name,
     wrapped,
-    Callable_(),
+    CallableObject(),
     Checks().other,
     functools.partial(another, 1),
     functools.lru_cache(check_alone),

@@ -46,9 +46,14 @@ def read_annotations(owner: Any) -> dict[str, Any]:
     Args:
         owner: The function or the class.
     """
-    if sys.version_info >= (3, 14):
+    if sys.version_info < (3, 14):  # each step reads those of its function
+        return (
+            dict(owner.__annotations__) if isinstance(owner, FunctionType) else inspect.get_annotations(owner)
+        )
+    try:
+        return get_annotations(owner)  # Python keeps what it could evaluate
+    except Exception:  # a name has no value yet, or an annotation is another expression that raises
         return get_annotations(owner, format=Format.FORWARDREF)
-    return inspect.get_annotations(owner)
 
 
 def type_hints(owner: Any) -> dict[str, Any]:
@@ -140,6 +145,8 @@ def find_function(function: object) -> FunctionType | None:
     Args:
         function: The callable: a function, a method, a class, a partial, a wrapper, an object to be called.
     """
+    if isinstance(function, FunctionType) and "__wrapped__" not in function.__dict__:
+        return function
     found: Any = function
     while True:
         if isinstance(found, partial):
@@ -189,9 +196,12 @@ def names_in_scope(function: object) -> dict[str, object]:
     found = find_function(function)
     if found is None:
         return {}
-    parameters = {each.__name__: each for each in getattr(found, "__type_params__", ())}
+    variables = variables_of(found) if found.__closure__ else {}
+    parameters = getattr(found, "__type_params__", ())
+    if not parameters and _NAMES not in found.__dict__:
+        return variables
     kept = cast("Mapping[str, object]", found.__dict__.get(_NAMES, {}))
-    return {**parameters, **kept, **variables_of(found)}
+    return {**{each.__name__: each for each in parameters}, **kept, **variables}
 
 
 def keep_names(function: object, frame: FrameType | None) -> None:

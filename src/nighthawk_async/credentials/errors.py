@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import cast
 
 from ..errors import ModelError
-from ..pickling import set_public_module
+from ..pickling import PicklableError, set_public_module
 from ..secret_names import masked
 from ..wire.redaction import excerpt, redact
 
@@ -55,10 +55,6 @@ def credential_error(
     is_harmless = all(redact(str(masked(text)), known) == text for text in _texts(error))
     failed.__cause__ = error if is_harmless else None
     return failed
-
-
-class OwnTextError(ValueError):
-    """An error whose text is the library's own, and quotes nothing."""
 
 
 def error_of_function(name: str, error: BaseException) -> CredentialError:
@@ -128,3 +124,7 @@ def is_network_error(error: BaseException) -> bool:
 
 
 set_public_module("credentials", globals())
+
+
+class OwnTextError(PicklableError, ValueError):
+    """An error whose text is the library's own, and quotes nothing; the library alone sees it."""

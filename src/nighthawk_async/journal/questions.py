@@ -35,6 +35,20 @@ class QuestionRecord(Struct, frozen=True, kw_only=True):
     names_parts: bool = False
 
 
+def question_id(run_id: str, place: str, asked: QuestionRecord) -> str:
+    """The id of a question in the store.
+
+    Args:
+        run_id: The run that asks.
+        place: The place of the question.
+        asked: The body of its record.
+    """
+    if not asked.names_parts:
+        return idempotency_key(run_id, place)
+    parts = msgspec.msgpack.encode(sorted(asked.content.items()))
+    return idempotency_key(run_id, f"{place}\n{hashlib.sha256(parts).hexdigest()}")
+
+
 class QuestionRecorder(RunRecorder):
     """The part of the journal of a run that keeps questions and values; see `journal_ports.RunJournal`."""
 
@@ -59,13 +73,7 @@ class QuestionRecorder(RunRecorder):
                 "nighthawk_async.journal.patched(name), or finish the run with the old program.",
                 place=place,
             )
-        return BegunQuestion(id=self._id_of(place, asked), begun_at=asked.begun_at)
-
-    def _id_of(self, place: str, asked: QuestionRecord) -> str:
-        if not asked.names_parts:
-            return idempotency_key(self.run_id, place)
-        parts = msgspec.msgpack.encode(sorted(asked.content.items()))
-        return idempotency_key(self.run_id, f"{place}\n{hashlib.sha256(parts).hexdigest()}")
+        return BegunQuestion(id=question_id(self.run_id, place, asked), begun_at=asked.begun_at)
 
     def _is_answered(self, place: str) -> bool:
         ends = (self._index.find(each, "value") for each in (place, f"{place}/answer[0]"))

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,9 +16,9 @@ from ..observe.page.summaries import ANSWERABLE
 from ..observe.restored_tree import RestoredNode, RestoredTree
 from . import tables
 from .database import Database
-from .effect_call import idempotency_key
 from .errors import JournalError, JournalStoreError
 from .question_table import QuestionRow
+from .questions import QuestionRecord, question_id
 from .records import Record
 from .run_tree import nodes_of, run_node_id
 from .tables import RunRow
@@ -170,7 +170,8 @@ class StoreTree:
             raise
         except (JournalError, msgspec.MsgspecError) as error:
             nodes = [_unreadable(row, error)]
-        nodes, run.question_nodes = _with_questions(nodes, row.run_id, questions)
+        ids = _question_ids(row.run_id, run.records) if questions else {}
+        nodes, run.question_nodes = _with_questions(nodes, ids, questions)
         self._restored.put_whole(nodes)
         run.seen = seen
 
@@ -187,16 +188,31 @@ class StoreTree:
         return thread.perform(lambda: read(thread.opened())).wait_in_thread()
 
 
+def _question_ids(run_id: str, records: Iterable[Record]) -> dict[str, str]:
+    """The ids of the questions of a run, by place."""
+    return {
+        each.place: question_id(run_id, each.place, msgspec.msgpack.decode(each.body, type=QuestionRecord))
+        for each in records
+        if each.kind == "question"
+    }
+
+
 def _with_questions(
-    nodes: Iterable[RestoredNode], run_id: str, questions: Sequence[QuestionRow]
+    nodes: Iterable[RestoredNode], ids: Mapping[str, str], questions: Sequence[QuestionRow]
 ) -> tuple[list[RestoredNode], dict[str, QuestionRow]]:
-    """Mark the nodes at which people can answer, and return them with their questions."""
+    """Mark the nodes at which people can answer, and return them with their questions.
+
+    Args:
+        nodes: The nodes of a run.
+        ids: The ids of its questions, by place.
+        questions: Those that can be answered.
+    """
     open_rows = {row.id: row for row in questions}
     marked: list[RestoredNode] = []
     asked: dict[str, QuestionRow] = {}
     for node in nodes:
         place = str(node.attributes.get("nighthawk.journal.place", ""))
-        row = open_rows.get(idempotency_key(run_id, place)) if node.kind == "question" else None
+        row = open_rows.get(ids.get(place, "")) if node.kind == "question" else None
         if row is not None:
             asked[node.id] = row
             attributes = {**node.attributes, ANSWERABLE: True, "approval.approvals": len(approvals_of(row))}

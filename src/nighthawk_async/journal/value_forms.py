@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any, cast
 
+from ..pickling import PicklableError
 from .errors import JournalValueError
 from .registered_types import registered, registered_names
 from .value_leaves import LEAF_OF_TAG, LEAVES, SCALARS, SEQUENCE_OF_TAG, SEQUENCES
@@ -33,17 +34,17 @@ _FACTORIES: Mapping[str, type] = {
 }
 
 
-class UnstorableError(TypeError):
+class UnstorableError(PicklableError, TypeError):
     """A value has a part that no form is known for.
 
     Args:
-        kind: The type of the part.
+        type_name: The name of the type of the part.
         reason: The reason; empty for none but its type.
     """
 
-    def __init__(self, kind: type, reason: str = "") -> None:
-        super().__init__(kind.__qualname__)
-        self.kind = kind
+    def __init__(self, type_name: str, reason: str = "") -> None:
+        super().__init__(type_name)
+        self.type_name = type_name
         self.reason = reason
 
 
@@ -121,12 +122,12 @@ class FormWriter:
             return {TAG: "deque", "most": value.maxlen, "of": self._forms(value)}
         if kind in _PAIRED:
             if getattr(value, "__dict__", {}).keys() - {"__orig_class__"}:
-                raise UnstorableError(kind, "it has attributes of its own")
+                raise UnstorableError(kind.__qualname__, "it has attributes of its own")
             form: dict[str, object] = {TAG: _PAIRED[kind], "of": self._pairs(value.items())}
             if kind is defaultdict:
                 form["factory"] = self._factory_form(value.default_factory)
             return form
-        raise UnstorableError(kind)
+        raise UnstorableError(kind.__qualname__)
 
     def _pairs(self, items: Iterable[tuple[object, object]]) -> list[list[object]]:
         return [[self.form(key), self.form(each)] for key, each in items]
@@ -136,11 +137,11 @@ class FormWriter:
             return factory and factory.__name__
         if factory in self._shapes:
             return self._types.setdefault(factory, len(self._types))
-        raise UnstorableError(defaultdict, "its factory is a function")
+        raise UnstorableError("defaultdict", "its factory is a function")
 
     def _object_form(self, value: Any, kind: type[Any], shape: Shape) -> object:
         if isinstance(shape, SecretShape) and not self._keeps_secrets:
-            raise UnstorableError(kind, secret_problem(kind.__qualname__))
+            raise UnstorableError(kind.__qualname__, secret_problem(kind.__qualname__))
         if shape.is_shared and (same := self._enter(value)) is not None:
             return same
         number = self._types.setdefault(kind, len(self._types))

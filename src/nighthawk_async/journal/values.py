@@ -288,9 +288,7 @@ _REMEDY = (
 
 def _refusal(value: object, place: str, error: UnstorableError | None = None) -> JournalValueError:
     name = type(value).__qualname__
-    inside = (
-        "" if error is None or error.kind is type(value) else f", which has a {error.kind.__qualname__} in it"
-    )
+    inside = "" if error is None or error.type_name == name else f", which has a {error.type_name} in it"
     if error is not None and error.reason:
         return JournalValueError(
             f"{place}: a value of the type {name}{inside} cannot be stored: {error.reason}.", place=place

@@ -10,10 +10,12 @@ from typing import Any, Literal, TypeAlias, cast
 import msgspec
 from pydantic import TypeAdapter
 
+from ..pickling import PicklableError
+
 Path: TypeAlias = tuple[str | int, ...]
 
 
-class NoJsonError(ValueError):
+class NoJsonError(PicklableError, ValueError):
     """A part of a value has no JSON form.
 
     Args:

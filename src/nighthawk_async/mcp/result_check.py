@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from mcp_types import CallToolResult
 
+from ..pickling import PicklableError
 from ..threads import call_in_thread
 
 _MAX_CHECKS_AT_ONCE = 5_000
@@ -27,7 +28,7 @@ class _Remaining(local):
     checks = 0
 
 
-class _TooManyChecksError(RuntimeError):
+class _TooManyChecksError(PicklableError):
     """A result needs more checks than it may have."""
 
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypedDict, cast
 import msgspec
 from msgspec import Meta
 
+from ..pickling import PicklableError
 from .schema_parts import LISTED, NAMED, SINGLE, parts_of, pointed_at
 
 MAX_CHARACTERS = 256 * 1024
@@ -24,7 +25,7 @@ _MAX_SCHEMAS = 10_000  # counted as often as they are referred to
 _MAX_PATTERN_CHARACTERS = 4_000
 
 
-class BadSchemaError(ValueError):
+class BadSchemaError(PicklableError, ValueError):
     """A JSON Schema is none, or too large."""
 
 

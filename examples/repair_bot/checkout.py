@@ -14,8 +14,10 @@ import anyio.to_thread
 from nighthawk_async import library
 from nighthawk_async.library import Sandbox
 
-IGNORED = shutil.ignore_patterns(".git", ".venv", "venv", "node_modules", "__pycache__", ".*_cache")
-"""Files that are neither copied nor part of the diff."""
+IGNORED = shutil.ignore_patterns(
+    *(".git", ".venv", "venv", "node_modules", "__pycache__", ".*_cache", "*.untrusted*")
+)
+"""Files that are neither copied nor part of the diff; the last are repositories that a shell has made."""
 
 ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": "1"}
 

@@ -169,7 +169,9 @@ DELTAS = [*variants_of(BetaRawContentBlockDelta), beta_raw_message_delta_event.D
         pytest.param(events.Delta, DELTAS, (), id="Delta"),
         pytest.param(events.Message, [BetaMessage], (), id="Message"),
         pytest.param(events.WireUsage, [BetaUsage], (), id="WireUsage at the beginning"),
-        pytest.param(events.WireUsage, [BetaMessageDeltaUsage], (), id="WireUsage at the end"),
+        pytest.param(
+            events.WireUsage, [BetaMessageDeltaUsage], ("cache_creation",), id="WireUsage at the end"
+        ),
         pytest.param(
             events.OutputTokens,
             variants_of(fields_of(BetaUsage)["output_tokens_details"]),

@@ -28,7 +28,7 @@ class _Remaining(local):
     checks = 0
 
 
-class _TooManyChecksError(PicklableError):
+class _TooManyChecksError(PicklableError, RuntimeError):
     """A result needs more checks than it may have."""
 
 

@@ -46,14 +46,13 @@ def read_annotations(owner: Any) -> dict[str, Any]:
     Args:
         owner: The function or the class.
     """
-    if sys.version_info < (3, 14):  # each step reads those of its function
-        return (
-            dict(owner.__annotations__) if isinstance(owner, FunctionType) else inspect.get_annotations(owner)
-        )
-    try:
-        return get_annotations(owner)  # Python keeps what it could evaluate
-    except Exception:  # a name has no value yet, or an annotation is another expression that raises
-        return get_annotations(owner, format=Format.FORWARDREF)
+    if sys.version_info >= (3, 14):
+        try:
+            return get_annotations(owner)  # Python keeps what it could evaluate
+        except Exception:  # a name has no value yet, or an annotation is another expression that raises
+            return get_annotations(owner, format=Format.FORWARDREF)
+    # Each step reads those of its function.
+    return dict(owner.__annotations__) if isinstance(owner, FunctionType) else inspect.get_annotations(owner)
 
 
 def type_hints(owner: Any) -> dict[str, Any]:

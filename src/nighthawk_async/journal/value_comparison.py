@@ -132,11 +132,12 @@ class Comparison:
 
     def _are_same_foreign(self, value: Any, other: Any, kind: type[Any]) -> bool:
         """Whether two objects say that they are equal, if they say anything, and hold the same."""
-        if kind.__eq__ is not object.__eq__ and not is_equal(value, other):
+        equals, usual = cast("tuple[object, object]", (kind.__eq__, object.__eq__))
+        if equals is not usual and not is_equal(value, other):
             return False
         held = [_held(value), _held(other)]
         self._kept += held
-        if kind.__eq__ is object.__eq__ and not held[0]:
+        if equals is usual and not held[0]:
             return False  # nothing is known of it
         return self._are_same_parts(held[0], held[1])
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from enum import Flag
+from importlib import import_module
 from typing import Any, cast
 
 from pydantic import TypeAdapter
@@ -90,9 +91,10 @@ class ObjectForm:
             UnsendableResultError: It does not.
         """
         if self._validator is None:
-            from jsonschema import Draft202012Validator  # slow to import, and comes with the package mcp
-
-            self._validator = Draft202012Validator(self.json_schema, format_checker=_format_checker())
+            validators: Any = import_module("jsonschema")  # slow to import, and comes with the package mcp
+            self._validator = validators.Draft202012Validator(
+                self.json_schema, format_checker=_format_checker()
+            )
         error = next(self._validator.iter_errors(data), None)
         if error is not None:
             path = ".".join(map(str, error.absolute_path)) or "its root"
@@ -229,7 +231,7 @@ _FORMATS: Mapping[str, tuple[re.Pattern[str], Any]] = {
 
 
 def _format_checker() -> Any:
-    from jsonschema import FormatChecker
+    FormatChecker: Any = import_module("jsonschema").FormatChecker  # noqa: N806
 
     checker: Any = FormatChecker()
     for name in _FORMATS:

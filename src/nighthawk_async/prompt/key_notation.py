@@ -125,7 +125,7 @@ def _moment(key: dt.datetime | dt.time) -> str:
     kind: type = type(key)
     base: Any = dt.datetime if has_base(kind, dt.datetime) else dt.time
     if kind is base and is_known_zone(zone_of(key)):
-        return base.__repr__(key)
+        return repr(key)
     text = find_scalar_text(base)
     return f"<{type_name(kind)} {text(key, _CHARACTERS) if text else ''}>"
 

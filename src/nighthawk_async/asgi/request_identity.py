@@ -73,7 +73,7 @@ def fingerprint_of(asgi_scope: AsgiScope, body: bytes) -> str:
 
 
 def _signs_of_caller(asgi_scope: AsgiScope) -> list[tuple[str, bytes]]:
-    """What a request shows of its caller; the order of different headers does not matter."""
+    """The signs of its caller that a request shows; the order of different headers does not matter."""
     found = [(f"header {name}", value) for name, value in _headers(asgi_scope) if _names_caller(name)]
     cookies = [value for name, value in found if name == _COOKIES]
     if cookies:  # HTTP/2 may send each in a header of its own

@@ -155,7 +155,7 @@ def _redacted_form(form: object, redactor: Redactor, is_secret: bool) -> object:
 
 
 def _redacted_part(name: str, form: object, redactor: Redactor, is_secret: bool) -> object:
-    """What an object has beside its fields: names of them, its private attributes, or a secret."""
+    """The parts of an object beside its fields: names of them, its private attributes, or a secret."""
     if name == "secret":
         return REDACTED.encode() if isinstance(form, bytes) else REDACTED
     return form if name in ("unset", "given") else _redacted_form(form, redactor, is_secret)

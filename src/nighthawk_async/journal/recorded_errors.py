@@ -156,7 +156,7 @@ def _sorted_out(attributes: Mapping[str, object]) -> tuple[dict[str, object], tu
 
 
 def _members(error: Exception, made_of: tuple[Any, ...]) -> dict[str, object]:
-    """What built-in classes hold of an exception that is not in its arguments, such as the missing name.
+    """Facts that built-in classes hold beside the arguments of an exception, such as a missing name.
 
     Not the object that has no such attribute: neither `pickle` nor the traceback of a later life has it.
     """
@@ -244,7 +244,7 @@ def rebuilt_error(failure: CallFailure, place: str) -> Exception:
 
 
 def _not_stored(failure: CallFailure, place: str) -> dict[str, NotStored]:
-    """What stands for the attributes of an exception that could not be stored."""
+    """The substitute for attributes of an exception that could not be stored."""
     return {name: NotStored(f"the attribute {name!r} of {failure.name}", place) for name in failure.missing}
 
 

@@ -212,7 +212,7 @@ def _is_alias(annotation: object) -> bool:
 
 
 def _fields_of(kind: type[Any]) -> dict[str, Any]:
-    """What is declared for the attributes of a class, by name; nothing where it cannot be found out."""
+    """The declared types of the attributes of a class, by name; empty where they are unknown."""
     if not issubclass(kind, BaseModel):
         return type_hints(kind)
     kind.model_rebuild(raise_errors=False)

@@ -66,6 +66,24 @@ class RunJournal(Protocol):
         """
         ...
 
+    async def deliver_answer(self, place: str) -> None:
+        """Wait until the answer that was found for a place may be used.
+
+        Recorded answers are used in the order in which they came.
+
+        Args:
+            place: The place of the step.
+        """
+        ...
+
+    async def deliver_decision(self, place: str) -> None:
+        """Wait until a kept decision may be taken again; see `parallel.task_node.Decisions`."""
+        ...
+
+    def close(self, place: str) -> None:
+        """Note that calls have ended, in whatever way; see `parallel.task_node.Decisions`."""
+        ...
+
     def keep_answer(
         self, place: str, answer: object, types: Mapping[str, object], converted: Collection[str]
     ) -> None:

@@ -165,6 +165,7 @@ class EffectCall:
         """Make the call in a thread, or get its recorded result; see `run_async`."""
         self._check_inputs()
         if (ended := self._find_end()) is not None:
+            self._recorder.delivery.deliver_in_thread(ended)
             return self._replay(ended)
         self._recorder.begin_new_in_thread(self._place)
         self._recorder.check_may_begin()
@@ -199,6 +200,7 @@ class EffectCall:
         self._check_inputs()
         if (ended := self._find_end()) is not None:
             await checkpoint()
+            await self._recorder.delivery.deliver(ended)
             return self._replay(ended)
         await self._recorder.begin_new(self._place)
         self._recorder.check_may_begin()

@@ -107,6 +107,7 @@ async def _receive(
     record = recorder.find_record(place, "message")
     if record is not None:
         await checkpoint()
+        await recorder.delivery.deliver(record)
         messages = msgspec.msgpack.decode(record.body, type=ReceivedMessages).messages
     else:
         await recorder.begin_new_wait(place)

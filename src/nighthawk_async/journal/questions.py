@@ -18,6 +18,7 @@ from .errors import JournalDivergenceError
 from .question_table import has_news
 from .recorded_errors import rebuilt_error, recorded_error
 from .recorder import RunRecorder
+from .records import Record
 from .values import check_declared, decode_value
 
 Result = TypeVar("Result")
@@ -57,7 +58,8 @@ class QuestionRecorder(RunRecorder):
         place = self.relative(place)
         parts = {name: self.encode_value(value, place=f"{place}, {name}") for name, value in content.items()}
         record = self.find_record(place, "question")
-        if record is None or not self._is_answered(place):
+        end = self._find_answer_record(place)
+        if record is None or end is None:
             await self.begin_new_wait(place)
         if record is None:
             asked = QuestionRecord(content=parts, begun_at=time.time(), names_parts=True)
@@ -73,11 +75,14 @@ class QuestionRecorder(RunRecorder):
                 "nighthawk_async.journal.patched(name), or finish the run with the old program.",
                 place=place,
             )
+        if end is not None:
+            await self.delivery.deliver(end)
         return BegunQuestion(id=question_id(self.run_id, place, asked), begun_at=asked.begun_at)
 
-    def _is_answered(self, place: str) -> bool:
-        ends = (self._index.find(each, "value") for each in (place, f"{place}/answer[0]"))
-        return any(end is not None for end in ends) or self.find_handled(place, "result") is not None
+    def _find_answer_record(self, place: str) -> Record | None:
+        """The record of the answer to a question, or of the error that the program handled instead."""
+        ends = [self._index.find(each, "value") for each in (f"{place}/answer[0]", place)]
+        return ends[0] or ends[1] or self.find_handled(place, "result")
 
     async def wait_for_people(
         self,

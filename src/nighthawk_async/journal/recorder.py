@@ -2,24 +2,22 @@
 
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from typing import Literal, TypeAlias, TypeVar
 
-import anyio
 import msgspec
-from anyio import from_thread
 
 from ..causes import with_causes
-from ..parallel import DeadlineExceededError, under_thread_deadlines
-from ..parallel.decided_limits import reach_new
-from ..parallel.event_loop import find_task, is_loop_thread, is_worker_thread
+from ..parallel.event_loop import find_task
 from ..runtime.environment import find_journal
 from .acknowledgement import Acknowledgement
 from .activity import Activity, DurableWait, IsDue, ParkedSignal
+from .delivery import Delivery
 from .errors import JournalDivergenceError, JournalError, RunParked
+from .gate import Gate
 from .mailboxes import Inbox, Mailboxes
 from .open_errors import OpenErrors, mark_error, marks_of
 from .parts import HandedOut, PartEnd, RunPart
@@ -32,7 +30,6 @@ from .records import (
     RecordKind,
     are_concurrent,
     failure_place,
-    function_place,
     is_within,
 )
 from .values import ValueRules, check_size, encode_value
@@ -49,9 +46,6 @@ ROOT = "run"
 
 NO_DECISION = msgspec.msgpack.encode(())
 """The content of records of decisions that say nothing but that they were made."""
-
-_GRACE_SECONDS = 60.0
-"""The time beyond that of an earlier life in which a call is expected to be cancelled again."""
 
 
 class RunRecorder:
@@ -106,13 +100,14 @@ class RunRecorder:
         self.hold = hold
         self._new_code: NewCode = new_code
         self._index = RecordIndex(records, lives)
+        self.delivery = Delivery(records, self._index)
+        self.gate = Gate(self._index, self.delivery)
         self._seq = records[-1].seq if records else 0
         self._written: set[tuple[str, RecordKind]] = set()
         self._asked: set[str] = set()  # the places of steps that asked a model
         self._open_errors = OpenErrors()
         self._failed_groups: list[str] = []  # the records of decisions that follow from an error
         self._lock = threading.Lock()  # effects are recorded in threads, too
-        self._begun_functions: set[str] = set()  # in which something new has begun
         self._handed_out: dict[str, HandedOut] = {}  # parts of the run that other processes record
         self._last_written: Acknowledgement[None] | None = None
         self.writers = writers
@@ -247,6 +242,7 @@ class RunRecorder:
         """
         place = self.relative(place)
         self._index.reach(place)
+        self.delivery.close(place)  # the other process has an order of its own
         handed = self._handed_out.setdefault(place, HandedOut())
         handed.times += 1
         now = LifeTimes(first_at=self._begun_at, last_at=time.time())
@@ -352,8 +348,10 @@ class RunRecorder:
 
     def exit(self, place: str) -> None:
         """Note that a function or an item has ended; see `journal_ports.RunJournal`."""
+        place = self.relative(place)
+        self.delivery.close(place)
         if self.activity is not None:
-            self.activity.close_place(self.relative(place))
+            self.activity.close_place(place)
 
     def depending(self, place: str) -> AbstractContextManager[None]:
         """Note that a place waits only for other places; see `journal_ports.RunJournal`."""
@@ -411,17 +409,8 @@ class RunRecorder:
             raise error
 
     async def begin_new(self, place: str) -> None:
-        """Pass a place at which something begins that no earlier life has recorded.
-
-        If a time limit around it expired in an earlier life, it is cancelled here instead. A function that an
-        earlier life cancelled for a reason of the program's own waits for that reason, at most as long as it
-        took in that life.
-        """
-        if reach_new():
-            await anyio.sleep_forever()
-        seconds = self._seconds_given_up(place)
-        if seconds is not None:
-            await anyio.sleep(seconds)
+        """Pass a place at which something begins that no earlier life has recorded; see `Gate`."""
+        await self.gate.begin_new(place)
 
     async def begin_new_wait(self, place: str) -> None:
         """Pass the place of a wait, as `begin_new` does; the wait belongs to the function that it is in.
@@ -429,7 +418,7 @@ class RunRecorder:
         Args:
             place: The place.
         """
-        await self.begin_new(place.rpartition("/")[0])
+        await self.gate.begin_new(place.rpartition("/")[0])
 
     def begin_new_in_thread(self, place: str) -> None:
         """Pass a place as `begin_new` does, from synchronous code.
@@ -437,29 +426,12 @@ class RunRecorder:
         Raises:
             DeadlineExceededError: A time limit expired here in an earlier life.
         """
-        if reach_new():
-            if is_loop_thread():
-                raise DeadlineExceededError(0.0, "what it exceeded in an earlier life of the run, too")
-            _wait_from_sync(anyio.sleep_forever)
-        seconds = self._seconds_given_up(place)
-        if seconds is not None and not is_loop_thread():
-            _wait_from_sync(anyio.sleep, seconds)
-
-    def _seconds_given_up(self, place: str) -> float | None:
-        """The longest time to wait for the cancellation of a function; None if no life has cancelled it."""
-        function = function_place(place)
-        if function is None:
-            return None
-        record = self._index.find_handled(function, "decision")
-        if record is None or self._index.was_interrupted_at(record):
-            self._begun_functions.add(function)
-            return None
-        return self._index.seconds_until(record) + _GRACE_SECONDS
+        self.gate.begin_new_in_thread(place)
 
     def note_cancelled(self, place: str) -> None:
         """Record that a call was cancelled; see `journal_ports.RunJournal`."""
         place = self.relative(place)
-        if place in self._begun_functions and not self._is_parking:
+        if self.gate.has_begun(place) and not self._is_parking:
             with suppress(JournalError):  # the next record fails, too
                 self.add_failure(place, "decision", NO_DECISION, None)
 
@@ -487,11 +459,3 @@ def find_recorder() -> RunRecorder | None:
 
 def _marks(kind: RecordKind, places: Iterable[str]) -> list[tuple[str, RecordKind, bytes]]:
     return [(place, kind, b"") for place in places]
-
-
-def _wait_from_sync(function: Callable[..., Awaitable[None]], *args: float) -> None:
-    bounded = cast("Callable[..., Coroutine[Any, Any, None]]", under_thread_deadlines(function))
-    if is_worker_thread():
-        from_thread.run(bounded, *args)
-    else:
-        anyio.run(bounded, *args)

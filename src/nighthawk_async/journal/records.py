@@ -106,6 +106,7 @@ class RecordIndex:
         self._left: dict[str, dict[str, None]] = {}  # by place: the frames that this life has not reached
         self._errors: dict[tuple[str, RecordKind], list[Record]] = {}  # by the place that has them below it
         self._reached: set[str] = set()
+        self.dropped: set[str] = set()  # places that later lives may leave out, since an error ended a life
         self._times: dict[int, tuple[float, float]] = {}  # of the first and the last record of each life
         self._last_work: dict[int, int] = {}  # the number of the last step or response of each life
         self._interrupted: set[int] = set()
@@ -154,6 +155,10 @@ class RecordIndex:
         """Whether an earlier life recorded something at a place or in it."""
         parent, _, frame = place.rpartition("/")
         return frame in self._frames.get(parent, ())
+
+    def has_below(self, place: str) -> bool:
+        """Whether an earlier life recorded something below a place."""
+        return place in self._frames
 
     def seconds_counted(self, place: str, kind: RecordKind) -> float:
         """The seconds that counted for a limit in earlier lives.
@@ -261,6 +266,7 @@ class RecordIndex:
             left = self._left.get(parent, {}) if is_awaited(frame) else {}
             for each in [each for each in left if each != frame and self._frames[parent][each] > raised_at]:
                 del left[each]
+                self.dropped.add(f"{parent}/{each}" if parent else each)
             parent = f"{parent}/{frame}" if parent else frame
 
     def _first_new(self, place: str) -> tuple[str | None, str]:
@@ -327,9 +333,22 @@ def are_concurrent(place: str, other: str) -> bool:
     return False
 
 
+def are_in_one_task(place: str, other: str) -> bool:
+    """Whether one of two places is reached only after the other one has ended."""
+    for frame, other_frame in zip(place.split("/"), other.split("/"), strict=False):
+        if frame != other_frame:
+            return is_awaited(frame) and is_awaited(other_frame)
+    return False
+
+
 _COMBINATORS = frozenset({"ensemble", "gather", "map", "race", "settle", "vote"})
 
 
 def is_awaited(frame: str) -> bool:
     """Whether a task waits for the end of a frame before it takes the next one."""
     return _is_sequential(frame) or frame.rpartition("[")[0] in _COMBINATORS
+
+
+def is_combinator(frame: str) -> bool:
+    """Whether a frame is that of a group of calls whose results count in an order that is kept."""
+    return frame.rpartition("[")[0].partition("~")[0] in (*_COMBINATORS, "stream")

@@ -18,7 +18,9 @@ from ..recording.recorder import ReplayStream
 from ..runtime.bridge import run_from_sync
 from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
 from .acknowledgement import Acknowledgement
+from .delivery import Delivery
 from .errors import JournalDivergenceError, JournalError, ReplayEndError
+from .gate import Gate
 from .mailboxes import Choose, Inbox, Mailboxes
 from .message_table import Message
 from .people import Questions
@@ -71,6 +73,8 @@ class ReplayJournal(RunJournal):
         self._records = records
         self._keep_error = keep_error
         self._index = _ReplayIndex(records, reached)
+        self.delivery = Delivery(records, self._index)
+        self.gate = Gate(self._index, self.delivery)
         self._answered = {  # steps whose requests were answered, or have failed
             record.place.rpartition("/turn[")[0] for record in records if "/turn[" in record.place
         }
@@ -189,22 +193,25 @@ class _ReplayedResponse(JournaledResponse):
     """A recorded response, which goes the way of a new one, so that a cassette may record it."""
 
     async def __aenter__(self) -> Self:
-        exchange = self._find_recorded()
+        exchange = await self._find_recorded()
         if exchange is None:
+            await self._recorder.delivery.wait_until_over(self._place)
             self._recorder.check_new(self._place)
             raise AssertionError("a replay has no new responses")
         self._is_replay = True
         await self.enter_source(self._open_source(RecordedModel(self._model_name, exchange)))
         return self
 
-    def _find_recorded(self) -> RecordedExchange | None:
+    async def _find_recorded(self) -> RecordedExchange | None:
         """The recorded response, or the error that the run went on after; None for neither."""
         record = self._recorder.find_record(self._place, "response")
         if record is not None:
+            await self._recorder.delivery.deliver(record)
             return msgspec.msgpack.decode(record.body, type=RecordedExchange)
         failure = self._recorder.find_handled(self._place, "failure")
         if failure is None:
             return None
+        await self._recorder.delivery.deliver(failure)
         error = msgspec.msgpack.decode(failure.body, type=RecordedError)
         return RecordedExchange(step=(), model=self._model_name, digest="", request={}, error=error)
 

@@ -75,7 +75,7 @@ class JournaledResponse(ForwardedStream):
         return self._place
 
     async def __aenter__(self) -> Self:
-        exchange = self._find_exchange()
+        exchange = await self._find_exchange()
         if exchange is not None:
             await self.enter_source(ReplayStream(exchange))
             return self
@@ -143,8 +143,8 @@ class JournaledResponse(ForwardedStream):
             self._keep_failure(error)
             raise
 
-    def _find_exchange(self) -> RecordedExchange | None:
-        """The recorded response; None where the model has to be asked.
+    async def _find_exchange(self) -> RecordedExchange | None:
+        """Wait for the turn of the recorded response; None where the model has to be asked.
 
         A recorded error counts where the program handled it, with another model for example. One that ended
         a life does not: the request is sent again.
@@ -154,9 +154,11 @@ class JournaledResponse(ForwardedStream):
         """
         record = self._recorder.find_record(self._place, "response")
         if record is not None:
+            await self._recorder.delivery.deliver(record)
             return msgspec.msgpack.decode(record.body, type=RecordedExchange)
         failure = self._recorder.find_handled(self._place, "failure")
         if failure is not None:
+            await self._recorder.delivery.deliver(failure)
             error = replay_error(msgspec.msgpack.decode(failure.body, type=RecordedError))
             self._recorder.note_raised(failure.place, error)
             raise error

@@ -131,6 +131,23 @@ class RunJournal(QuestionRecorder):
         outcome_given = _OUTCOMES[given["kind"]](**given)
         return RecordedAnswer(outcome=outcome_given, bindings=values, converted=converted)
 
+    async def deliver_answer(self, place: str) -> None:
+        """Wait for the turn of a recorded answer; see `journal_ports.RunJournal`."""
+        record = self._index.find(self.relative(place), "answer")
+        if record is not None:
+            await self.delivery.deliver(record)
+
+    async def deliver_decision(self, place: str) -> None:
+        """Wait for the turn of a kept decision; see `parallel.task_node.Decisions`."""
+        place = self.relative(place)
+        record = self._index.find(place, "decision") or self._index.find_handled(place, "decision")
+        if record is not None:
+            await self.delivery.deliver(record)
+
+    def close(self, place: str) -> None:
+        """Note that calls have ended, in whatever way; see `parallel.task_node.Decisions`."""
+        self.delivery.close(self.relative(place))
+
     def keep_answer(
         self, place: str, answer: object, types: Mapping[str, object], converted: Collection[str]
     ) -> None:

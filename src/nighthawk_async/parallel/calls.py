@@ -278,6 +278,8 @@ class Calls(Generic[Item, Result]):
             if self._order is not None:
                 self._order.note_end()
         finally:
+            if self._order is not None:
+                self._order.close()
             self._end_line()
 
     async def _run(self) -> None:

@@ -77,6 +77,11 @@ class DecidedOrder:
         """Wait until the result of a call is the next one that counts."""
         while self.is_too_early(index):
             await self._changed.wait()
+        number, kept = len(self._taken), self._kept or ()
+        if self._keeps_each and number < len(kept):
+            await self._decisions.deliver_decision(self._place_of(number))
+        elif not self._keeps_each and number + 1 == len(kept):  # the one that decides
+            await self._decisions.deliver_decision(self._place)
 
     def is_too_early(self, index: int) -> bool:
         """Whether another result counts before that of a call."""
@@ -111,6 +116,10 @@ class DecidedOrder:
     def note_success(self, index: int) -> None:
         """Note that a call has succeeded."""
         self._decisions.ended(f"{self._place}/item[{index}]")
+
+    def close(self) -> None:
+        """Note that no call is in flight any more."""
+        self._decisions.close(self._place)
 
     def note_end(self) -> None:
         """Note that the calls have ended regularly.

@@ -118,6 +118,22 @@ class Decisions(Protocol):
         """Return the decision that was kept for a place; None for none."""
         ...
 
+    async def deliver_decision(self, place: str) -> None:
+        """Wait until a kept decision may be taken again: all that was recorded before has come.
+
+        Args:
+            place: The place.
+        """
+        ...
+
+    def close(self, place: str) -> None:
+        """Note that calls or one of them have ended, or are not begun: nothing in the place comes any more.
+
+        Args:
+            place: The place.
+        """
+        ...
+
     def keep(self, place: str, decision: tuple[int, ...], *, is_failure: bool = False) -> None:
         """Keep a decision. It is durable before anything that follows from it.
 

@@ -452,6 +452,7 @@ async def _find_or_make_answer(environment: Environment, step: Step) -> object:
         return await _call_executor(environment.step_executor, step)
     recorded = journal.find_answer(place, types)
     if recorded is not None:
+        await journal.deliver_answer(place)
         return step.accept_recorded(recorded)
     await journal.begin_work(place)
     answer = await _call_executor(environment.step_executor, step)

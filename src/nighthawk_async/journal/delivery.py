@@ -1,0 +1,380 @@
+"""The order in which a later life gets the recorded answers of earlier ones.
+
+Recorded answers are there at once. Given at once, all that depends on their arrival would differ in each
+life: the order of a list that tasks append to, the owner of a lock, the first of several tasks. So they
+arrive one by one, in the order of their records, and each has its consequences before the next one. What can
+no longer be reached is left out of the order. What is not reached for a while does not hold up the others.
+
+Nothing new begins before all recorded answers have arrived.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import heappop, heappush
+from itertools import count
+from typing import TypeAlias
+
+from anyio import from_thread
+
+from ..parallel.event_loop import LoopEvent, is_loop_thread, is_worker_thread
+from ..parallel.patience import BEAT_SECONDS, Watch
+from ..parallel.settling import wait_settled
+from .records import Record, RecordIndex, RecordKind, are_in_one_task, is_combinator, is_within
+
+_PATIENCE_SECONDS = 0.25
+"""The time without an arrival after which the next one is not waited for.
+
+It is longer than what programs do between two arrivals, and short where something never arrives.
+"""
+
+_MOST_PATIENCES = 20
+"""The number of such times in one life after which each of them is a single beat."""
+
+
+class _Waiter:
+    """A task or a thread that waits for its turn.
+
+    Args:
+        position: The position of what it waits for.
+        event: Set when its turn has come.
+    """
+
+    __slots__ = ("_event", "is_waiting", "position", "set")
+
+    def __init__(self, position: int, event: LoopEvent | threading.Event) -> None:
+        self.position = position
+        self._event = event
+        self.set = event.set
+        self.is_waiting = True
+
+    async def wait(self) -> None:
+        """Wait on an event loop."""
+        assert isinstance(self._event, LoopEvent)
+        await self._event.wait()
+
+    def wait_in_thread(self) -> None:
+        """Wait, and block the thread."""
+        assert isinstance(self._event, threading.Event)
+        self._event.wait()
+
+
+_Make: TypeAlias = type[LoopEvent] | type[threading.Event]
+
+
+class Delivery:
+    """The order of the arrivals of one run, in one life of it. Thread-safe.
+
+    Args:
+        records: The records of earlier lives, in order.
+        index: Their index.
+    """
+
+    def __init__(self, records: Sequence[Record], index: RecordIndex) -> None:
+        self._index = index
+        self._arrivals = list(_find_arrivals(records, index))
+        self._position_of = {record.seq: position for position, record in enumerate(self._arrivals)}
+        self._has_passed = bytearray(len(self._arrivals))
+        self._head = 0  # the position of the next arrival; all before it have passed, or are left out
+        self._closed = set(index.dropped)
+        self._asleep: set[str] = set()  # the tasks, by the beginning of their places, that came too late
+        self._lock = threading.Lock()
+        self._numbers = count()
+        self._waiters: list[tuple[int, int, _Waiter]] = []  # a heap, by position
+        self._waiting: Counter[int] = Counter()  # by position: the waiters that are not cancelled
+        self._watch: Watch | None = None
+        self._beats = 0  # since the last move
+        self._moves = self._seen_moves = 0
+        self._patiences = 0
+        self._gave_up_at = -1  # the number of moves when something new began before the end
+        self._last: str | None = None  # the place of the last arrival
+        self._is_settled = not self._arrivals  # whether the last one has had its consequences
+        self._advance()
+
+    @property
+    def moves(self) -> int:
+        """A number that grows with each arrival and with each place that ends."""
+        return self._moves
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing recorded is still to arrive."""
+        return self._head == len(self._arrivals)
+
+    async def deliver(self, record: Record) -> None:
+        """Wait until a recorded answer may be given.
+
+        Args:
+            record: Its record. There must be no checkpoint between the return and its use.
+        """
+        position = self._position_of.get(record.seq)
+        if position is None or not self._is_awaited(position, record):
+            return
+        while (waiter := self._begin_wait(position, LoopEvent)) is not None:
+            try:
+                await waiter.wait()
+            finally:
+                self._end_wait(waiter)
+        if self._must_settle(record.place):
+            await wait_settled()
+        self._pass(position)
+
+    def deliver_in_thread(self, record: Record) -> None:
+        """Wait as `deliver` does, and block the thread; on the thread of an event loop, do not wait."""
+        position = self._position_of.get(record.seq)
+        if position is None or not self._is_awaited(position, record):
+            return
+        if not is_loop_thread():
+            while (waiter := self._begin_wait(position, threading.Event)) is not None:
+                try:
+                    waiter.wait_in_thread()
+                finally:
+                    self._end_wait(waiter)
+            if self._must_settle(record.place) and is_worker_thread():
+                from_thread.run(wait_settled)
+        self._pass(position)
+
+    async def wait_until_over(self, place: str) -> None:
+        """Wait until everything recorded has arrived, before something new begins in a place."""
+        if self._is_settled and (self.is_over or self._gave_up_at == self._moves):
+            return
+        while (waiter := self._begin_wait_for_end(place, LoopEvent)) is not None:
+            try:
+                await waiter.wait()
+            finally:
+                self._end_wait(waiter)
+        if self._must_settle(place):
+            await wait_settled()
+        self._is_settled = True
+
+    def wait_until_over_in_thread(self, place: str) -> None:
+        """Wait as `wait_until_over` does, and block the thread; on that of an event loop, do not wait."""
+        if self.is_over or is_loop_thread():
+            return
+        while (waiter := self._begin_wait_for_end(place, threading.Event)) is not None:
+            try:
+                waiter.wait_in_thread()
+            finally:
+                self._end_wait(waiter)
+
+    def close(self, place: str) -> None:
+        """Note that nothing in a place is reached any more, or that nobody waits for it."""
+        if not self._index.knows(place):
+            return
+        with self._lock:
+            self._closed.add(place)
+            if not self.is_over and is_within(self._arrivals[self._head].place, place):
+                self._moves += 1
+                woken = self._advance()
+            else:
+                woken = []
+        _wake(woken)
+
+    def is_closed(self, place: str) -> bool:
+        """Whether a place has ended, or one that it is in."""
+        closed = self._closed
+        if not closed:
+            return False
+        while place not in closed:
+            place = place.rpartition("/")[0]
+            if not place:
+                return False
+        return True
+
+    def _is_awaited(self, position: int, record: Record) -> bool:
+        """Whether an arrival has its turn in the order; False where the order went on without it."""
+        if position >= self._head and not self._has_passed[position]:
+            return True
+        if self._asleep:
+            with self._lock:
+                self._asleep.difference_update(_tasks_of(record.place))
+        return False
+
+    def _begin_wait(self, position: int, make: _Make) -> _Waiter | None:
+        """Begin to wait for the turn of an arrival; None if it has come."""
+        if position <= self._head:
+            return None
+        with self._lock:
+            self._skip_passed_by(self._arrivals[position].place)
+            woken = self._advance()
+            waiter = self._add_waiter(position, make) if position > self._head else None
+        _wake(woken)
+        return waiter
+
+    def _begin_wait_for_end(self, place: str, make: _Make) -> _Waiter | None:
+        with self._lock:
+            if self.is_over or self._gave_up_at == self._moves:
+                return None
+            if are_in_one_task(self._arrivals[self._head].place, place):
+                return None  # it comes after what is about to begin
+            return self._add_waiter(len(self._arrivals), make)
+
+    def _skip_passed_by(self, place: str) -> None:
+        """Leave out what a task should have reached before a place, and has not: the program has changed."""
+        while (
+            not self._waiting[self._head]
+            and not self.is_over
+            and are_in_one_task(self._arrivals[self._head].place, place)
+        ):
+            self._has_passed[self._head] = True
+            self._head += 1
+
+    def _add_waiter(self, position: int, make: _Make) -> _Waiter:
+        waiter = _Waiter(position, make())
+        heappush(self._waiters, (position, next(self._numbers), waiter))
+        self._waiting[position] += 1
+        if self._watch is None:
+            self._beats, self._seen_moves = 0, self._moves
+            self._watch = Watch(self._beat)
+        return waiter
+
+    def _end_wait(self, waiter: _Waiter) -> None:
+        """Forget a waiter that was cancelled. One that was woken is forgotten already."""
+        with self._lock:
+            self._forget(waiter)
+
+    def _forget(self, waiter: _Waiter) -> None:
+        if waiter.is_waiting:
+            waiter.is_waiting = False
+            self._waiting[waiter.position] -= 1
+            if not self._waiting[waiter.position]:
+                del self._waiting[waiter.position]
+
+    def _pop_waiter(self) -> _Waiter:
+        waiter = heappop(self._waiters)[2]
+        self._forget(waiter)
+        return waiter
+
+    def _must_settle(self, place: str) -> bool:
+        """Whether what came before may still have consequences for what comes in a place."""
+        return self._last is None or not are_in_one_task(self._last, place)
+
+    def _pass(self, position: int) -> None:
+        """Let an arrival pass, and wake the next one."""
+        record = self._arrivals[position]
+        with self._lock:
+            self._has_passed[position] = True
+            self._last, self._is_settled = record.place, False
+            self._moves += 1
+            if record.kind != "decision" and self._index.has_below(record.place):
+                self._closed.add(record.place)  # it is answered as a whole
+            woken = self._advance()
+        _wake(woken)
+
+    def _advance(self) -> list[_Waiter]:
+        """Go on to the next arrival that can be reached; return the waiters whose turn has come."""
+        while not self.is_over and (self._has_passed[self._head] or self._is_out(self._head)):
+            self._has_passed[self._head] = True
+            self._head += 1
+        woken: list[_Waiter] = []
+        while self._waiters and self._waiters[0][0] <= self._head:
+            woken.append(self._pop_waiter())
+        return woken
+
+    def _is_out(self, position: int) -> bool:
+        place = self._arrivals[position].place
+        if self.is_closed(place):
+            return True
+        if not self._asleep or self._waiting[position]:
+            return False
+        return not self._asleep.isdisjoint(_tasks_of(place))
+
+    def _beat(self) -> bool:
+        """Count a moment in which nothing has arrived; see `Watch`."""
+        with self._lock:
+            while self._waiters and not self._waiters[0][2].is_waiting:
+                heappop(self._waiters)
+            if not self._waiters:
+                self._watch = None
+                return False
+            self._beats = self._beats + 1 if self._moves == self._seen_moves else 0
+            self._seen_moves = self._moves
+            is_patient = self._patiences < _MOST_PATIENCES
+            if self._beats * BEAT_SECONDS < (_PATIENCE_SECONDS if is_patient else BEAT_SECONDS):
+                return True
+            self._beats = 0
+            self._patiences += 1
+            woken = self._give_up()
+        _wake(woken)
+        return True
+
+    def _give_up(self) -> list[_Waiter]:
+        """Let the first waiter go on without what should have arrived before."""
+        first = self._waiters[0][0]
+        if first == len(self._arrivals):
+            self._gave_up_at = self._moves
+            return [self._pop_waiter() for _ in range(len(self._waiters))]
+        place = self._arrivals[first].place
+        while self._head < first:
+            missing = self._arrivals[self._head].place
+            if not self._has_passed[self._head] and not self._is_out(self._head):
+                self._asleep.add(_task_beside(missing, place))
+            self._has_passed[self._head] = True
+            self._head += 1
+        return self._advance()
+
+
+def _wake(waiters: Iterable[_Waiter]) -> None:
+    for waiter in waiters:
+        waiter.set()
+
+
+def _task_beside(place: str, other: str) -> str:
+    """The task of a place that runs beside another place; for tasks started by hand, all of that name."""
+    found = ""
+    for frame, other_frame in zip(place.split("/"), f"{other}/".split("/"), strict=False):
+        if frame != other_frame:
+            return f"{found}/{frame.partition('~')[0]}~" if "~" in frame else f"{found}/{frame}"
+        found = f"{found}/{frame}" if found else frame
+    return place
+
+
+def _tasks_of(place: str) -> Iterator[str]:
+    """The names that `_task_beside` may give to the tasks that a place is in."""
+    found = ""
+    for frame in place.split("/"):
+        if "~" in frame:
+            yield f"{found}/{frame.partition('~')[0]}~"
+        found = f"{found}/{frame}" if found else frame
+        yield found
+
+
+def _find_arrivals(records: Iterable[Record], index: RecordIndex) -> Iterator[Record]:
+    """The records that have ended a wait, and that later lives get."""
+    for record in records:
+        match record.kind:
+            case "response" | "answer" | "message":
+                yield record
+            case "result" | "failure":
+                if _counts(record, "result" if record.kind == "result" else "response", index):
+                    yield record
+            case "decision":
+                group = record.place.removesuffix(_failed_frame(record.place))
+                if _is_of_group(group) and _counts(record, "decision", index):
+                    yield record
+            case "value":
+                parent, _, frame = record.place.rpartition("/")
+                if index.has(parent if frame == "answer[0]" else record.place, "question"):
+                    yield record
+            case _:
+                pass
+
+
+def _failed_frame(place: str) -> str:
+    frame = place.rpartition("/")[2]
+    return f"/{frame}" if frame.startswith("failed[") else ""
+
+
+def _counts(record: Record, kind: RecordKind, index: RecordIndex) -> bool:
+    """Whether a record that may be one of several errors of a place is the one that later lives get."""
+    failed = _failed_frame(record.place)
+    if not failed:
+        return True
+    place = record.place.removesuffix(failed)
+    return not index.has(place, kind) and index.find_handled(place, record.kind) is record
+
+
+def _is_of_group(place: str) -> bool:
+    """Whether the place of a decision is that of a group of calls, or of one of the results of a stream."""
+    frame = place.rpartition("/")[2]
+    return frame.startswith("taken[") or is_combinator(frame)

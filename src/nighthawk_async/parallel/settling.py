@@ -1,0 +1,64 @@
+"""A wait until the tasks of the event loop have done what they can do at once."""
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, cast
+
+from anyio.lowlevel import checkpoint
+
+_MOST_ROUNDS = 40
+"""The rounds of the event loop after which a wait ends, where some tasks never rest."""
+
+_ROUNDS_UNSEEN = 15
+"""The rounds to wait on a loop that does not show whether tasks can run, such as that of uvloop."""
+
+
+async def wait_settled() -> None:
+    """Wait until no other task of the event loop can run, or for some rounds of the loop.
+
+    Neither the clock of the loop nor that of the machine plays a part, so clocks that jump do not jump.
+    """
+    if _is_on_trio():
+        await _wait_on_trio()
+        return
+    asyncio: Any = sys.modules["asyncio"]  # not imported here: it is loaded where it runs
+    ready = getattr(asyncio.get_running_loop(), "_ready", None)
+    for _ in range(_ROUNDS_UNSEEN if ready is None else _MOST_ROUNDS):
+        await checkpoint()
+        if ready is not None and not ready:  # tasks run in the order in which they became ready
+            return
+
+
+def _is_on_trio() -> bool:
+    trio: Any = sys.modules.get("trio")
+    with suppress(RuntimeError):  # another loop runs on this thread
+        return trio is not None and trio.lowlevel.current_task() is not None
+    return False
+
+
+async def _wait_on_trio() -> None:
+    from trio import CancelScope, lowlevel
+    from trio.testing import wait_all_tasks_blocked  # loaded where tasks side by side are continued
+
+    with CancelScope() as scope:
+        rounds = _Rounds(scope.cancel)
+        lowlevel.add_instrument(cast("Any", rounds))
+        try:
+            await wait_all_tasks_blocked(0.0)
+        finally:
+            lowlevel.remove_instrument(cast("Any", rounds))
+
+
+class _Rounds:
+    """An instrument of Trio that ends a wait after some rounds of the loop."""
+
+    def __init__(self, end: Callable[[], object]) -> None:
+        self._end = end
+        self._left = _MOST_ROUNDS
+
+    def before_io_wait(self, timeout: float) -> None:
+        """Count a round."""
+        self._left -= 1
+        if self._left == 0:
+            self._end()

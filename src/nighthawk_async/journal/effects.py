@@ -15,6 +15,7 @@ from ..runtime.places import using_function_place
 from ..runtime.tool_function import EFFECT_MARK
 from ..signatures import keep_names
 from .effect_call import IDEMPOTENCY_KEY, Effect, EffectCall, Mode, idempotency_key
+from .open_lives import check_outside
 from .recorder import RunRecorder, find_recorder
 
 Parameters = ParamSpec("Parameters")
@@ -137,6 +138,7 @@ def _find_call(
     """The call in a run with a journal; None without one."""
     recorder = find_recorder()
     if recorder is None:
+        check_outside(effect.name)
         return None
     place = recorder.relative(place)
     key = idempotency_key(recorder.run_id, place)

@@ -23,6 +23,7 @@ from ..runtime.usage_meter import UsageMeter
 from ..signatures import keep_names
 from .effect_call import Effect, EffectCall, EndedCall
 from .errors import JournalValueError
+from .open_lives import check_outside
 from .recorder import RunRecorder, find_recorder
 from .records import Record
 
@@ -158,6 +159,7 @@ class _Stage:
         """Run a part at the present place, or get its recorded result."""
         recorder = find_recorder()
         if recorder is None:
+            check_outside(self._effect.name)
             return await body()
         return await _StageCall(recorder, self._effect, body, inputs).run_async()
 

@@ -23,7 +23,8 @@ from ..runtime.stable_digest import stable_digests
 from ..signatures import read_signature, type_hints
 from ..types.usage import Usage
 from .acknowledgement import Acknowledgement
-from .doubts import ask_whether_it_happened, has_person
+from .doubts import ask_whether_it_happened, has_person, shown_arguments
+from .durable_ends import DurableEnd
 from .errors import CallInDoubtError, JournalError, JournalValueError, check_inputs
 from .recorded_errors import CallFailure, rebuilt_error, recorded_error
 from .recorder import RunRecorder
@@ -75,14 +76,21 @@ class Effect:
         function: The function.
         mode: The way in which lives treat its calls.
         reconcile: Returns the result of a call in doubt that took effect, and None otherwise.
+        durable: Whether a call returns only when its end is durable; None where nobody else could say
+            whether it took effect.
     """
 
     def __init__(
-        self, function: Callable[..., Any], mode: Mode, reconcile: Callable[..., Any] | None = None
+        self,
+        function: Callable[..., Any],
+        mode: Mode,
+        reconcile: Callable[..., Any] | None = None,
+        durable: bool | None = None,
     ) -> None:
         self.function = function
         self.mode: Mode = mode
         self.reconcile = reconcile
+        self.is_durable = durable if durable is not None else mode == "once" and reconcile is None
         self.name = getattr(function, "__name__", type(function).__name__)
         self.is_async = is_async_callable(function)
 
@@ -160,6 +168,7 @@ class EffectCall:
         self._effect = effect
         self._call = call
         self._reconcile = reconcile
+        self._end = DurableEnd(place, effect.name, is_awaited=effect.is_durable)
 
     def run(self) -> Any:
         """Make the call in a thread, or get its recorded result; see `run_async`."""
@@ -173,15 +182,17 @@ class EffectCall:
                 with self._reconciling() as reconcile:
                     answer = reconcile()
                 if answer is not None:
-                    return self._happened(answer)
+                    with self._end:
+                        return self._happened(answer)
             else:
                 self._begin().wait_in_thread()
             if (held := self._recorder.hold()) is not None:
                 held.wait_in_thread()
-            with self._keeping_failure():
-                result = self._call()
-            if not inspect.isawaitable(result):
-                return self._keep_result(result)
+            with self._end:
+                with self._keeping_failure():
+                    result = self._call()
+                if not inspect.isawaitable(result):
+                    return self._keep_result(result)
         return self._wait_in_progress(result)
 
     async def run_async(self) -> Any:
@@ -208,7 +219,8 @@ class EffectCall:
                     answer = reconcile()
                     answer = await answer if inspect.isawaitable(answer) else answer
                 if answer is not None:
-                    return self._happened(answer)
+                    async with self._end:
+                        return self._happened(answer)
             else:
                 await self._begin().wait()
             if (held := self._recorder.hold()) is not None:
@@ -239,9 +251,10 @@ class EffectCall:
             return await self._wait(call)
 
     async def _wait(self, call: Awaitable[Any]) -> Any:
-        with self._keeping_failure():
-            result = await call
-        return self._keep_result(result)
+        async with self._end:
+            with self._keeping_failure():
+                result = await call
+            return self._keep_result(result)
 
     def _check_inputs(self) -> None:
         """Check that this is the recorded call, so that it does not get the result of another one."""
@@ -302,10 +315,15 @@ class EffectCall:
         return None if result is None else Happened(*result)
 
     def _in_doubt(self, text: str) -> CallInDoubtError:
+        key = idempotency_key(self._recorder.run_id, self._place)
+        arguments = shown_arguments(self._inputs or {})
+        shown = ", ".join(f"{name}={value}" for name, value in arguments.items())
         return CallInDoubtError(
-            f"{self._place}: {self._effect.name} had begun when its process ended, and {text}",
+            f"{self._place}: {self._effect.name}({shown}) had begun when its process ended, and {text} Its "
+            f"key is {key}.",
             place=self._place,
-            idempotency_key=idempotency_key(self._recorder.run_id, self._place),
+            idempotency_key=key,
+            arguments=arguments,
         )
 
     def _happened(self, answer: object) -> Any:
@@ -315,9 +333,8 @@ class EffectCall:
         place, declared = f"{self._place}, result", self._effect.result_type
         try:
             value = self._recorder.encode_value(result, place=place, declared=declared)
-            self._recorder.add(
-                self._place, "result", msgspec.msgpack.encode(self._with_usage(EndedCall(value=value)))
-            )
+            body = msgspec.msgpack.encode(self._with_usage(EndedCall(value=value)))
+            self._end.written = self._recorder.add(self._place, "result", body)
         except JournalValueError as refusal:
             self._keep_refusal(refusal, is_final=self._effect.mode == "once")
             raise
@@ -331,11 +348,14 @@ class EffectCall:
             is_final: Whether no later life may make the call again.
         """
         ended = EndedCall(refusal=str(refusal)[:_MOST_CHARACTERS])
-        body = msgspec.msgpack.encode(self._with_usage(ended))
+        self._keep_error(msgspec.msgpack.encode(self._with_usage(ended)), refusal, is_final=is_final)
+
+    def _keep_error(self, body: bytes, error: BaseException, *, is_final: bool) -> None:
+        """Record the error that the call has ended with."""
         if is_final:
-            self._recorder.add(self._place, "result", body)
+            self._end.written = self._recorder.add(self._place, "result", body)
         else:
-            self._recorder.add_failure(self._place, "result", body, refusal)
+            self._end.written = self._recorder.add_failure(self._place, "result", body, error)
 
     def _with_usage(self, ended: EndedCall) -> EndedCall:
         """The end of a call with its usage, where later lives would miss that."""
@@ -359,10 +379,7 @@ class EffectCall:
                 self._keep_refusal(refusal, is_final=self._reconcile is None)
                 raise
             body = msgspec.msgpack.encode(self._with_usage(EndedCall(failure=failure)))
-            if self._reconcile is None:
-                self._recorder.add(self._place, "result", body)
-            else:
-                self._recorder.add_failure(self._place, "result", body, raised)
+            self._keep_error(body, raised, is_final=self._reconcile is None)
             if raised is error:
                 raise
             raise raised from error

@@ -146,12 +146,21 @@ class CallInDoubtError(JournalError):
         message: The call and a remedy.
         place: The place of the call.
         idempotency_key: The key that the call was given.
+        arguments: Its arguments by name, as short texts without secrets; empty where they are not known.
     """
 
-    def __init__(self, message: str, *, place: str, idempotency_key: str) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        place: str,
+        idempotency_key: str,
+        arguments: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(message)
         self.place = place
         self.idempotency_key = idempotency_key
+        self.arguments: Mapping[str, str] = dict(arguments or {})
 
 
 class RunInProgressError(JournalError):

@@ -6,7 +6,7 @@ had begun and is not known to have ended is in doubt: it is never repeated silen
 
 import hashlib
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any, Literal, TypeAlias, get_args, get_origin
@@ -23,6 +23,7 @@ from ..runtime.stable_digest import stable_digests
 from ..signatures import read_signature, type_hints
 from ..types.usage import Usage
 from .acknowledgement import Acknowledgement
+from .changed_arguments import WatchedCall, changed_error
 from .doubts import ask_whether_it_happened, has_person, shown_arguments
 from .durable_ends import DurableEnd
 from .errors import CallInDoubtError, JournalError, JournalValueError, check_inputs
@@ -121,6 +122,14 @@ class Effect:
             bound = dict(keywords)
         return {name: bound[name] for name in names[is_method:] if name in bound and name != IDEMPOTENCY_KEY}
 
+    def values_of(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Mapping[str, object]:
+        """The arguments of a call that it may change in place, by name; with the object of a method."""
+        try:
+            bound = self.signature.bind_partial(*args, **keywords).arguments
+        except TypeError:  # the call will say so
+            return {}
+        return {name: value for name, value in bound.items() if name != IDEMPOTENCY_KEY}
+
     def call_of(self, args: tuple[Any, ...], keywords: Mapping[str, Any], key: str) -> Callable[[], Any]:
         """The call with its arguments, and with its key where the function takes one."""
         given = {**keywords, IDEMPOTENCY_KEY: key} if self.takes_key else keywords
@@ -151,6 +160,7 @@ class EffectCall:
         reconcile: Asks whether a call in doubt took effect; None where nobody can tell.
         inputs: The arguments, by name, which have to be the recorded ones; None where the response that asks
             for the call has them.
+        values: What it must not change in place, by name.
     """
 
     def __init__(
@@ -161,7 +171,9 @@ class EffectCall:
         call: Callable[[], Any],
         reconcile: Callable[[], Any] | None,
         inputs: Mapping[str, object] | None = None,
+        values: Mapping[str, object] | None = None,
     ) -> None:
+        self._values = values or {}
         self._recorder = recorder
         self._inputs = inputs
         self._place = place
@@ -189,7 +201,7 @@ class EffectCall:
             if (held := self._recorder.hold()) is not None:
                 held.wait_in_thread()
             with self._end:
-                with self._keeping_failure():
+                with self._keeping_failure(WatchedCall(self._values)):
                     result = self._call()
                 if not inspect.isawaitable(result):
                     return self._keep_result(result)
@@ -252,8 +264,9 @@ class EffectCall:
 
     async def _wait(self, call: Awaitable[Any]) -> Any:
         async with self._end:
-            with self._keeping_failure():
-                result = await call
+            watched = WatchedCall(self._values)
+            with self._keeping_failure(watched):
+                result = await watched.follow(call)
             return self._keep_result(result)
 
     def _check_inputs(self) -> None:
@@ -292,6 +305,8 @@ class EffectCall:
                 "reconcile function that finds out, give the run a handler that asks a person (human=), or "
                 "decorate the function with nighthawk_async.repeatable if it may be repeated."
             )
+        watched = WatchedCall(self._values)
+        watched.begin()
         try:
             yield reconcile
         except JournalError:
@@ -300,6 +315,10 @@ class EffectCall:
             who = "a person" if self._reconcile is None else "its reconcile function"
             what = f"the question to {who} failed ({type(error).__name__}: {error})"
             raise self._in_doubt(f"{what}. It is not repeated. The next life asks again.") from error
+        finally:
+            changed = watched.end()
+        if changed:
+            raise changed_error(self._place, f"the reconcile function of {self._effect.name}", changed)
 
     def _find_person(self) -> Callable[[], Any] | None:
         """The question to a person; None where nobody can be asked, or the caller cannot wait."""
@@ -362,17 +381,23 @@ class EffectCall:
         return ended
 
     @contextmanager
-    def _keeping_failure(self) -> Generator[None, None, None]:
+    def _keeping_failure(self, watched: WatchedCall) -> Generator[None, None, None]:
         """Record the exception of the call, and raise what later lives raise.
 
         An exception is the end of a call that nobody knows more about. Otherwise, if it ends the life, the
         next one makes the call again, or asks whether it took effect.
+
+        Raises:
+            JournalValueError: The call has changed its arguments, or the exception cannot be stored.
         """
+        watched.begin()
         try:
             yield
         except Exception as error:
+            changed = watched.end()
             if find_interception_error(error) is not None:
                 raise  # the call did not end: it could not go on
+            self._refuse_changes(changed, error)
             try:
                 failure, raised = recorded_error(error, self._place)
             except JournalValueError as refusal:
@@ -383,6 +408,18 @@ class EffectCall:
             if raised is error:
                 raise
             raise raised from error
+        except BaseException:
+            watched.end()
+            raise
+        self._refuse_changes(watched.end(), None)
+
+    def _refuse_changes(self, changed: Sequence[str], error: Exception | None) -> None:
+        """Refuse a call that has changed its arguments, as one whose result cannot be stored."""
+        if not changed:
+            return
+        refusal = changed_error(self._place, f"the call of {self._effect.name} was made, and", changed)
+        self._keep_refusal(refusal, is_final=self._effect.mode == "once")
+        raise refusal from error
 
     def _replay(self, record: Record) -> Any:
         ended = msgspec.msgpack.decode(record.body, type=EndedCall)

@@ -65,8 +65,9 @@ def once(
 
     Raises (a call):
         CallInDoubtError: The call is in doubt, and there is nobody to ask, or the question failed.
-        JournalValueError: The result or the exception cannot be stored. Where the return annotation says so,
-            the call is not begun. Otherwise it has ended, which is recorded: later lives raise this, too.
+        JournalValueError: The result or the exception cannot be stored, or the call has changed an argument.
+            Where the return annotation says so, the call is not begun. Otherwise it has ended, which is
+            recorded: later lives raise this, too.
         JournalDivergenceError: The recorded call had other arguments.
         JournalError: The call cannot be recorded, so it was not begun; or, as the text says, it was made, and
             the store failed before its end was durable.
@@ -159,8 +160,9 @@ def _find_call(
     place = recorder.relative(place)
     key = idempotency_key(recorder.run_id, place)
     reconcile = effect.reconciliation_of(args, keywords, key)
-    inputs = effect.inputs_of(args, keywords)
-    return EffectCall(recorder, place, effect, effect.call_of(args, keywords, key), reconcile, inputs)
+    inputs, values = effect.inputs_of(args, keywords), effect.values_of(args, keywords)
+    call = effect.call_of(args, keywords, key)
+    return EffectCall(recorder, place, effect, call, reconcile, inputs, values)
 
 
 def tool_effect(
@@ -177,7 +179,9 @@ def tool_effect(
     if hasattr(function, EFFECT_MARK) or _has_blocks(inspect.unwrap(function, stop=_has_blocks)):
         return call
     effect = Effect(function, "once")
-    effect_call = EffectCall(recorder, place, effect, call, None)
+    # Its arguments are made anew from the response in each life; the object of a method stays.
+    owner = getattr(inspect.unwrap(function), "__self__", None)
+    effect_call = EffectCall(recorder, place, effect, call, None, values={"self": owner})
     return effect_call.run_async if effect.is_async else effect_call.run
 
 

@@ -119,14 +119,38 @@ async def pay(order: int) -> int:
     return order
 
 
-async def call_effects(calls: int) -> Mapping[str, float]:
+@nh.once(durable=False)
+async def pay_soon(order: int) -> int:
+    """An effect that takes no time, and returns before its result is durable."""
+    return order
+
+
+async def call_effects(is_durable: bool, is_on_disk: bool, calls: int) -> Mapping[str, float]:
     """Calls of an effect, one after the other."""
-    with journal_file() as file, open_journal(file) as store:
+    effect = pay if is_durable else pay_soon
+    with journal_file(is_on_disk=is_on_disk) as file, open_journal(file) as store:
         async with nh.run(executor_of(canned_model(1)), journal=store, run_id="effects"):
             stopwatch = Stopwatch()
             for order in range(calls):
-                assert await pay(order) == order
+                assert await effect(order) == order
             return stopwatch.figures(calls)
+
+
+def _effect_benchmarks(backend: str, *, is_on_disk: bool = False) -> tuple[Benchmark, ...]:
+    """Calls of an effect that waits for its result to be durable, and of one that does not."""
+    where = "in a file on the disk, " if is_on_disk else ""
+    return tuple(
+        Benchmark(
+            name=f"journal-once{'' if is_durable else '-soon'}{'-disk' if is_on_disk else ''}-{backend}",
+            what=f"a recorded call of an effect that takes no time, {where}on {backend}"
+            + ("" if is_durable else "; it does not wait until its result is durable"),
+            run=partial(anyio.run, partial(call_effects, is_durable, is_on_disk), backend=backend),
+            operations=200 if is_on_disk else 500,
+            quick_operations=20,
+            smallest_suite="quick" if is_durable and not is_on_disk else "default",
+        )
+        for is_durable in (True, False)
+    )
 
 
 def _benchmarks_of(backend: str) -> tuple[Benchmark, ...]:
@@ -152,19 +176,14 @@ def _benchmarks_of(backend: str) -> tuple[Benchmark, ...]:
             quick_operations=100,
             smallest_suite="default",
         ),
-        Benchmark(
-            name=f"journal-once-{backend}",
-            what=f"a recorded call of an effect that takes no time, on {backend}",
-            run=partial(anyio.run, call_effects, backend=backend),
-            operations=500,
-            quick_operations=20,
-        ),
+        *_effect_benchmarks(backend),
     )
 
 
 BENCHMARKS = (
     *_benchmarks_of("trio"),
     *_benchmarks_of("asyncio"),
+    *_effect_benchmarks("trio", is_on_disk=True),
     Benchmark(
         name="journal-step-disk-trio",
         what="a recorded step with two responses of a canned model, in a file on the disk",

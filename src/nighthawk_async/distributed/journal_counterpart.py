@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import msgspec
 
+from ..journal.open_lives import note_closed, note_open
 from ..journal.part_journal import PartJournal
 from ..journal.people import Questions
 from ..journal.store_thread import StoreThread
@@ -59,10 +60,12 @@ async def enter(
         make_questions=lambda nothing: _Questions(channel, writer, nothing, part.rules),
         has_counted=channel.counting.has_counted,
     )
+    note_open(journal, part.run_id)
     try:
         with _limits(given, writer):
             yield replace(environment, journal=journal)
     finally:
+        note_closed(journal)
         await writer.close(journal.end_part)
 
 

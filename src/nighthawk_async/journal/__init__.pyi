@@ -11,6 +11,7 @@ from .errors import (
     JournalKeyError,
     JournalStoreError,
     JournalValueError,
+    OutsideRunError,
     ReplayEndError,
     RunInProgressError,
     RunParked,
@@ -19,6 +20,7 @@ from .errors import (
     RunTakenOverError,
 )
 from .messages import receive, receive_batch
+from .open_lives import unrecorded
 from .pruning import PruneReport
 from .question_table import QuestionRow
 from .queue_table import QueueEntry, QueueStatus
@@ -43,6 +45,7 @@ __all__ = [
     "JournalStore",
     "JournalStoreError",
     "JournalValueError",
+    "OutsideRunError",
     "PruneReport",
     "QuestionRow",
     "QueueEntry",
@@ -76,4 +79,5 @@ __all__ = [
     "replay",
     "sleep",
     "stage",
+    "unrecorded",
 ]

@@ -13,6 +13,7 @@ from anyio.lowlevel import checkpoint
 from ..errors import NighthawkError
 from ..runtime.places import take_place
 from .activity import DurableWait
+from .open_lives import check_outside
 from .recorder import find_recorder
 from .values import decode_value
 
@@ -49,6 +50,7 @@ def patched(name: str) -> bool:
         raise NighthawkError(f"the name of a change is not empty and contains no '/', '[' or ']': {name!r}")
     recorder = find_recorder()
     if recorder is None:
+        check_outside("nighthawk_async.journal.patched")
         return True
     place = recorder.relative(take_place(f"patched({name})"))
     if recorder.find_record(place, "value") is not None:
@@ -79,6 +81,7 @@ async def sleep(*, seconds: float = 0.0, minutes: float = 0.0, hours: float = 0.
         raise NighthawkError(f"a time to sleep cannot be negative: {wait:g} seconds")
     recorder = find_recorder()
     if recorder is None:
+        check_outside("nighthawk_async.journal.sleep")
         await anyio.sleep(wait)
         return
     place = recorder.relative(take_place("sleep()"))
@@ -103,6 +106,7 @@ def _recorded(frame: str, make: Callable[[], Value]) -> Value:
     """A value that is made once in all lives of a run."""
     recorder = find_recorder()
     if recorder is None:
+        check_outside(f"nighthawk_async.journal.{frame.removesuffix('()')}")
         return make()
     place = recorder.relative(take_place(frame))
     record = recorder.find_record(place, "value")

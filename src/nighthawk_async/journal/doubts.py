@@ -1,12 +1,24 @@
 """Calls in doubt about which nothing but a person can decide."""
 
+from collections.abc import Mapping
 from typing import Any
 
+from ..observe.previews import preview_values
 from ..policies.people.policy import find_human_handler
 from ..policies.people.questions import ask_user
+from ..recording.redaction import Redactor
 from ..runtime.places import below_place, current_place
 from .recorder import RunRecorder
 from .values import decode_value
+
+_MOST_CHARACTERS = 200  # of an argument in the text of an error
+
+
+def shown_arguments(arguments: Mapping[str, object]) -> dict[str, str]:
+    """The arguments of a call as short texts without secrets, for people who find out whether it was made."""
+    shown = preview_values(arguments, _MOST_CHARACTERS)
+    redactor = Redactor()
+    return {name: str(redactor.redact(text)) for name, text in shown.items()}
 
 
 def has_person() -> bool:

@@ -6,7 +6,7 @@ had begun and is not known to have ended is in doubt: it is never repeated silen
 
 import hashlib
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Any, Literal, TypeAlias, get_args, get_origin
@@ -23,7 +23,9 @@ from ..runtime.stable_digest import stable_digests
 from ..signatures import read_signature, type_hints
 from ..types.usage import Usage
 from .acknowledgement import Acknowledgement
-from .doubts import ask_whether_it_happened, has_person
+from .changed_arguments import WatchedCall, changed_error
+from .doubts import ask_whether_it_happened, has_person, shown_arguments
+from .durable_ends import DurableEnd
 from .errors import CallInDoubtError, JournalError, JournalValueError, check_inputs
 from .recorded_errors import CallFailure, rebuilt_error, recorded_error
 from .recorder import RunRecorder
@@ -75,14 +77,21 @@ class Effect:
         function: The function.
         mode: The way in which lives treat its calls.
         reconcile: Returns the result of a call in doubt that took effect, and None otherwise.
+        durable: Whether a call returns only when its end is durable; None where nobody else could say
+            whether it took effect.
     """
 
     def __init__(
-        self, function: Callable[..., Any], mode: Mode, reconcile: Callable[..., Any] | None = None
+        self,
+        function: Callable[..., Any],
+        mode: Mode,
+        reconcile: Callable[..., Any] | None = None,
+        durable: bool | None = None,
     ) -> None:
         self.function = function
         self.mode: Mode = mode
         self.reconcile = reconcile
+        self.is_durable = durable if durable is not None else mode == "once" and reconcile is None
         self.name = getattr(function, "__name__", type(function).__name__)
         self.is_async = is_async_callable(function)
 
@@ -112,6 +121,14 @@ class Effect:
         except TypeError:  # the call will say so
             bound = dict(keywords)
         return {name: bound[name] for name in names[is_method:] if name in bound and name != IDEMPOTENCY_KEY}
+
+    def values_of(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Mapping[str, object]:
+        """The arguments of a call that it may change in place, by name; with the object of a method."""
+        try:
+            bound = self.signature.bind_partial(*args, **keywords).arguments
+        except TypeError:  # the call will say so
+            return {}
+        return {name: value for name, value in bound.items() if name != IDEMPOTENCY_KEY}
 
     def call_of(self, args: tuple[Any, ...], keywords: Mapping[str, Any], key: str) -> Callable[[], Any]:
         """The call with its arguments, and with its key where the function takes one."""
@@ -143,6 +160,7 @@ class EffectCall:
         reconcile: Asks whether a call in doubt took effect; None where nobody can tell.
         inputs: The arguments, by name, which have to be the recorded ones; None where the response that asks
             for the call has them.
+        values: What it must not change in place, by name.
     """
 
     def __init__(
@@ -153,13 +171,16 @@ class EffectCall:
         call: Callable[[], Any],
         reconcile: Callable[[], Any] | None,
         inputs: Mapping[str, object] | None = None,
+        values: Mapping[str, object] | None = None,
     ) -> None:
+        self._values = values or {}
         self._recorder = recorder
         self._inputs = inputs
         self._place = place
         self._effect = effect
         self._call = call
         self._reconcile = reconcile
+        self._end = DurableEnd(place, effect.name, is_awaited=effect.is_durable)
 
     def run(self) -> Any:
         """Make the call in a thread, or get its recorded result; see `run_async`."""
@@ -174,15 +195,17 @@ class EffectCall:
                 with self._reconciling() as reconcile:
                     answer = reconcile()
                 if answer is not None:
-                    return self._happened(answer)
+                    with self._end:
+                        return self._happened(answer)
             else:
                 self._begin().wait_in_thread()
             if (held := self._recorder.hold()) is not None:
                 held.wait_in_thread()
-            with self._keeping_failure():
-                result = self._call()
-            if not inspect.isawaitable(result):
-                return self._keep_result(result)
+            with self._end:
+                with self._keeping_failure(WatchedCall(self._values)):
+                    result = self._call()
+                if not inspect.isawaitable(result):
+                    return self._keep_result(result)
         return self._wait_in_progress(result)
 
     async def run_async(self) -> Any:
@@ -210,7 +233,8 @@ class EffectCall:
                     answer = reconcile()
                     answer = await answer if inspect.isawaitable(answer) else answer
                 if answer is not None:
-                    return self._happened(answer)
+                    async with self._end:
+                        return self._happened(answer)
             else:
                 await self._begin().wait()
             if (held := self._recorder.hold()) is not None:
@@ -241,9 +265,11 @@ class EffectCall:
             return await self._wait(call)
 
     async def _wait(self, call: Awaitable[Any]) -> Any:
-        with self._keeping_failure():
-            result = await call
-        return self._keep_result(result)
+        async with self._end:
+            watched = WatchedCall(self._values)
+            with self._keeping_failure(watched):
+                result = await watched.follow(call)
+            return self._keep_result(result)
 
     def _check_inputs(self) -> None:
         """Check that this is the recorded call, so that it does not get the result of another one."""
@@ -281,6 +307,8 @@ class EffectCall:
                 "reconcile function that finds out, give the run a handler that asks a person (human=), or "
                 "decorate the function with nighthawk_async.repeatable if it may be repeated."
             )
+        watched = WatchedCall(self._values)
+        watched.begin()
         try:
             yield reconcile
         except JournalError:
@@ -289,6 +317,10 @@ class EffectCall:
             who = "a person" if self._reconcile is None else "its reconcile function"
             what = f"the question to {who} failed ({type(error).__name__}: {error})"
             raise self._in_doubt(f"{what}. It is not repeated. The next life asks again.") from error
+        finally:
+            changed = watched.end()
+        if changed:
+            raise changed_error(self._place, f"the reconcile function of {self._effect.name}", changed)
 
     def _find_person(self) -> Callable[[], Any] | None:
         """The question to a person; None where nobody can be asked, or the caller cannot wait."""
@@ -304,10 +336,15 @@ class EffectCall:
         return None if result is None else Happened(*result)
 
     def _in_doubt(self, text: str) -> CallInDoubtError:
+        key = idempotency_key(self._recorder.run_id, self._place)
+        arguments = shown_arguments(self._inputs or {})
+        shown = ", ".join(f"{name}={value}" for name, value in arguments.items())
         return CallInDoubtError(
-            f"{self._place}: {self._effect.name} had begun when its process ended, and {text}",
+            f"{self._place}: {self._effect.name}({shown}) had begun when its process ended, and {text} Its "
+            f"key is {key}.",
             place=self._place,
-            idempotency_key=idempotency_key(self._recorder.run_id, self._place),
+            idempotency_key=key,
+            arguments=arguments,
         )
 
     def _happened(self, answer: object) -> Any:
@@ -317,9 +354,8 @@ class EffectCall:
         place, declared = f"{self._place}, result", self._effect.result_type
         try:
             value = self._recorder.encode_value(result, place=place, declared=declared)
-            self._recorder.add(
-                self._place, "result", msgspec.msgpack.encode(self._with_usage(EndedCall(value=value)))
-            )
+            body = msgspec.msgpack.encode(self._with_usage(EndedCall(value=value)))
+            self._end.written = self._recorder.add(self._place, "result", body)
         except JournalValueError as refusal:
             self._keep_refusal(refusal, is_final=self._effect.mode == "once")
             raise
@@ -333,41 +369,59 @@ class EffectCall:
             is_final: Whether no later life may make the call again.
         """
         ended = EndedCall(refusal=str(refusal)[:_MOST_CHARACTERS])
-        body = msgspec.msgpack.encode(self._with_usage(ended))
+        self._keep_error(msgspec.msgpack.encode(self._with_usage(ended)), refusal, is_final=is_final)
+
+    def _keep_error(self, body: bytes, error: BaseException, *, is_final: bool) -> None:
+        """Record the error that the call has ended with."""
         if is_final:
-            self._recorder.add(self._place, "result", body)
+            self._end.written = self._recorder.add(self._place, "result", body)
         else:
-            self._recorder.add_failure(self._place, "result", body, refusal)
+            self._end.written = self._recorder.add_failure(self._place, "result", body, error)
 
     def _with_usage(self, ended: EndedCall) -> EndedCall:
         """The end of a call with its usage, where later lives would miss that."""
         return ended
 
     @contextmanager
-    def _keeping_failure(self) -> Generator[None, None, None]:
+    def _keeping_failure(self, watched: WatchedCall) -> Generator[None, None, None]:
         """Record the exception of the call, and raise what later lives raise.
 
         An exception is the end of a call that nobody knows more about. Otherwise, if it ends the life, the
         next one makes the call again, or asks whether it took effect.
+
+        Raises:
+            JournalValueError: The call has changed its arguments, or the exception cannot be stored.
         """
+        watched.begin()
         try:
             yield
         except Exception as error:
+            changed = watched.end()
             if find_interception_error(error) is not None:
                 raise  # the call did not end: it could not go on
+            self._refuse_changes(changed, error)
             try:
                 failure, raised = recorded_error(error, self._place)
             except JournalValueError as refusal:
                 self._keep_refusal(refusal, is_final=self._reconcile is None)
                 raise
             body = msgspec.msgpack.encode(self._with_usage(EndedCall(failure=failure)))
-            if self._reconcile is None:
-                self._recorder.add(self._place, "result", body)
-            else:
-                self._recorder.add_failure(self._place, "result", body, raised)
+            self._keep_error(body, raised, is_final=self._reconcile is None)
             if raised is error:
                 raise
             raise raised from error
+        except BaseException:
+            watched.end()
+            raise
+        self._refuse_changes(watched.end(), None)
+
+    def _refuse_changes(self, changed: Sequence[str], error: Exception | None) -> None:
+        """Refuse a call that has changed its arguments, as one whose result cannot be stored."""
+        if not changed:
+            return
+        refusal = changed_error(self._place, f"the call of {self._effect.name} was made, and", changed)
+        self._keep_refusal(refusal, is_final=self._effect.mode == "once")
+        raise refusal from error
 
     def _replay(self, record: Record) -> Any:
         ended = msgspec.msgpack.decode(record.body, type=EndedCall)

@@ -15,6 +15,7 @@ from ..runtime.places import using_function_place
 from ..runtime.tool_function import EFFECT_MARK
 from ..signatures import keep_names
 from .effect_call import IDEMPOTENCY_KEY, Effect, EffectCall, Mode, idempotency_key
+from .open_lives import check_outside
 from .recorder import RunRecorder, find_recorder
 
 Parameters = ParamSpec("Parameters")
@@ -23,14 +24,22 @@ Result = TypeVar("Result")
 
 @overload
 def once(
-    function: Callable[Parameters, Result], /, *, reconcile: Callable[..., Any] | None = None
+    function: Callable[Parameters, Result],
+    /,
+    *,
+    reconcile: Callable[..., Any] | None = None,
+    durable: bool | None = None,
 ) -> Callable[Parameters, Result]: ...
 @overload
 def once(
-    *, reconcile: Callable[..., Any] | None = None
+    *, reconcile: Callable[..., Any] | None = None, durable: bool | None = None
 ) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]: ...
 def once(
-    function: Callable[..., Any] | None = None, /, *, reconcile: Callable[..., Any] | None = None
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    reconcile: Callable[..., Any] | None = None,
+    durable: bool | None = None,
 ) -> Any:
     """Decorate a function that takes effect outside of the program: a payment, a mail, a database change.
 
@@ -51,15 +60,19 @@ def once(
             as `nighthawk_async.journal.Happened(None)` if that is None. Async or not, as the function is.
             Without it, the handler of the run (`human=`) asks a person; without both, a call in doubt raises
             `CallInDoubtError`. Without it, an exception stays.
+        durable: Whether a call returns, or raises its exception, only when that is durable, so that a process
+            which ends after the return leaves no doubt. None: yes without `reconcile`, otherwise no.
 
     Raises (a call):
         CallInDoubtError: The call is in doubt, and there is nobody to ask, or the question failed.
-        JournalValueError: The result or the exception cannot be stored. Where the return annotation says so,
-            the call is not begun. Otherwise it has ended, which is recorded: later lives raise this, too.
+        JournalValueError: The result or the exception cannot be stored, or the call has changed an argument.
+            Where the return annotation says so, the call is not begun. Otherwise it has ended, which is
+            recorded: later lives raise this, too.
         JournalDivergenceError: The recorded call had other arguments.
-        JournalError: The call cannot be recorded, so it was not begun.
+        JournalError: The call cannot be recorded, so it was not begun; or, as the text says, it was made, and
+            the store failed before its end was durable.
     """
-    return _decorator(function, "once", reconcile)
+    return _decorator(function, "once", reconcile, durable)
 
 
 def repeatable(function: Callable[Parameters, Result], /) -> Callable[Parameters, Result]:
@@ -87,15 +100,20 @@ def every_life(function: Callable[Parameters, Result], /) -> Callable[Parameters
     return function
 
 
-def _decorator(function: Callable[..., Any] | None, mode: Mode, reconcile: Callable[..., Any] | None) -> Any:
+def _decorator(
+    function: Callable[..., Any] | None,
+    mode: Mode,
+    reconcile: Callable[..., Any] | None,
+    durable: bool | None = None,
+) -> Any:
     if function is None:
-        return partial(_decorator, mode=mode, reconcile=reconcile)
+        return partial(_decorator, mode=mode, reconcile=reconcile, durable=durable)
     if not callable(function):
         raise TypeError(f"{mode} decorates a function, not {function!r}")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise TypeError(f"{mode} cannot record the values of a generator; decorate what consumes it")
     keep_names(function, inspect.currentframe())
-    effect = Effect(function, mode, reconcile)
+    effect = Effect(function, mode, reconcile, durable)
     if reconcile is not None and is_async_callable(reconcile) and not effect.is_async:
         raise TypeError(f"{effect.name} is synchronous, so its reconcile function has to be, too")
     wrapped = _async_effect(effect) if effect.is_async else _sync_effect(effect)
@@ -137,12 +155,14 @@ def _find_call(
     """The call in a run with a journal; None without one."""
     recorder = find_recorder()
     if recorder is None:
+        check_outside(effect.name)
         return None
     place = recorder.relative(place)
     key = idempotency_key(recorder.run_id, place)
     reconcile = effect.reconciliation_of(args, keywords, key)
-    inputs = effect.inputs_of(args, keywords)
-    return EffectCall(recorder, place, effect, effect.call_of(args, keywords, key), reconcile, inputs)
+    inputs, values = effect.inputs_of(args, keywords), effect.values_of(args, keywords)
+    call = effect.call_of(args, keywords, key)
+    return EffectCall(recorder, place, effect, call, reconcile, inputs, values)
 
 
 def tool_effect(
@@ -159,7 +179,9 @@ def tool_effect(
     if hasattr(function, EFFECT_MARK) or _has_blocks(inspect.unwrap(function, stop=_has_blocks)):
         return call
     effect = Effect(function, "once")
-    effect_call = EffectCall(recorder, place, effect, call, None)
+    # Its arguments are made anew from the response in each life; the object of a method stays.
+    owner = getattr(inspect.unwrap(function), "__self__", None)
+    effect_call = EffectCall(recorder, place, effect, call, None, values={"self": owner})
     return effect_call.run_async if effect.is_async else effect_call.run
 
 

@@ -8,6 +8,7 @@ InterceptionError
     ├── JournalDivergenceError      the program does something else than what was recorded
     ├── JournalValueError           a value cannot be stored faithfully, or read back
     ├── ReplayEndError              a replay has come to the end of the records, or to the place to stop at
+    ├── OutsideRunError             an effect is called outside of every run, beside a durable one
     ├── CallInDoubtError            a call had begun, and nobody knows whether it took effect
     ├── RunInProgressError          another process works on the run
     ├── RunPrunedError              the records of the run were deleted
@@ -125,6 +126,19 @@ class ReplayEndError(JournalError):
         self.place = place
 
 
+class OutsideRunError(JournalError):
+    """An effect is called outside of every run, while a durable run is open in the process. It was not begun.
+
+    Args:
+        message: The call and a remedy.
+        function: The name of the function.
+    """
+
+    def __init__(self, message: str, *, function: str) -> None:
+        super().__init__(message)
+        self.function = function
+
+
 class CallInDoubtError(JournalError):
     """A call had begun when its process ended, and nobody knows whether it took effect. It is not repeated.
 
@@ -132,12 +146,21 @@ class CallInDoubtError(JournalError):
         message: The call and a remedy.
         place: The place of the call.
         idempotency_key: The key that the call was given.
+        arguments: Its arguments by name, as short texts without secrets; empty where they are not known.
     """
 
-    def __init__(self, message: str, *, place: str, idempotency_key: str) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        place: str,
+        idempotency_key: str,
+        arguments: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(message)
         self.place = place
         self.idempotency_key = idempotency_key
+        self.arguments: Mapping[str, str] = dict(arguments or {})
 
 
 class RunInProgressError(JournalError):

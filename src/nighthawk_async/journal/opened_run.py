@@ -12,6 +12,7 @@ from ..journal_ports import OpenedJournal
 from .acknowledgement import Acknowledgement
 from .activity import Activity, IsDue, ParkedSignal
 from .errors import JournalError, RunParked
+from .open_lives import note_closed, note_open
 from .records import INTERRUPTED, PARKED, Record
 from .run_journal import RunJournal
 from .store_thread import StoreThread
@@ -57,6 +58,7 @@ class OpenedRun(OpenedJournal):
             activity=self._activity,
             writers=Writers(self._thread, self._run_id, epoch) if self._admits_writers else None,
         )
+        note_open(self, self._run_id)
         return self._recorder
 
     async def _find_due(self, checks: Sequence[IsDue]) -> bool:
@@ -111,6 +113,7 @@ class OpenedRun(OpenedJournal):
             raise end.parked from None
 
     def _end(self, exc: BaseException | None) -> "_End":
+        note_closed(self)
         recorder = self._recorder
         assert recorder is not None
         error: BaseException | None = exc

@@ -134,20 +134,19 @@ class RunRecorder:
         """Return the latest error at a place that the program handled in an earlier life."""
         return self._index.find_handled(place, kind)
 
-    def add_failure(self, place: str, kind: RecordKind, body: bytes, error: BaseException | None) -> None:
-        """Record an error at a place. Each life may meet another one there.
+    def add_failure(
+        self, place: str, kind: RecordKind, body: bytes, error: BaseException | None
+    ) -> Acknowledgement[None]:
+        """Record an error at a place, where each life may meet another one; see `add`.
 
-        Args:
-            place: The place.
-            kind: Its kind.
-            body: Its content.
-            error: The error; None for a decision that follows from one.
+        The error is None for a decision that follows from one.
         """
         failed = failure_place(place, self.life)
         self._check_addition(failed, kind)
-        self._write((failed, kind, body))
+        written = self._write((failed, kind, body))
         self._open_errors.add(failed, find_task())
         self.note_raised(failed, error)
+        return written
 
     def note_raised(self, failed: str, error: BaseException | None) -> None:
         """Note that a recorded error is raised, maybe again, and may end this life; see `add_failure`."""

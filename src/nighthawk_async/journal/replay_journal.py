@@ -119,8 +119,13 @@ class ReplayJournal(RunJournal):
         """Refuse a new record; see `RunRecorder.add`."""
         self.end_at(place)
 
-    def add_failure(self, place: str, kind: RecordKind, body: bytes, error: BaseException | None) -> None:
+    def add_failure(
+        self, place: str, kind: RecordKind, body: bytes, error: BaseException | None
+    ) -> Acknowledgement[None]:
         """Record nothing: the error that is about to be raised counts."""
+        nothing = Acknowledgement[None]()
+        nothing.succeed(None)
+        return nothing
 
     def check_new(self, place: str) -> None:
         """Refuse a place without a record.

@@ -1,7 +1,7 @@
 """Stages: parts of a run that are done once, whose results later lives get without running them."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, wraps
 from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
@@ -17,12 +17,13 @@ from ..policies.attempts.resilience import ExponentialWait, RetryPolicy
 from ..policies.budgets.policy import active_accounts
 from ..policies.budgets.request import charge_replayed
 from ..runtime.environment import find_environment, find_journal, using_environment
+from ..runtime.model_access import find_interception_error
 from ..runtime.places import below_place, current_place, using_function_place
-from ..runtime.stable_digest import stable_digests
 from ..runtime.usage_meter import UsageMeter
 from ..signatures import keep_names
+from .changed_arguments import WatchedCall, changed_error, closure_of, mutable_defaults
 from .effect_call import Effect, EffectCall, EndedCall
-from .errors import JournalValueError
+from .open_lives import check_outside
 from .recorder import RunRecorder, find_recorder
 from .records import Record
 
@@ -42,7 +43,8 @@ def stage(
         facts = await extract(pages)
 
     A stage that was in progress when a life ended continues from the records inside it. A stage is for the
-    value that it returns: it must not change its arguments in place, because later lives would miss that.
+    value that it returns: it must not change its arguments, `self`, or the variables around it, because later
+    lives would miss that.
     Without a journal, the function is called as it is, with its retries.
 
     Args:
@@ -59,7 +61,8 @@ def stage(
         TypeError: It decorates something else than an async function.
 
     Raises (a call):
-        JournalValueError: The result cannot be stored, or the stage has changed an argument.
+        JournalValueError: The result cannot be stored, or the stage has changed an argument, its object or a
+            variable around it.
         JournalDivergenceError: The recorded stage had other arguments, or the program has changed.
         Exception: The error of the function. If it ends the life, the next one tries again.
     """
@@ -119,26 +122,40 @@ class _Stage:
         self._policy = policy
         self._function = partial(effect.function, *args, **keywords)
         self._inputs = effect.inputs_of(args, keywords)
+        self._values = {**mutable_defaults(effect.signature), **effect.values_of(args, keywords)}
 
     async def run(self) -> Any:
         body = self._run_once if self._policy.attempts == 1 else self._run_attempts
         return await self._recorded(body, self._inputs)
 
     async def _run_once(self) -> Any:
-        journal, before = find_journal(), stable_digests(self._inputs)
-        result = await self._function()
+        journal = find_journal()
         if journal is None:
-            return result
-        changed = [name for name, digest in stable_digests(self._inputs).items() if digest != before[name]]
-        if changed:
-            names = ", ".join(f"<{name}>" for name in changed)
-            raise JournalValueError(
-                f"{current_place()}: the stage has changed {names} in place. Later lives get its result "
-                "alone: return what is new.",
-                place=current_place(),
-            )
+            return await self._function()
+        watched = WatchedCall(self._values, self._read_variables)
+        watched.begin()
+        changed: list[str] = []
+        try:
+            result = await watched.follow(self._function())
+        except Exception as error:
+            changed = watched.end()
+            if find_interception_error(error) is not None:
+                raise
+            self._refuse_changes(changed, error)
+            raise
+        finally:
+            changed = changed or watched.end()
+        self._refuse_changes(changed, None)
         journal.leave(current_place())
         return result
+
+    def _read_variables(self) -> Mapping[str, object]:
+        return closure_of(self._effect.function)
+
+    def _refuse_changes(self, changed: Sequence[str], error: Exception | None) -> None:
+        """Refuse what later lives, which skip the stage, would miss."""
+        if changed:
+            raise changed_error(current_place(), "the stage", changed) from error
 
     async def _run_attempts(self) -> Any:
         place, attempt = current_place(), 0
@@ -158,6 +175,7 @@ class _Stage:
         """Run a part at the present place, or get its recorded result."""
         recorder = find_recorder()
         if recorder is None:
+            check_outside(self._effect.name)
             return await body()
         return await _StageCall(recorder, self._effect, body, inputs).run_async()
 

@@ -4,7 +4,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from nighthawk_async.distributed.dispatch import Dispatcher, Effect, End, Kill, Place, Withdrawal
+from nighthawk_async.distributed.dispatch import (
+    SUSPICIOUS_LOSSES,
+    Dispatcher,
+    Effect,
+    End,
+    Kill,
+    Place,
+    Withdrawal,
+)
 
 MOST = 2
 MAX_PLACEMENTS = 2
@@ -24,8 +32,10 @@ class DispatcherMachine(RuleBasedStateMachine):
         self.closed: set[int] = set()
         self.killed: set[int] = set()
         self.waiting: list[int] = []
+        self.suspects: list[int] = []  # those that wait to be placed alone
         self.withdrawn: dict[int, float] = {}
         self.lost: dict[int, int] = {}  # how often a call was lost with a worker that was not killed
+        self.lost_alone: dict[int, int] = {}
         self.ended: dict[int, str] = {}
         self.submitted = 0
         self.made_workers = 0
@@ -33,11 +43,20 @@ class DispatcherMachine(RuleBasedStateMachine):
     def carry_out(self, effects: list[Effect[int]]) -> None:
         for effect in effects:
             match effect:
+                case Place(call=call, worker=worker) if self.is_suspect(call):
+                    assert call == self.suspects.pop(0)
+                    assert worker not in self.closed
+                    assert not self.workers[worker]
+                    self.workers[worker].add(call)
+                    assert len(self.lone()) <= max(1, len(self.workers) // 2)
+                    assert effect.attempt == self.lost[call]
                 case Place(call=call, worker=worker):
                     assert call == self.waiting.pop(0)
-                    assert worker not in self.closed
+                    assert worker not in self.closed | self.lone()
                     assert len(self.workers[worker]) == min(
-                        len(calls) for each, calls in self.workers.items() if each not in self.closed
+                        len(calls)
+                        for each, calls in self.workers.items()
+                        if each not in self.closed | self.lone()
                     )
                     self.workers[worker].add(call)
                     assert effect.attempt == self.lost.get(call, 0)
@@ -53,8 +72,16 @@ class DispatcherMachine(RuleBasedStateMachine):
                     if reason is None:
                         assert call in self.withdrawn
                     else:
-                        assert self.lost[call] == effect.placements == MAX_PLACEMENTS
+                        assert self.lost_alone[call] == effect.lost_alone == MAX_PLACEMENTS
+                        assert self.lost[call] == effect.placements <= MAX_PLACEMENTS + SUSPICIOUS_LOSSES
                     self.ended[call] = "cancelled" if reason is None else "lost"
+
+    def is_suspect(self, call: int) -> bool:
+        return self.lost.get(call, 0) >= SUSPICIOUS_LOSSES
+
+    def lone(self) -> set[int]:
+        """The workers that have a suspect."""
+        return {worker for worker, calls in self.workers.items() if any(map(self.is_suspect, calls))}
 
     @rule()
     def submit(self) -> None:
@@ -86,8 +113,9 @@ class DispatcherMachine(RuleBasedStateMachine):
         is_new = call not in self.ended and call not in self.withdrawn
         if is_new:
             self.withdrawn[call] = self.now + GRACE
-        if call in self.waiting:
-            self.waiting.remove(call)
+        for waiting in (self.waiting, self.suspects):
+            if call in waiting:
+                waiting.remove(call)
         effects = self.dispatcher.withdraw(call, self.now)
         assert len(effects) == is_new
         self.carry_out(effects)
@@ -103,14 +131,17 @@ class DispatcherMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def lose_worker(self, data: st.DataObject) -> None:
         worker = data.draw(st.sampled_from(sorted(self.workers)))
-        again = []
-        for call in self.dispatcher.calls_of(worker):
+        calls = self.dispatcher.calls_of(worker)
+        again: list[int] = []
+        for call in calls:
             if worker not in self.killed:
                 self.lost[call] = self.lost.get(call, 0) + 1
-            if call not in self.withdrawn and self.lost.get(call, 0) < MAX_PLACEMENTS:
+                self.lost_alone[call] = self.lost_alone.get(call, 0) + (len(calls) == 1)
+            if call not in self.withdrawn and self.lost_alone.get(call, 0) < MAX_PLACEMENTS:
                 again.append(call)
         del self.workers[worker]
-        self.waiting[:0] = again
+        self.waiting[:0] = [call for call in again if not self.is_suspect(call)]
+        self.suspects += [call for call in again if self.is_suspect(call)]
         self.carry_out(self.dispatcher.lose_worker(worker, "gone"))
         assert self.dispatcher.lose_worker(worker, "gone") == []
 
@@ -123,10 +154,10 @@ class DispatcherMachine(RuleBasedStateMachine):
     @invariant()
     def every_call_is_in_one_place(self) -> None:
         placed = [call for calls in self.workers.values() for call in calls]
-        places = [*placed, *self.waiting, *self.ended]
+        places = [*placed, *self.waiting, *self.suspects, *self.ended]
         assert sorted(places) == list(range(self.submitted))
-        assert self.dispatcher.unfinished == len(placed) + len(self.waiting)
-        assert self.dispatcher.waiting == len(self.waiting)
+        assert self.dispatcher.unfinished == len(placed) + len(self.waiting) + len(self.suspects)
+        assert self.dispatcher.waiting == len(self.waiting) + len(self.suspects)
         assert self.dispatcher.workers == len(self.workers)
 
     @invariant()
@@ -134,7 +165,15 @@ class DispatcherMachine(RuleBasedStateMachine):
         for worker, calls in self.workers.items():
             assert len(calls) <= MOST
             assert calls == set(self.dispatcher.calls_of(worker))
-            assert not self.waiting or worker in self.closed or len(calls) == MOST
+            assert not self.waiting or worker in self.closed | self.lone() or len(calls) == MOST
+            if calls or worker in self.closed:
+                continue
+            assert not self.suspects or len(self.lone()) >= max(1, len(self.workers) // 2)
+
+    @invariant()
+    def suspects_are_alone(self) -> None:
+        for worker in self.lone():
+            assert len(self.workers[worker]) == 1
 
 
 DispatcherMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40)

@@ -51,17 +51,18 @@ def list_entries(store: STORE) -> None:
         typer.echo("no calls")
         return
     table = Table(box=None, pad_edge=False)
-    for heading in ("RUN", "QUEUE", "FUNCTION", "STATUS", "PRIORITY", "DUE", "LIVES"):
+    for heading in ("RUN", "QUEUE", "FUNCTION", "STATUS", "PRIORITY", "DUE", "LIVES", "LOST"):
         table.add_column(heading)
     for entry in entries:
         table.add_row(
             escape(entry.run_id),
             escape(entry.queue),
             escape(entry.function),
-            entry.status,
+            f"{entry.status}, suspect" if entry.is_suspect else entry.status,
             str(entry.priority),
             time_text(entry.due_at),
             f"{entry.lives} of {entry.max_lives}",
+            f"{entry.losses}, {entry.losses_alone} alone" if entry.losses else "",
         )
     wide_console().print(table)
 

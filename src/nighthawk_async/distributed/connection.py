@@ -15,7 +15,7 @@ from .contents import HeldContent
 from .crossing_errors import encode_error
 from .errors import WorkerStartError
 from .job import RemoteJob
-from .link import WorkerLink
+from .link import KilledFromOutside, WorkerLink
 from .log_records import log_levels
 from .main_module import describe_main, import_paths
 from .messages import Answer, Ask, Begin, Call, Content, Drop, FromWorker, Keep, Ready, Stop, ToWorker
@@ -210,6 +210,7 @@ async def connect_worker(
     )
     link = await open_link(name, begin)
     connection = WorkerConnection(name, link, begin.log_levels)
+    how = ""
     problem = f"it was not ready within {start_seconds:g} seconds"
     try:
         with anyio.move_on_after(start_seconds):
@@ -220,7 +221,8 @@ async def connect_worker(
             else:
                 problem = "it sent something else first"
     except (anyio.EndOfStream, anyio.BrokenResourceError):
-        problem = f"it has ended: {await connection.close()}"
+        how = await connection.close()
+        problem = f"it has ended: {how}"
     except msgspec.DecodeError as error:
         problem = f"it sent something that is no message: {error}"
     except BaseException:
@@ -228,5 +230,7 @@ async def connect_worker(
         raise
     if problem:
         await connection.close()
-        raise WorkerStartError(f"worker {name} did not start: {problem}")
+        error = WorkerStartError(f"worker {name} did not start: {problem}")
+        error.was_killed = isinstance(how, KilledFromOutside)
+        raise error
     return connection

@@ -6,7 +6,7 @@ NighthawkError, PlacementError
     ├── CrossingError           a function, an argument, a result or a setting cannot cross to a worker
     ├── LocalOnlyError          something that exists in the program's own process alone
     ├── RemoteCallError         a call raised an error that cannot cross; it tells the error in words
-    ├── WorkerLostError         the workers of a call were lost, as often as it may be placed
+    ├── WorkerLostError         a call has lost too many workers while it was alone there
     └── WorkerStartError        a worker did not start
 """
 
@@ -71,24 +71,41 @@ class RemoteCallError(DistributedError):
 
 
 class WorkerLostError(DistributedError):
-    """The workers of a call were lost, one after the other, as often as it may be placed.
+    """The workers of a call were lost, one after the other, while it was alone there.
 
     Args:
         worker: The name of the last worker.
         reason: How that worker ended.
         placements: The number of times that the call was placed.
+        lost_alone: The number of workers that were lost while the call was alone there.
     """
 
-    def __init__(self, worker: str, reason: str, *, placements: int) -> None:
-        times = "once" if placements == 1 else f"{placements} times"
-        super().__init__(f"worker {worker} was lost ({reason}); the call was placed {times}")
+    lost_alone: int = 0  # also in records of earlier versions, which have none
+
+    def __init__(self, worker: str, reason: str, *, placements: int, lost_alone: int = 0) -> None:
+        super().__init__(
+            f"worker {worker} was lost ({reason}); the call was placed {_times(placements)}, and its worker "
+            f"was lost {_times(lost_alone)} while it ran there alone"
+        )
         self.worker = worker
         self.reason = reason
         self.placements = placements
+        self.lost_alone = lost_alone
 
 
 class WorkerStartError(DistributedError):
-    """A worker did not start, or not in time. The message has the reason."""
+    """A worker did not start, or not in time. The message has the reason.
+
+    Attributes:
+        was_killed: Whether it did not fail by itself: something else ended it while it started, such as the
+            kernel for want of memory.
+    """
+
+    was_killed: bool = False
+
+
+def _times(number: int) -> str:
+    return {0: "never", 1: "once"}.get(number, f"{number} times")
 
 
 set_public_module("distributed", globals())

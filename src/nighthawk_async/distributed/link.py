@@ -4,6 +4,12 @@ from collections.abc import Sequence
 from typing import Protocol
 
 
+class KilledFromOutside(str):
+    """How a worker has ended that something else has ended: it did not fail by itself."""
+
+    __slots__ = ()
+
+
 class WorkerLink(Protocol):
     """The connection with one worker. Made by a placement; messages arrive whole and in order."""
 
@@ -29,7 +35,9 @@ class WorkerLink(Protocol):
         ...
 
     async def close(self) -> str:
-        """Wait until the worker has ended, ending it if necessary, and return how: `exit code -9`.
+        """Wait until the worker has ended, ending it if necessary, and return how: `exit code 1`.
+
+        The text is a `KilledFromOutside` where it is known that something else has ended the worker.
 
         It is called shielded from cancellation, after the last `receive`, and takes a bounded time.
         """

@@ -15,11 +15,17 @@ from anyio.abc import Process, SocketStream
 from ..process_marks import new_mark, signal_marked
 from .errors import WorkerStartError
 from .frames import FramedStream
+from .link import KilledFromOutside
 from .messages import Begin
 from .workers import Workers
 
 _END_SECONDS = 2.0
 """The seconds that a process whose connection is closed has to end by itself."""
+
+_KILLED = {
+    -getattr(signal, name) for name in ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)
+}
+"""The status of a process that somebody else has ended. A program that fails ends with others."""
 
 _MODULE = f"{__package__}.process_worker"
 
@@ -44,8 +50,8 @@ class Processes(Workers):
         count: The number of processes; None for as many as there are processors.
         calls_per_worker: The greatest number of calls in one process at once. One is enough for functions
             that compute; those that wait for models need more.
-        max_placements: The greatest number of times that a call is placed, the first one included, if its
-            processes are lost.
+        max_placements: The number of processes that a call may lose while it is alone there; then it raises
+            `WorkerLostError`. With 1, a call is never placed again, whatever has ended its process.
         grace_seconds: The seconds within which a cancelled call must end, before its process is ended.
         start_seconds: The seconds within which a process must be ready.
         backend: The event loop of the processes.
@@ -139,7 +145,9 @@ class _ProcessLink:
         await self._stream.aclose()
         with anyio.move_on_after(_END_SECONDS):
             await self._process.wait()
+        was_killed = self._process.returncode in _KILLED
         self.kill()
         signal_marked(self._mark, signal.SIGKILL)  # what it has started in sessions of its own
         code = await self._process.wait()
-        return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return KilledFromOutside(how) if was_killed else how

@@ -11,6 +11,7 @@ import anyio
 
 from ..threads import call_in_thread
 from .crossing import LARGE_BYTES, digest_of
+from .link import KilledFromOutside
 from .ray_cluster import outcome_of
 
 _END_SECONDS = 5.0
@@ -137,7 +138,8 @@ class RayLink:
         return False
 
     def _note_end(self, error: Exception) -> None:
-        self._reason = self._reason or reason_of(error)
+        reason = reason_of(error)
+        self._reason = self._reason or (KilledFromOutside(reason) if was_killed(error) else reason)
 
 
 def kill_actor(actor: Any) -> None:
@@ -146,6 +148,16 @@ def kill_actor(actor: Any) -> None:
 
     with suppress(Exception):  # the connection was closed meanwhile
         ray.kill(actor, no_restart=True)
+
+
+def was_killed(error: Exception) -> bool:
+    """Whether an actor has ended without a word: nothing in it has raised an error or asked it to end.
+
+    Args:
+        error: The error of a call of it.
+    """
+    text = str(error)
+    return any(kind in text for kind in ("Worker exit type: SYSTEM_ERROR", "Worker exit type: NODE_"))
 
 
 def reason_of(error: Exception) -> str:

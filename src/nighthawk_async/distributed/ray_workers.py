@@ -10,7 +10,7 @@ from ..threads import call_in_thread
 from .errors import WorkerStartError
 from .messages import Begin
 from .ray_cluster import RayCluster, check_package, outcome_of
-from .ray_link import RayLink, SharedMessages, kill_actor, reason_of
+from .ray_link import RayLink, SharedMessages, kill_actor, reason_of, was_killed
 from .workers import Workers
 
 _OURS = (
@@ -55,8 +55,8 @@ class RayWorkers(Workers):
         options: Further options of the actors, such as `scheduling_strategy`.
         calls_per_worker: The greatest number of calls on one worker at once. One is enough for functions
             that compute; those that wait for models need more.
-        max_placements: The greatest number of times that a call is placed, the first one included, if its
-            workers are lost.
+        max_placements: The number of workers that a call may lose while it is alone there; then it raises
+            `WorkerLostError`. With 1, a call is never placed again, whatever has ended its worker.
         grace_seconds: The seconds within which a cancelled call must end, before its worker is ended.
         start_seconds: The seconds within which a worker must be ready, which may include those in which the
             cluster grows.
@@ -167,18 +167,20 @@ class RayWorkers(Workers):
 
         from .ray_worker import library_version
 
-        here, there, problem = library_version(), None, ""
+        here, there, problem, has_died = library_version(), None, "", False
         with anyio.move_on_after(self._start_seconds) as waiting:
             try:
                 there = await outcome_of(actor.describe.remote().future())
             except RayError as error:
-                problem = _start_problem(error)
+                problem, has_died = _start_problem(error), was_killed(error)
         if waiting.cancelled_caught:
             problem = f"it was not ready within {self._start_seconds:g} seconds. {await self._shortage()}"
         elif not problem and there != here:
             problem = f"it has version {there} of nighthawk-async, and the program {here}"
         if problem:
-            raise WorkerStartError(f"worker {name} did not start: {problem}")
+            failure = WorkerStartError(f"worker {name} did not start: {problem}")
+            failure.was_killed = has_died
+            raise failure
 
     async def _shortage(self) -> str:
         import ray

@@ -44,13 +44,10 @@ from .messages import (
     Withdraw,
 )
 from .services import begin_services
+from .worker_starts import start_worker
 
 _logger = logging.getLogger("nighthawk")
 
-_MOST_FAILED_STARTS = 3
-"""The number of starts in succession that may fail before a placement gives up."""
-
-_FIRST_PAUSE_SECONDS = 0.1
 _STOP_SECONDS = 2.0
 """The seconds within which workers without calls end when they are stopped."""
 
@@ -64,7 +61,8 @@ class Workers(ABC):
     Args:
         number_of_workers: The number of workers.
         calls_per_worker: The greatest number of calls on one worker at once.
-        max_placements: The greatest number of times that a call is placed, if its workers are lost.
+        max_placements: The number of workers that a call may lose while it is alone there. With 1, a call is
+            placed once, whatever happens.
         grace_seconds: The seconds within which a cancelled call must end, before its worker is ended.
         start_seconds: The seconds within which a worker must be ready.
         carries_keys: Whether keys of models may cross to workers: those that a configuration contains.
@@ -376,7 +374,7 @@ class Workers(ABC):
         self, name: str, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
         """Keep a worker: start it, serve it, and replace it when it is lost."""
-        connection = await self._connect(name)
+        connection = await self._start_worker(name, is_first=True)
         self._keepers += 1
         task_status.started()
         failure: Exception = PlacementClosedError("the workers have ended, because their block has failed")
@@ -386,7 +384,7 @@ class Workers(ABC):
                     await self._serve(connection)
                     if self._is_over:
                         return
-                    connection = await self._reconnect(f"{name}.{life}")
+                    connection = await self._start_worker(f"{name}.{life}", is_first=False)
         except WorkerStartError as error:
             failure = error
         finally:
@@ -414,24 +412,12 @@ class Workers(ABC):
                 self._jobs[number].end_placement(is_lost=True, reason=reason)
         self._carry_out(self._dispatcher.lose_worker(name, reason))
 
-    async def _connect(self, name: str) -> WorkerConnection:
-        """Start a worker and wait until it is ready; see `connect_worker`."""
-        return await connect_worker(self.open_link, name, self._start_seconds, self._grace_seconds)
-
-    async def _reconnect(self, name: str) -> WorkerConnection:
-        """Start a worker in place of a lost one, in several attempts.
-
-        Raises:
-            WorkerStartError: It cannot be started.
-        """
-        for failed in count():
-            try:
-                return await self._connect(name)
-            except WorkerStartError:
-                if failed + 1 == _MOST_FAILED_STARTS:
-                    raise
-                await anyio.sleep(_FIRST_PAUSE_SECONDS * 2**failed)
-        raise AssertionError("unreachable")
+    async def _start_worker(self, name: str, *, is_first: bool) -> WorkerConnection:
+        """Start a worker and wait until it is ready; see `start_worker` and `connect_worker`."""
+        return await start_worker(
+            lambda: connect_worker(self.open_link, name, self._start_seconds, self._grace_seconds),
+            is_first=is_first,
+        )
 
     def _give_up(self, error: Exception) -> None:
         """End all calls, because there is no worker any more, and start no more."""
@@ -479,4 +465,4 @@ def _error_of(end: End[str]) -> WorkerLostError | None:
     """The error of a call that has ended without an answer; None for one that was cancelled."""
     if end.reason is None:
         return None
-    return WorkerLostError(end.worker or "", end.reason, placements=end.placements)
+    return WorkerLostError(end.worker or "", end.reason, placements=end.placements, lost_alone=end.lost_alone)

@@ -6,6 +6,7 @@ that has lost an entry changes it no more. Every function is part of a transacti
 
 from collections.abc import Callable, Sequence
 
+import msgspec
 from msgspec import Struct
 
 from . import audit_table
@@ -14,6 +15,7 @@ from .blob_table import is_of_row, store_body
 from .database import Database
 from .errors import JournalAuditError, JournalError
 from .key_table import check_keys
+from .queue_suspects import NOT_SUSPECTED, note_company, stuck_text
 from .queue_table import QueueStatus, put_back, read_call, result_context
 from .queued_call import encode_error
 from .values import DEFAULT_RULES
@@ -28,10 +30,11 @@ class ClaimedEntry(Struct, frozen=True, kw_only=True):
         run_id: The run.
         function: The function, as `module:name`.
         arguments: Its arguments, encoded.
-        lives: The number of its lives, this one included.
+        lives: The number of its lives that count, this one included.
         max_lives: The number of lives after which it is not repeated.
         claim: The number of the claim.
         holder: The worker.
+        is_suspect: Whether its worker has to claim no other entry before it has ended.
     """
 
     run_id: str
@@ -41,12 +44,20 @@ class ClaimedEntry(Struct, frozen=True, kw_only=True):
     max_lives: int
     claim: int
     holder: str
+    is_suspect: bool = False
 
 
 def claim_entries(
-    database: Database, queue: str, functions: Sequence[str], holder: str, most: int, lease_seconds: float
+    database: Database,
+    queue: str,
+    functions: Sequence[str],
+    holder: str,
+    most: int,
+    lease_seconds: float,
+    *,
+    has_company: bool,
 ) -> tuple[list[ClaimedEntry], dict[str, str]]:
-    """Claim entries that are due, by priority and then by age. One that was changed or moved fails.
+    """Claim entries that are due and no suspects, by priority and then by age. One that was changed fails.
 
     Args:
         database: The database.
@@ -55,6 +66,7 @@ def claim_entries(
         holder: The worker.
         most: The greatest number of entries to claim.
         lease_seconds: The time after which the worker has lost an entry that it does not renew, in seconds.
+        has_company: Whether the process of the worker has other calls.
 
     Returns:
         The entries; and the runs of those that have failed, with the reasons.
@@ -67,25 +79,56 @@ def claim_entries(
     due = database.query(  # of the index alone: there may be many entries of other functions
         "SELECT run_id FROM queue_entries "
         f"WHERE queue = ? AND status = 'queued' AND due_at <= {database.NOW} AND function IN ({marks}) "
+        f"AND {NOT_SUSPECTED} "
         f"ORDER BY priority DESC, due_at, enqueued_at LIMIT ?{database.FOR_UPDATE_OF_FREE}",
         *(queue, *functions, most),
     )
+    claimed, failed = _next_claims(database, [run_id for (run_id,) in due], holder)
+    _write_claims(database, claimed, lease_seconds, has_company=has_company or len(claimed) > 1)
+    if claimed and has_company:
+        note_company(database, queue, holder)  # those that it has had
+    return claimed, failed
+
+
+def claim_suspect(
+    database: Database, run_id: str, holder: str, lease_seconds: float
+) -> tuple[list[ClaimedEntry], dict[str, str]]:
+    """Claim one entry for a worker that has no other; see `claim_entries`."""
+    free = database.query(
+        "SELECT run_id FROM queue_entries WHERE run_id = ? AND status = 'queued'"
+        f"{database.FOR_UPDATE_OF_FREE}",
+        run_id,
+    )
+    claimed, failed = _next_claims(database, [each for (each,) in free], holder)
+    claimed = [msgspec.structs.replace(each, is_suspect=True) for each in claimed]
+    _write_claims(database, claimed, lease_seconds, has_company=False)
+    return claimed, failed
+
+
+def _next_claims(
+    database: Database, run_ids: Sequence[str], holder: str
+) -> tuple[list[ClaimedEntry], dict[str, str]]:
     claimed: list[ClaimedEntry] = []
     failed: dict[str, str] = {}
-    for (run_id,) in due:
+    for run_id in run_ids:
         try:
             claimed.append(_next_claim(database, run_id, holder))
         except JournalError as error:
             if not is_of_row(database, error):
                 raise
             failed[run_id] = _fail(database, run_id, error)
+    return claimed, failed
+
+
+def _write_claims(
+    database: Database, claimed: Sequence[ClaimedEntry], lease_seconds: float, *, has_company: bool
+) -> None:
     for each in claimed:
         database.change(
-            "UPDATE queue_entries SET status = 'claimed', lives = ?, claim = ?, holder = ?, "
+            "UPDATE queue_entries SET status = 'claimed', lives = ?, claim = ?, holder = ?, has_company = ?, "
             f"leased_until = {database.NOW} + ? WHERE run_id = ?",
-            *(each.lives, each.claim, holder, lease_seconds, each.run_id),
+            *(each.lives, each.claim, each.holder, int(has_company), lease_seconds, each.run_id),
         )
-    return claimed, failed
 
 
 def _fail(database: Database, run_id: str, error: JournalError) -> str:
@@ -165,10 +208,11 @@ def return_entry(database: Database, entry: ClaimedEntry, *, delay: float, count
 def park_entry(database: Database, entry: ClaimedEntry) -> bool:
     """Note that the run of a claimed entry is parked, if it is.
 
-    Parking is progress, so earlier lives do not count any more.
+    Parking is progress, so earlier lives do not count any more, and a suspect is one no more.
     """
     changed = database.change(
-        "UPDATE queue_entries SET status = 'parked', lives = 0, holder = '', leased_until = 0 "
+        "UPDATE queue_entries SET status = 'parked', lives = 0, losses = 0, losses_alone = 0, "
+        "holder = '', leased_until = 0 "
         f"WHERE {_HELD} AND EXISTS (SELECT 1 FROM runs WHERE runs.run_id = queue_entries.run_id "
         "AND runs.status = 'parked')",
         *_held(entry),
@@ -205,7 +249,8 @@ def return_lost_entries(
 ) -> list[str]:
     """Put entries back into their queue whose workers are dead, or have lost them.
 
-    Entries without a life left are stuck, and so are their runs.
+    A life that was lost beside others of its process does not count: any of them may have ended it. Entries
+    without a life left are stuck, and so are their runs.
 
     Args:
         database: The database.
@@ -223,22 +268,32 @@ def return_lost_entries(
     marks = ", ".join("?" * len(dead)) or "''"
     # A worker whose event loop is busy may renew no claim, while the thread of its store keeps its runs.
     rows = database.query(
-        "SELECT run_id, lives, max_lives FROM queue_entries WHERE queue = ? AND status = 'claimed' "
+        "SELECT run_id, lives, max_lives, has_company FROM queue_entries "
+        "WHERE queue = ? AND status = 'claimed' "
         f"AND holder <> ? AND (holder IN ({marks}) OR leased_until <= {database.NOW} AND run_id NOT IN "
         f"(SELECT run_id FROM runs WHERE status = 'running' AND leased_until > {database.NOW}))"
         f"{database.FOR_UPDATE_OF_FREE}",
         *(queue, holder, *dead),
     )
-    stuck = [row[0] for row in rows if row[1] >= row[2]]
-    put_back(database, [row[0] for row in rows if row[1] < row[2]])
-    for run_id, lives, max_lives in rows:
-        if lives >= max_lives:
+    stuck: list[str] = []
+    for run_id, lives, max_lives, has_company in rows:
+        database.change(
+            "UPDATE queue_entries SET losses = losses + 1, losses_alone = losses_alone + ?, lives = ? "
+            "WHERE run_id = ?",
+            *(int(not has_company), max(lives - has_company, 0), run_id),
+        )
+        if has_company or lives < max_lives:
+            put_back(database, [run_id])
+        else:
+            stuck.append(run_id)
             _get_stuck(database, run_id, lives)
     return stuck
 
 
 def _get_stuck(database: Database, run_id: str, lives: int) -> None:
-    now, error = database.NOW, f"{lives} lives in a row ended without an end: their processes crashed or hung"
+    now = database.NOW
+    ((losses_alone,),) = database.query("SELECT losses_alone FROM queue_entries WHERE run_id = ?", run_id)
+    error = stuck_text(lives, losses_alone)
     database.change(
         "UPDATE queue_entries SET status = 'stuck', holder = '', leased_until = 0 WHERE run_id = ?", run_id
     )

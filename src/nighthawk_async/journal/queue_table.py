@@ -12,6 +12,7 @@ from msgspec import Struct
 from .blob_table import begin_writing, index_of, load_body, store_body
 from .database import Database
 from .errors import RunPrunedError
+from .queue_suspects import SUSPICIOUS_LOSSES
 
 QueueStatus: TypeAlias = Literal["queued", "claimed", "parked", "ended", "failed", "stuck"]
 """The status of a queue entry.
@@ -65,8 +66,11 @@ class QueueEntry(Struct, frozen=True, kw_only=True):
         priority: Its priority; the greatest comes first.
         due_at: The time from which a worker may claim it, in seconds since 1970.
         enqueued_at: The time at which it was enqueued, in seconds since 1970.
-        lives: The number of its lives that began since it was enqueued, requeued or parked.
+        lives: The number of its lives that began since it was enqueued, requeued or parked, and count: a life
+            that was lost beside others of its process does not.
         max_lives: The number of lives after which it is not repeated.
+        losses: The number of its lives since then that were lost: their processes crashed or hung.
+        losses_alone: The number of those that were lost while it was alone in its process.
     """
 
     run_id: str
@@ -78,6 +82,13 @@ class QueueEntry(Struct, frozen=True, kw_only=True):
     enqueued_at: float
     lives: int
     max_lives: int
+    losses: int = 0
+    losses_alone: int = 0
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether it runs alone in its worker, because it may have ended earlier ones."""
+        return self.losses >= SUSPICIOUS_LOSSES and self.status in ("queued", "claimed")
 
 
 class NewEntry(Struct, frozen=True, kw_only=True):
@@ -108,13 +119,15 @@ class StoredCall(Struct, frozen=True, kw_only=True):
     Args:
         status: The status of the entry.
         function: The function, as `module:name`.
-        lives: The number of its lives.
+        lives: The number of its lives that count.
+        losses_alone: The number of those that were lost while it was alone in its process.
         result: Its end, encoded; None before.
     """
 
     status: QueueStatus
     function: str
     lives: int
+    losses_alone: int
     result: bytes | None
 
 
@@ -184,14 +197,14 @@ def find_call(database: Database, run_id: str) -> StoredCall | None:
         RunPrunedError: The entry was deleted with the records of the run.
     """
     rows = database.query(
-        "SELECT status, function, lives, result FROM queue_entries WHERE run_id = ?", run_id
+        "SELECT status, function, lives, losses_alone, result FROM queue_entries WHERE run_id = ?", run_id
     )
     if not rows:
         check_not_pruned(database, run_id)
         return None
-    ((status, function, lives, stored),) = rows
+    ((status, function, lives, losses_alone, stored),) = rows
     result = None if stored is None else load_body(database, stored, *result_context(run_id, function))
-    return StoredCall(status=status, function=function, lives=lives, result=result)
+    return StoredCall(status=status, function=function, lives=lives, losses_alone=losses_alone, result=result)
 
 
 def read_call(database: Database, run_id: str) -> tuple[str, bytes]:
@@ -231,7 +244,10 @@ def requeue_entry(database: Database, run_id: str) -> str | None:
     check_not_pruned(database, run_id)  # after the lock of the row, which `prune` locks too
     if not rows:
         return None
-    database.change("UPDATE queue_entries SET lives = 0, result = NULL WHERE run_id = ?", run_id)
+    database.change(
+        "UPDATE queue_entries SET lives = 0, losses = 0, losses_alone = 0, result = NULL WHERE run_id = ?",
+        run_id,
+    )
     put_back(database, [run_id])
     return rows[0][0]
 
@@ -249,8 +265,8 @@ def count_entries(database: Database, queue: str) -> dict[str, int]:
 def read_entries(database: Database) -> list[QueueEntry]:
     """Read the entries of all queues, in the order in which they were enqueued."""
     rows = database.query(
-        "SELECT run_id, queue, function, status, priority, due_at, enqueued_at, lives, max_lives "
-        "FROM queue_entries ORDER BY enqueued_at, run_id"
+        "SELECT run_id, queue, function, status, priority, due_at, enqueued_at, lives, max_lives, "
+        "losses, losses_alone FROM queue_entries ORDER BY enqueued_at, run_id"
     )
     return [
         QueueEntry(
@@ -263,6 +279,8 @@ def read_entries(database: Database) -> list[QueueEntry]:
             enqueued_at=row[6],
             lives=row[7],
             max_lives=row[8],
+            losses=row[9],
+            losses_alone=row[10],
         )
         for row in rows
     ]

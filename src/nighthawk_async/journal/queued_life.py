@@ -15,7 +15,7 @@ from ..runtime.environment import find_journal
 from . import queue_claims
 from .blob_table import is_large
 from .database import Database
-from .errors import JournalStoreError, RunInProgressError, RunParked, RunTakenOverError
+from .errors import JournalError, JournalStoreError, RunInProgressError, RunParked, RunTakenOverError
 from .queue_claims import ClaimedEntry
 from .queued_call import decode_arguments, encode_error, encode_result
 from .recorder import RunRecorder
@@ -95,6 +95,25 @@ async def live(
         raise
     except Exception as error:
         return msgspec.structs.replace(_end_of(entry, error, rules), has_begun=has_begun)
+    except BaseException as error:
+        if not _is_of_call(error):
+            raise
+        return msgspec.structs.replace(_end_of(entry, _exit_of(entry, error), rules), has_begun=has_begun)
+
+
+def _is_of_call(error: BaseException) -> bool:
+    """Whether the call wants to end its worker, as `sys.exit()` does. It must not: others are in progress."""
+    of_worker = (anyio.get_cancelled_exc_class(), KeyboardInterrupt, GeneratorExit)
+    return not any(isinstance(leaf, of_worker) for leaf in leaves_of(error))
+
+
+def _exit_of(entry: ClaimedEntry, error: BaseException) -> JournalError:
+    exits = [leaf for leaf in leaves_of(error) if not isinstance(leaf, Exception)]
+    text = ", ".join(f"{type(leaf).__name__}: {leaf}" for leaf in exits)
+    return JournalError(
+        f"run {entry.run_id!r}: {entry.function} raised {text}. A call of a queue cannot end its worker, so "
+        "the run has failed."
+    )
 
 
 class _WrongRunError(ConfigurationError):

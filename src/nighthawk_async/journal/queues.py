@@ -22,6 +22,7 @@ from .effect_call import idempotency_key
 from .errors import JournalError, RunPrunedError, RunStuckError
 from .listeners import FIRST_PAUSE_SECONDS, MOST_PAUSE_SECONDS, Listeners
 from .names import check_id, check_name
+from .queue_suspects import stuck_text
 from .queue_table import NewEntry
 from .queued_call import decode_end, encode_arguments, function_name, is_same_call
 from .recorder import RunRecorder
@@ -178,8 +179,8 @@ class Queues:
                     return decode_end(call.function, run_id, call.result)
                 if call.status == "stuck":
                     raise RunStuckError(
-                        f"run {run_id!r} is stuck: {call.lives} lives in a row ended without an end, because "
-                        "their processes crashed or hung. Find the reason, then call store.requeue."
+                        f"run {run_id!r} is stuck: {stuck_text(call.lives, call.losses_alone)}. Find the "
+                        "reason, then call store.requeue."
                     )
                 left = pause if ends_at is None else ends_at - anyio.current_time()
                 if left <= 0:

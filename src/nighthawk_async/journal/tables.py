@@ -19,6 +19,7 @@ from . import (
     key_table,
     message_table,
     question_table,
+    queue_suspects,
     queue_table,
     schedule_table,
     writer_table,
@@ -87,6 +88,7 @@ CREATE TABLE records (
     question_table.MIGRATION,
     (*queue_table.BLOB_MIGRATION, *schedule_table.BLOB_MIGRATION, *question_table.BLOB_MIGRATION),
     writer_table.MIGRATION,
+    queue_suspects.MIGRATION,
 )
 """The statements that lead from each version of the schema to the next one. Only ever append to them."""
 

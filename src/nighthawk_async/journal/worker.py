@@ -16,11 +16,13 @@ from ..errors import NighthawkError
 from ..runtime.activities import QueueLifeEnded
 from ..tracing import note_event
 from . import queue_claims, tables
+from .claim_turns import ClaimTurns
 from .database import Database
 from .errors import JournalStoreError
 from .holders import is_alive, process_name
 from .key_table import check_keys
 from .listeners import FIRST_PAUSE_SECONDS, MOST_PAUSE_SECONDS
+from .process_calls import note_calls
 from .queue_claims import ClaimedEntry
 from .queued_call import function_name
 from .queued_life import EndKind, LifeEnd, RunFactory, live, settle
@@ -87,6 +89,7 @@ class Worker:
         self._make_run = run
         self._holder = process_name(uuid.uuid4().hex[:8])
         self._claims: dict[str, ClaimedEntry] = {}
+        self._turns = ClaimTurns(queue, list(self._functions), self._holder)
         self._ends: dict[EndKind, int] = {}
         self._number_claimed = 0
         self._polled_at: float | None = None
@@ -144,6 +147,7 @@ class Worker:
             await self._serve(task_status)
         finally:
             self._is_serving = False
+            note_calls(self._holder, 0, is_alone=False)
         if self._failure is not None:
             raise self._failure
 
@@ -187,6 +191,7 @@ class Worker:
 
     async def _claim(self, most: int) -> Sequence[ClaimedEntry]:
         looks = time.monotonic() - self._looked_at >= tables.LEASE_SECONDS / 3
+        in_progress = list(self._claims.values())
 
         def claim(database: Database) -> _Poll:
             queue, names = self.queue, list(self._functions)
@@ -196,9 +201,7 @@ class Worker:
             queue_claims.wake_entries(database, queue)
             if looks:
                 queue_claims.wake_continued_entries(database, queue)
-            claimed, failed = queue_claims.claim_entries(
-                database, queue, names, self._holder, most, tables.LEASE_SECONDS
-            )
+            claimed, failed = self._turns.claim(database, in_progress, most)
             return _Poll(
                 claimed=claimed,
                 failed=failed,
@@ -215,11 +218,12 @@ class Worker:
         self._report(poll)
         self._number_claimed += len(poll.claimed)
         self._claims.update({each.run_id: each for each in poll.claimed})
+        self._note_calls()
         return poll.claimed
 
     def _report(self, poll: "_Poll") -> None:
         for run_id in poll.stuck:
-            _logger.error("run %s is stuck: too many of its lives crashed", run_id)
+            _logger.error("run %s is stuck: too many of its lives crashed, alone in their processes", run_id)
             self._queues.wake_result(run_id)
         for run_id, reason in poll.failed.items():
             _logger.error("%s", reason)
@@ -252,6 +256,7 @@ class Worker:
             raise
         finally:
             self._claims.pop(entry.run_id, None)
+            self._note_calls()
             self._queues.wake(self.queue)
 
     async def _settle(self, entry: ClaimedEntry, end: LifeEnd) -> None:
@@ -268,6 +273,11 @@ class Worker:
                 self._note_success()
                 self._note_end(entry, kind, end.text)
                 return
+
+    def _note_calls(self) -> None:
+        """Let the other workers of this process know of the calls in progress."""
+        is_alone = any(each.is_suspect for each in self._claims.values()) or self._turns.is_reserving
+        note_calls(self._holder, len(self._claims), is_alone=is_alone and not self._is_draining)
 
     async def _give_back(self, entry: ClaimedEntry) -> None:
         """Put an entry back that was cancelled; one that cannot be put back is taken over after its lease."""

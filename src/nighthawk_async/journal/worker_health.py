@@ -7,7 +7,8 @@ from typing import Any
 import anyio
 from msgspec import Struct
 
-from . import queue_table
+from . import queue_suspects, queue_table
+from .database import Database
 from .errors import JournalStoreError
 from .store import JournalStore
 
@@ -85,7 +86,7 @@ class WorkerApplication:
             await _answer(send, 404, _TEXT, "not found\n")
 
     async def _health(self) -> tuple[int, bytes, str]:
-        entries, problem = await self._count_entries()
+        entries, suspects, problem = await self._count_entries()
         state = self._statistics()
         problem = problem or state.store_error
         status = "draining" if state.is_draining else "store unreachable" if problem else "ok"
@@ -96,13 +97,14 @@ class WorkerApplication:
             "running": state.running,
             "parked": None if entries is None else entries["parked"],
             "entries": entries,
+            "suspects": suspects,
             "polled_at": state.polled_at,
             "is_store_reachable": not problem,
         }
         return 200 if status == "ok" else 503, b"application/json", json.dumps(body)
 
     async def _metrics(self) -> str:
-        entries, problem = await self._count_entries()
+        entries, suspects, problem = await self._count_entries()
         state = self._statistics()
         queue = {"queue": self._queue}
         lines = [
@@ -135,19 +137,30 @@ class WorkerApplication:
                 "Entries of the queue that have not ended, by status.",
                 {(("status", status),): number for status, number in (entries or {}).items()},
             ),
+            *_metric(
+                "nighthawk_queue_suspects",
+                "gauge",
+                "Entries that run alone, because they may have ended their workers.",
+                {} if suspects is None else {(): suspects},
+            ),
         ]
         labelled = [_with_labels(line, queue) for line in lines]
         return "".join(f"{line}\n" for line in labelled)
 
-    async def _count_entries(self) -> tuple[Mapping[str, int] | None, str]:
-        """The numbers of entries by status; None and the reason if the store does not answer."""
+    async def _count_entries(self) -> tuple[Mapping[str, int] | None, int | None, str]:
+        """The numbers of entries by status, and of suspects; None and the reason if there is no answer."""
+
+        def count(database: Database) -> tuple[Mapping[str, int], int]:
+            return (
+                queue_table.count_entries(database, self._queue),
+                queue_suspects.count_suspects(database, self._queue),
+            )
+
         try:
             with anyio.fail_after(_STORE_SECONDS):
-                return await self._store.queues.read(
-                    lambda database: queue_table.count_entries(database, self._queue)
-                ), ""
+                return *await self._store.queues.read(count), ""
         except (JournalStoreError, TimeoutError) as error:
-            return None, str(error) or "it does not answer"
+            return None, None, str(error) or "it does not answer"
 
 
 _Labels = tuple[tuple[str, str], ...]

@@ -237,6 +237,7 @@ async def test_the_health_and_the_metrics_of_a_worker(tmp_path: Path) -> None:
                 "running": 1,
                 "parked": 0,
                 "entries": {"queued": 1, "claimed": 1, "parked": 0, "stuck": 0},
+                "suspects": 0,
                 "is_store_reachable": True,
             }
             lines = (await health_of(worker, "/metrics")).text.splitlines()

@@ -1,11 +1,12 @@
 """The calls that generated programs make, and the outside that answers by what was really asked.
 
-The answer to a request is made from the truth about its argument, which the outside knows and the journal does
-not. So an answer that belongs to another call is seen at once.
+The answer to a request is made from the truth about its argument, which the outside knows and the journal
+does not. So an answer that belongs to another call is seen at once.
 """
 
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -17,6 +18,7 @@ import nighthawk_async as nh
 from nighthawk_async.errors import ModelStatusError
 from nighthawk_async.parallel import task_current
 from nighthawk_async.testing import model_response, tool_call
+from nighthawk_async.testing.killing import mark
 from tests.faults.durable.service import (
     ASKED,
     append_line,
@@ -31,6 +33,7 @@ from .programs import Call, Program
 from .values import Invoice, Order, make_value, truth_of
 
 WRONG = "wrong.txt"
+DOUBTS = "doubts.txt"
 LONGEST_MILLISECONDS = 6
 
 _call: ContextVar[Call] = ContextVar("call")
@@ -184,6 +187,13 @@ def pay_in_thread(value: Any, *, idempotency_key: str = "") -> str:
     return make_booking(truth_of(value), idempotency_key)
 
 
+@nh.once(reconcile=_find_item)
+async def pay_and_change(item: str, paid: list[str], *, idempotency_key: str = "") -> str:
+    """Take effect, and change an argument in place, which later lives cannot do."""
+    paid.append(item)
+    return make_booking(item, idempotency_key)
+
+
 class Account:
     """An object with methods that are recorded: all that tells their calls apart is the object."""
 
@@ -233,12 +243,11 @@ async def make_call(call: Call) -> str:
     with outside_of(call):
         result = await _make_call(call)
     truth = truth_of(make_value(call.value))
-    if call.kind == "fail":
-        expected = "failed"
+    expected = answer_to(call)
+    if call.kind in ("fail", "pause"):
+        expected = call.kind
     elif call.kind.startswith("pay"):
         expected = f"booked {truth}"
-    else:
-        expected = answer_to(call)
     if result != expected:
         append_line(WRONG, f"{clock._life} {call.kind} {truth}: {result}")
     return result
@@ -251,7 +260,7 @@ async def _make_call(call: Call) -> str:
             return await ask(value)
         case "step":
             text = f"Set <:reply> to what is known about {truth_of(value)}."
-            return (await nh.step(text, outputs={"reply": str})).reply
+            return str((await nh.step(text, outputs={"reply": str})).reply)
         case "formatted":
             return await ask_formatted("the mail", truth_of(value))
         case "dotted":
@@ -269,6 +278,7 @@ async def _make_call(call: Call) -> str:
             try:
                 return await pay_blindly(value)
             except nh.journal.CallInDoubtError:
+                append_line(DOUBTS, truth_of(value))
                 return f"booked {truth_of(value)}"  # a person has looked
         case "pay by method":
             return await Account(value).pay()
@@ -284,4 +294,17 @@ async def _make_call(call: Call) -> str:
             try:
                 return await ask(value)
             except ModelStatusError:
-                return "failed"
+                return "fail"
+        case "pause":
+            await clock.wait(call.number)
+            mark("paused")
+            return "pause"
+        case "pay and change":
+            paid: list[str] = []
+            await pay_and_change(truth_of(value), paid)
+            await book_item(f"seal of {call.number}#{paid}")
+            return f"booked {truth_of(value)}"
+        case "pay outside":
+            # A thread of the program's own has no context.
+            with ThreadPoolExecutor() as pool:
+                return await to_thread.run_sync(pool.submit(pay_in_thread, value).result)

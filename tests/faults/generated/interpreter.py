@@ -145,10 +145,10 @@ async def side_by_side(spread: str, tasks: Sequence[Callable[[], Awaitable[Any]]
         case "settle":
             return _values_of(await nh.parallel.settle(_call, tasks))
         case "gather":
-            return list(await nh.parallel.gather(*(task() for task in tasks)))  # type: ignore[arg-type]
+            return list(await nh.parallel.gather(*(task() for task in tasks)))
         case "tasks":
             async with nh.open_tasks() as opened:
-                handles = [opened.start(task) for task in tasks]  # type: ignore[arg-type]
+                handles = [opened.start(task) for task in tasks]
                 return [await handle for handle in handles]
     if spread == "asyncio" and sniffio.current_async_library() == "asyncio":
         running = [asyncio.ensure_future(task()) for task in tasks]
@@ -329,6 +329,20 @@ async def _first_one(node: Shared) -> list[Any]:
     return [await book_item(f"order {node.number}#{winner[0]}")]
 
 
+async def _with_losers(node: Shared) -> list[Any]:
+    """A race whose losers have changed something, too."""
+    reached: list[int] = []
+
+    async def run_and_note(index: int) -> None:
+        part = node.parts[index]
+        for step in part.parts if isinstance(part, Branch) else (part,):
+            await run(step)
+            reached.append(index)
+
+    await nh.parallel.race(run_and_note, range(len(node.parts)))
+    return [await book_item(f"order {node.number}#{sorted(reached)}")]
+
+
 _FORMS: dict[str, Callable[[Shared], Awaitable[list[Any]]]] = {
     "mutex": lambda node: _locked(node, lambda: actors.mutex(f"seats {node.number}")),
     "semaphore": lambda node: _locked(node, lambda: actors.semaphore(f"room {node.number}", capacity=1)),
@@ -340,4 +354,5 @@ _FORMS: dict[str, Callable[[Shared], Awaitable[list[Any]]]] = {
     "lock of anyio": _of_lock,
     "append": _appended,
     "first": _first_one,
+    "losers": _with_losers,
 }

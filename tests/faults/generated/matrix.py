@@ -2,8 +2,8 @@
 
     python -m tests.faults.generated.matrix [--kills 2000] [--seed N] [--stores sqlite] [--kinds text,row]
 
-Half of the programs change after their first life. The exit status is 1 if anything was found; each finding is
-printed with its program, which `--program` runs again:
+Half of the programs change after their first life. The exit status is 1 if anything was found; each finding
+has a file with its program, which `--program` runs again:
 
     python -m tests.faults.generated.matrix --program FILE
 """
@@ -34,6 +34,8 @@ from .oracle import KINDS, GeneratedLives, run_lives
 from .programs import Program, dumped, generated_programs, is_supported, loaded
 from .values import MAKERS
 
+PROGRAMS_OF_A_PART = 20
+
 
 class GeneratedMatrix:
     """Counts what happens in the lives of many programs.
@@ -44,6 +46,7 @@ class GeneratedMatrix:
         chance: Chooses loops, stores, moments and changes.
         addresses: The addresses of the stores; None for a file of each run.
         kinds: The kinds of values.
+        only_supported: Whether programs are left out that keep orders in ways of their own.
     """
 
     def __init__(
@@ -53,17 +56,22 @@ class GeneratedMatrix:
         chance: random.Random,
         addresses: dict[str, str | None],
         kinds: list[str],
+        *,
+        only_supported: bool = False,
     ) -> None:
         self._killer = killer
         self._folder = folder
         self._chance = chance
         self._addresses = addresses
-        self._kinds = kinds
+        self.kinds = kinds
+        self._only_supported = only_supported
         self._numbers = itertools.count(1)
         self.figures: collections.Counter[str] = collections.Counter()
 
     def kill_program(self, program: Program) -> None:
         """Run a program once, and then kill it at a named moment of its first life and in recovery."""
+        if self._only_supported and not is_supported(program.root):
+            return
         chance = self._chance
         store, backend = chance.choice(list(self._addresses)), chance.choice(BACKENDS)
         whole = self._lives(program, store, backend)
@@ -76,7 +84,7 @@ class GeneratedMatrix:
         if findings:
             return
         plans = KillPlans(whole.records, chance)
-        change = changed(program, chance, self._kinds) if chance.random() < 0.5 else None
+        change = changed(program, chance, self.kinds) if chance.random() < 0.5 else None
         firsts = list(plans.first_kills())
         for first in chance.sample(firsts, min(3, len(firsts))):
             kills = [first] if change else [first, plans.recovery_kill()]
@@ -144,8 +152,11 @@ def main() -> int:
             return int(bool(findings))
         print(f"seed {options.seed}", flush=True)
         addresses = dict(open_addresses(options.stores, stack, folder))
-        matrix = GeneratedMatrix(killer, folder, random.Random(options.seed), addresses, options.kinds)
-        _kill_until(matrix, options.kills, options)
+        chance = random.Random(options.seed)
+        matrix = GeneratedMatrix(
+            killer, folder, chance, addresses, options.kinds, only_supported=options.supported
+        )
+        generate_until(matrix, options.kills, options.seed, is_told=True)
     names = ("runs", "lives", "kills", "reconciled", "raised", "refused in the first life")
     print(", ".join(f"{name}: {matrix.figures[name]}" for name in names))
     print(", ".join(f"{kind}: {matrix.figures[kind]}" for kind in KINDS))
@@ -155,25 +166,27 @@ def main() -> int:
     return int(found > 0)
 
 
-def _kill_until(matrix: GeneratedMatrix, kills: int, options: Any) -> None:
+def generate_until(matrix: GeneratedMatrix, kills: int, first_seed: int, *, is_told: bool = False) -> None:
+    """Generate programs and kill them, until there are enough kills."""
     began = time.monotonic()
-    for part in itertools.count():
+    for part in itertools.count(first_seed):
 
-        @seed(options.seed + part)
+        @seed(part)
         @settings(
-            max_examples=50,
+            max_examples=PROGRAMS_OF_A_PART,
             deadline=None,
             database=None,
             phases=[Phase.generate],
             suppress_health_check=list(HealthCheck),
         )
-        @given(generated_programs(options.kinds))
+        @given(generated_programs(matrix.kinds))
         def kill_some(program: Program) -> None:
-            if matrix.figures["kills"] < kills and (is_supported(program.root) or not options.supported):
+            if matrix.figures["kills"] < kills:
                 matrix.kill_program(program)
 
         kill_some()
-        print(f"{time.monotonic() - began:5.0f} s  {matrix.figures['kills']} kills", flush=True)
+        if is_told:
+            print(f"{time.monotonic() - began:5.0f} s  {matrix.figures['kills']} kills", flush=True)
         if matrix.figures["kills"] >= kills:
             return
 

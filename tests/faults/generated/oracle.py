@@ -1,14 +1,15 @@
 """The lives of one generated program, and the oracle: what must be true of them.
 
-Life n returns what a run that nobody kills returns with the same recorded decisions, or raises before anything
-new happened. The outside has written down each effect and each request of each life, and answers by what was
-really asked. So beside what is checked of every killed program (see `durable.lives`), there is
+Life n returns what a run that nobody kills returns with the same recorded decisions, or raises before
+anything new happened. The outside has written down each effect and each request of each life, and answers by
+what was really asked. So beside what is checked of every killed program (see `durable.lives`), there is
 
 - another's answer: a call got what belongs to another call.
 - contradicted: what order had decided, and an effect had made known, was decided otherwise.
 - late: a life raised that it is not the same program after it had asked for or done something new.
 - false alarm: the program was the same, and kept its orders in a supported way, and a life raised.
-- stuck: a life is in doubt about a call that had not begun.
+- stuck: a life is in doubt about a call that had not begun, or the program does not go on after it was
+  changed and, when that raised, changed back.
 """
 
 import collections
@@ -52,22 +53,27 @@ class GeneratedLives(Lives):
         super().__init__(killer, folder, backend, [], address, **options)
         self._first = program
         self._program = program
-        self._news: list[tuple[int, int]] = []  # the effects and the requests before each life
         self.raised: list[str] = []  # the errors of the journal in all lives, with their texts
         self._late: list[str] = []
         self._stuck: list[str] = []
         self._was_killed = False
+        self.was_changed = False
         self.become(program)
 
     def become(self, program: Program) -> None:
         """Change the program for the next lives."""
+        self.was_changed = self.was_changed or program.root != self._first.root
         self._program = program
         self._arguments["generated"] = dumped(program)
 
-    @property
-    def is_changed(self) -> bool:
-        """Whether this is another program than that of the first life."""
-        return self._program.root != self._first.root
+    def changed_back(self) -> dict[str, list[str]]:
+        """The findings when the program is what it was in its first life again."""
+        self.become(self._first)
+        life = self.live()
+        findings = self.findings(life)
+        if is_supported(self._first.root) and (life.result is None or "ended" not in life.result):
+            findings.setdefault("stuck", []).append(self.raised[-1])
+        return findings
 
     def live(
         self, kill_at: KillPoint | None = None, *, killer: ProgramKiller | None = None, **accidents: Any
@@ -96,7 +102,7 @@ class GeneratedLives(Lives):
             "contradicted": self._contradicted(),
             "late": self._late,
             "stuck": self._stuck,
-            "false alarm": self._false_alarms(life),
+            "false alarm": self._false_alarms(),
             "lost": self._lost(life),
         }
         return {kind: each for kind, each in found.items() if each}
@@ -111,7 +117,7 @@ class GeneratedLives(Lives):
     def _made(self) -> collections.Counter[str]:
         """How often each effect was made, without what order had decided."""
         items = (line.split(" ", 1)[1].partition("#")[0] for line in self.bookings)
-        return collections.Counter(item for item in items if item != "seal")
+        return collections.Counter(item for item in items if not item.startswith("seal"))
 
     def _repeated(self) -> list[str]:
         most = wanted(self._first.root).items | wanted(self._program.root).items
@@ -131,8 +137,8 @@ class GeneratedLives(Lives):
                 seats[f"{table}#{decided}" if name.startswith("seat ") else table].append(item)
         return [f"{items}" for items in seats.values() if len(items) > 1]
 
-    def _false_alarms(self, life: Life) -> list[str]:
-        if self.is_changed or self._program != self._first or not is_supported(self._program.root):
+    def _false_alarms(self) -> list[str]:
+        if self.was_changed or not is_supported(self._program.root):
             return []
         return [each for each in self.raised if not each.startswith("1:")]
 
@@ -168,11 +174,13 @@ def run_lives(
             if not life.was_killed and number:
                 break
         findings = lives.findings(life)
-        if findings or life.result is None or "ended" not in life.result:
+        if life.result is None or "ended" not in life.result:
+            return findings or (lives.changed_back() if change is not None else {})
+        if findings:
             return findings
         again = lives.live()
         findings = lives.findings(again)
-        if again.result != life.result:
+        if again.result != life.result and "raised" not in (again.result or ()):
             findings.setdefault("contradicted", []).append(f"{again.result} after {life.result}")
         return findings
     except TimeoutError as error:

@@ -1,11 +1,11 @@
-"""Programs as data: they can be printed, made smaller, changed between lives, and run in a process that is killed.
+"""Programs as data: they can be printed, made smaller, changed between lives, and run in a killed process.
 
 `generated_programs` draws them. `interpreter` runs them.
 """
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import msgspec
 from hypothesis import strategies as st
@@ -26,6 +26,9 @@ CallKind: TypeAlias = Literal[
     "pay with token",  # nh.once with a value of nh.journal.random
     "tool",  # a model that calls a tool with an effect
     "fail",  # a request that fails, which the program handles
+    "pause",  # plain code that takes another time in each life
+    "pay and change",  # nh.once that changes its argument in place
+    "pay outside",  # nh.once in a thread that does not know of the run
 ]
 BranchKind: TypeAlias = Literal[
     "sequence",
@@ -55,14 +58,19 @@ Form: TypeAlias = Literal[
     "lock of anyio",
     "append",
     "first",
+    "losers",
 ]
 Spread: TypeAlias = Literal["map", "settle", "gather", "tasks", "group", "asyncio"]
 
 WORDS = ("ann", "bob", "carl")
-EFFECTS = frozenset({"pay", "pay blindly", "pay by method", "pay in thread", "pay with token", "tool"})
+REFUSED = frozenset({"pay and change", "pay outside"})
+"""Calls that the first life refuses already; only controls make them."""
+EFFECTS = frozenset(
+    {"pay", "pay blindly", "pay by method", "pay in thread", "pay with token", "tool", *REFUSED}
+)
 FOREIGN = frozenset({"group", "asyncio"})
 """What starts tasks that the library does not know."""
-UNSUPPORTED_FORMS = frozenset({"lock of anyio", "append", "first"})
+UNSUPPORTED_FORMS = frozenset({"lock of anyio", "append", "first", "losers"})
 """Orders that only the program knows: a later life may raise, before anything new happens."""
 
 
@@ -91,7 +99,7 @@ class Branch(Struct, frozen=True, tag="branch"):
 
 
 class Shared(Struct, frozen=True, tag="shared"):
-    """Parts side by side, which then reach something shared: who came first decides what each of them pays."""
+    """Parts side by side that reach something shared: who comes first decides what each of them pays."""
 
     form: Form
     spread: Spread
@@ -194,17 +202,14 @@ def wanted(node: Node) -> Wanted:
     is_exact = all(each.is_exact for each in found)
     if isinstance(node, Branch):
         return Wanted(items, is_exact and node.kind not in ("race", "vote"))
-    if node.form in ("append", "mailbox", "channel", "first"):
+    if node.form in ("append", "mailbox", "channel", "first", "losers"):
         items[f"order {node.number}"] += 1
     else:
         items.update(f"seat {node.number}.{index}" for index in range(len(node.parts)))
-    return Wanted(items, is_exact and node.form != "first")
+    return Wanted(items, is_exact and node.form not in ("first", "losers"))
 
 
-_CALLS: list[CallKind] = list(CallKind.__args__)  # type: ignore[attr-defined]
-_BRANCHES: list[BranchKind] = list(BranchKind.__args__)  # type: ignore[attr-defined]
-_FORMS: list[Form] = list(Form.__args__)  # type: ignore[attr-defined]
-_SPREADS: list[Spread] = list(Spread.__args__)  # type: ignore[attr-defined]
+_CALLS = [kind for kind in get_args(CallKind) if kind not in REFUSED]
 
 
 def values(kinds: list[str]) -> st.SearchStrategy[Value]:
@@ -225,14 +230,14 @@ def generated_programs(kinds: list[str], *, max_calls: int = 8) -> st.SearchStra
         lambda inner: (
             st.builds(
                 Branch,
-                st.sampled_from(_BRANCHES),
+                st.sampled_from(get_args(BranchKind)),
                 st.lists(inner, min_size=1, max_size=3).map(tuple),
                 st.sampled_from([None, 1, 2]),
             )
             | st.builds(
                 Shared,
-                st.sampled_from(_FORMS),
-                st.sampled_from(_SPREADS),
+                st.sampled_from(get_args(Form)),
+                st.sampled_from(get_args(Spread)),
                 st.lists(inner, min_size=2, max_size=3).map(tuple),
             )
         ),

@@ -1,4 +1,4 @@
-"""Arguments that look alike: equal in JSON, by type or by name, and still others to the function that gets them."""
+"""Arguments that look alike: equal in JSON, by type or by name, and still others to who gets them."""
 
 import functools
 from collections.abc import Callable, Mapping

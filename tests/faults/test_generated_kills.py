@@ -1,7 +1,7 @@
 """Generated programs are killed, continued and changed: an oracle compares their lives with the outside.
 
-The normal run kills a few programs that a seed chooses; `NIGHTHAWK_KILL_SEED` repeats them. The session `kills` of
-nox kills some thousand times: see `generated.matrix`. The controls switch each rule off, and have to see it
+The normal run kills a few programs that a seed chooses; `NIGHTHAWK_KILL_SEED` repeats them. The session `kills`
+of nox kills some thousand times: see `generated.matrix`. The controls switch each rule off, and have to see it
 broken.
 """
 
@@ -35,7 +35,7 @@ def test_killed_generated_programs_continue_or_raise_before_anything_new(
 
 @pytest.mark.parametrize(
     ("control", "backend"),
-    zip(CONTROLS, itertools.cycle(BACKENDS)),
+    list(zip(CONTROLS, itertools.cycle(BACKENDS), strict=False)),
     ids=lambda value: value.rule if isinstance(value, Control) else value,
 )
 def test_without_a_rule_the_oracle_sees_it_broken(

@@ -1,8 +1,8 @@
 """Generated programs are killed, continued and changed: an oracle compares their lives with the outside.
 
 The normal run kills a few programs that a seed chooses; `NIGHTHAWK_KILL_SEED` repeats them. The session
-`kills` of nox kills some thousand times: see `generated.matrix`. The controls switch each rule off, and see it
-broken.
+`kills` of nox kills some thousand times: see `generated.matrix`. The controls switch each rule off, and have
+to see it broken.
 """
 
 import itertools

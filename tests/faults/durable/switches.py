@@ -15,6 +15,8 @@ from nighthawk_async.journal.store_thread import StoreThread, commit_listeners
 from nighthawk_async.parallel.task_node import Positions
 from nighthawk_async.testing.killing import mark
 
+from ..generated.rules import RULES
+
 STOPPED = "stopped.txt"
 PAUSED = "paused.txt"
 GO_ON = "go-on.txt"
@@ -76,6 +78,7 @@ SWITCHES: Mapping[str, Callable[[], None]] = {
     "confirmation": _without_confirmation,
     "digests": _without_digests,
     "decisions": _without_decisions,
+    **RULES,
 }
 
 

@@ -225,12 +225,15 @@ def generated_programs(kinds: list[str], *, max_calls: int = 8) -> st.SearchStra
         max_calls: The greatest number of calls.
     """
     calls: st.SearchStrategy[Node] = st.builds(Call, st.sampled_from(_CALLS), values(kinds))
+    several_times = st.builds(
+        Branch, st.sampled_from(["vote", "retry"]), st.lists(calls, min_size=1, max_size=2).map(tuple)
+    )
     nodes = st.recursive(
-        calls,
+        calls | several_times,
         lambda inner: (
             st.builds(
                 Branch,
-                st.sampled_from(get_args(BranchKind)),
+                st.sampled_from([kind for kind in get_args(BranchKind) if kind not in ("vote", "retry")]),
                 st.lists(inner, min_size=1, max_size=3).map(tuple),
                 st.sampled_from([None, 1, 2]),
             )

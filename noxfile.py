@@ -193,13 +193,18 @@ def tests(session: nox.Session) -> None:
 def kills(session: nox.Session) -> None:
     """Kill durable runs at every moment, some thousand times; arguments after `--` go to the program.
 
+    Those after `generated` go to the kills of generated programs: `make kills ARGS="generated --kills 2000"`.
     Their files are in memory where the machine has a file system for that.
     """
     prepare(session, "test", extras="all")
     memory = Path("/dev/shm")
     folder = ["--folder", str(memory)] if memory.is_dir() and "--folder" not in session.posargs else []
+    if session.posargs[:1] == ["generated"]:
+        session.run("python", "-m", "tests.faults.generated.matrix", *folder, *session.posargs[1:])
+        return
     session.run("python", "-m", "tests.faults.durable.matrix", *folder, *session.posargs)
     if not session.posargs:
+        session.run("python", "-m", "tests.faults.generated.matrix", *folder)
         session.run("python", "-m", "tests.faults.durable_workers.matrix", *folder)
 
 

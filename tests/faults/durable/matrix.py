@@ -96,7 +96,7 @@ def _told(plan: list[KillPoint]) -> str:
     )
 
 
-def _open_addresses(stores: list[str], stack: ExitStack, folder: Path) -> Iterator[tuple[str, str | None]]:
+def open_addresses(stores: list[str], stack: ExitStack, folder: Path) -> Iterator[tuple[str, str | None]]:
     """The stores that are there, and their addresses."""
     if "sqlite" in stores:
         yield "sqlite", None
@@ -120,7 +120,7 @@ def main() -> int:
     print(f"seed {options.seed}", flush=True)
     began = time.monotonic()
     with ExitStack() as stack:
-        addresses = dict(_open_addresses(options.stores, stack, folder))
+        addresses = dict(open_addresses(options.stores, stack, folder))
         killer = stack.enter_context(warm_killer())
         matrix = Matrix(killer, folder, random.Random(options.seed), addresses, options.part)
         for store, backend, shape in itertools.product(addresses, BACKENDS, options.shapes):

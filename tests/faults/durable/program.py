@@ -12,6 +12,8 @@ import anyio
 import nighthawk_async as nh
 from nighthawk_async.journal import tables
 
+from ..generated.interpreter import run_program
+from ..generated.programs import loaded
 from . import switches
 from .service import AskedModel, People, enter_life
 from .shapes import work
@@ -37,6 +39,7 @@ def main(
     shapes: list[str],
     durability: str = "response",
     without: str = "",
+    generated: str | None = None,
     lease_seconds: float | None = None,
     accidents: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -51,6 +54,7 @@ def main(
         shapes: What it does; see `shapes.SHAPES`.
         durability: When the run waits for its records.
         without: The part of the journal that is switched off; see `switches`.
+        generated: A generated program, which is run in place of the shapes, as JSON.
         lease_seconds: Seconds after which a process that hangs has lost its run.
         accidents: What happens to the process and to its store, with arguments; see `switches`.
     """
@@ -74,6 +78,8 @@ def main(
         elif name == "most_pages":
             switches.limit_pages(argument)
     with nh.journal.open(address, durability=durability) as store:  # type: ignore[arg-type]
+        if generated is not None:
+            return anyio.run(run_program, loaded(generated), life, store, run_id, backend=backend)
         return anyio.run(_run, store, run_id, shapes, backend=backend)
 
 

@@ -15,6 +15,8 @@ from nighthawk_async.journal.store_thread import StoreThread, commit_listeners
 from nighthawk_async.parallel.task_node import Positions
 from nighthawk_async.testing.killing import mark
 
+from ..generated.rules import RULES
+
 STOPPED = "stopped.txt"
 PAUSED = "paused.txt"
 GO_ON = "go-on.txt"
@@ -66,7 +68,7 @@ def _without_decisions() -> None:
     RunJournal.find = lambda self, place: None  # type: ignore[method-assign]
 
 
-_SWITCHES: Mapping[str, Callable[[], None]] = {
+SWITCHES: Mapping[str, Callable[[], None]] = {
     "": lambda: None,
     "responses": _without_responses,
     "intents": _without_intents,
@@ -76,12 +78,13 @@ _SWITCHES: Mapping[str, Callable[[], None]] = {
     "confirmation": _without_confirmation,
     "digests": _without_digests,
     "decisions": _without_decisions,
+    **RULES,
 }
 
 
 def switch_off(part: str) -> None:
     """Switch a part of the journal off, so that a test sees it missed."""
-    _SWITCHES[part]()
+    SWITCHES[part]()
 
 
 def mark_reads() -> None:

@@ -1,0 +1,310 @@
+"""The calls that generated programs make, and the outside that answers by what was really asked.
+
+The answer to a request is made from the truth about its argument, which the outside knows and the journal
+does not. So an answer that belongs to another call is seen at once.
+"""
+
+import hashlib
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import anyio
+from anyio import to_thread
+
+import nighthawk_async as nh
+from nighthawk_async.errors import ModelStatusError
+from nighthawk_async.parallel import task_current
+from nighthawk_async.testing import model_response, tool_call
+from nighthawk_async.testing.killing import mark
+from tests.faults.durable.service import (
+    ASKED,
+    append_line,
+    find_booking,
+    find_booking_in_thread,
+    make_booking,
+    read,
+)
+from tests.unit.journal.durable_runs import ResponseEvents
+
+from .programs import Call, Program
+from .values import Invoice, Order, make_value, truth_of
+
+WRONG = "wrong.txt"
+DOUBTS = "doubts.txt"
+LONGEST_MILLISECONDS = 6
+
+_call: ContextVar[Call] = ContextVar("call")
+
+
+class Clock:
+    """The latencies of one life.
+
+    Args:
+        program: The program.
+        life: The number of the life.
+    """
+
+    def __init__(self, program: Program, life: int) -> None:
+        self._program = program
+        self._life = life
+
+    async def wait(self, number: int) -> None:
+        """Wait as long as the outside takes for a call."""
+        name = f"{self._life}:{number}"
+        chosen = hashlib.sha256(f"{self._program.seed} {name}".encode()).digest()[0] % LONGEST_MILLISECONDS
+        await anyio.sleep(self._program.delays.get(name, chosen) / 1_000)
+
+
+clock: Clock
+"""The clock of the life of this process."""
+
+
+def enter_clock(entered: Clock) -> None:
+    """Use a clock from now on."""
+    global clock
+    clock = entered
+
+
+@contextmanager
+def outside_of(call: Call) -> Iterator[None]:
+    """Let the outside know which call is made."""
+    token = _call.set(call)
+    try:
+        yield
+    finally:
+        _call.reset(token)
+
+
+def answer_to(call: Call) -> str:
+    """The answer of the model to a call."""
+    return f"answer to {truth_of(make_value(call.value))}"
+
+
+class TruthfulModel:
+    """Answers by the truth about the call that is made."""
+
+    name = "truthful:model"
+    capabilities = nh.models.ModelCapabilities()
+
+    @asynccontextmanager
+    async def stream(
+        self, request: nh.models.ModelRequest
+    ) -> AsyncGenerator[AsyncIterator[nh.models.ModelEvent], None]:
+        """Stream the next response."""
+        call = _call.get()
+        append_line(ASKED, f"{clock._life} {task_current.find_positions().path}")
+        await clock.wait(call.number)
+        if call.kind == "fail":
+            raise ModelStatusError("no capacity", status=503, is_transient=True)
+        turn = sum(isinstance(message, nh.models.AssistantMessage) for message in request.messages)
+        if call.kind == "tool" and turn == 0:
+            yield ResponseEvents(model_response(tool_call("reserve", item=truth_of(make_value(call.value)))))
+        else:
+            bindings = {"reply": answer_to(call)}
+            yield ResponseEvents(model_response(tool_call("nh_outcome", kind="pass", bindings=bindings)))
+
+
+@nh.natural_function
+async def ask(value: Any) -> str:
+    """Ask about a value."""
+    reply: str
+    """natural
+    Set <:reply> to what is known about <value>.
+    """
+    return reply
+
+
+@nh.natural_function
+async def ask_formatted(mail: str, topic: str) -> str:
+    """Ask about a value that is part of the text."""
+    reply: str
+    f"""natural
+    Read <mail>. Set <:reply> to what is known about {topic}.
+    """
+    return reply
+
+
+@nh.natural_function
+async def ask_dotted(order: Order | Invoice) -> str:
+    """Ask about a value in an object."""
+    reply: str
+    """natural
+    Set <:reply> to what is known about <order.customer>.
+    """
+    return reply
+
+
+@nh.natural_function
+def ask_in_thread(value: Any) -> str:
+    """Ask about a value, in synchronous code."""
+    reply: str
+    """natural
+    Set <:reply> to what is known about <value>.
+    """
+    return reply
+
+
+async def _find(value: Any, *, idempotency_key: str) -> str | None:
+    return await find_booking(truth_of(value), idempotency_key=idempotency_key)
+
+
+@nh.once(reconcile=_find)
+async def pay(value: Any, *, idempotency_key: str = "") -> str:
+    """Take effect."""
+    booked = make_booking(truth_of(value), idempotency_key)
+    await clock.wait(len(booked))
+    return booked
+
+
+@nh.once
+async def pay_blindly(value: Any, *, idempotency_key: str = "") -> str:
+    """Take effect. Nobody can be asked whether it happened."""
+    return make_booking(truth_of(value), idempotency_key)
+
+
+async def _find_item(item: str, *, idempotency_key: str) -> str | None:
+    return await find_booking(item, idempotency_key=idempotency_key)
+
+
+@nh.once(reconcile=_find_item)
+async def book_item(item: str, *, idempotency_key: str = "") -> str:
+    """Take effect with what order has decided."""
+    booked = make_booking(item, idempotency_key)
+    await clock.wait(len(item))
+    return booked
+
+
+def _find_in_thread(value: Any, *, idempotency_key: str) -> str | None:
+    return find_booking_in_thread(truth_of(value), idempotency_key=idempotency_key)
+
+
+@nh.once(reconcile=_find_in_thread)
+def pay_in_thread(value: Any, *, idempotency_key: str = "") -> str:
+    """Take effect, in synchronous code."""
+    return make_booking(truth_of(value), idempotency_key)
+
+
+@nh.once(reconcile=_find_item)
+async def pay_and_change(item: str, paid: list[str], *, idempotency_key: str = "") -> str:
+    """Take effect, and change an argument in place, which later lives cannot do."""
+    paid.append(item)
+    return make_booking(item, idempotency_key)
+
+
+class Account:
+    """An object with methods that are recorded: all that tells their calls apart is the object."""
+
+    def __init__(self, customer: object) -> None:
+        self.customer = customer
+
+    async def _find(self, *, idempotency_key: str) -> str | None:
+        return await find_booking(truth_of(self.customer), idempotency_key=idempotency_key)
+
+    @nh.once(reconcile=_find)
+    async def pay(self, *, idempotency_key: str = "") -> str:
+        """Take effect."""
+        return make_booking(truth_of(self.customer), idempotency_key)
+
+    @nh.natural_function
+    async def ask(self) -> str:
+        """Ask about the object."""
+        reply: str
+        """natural
+        Set <:reply> to what is known about <self.customer>.
+        """
+        return reply
+
+
+@nh.once(reconcile=_find_item)
+async def reserve(item: str, *, idempotency_key: str = "") -> str:
+    """Reserve an item.
+
+    Args:
+        item: The item.
+    """
+    return make_booking(item, idempotency_key)
+
+
+@nh.natural_function(tools=[reserve])
+async def ask_with_tool(value: Any) -> str:
+    """Have the model call a tool."""
+    reply: str
+    """natural
+    Reserve <value> with the tool and set <:reply>.
+    """
+    return reply
+
+
+async def make_call(call: Call) -> str:
+    """Make a call, and write down a result that is not its own."""
+    with outside_of(call):
+        result = await _make_call(call)
+    truth = truth_of(make_value(call.value))
+    expected = answer_to(call)
+    if call.kind in ("fail", "pause"):
+        expected = call.kind
+    elif call.kind.startswith("pay"):
+        expected = f"booked {truth}"
+    if result != expected:
+        append_line(WRONG, f"{clock._life} {call.kind} {truth}: {result}")
+    return result
+
+
+async def _make_call(call: Call) -> str:
+    value = make_value(call.value)
+    match call.kind:
+        case "ask":
+            return await ask(value)
+        case "step":
+            text = f"Set <:reply> to what is known about {truth_of(value)}."
+            return str((await nh.step(text, outputs={"reply": str})).reply)
+        case "formatted":
+            return await ask_formatted("the mail", truth_of(value))
+        case "dotted":
+            return await ask_dotted(Order(value))
+        case "of self":
+            return await Account(value).ask()
+        case "thread":
+            return await to_thread.run_sync(ask_in_thread, value)
+        case "look":
+            await read(truth_of(value))
+            return answer_to(call)
+        case "pay":
+            return await pay(value)
+        case "pay blindly":
+            try:
+                return await pay_blindly(value)
+            except nh.journal.CallInDoubtError:
+                append_line(DOUBTS, truth_of(value))
+                return f"booked {truth_of(value)}"  # a person has looked
+        case "pay by method":
+            return await Account(value).pay()
+        case "pay in thread":
+            return await to_thread.run_sync(pay_in_thread, value)
+        case "pay with token":
+            item = truth_of(value)
+            await book_item(f"{item}#{nh.journal.random()}")
+            return f"booked {item}"
+        case "tool":
+            return await ask_with_tool(value)
+        case "fail":
+            try:
+                return await ask(value)
+            except ModelStatusError:
+                return "fail"
+        case "pause":
+            await clock.wait(call.number)
+            mark("paused")
+            return "pause"
+        case "pay and change":
+            paid: list[str] = []
+            await pay_and_change(truth_of(value), paid)
+            await book_item(f"seal of {call.number}#{paid}")
+            return f"booked {truth_of(value)}"
+        case "pay outside":
+            # A thread of the program's own has no context.
+            with ThreadPoolExecutor() as pool:
+                return await to_thread.run_sync(pool.submit(pay_in_thread, value).result)

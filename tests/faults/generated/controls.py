@@ -1,0 +1,218 @@
+"""A control for each rule: a program that the rule saves, and the switch that turns the rule off.
+
+With the rule, the lives of the program are as they should be. Without it, the oracle has to find what it is
+there for, or the rule is proven by nothing. `test_generated_controls` runs them.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from nighthawk_async.testing.killing import KillPoint, ProgramKiller
+from tests.faults.durable.service import lines_of
+
+from .calls import DOUBTS
+from .oracle import GeneratedLives, run_lives
+from .programs import Branch, Call, CallKind, Node, Program, Shared, Value, numbered
+
+Must = Literal["", "end", "refuse", "know", "notice"]
+"""What a life after the kill has to do beside what the oracle asks: come to the same end, refuse in the first
+life, know about each effect, or notice that the log is gone."""
+
+
+class Control(Struct, frozen=True, kw_only=True):
+    """One rule.
+
+    Args:
+        rule: The rule.
+        switch: The name of what is switched off; see `durable.switches`.
+        program: The program of the first life.
+        change: The program after it; None for the same one.
+        kill_at: Where the first life is killed; None to let it end.
+        found: The kinds of findings without the rule, one of which is enough.
+        must: See `Must`.
+        is_slow: Whether each commit takes long.
+    """
+
+    rule: str
+    switch: str
+    program: Program
+    found: frozenset[str]
+    change: Program | None = None
+    kill_at: KillPoint | None = None
+    must: Must = ""
+    is_slow: bool = False
+
+
+def _program(*parts: Node, delays: Mapping[str, int] | None = None) -> Program:
+    return Program(numbered(Branch("sequence", parts)), delays=dict(delays or {}))
+
+
+def _call(kind: CallKind, word: str = "ann", value: str = "text") -> Call:
+    return Call(kind, Value(value, word))
+
+
+def _other_call(rule: str, switch: str, first: Call, later: Call) -> Control:
+    """A call that another one takes the place of, followed by an effect before which the life is killed."""
+    return Control(
+        rule=rule,
+        switch=switch,
+        program=_program(first, _call("look", "end"), _call("pay", "end")),
+        change=_program(later, _call("look", "end"), _call("pay", "end")),
+        kill_at=KillPoint(mark="booking", nth=2 if first.kind.startswith("pay") else 1),
+        found=frozenset({"another's answer"}),
+    )
+
+
+_ORDERED = {"1:3": 60, "1:4": 1, "2:3": 1, "2:4": 60}
+"""The first of two parts comes last in the first life, and first in the second one."""
+
+_CATCHING_UP = {"1:3": 500, "1:5": 1, "1:7": 1, "2:3": 1, "2:5": 80}
+"""The first item is asked about when the second one has been reached, and the other way round."""
+
+
+def _steps(word: str) -> Branch:
+    return Branch("sequence", (_call("pause"), _call("pay", word), _call("pause")))
+
+
+CONTROLS: tuple[Control, ...] = (
+    _other_call("the text of nh.step", "text", _call("step"), _call("step", "bob")),
+    _other_call("what an f-string interpolates", "text", _call("formatted"), _call("formatted", "bob")),
+    _other_call("dotted reads", "dotted", _call("dotted"), _call("dotted", "bob")),
+    _other_call("dotted reads of self", "dotted", _call("of self"), _call("of self", "bob")),
+    _other_call("types of arguments", "digests", _call("ask", value="order"), _call("ask", value="invoice")),
+    _other_call("objects", "digests", _call("ask", value="row"), _call("ask", "bob", value="row")),
+    _other_call("self", "self", _call("pay by method"), _call("pay by method", "bob")),
+    Control(
+        rule="what is left over at the end",
+        switch="leftovers",
+        program=_program(Branch("group", (_call("pay"), _call("pay", "bob"))), _call("pay", "end")),
+        change=_program(Branch("group", (_call("pay"),)), _call("pay", "end")),
+        kill_at=KillPoint(mark="booking", nth=3),
+        found=frozenset({"lost", "late", "repeated"}),
+    ),
+    Control(
+        rule="the hold before effects",
+        switch="hold",
+        program=_program(Branch("group", (_call("pay"),)), _call("pay", "end")),
+        change=_program(Branch("group", (_call("pay", "bob"),)), _call("pay", "end")),
+        kill_at=KillPoint(mark="booking", nth=2),
+        found=frozenset({"lost", "late", "repeated"}),
+    ),
+    Control(
+        rule="delivery in the order of the records",
+        switch="delivery",
+        program=_program(
+            Shared("append", "map", (_call("ask"), _call("ask", "bob"))), _call("pay", "end"), delays=_ORDERED
+        ),
+        kill_at=KillPoint(mark="booking", nth=2),
+        must="end",
+        found=frozenset({"raised", "contradicted", "repeated"}),
+    ),
+    Control(
+        rule="orders of locks and actors",
+        switch="orders",
+        program=_program(
+            Shared("mutex", "map", (_call("pause"), _call("pause", "bob"))),
+            _call("pay", "end"),
+            delays=_ORDERED,
+        ),
+        kill_at=KillPoint(mark="booking", nth=3),
+        must="end",
+        found=frozenset({"raised", "false alarm", "contradicted", "repeated"}),
+    ),
+    Control(
+        rule="losers are driven as far as they came",
+        switch="losers",
+        program=_program(
+            Shared(
+                "losers", "map", (Branch("sequence", (_call("ask"), _call("pause"))), _call("ask", "bob"))
+            ),
+            _call("pay", "end"),
+            delays={"1:4": 1, "1:5": 500, "1:6": 60, "2:4": 1, "2:5": 500, "2:6": 60},
+        ),
+        kill_at=KillPoint(mark="booking", nth=2),
+        must="end",
+        found=frozenset({"raised", "contradicted", "repeated"}),
+    ),
+    Control(
+        rule="nothing new while records are left",
+        switch="catching up",
+        program=_program(Branch("map", (_call("ask"), _steps("ann"))), delays=_CATCHING_UP),
+        change=_program(Branch("map", (_call("ask"), _steps("bob"))), delays=_CATCHING_UP),
+        kill_at=KillPoint(mark="paused", nth=2),
+        found=frozenset({"late"}),
+    ),
+    Control(
+        rule="intents of calls that did not begin",
+        switch="withdrawal",
+        program=_program(
+            Shared("first", "group", (_call("pay blindly"), _call("pause"))), delays={"1:4": 8, "2:4": 80}
+        ),
+        kill_at=KillPoint(mark="booking", nth=1),
+        is_slow=True,
+        must="know",
+        found=frozenset({"doubted"}),
+    ),
+    Control(
+        rule="arguments that are changed in place",
+        switch="changed arguments",
+        program=_program(_call("pay and change")),
+        must="refuse",
+        found=frozenset({"accepted"}),
+    ),
+    Control(
+        rule="effects outside of every run",
+        switch="outside",
+        program=_program(_call("pay outside")),
+        must="refuse",
+        found=frozenset({"accepted"}),
+    ),
+    Control(
+        rule="durable results",
+        switch="durable results",
+        program=_program(_call("pay blindly"), _call("pause")),
+        kill_at=KillPoint(mark="paused"),
+        must="know",
+        is_slow=True,
+        found=frozenset({"doubted"}),
+    ),
+    Control(
+        rule="the mark of expected records",
+        switch="expected records",
+        program=_program(_call("pay"), _call("pay", "bob")),
+        kill_at=KillPoint(mark="booking", nth=2),
+        must="notice",
+        found=frozenset({"repeated", "not noticed"}),
+    ),
+)
+
+
+def findings_of(
+    control: Control, killer: ProgramKiller, folder: Path, backend: str, *, without: str = ""
+) -> dict[str, list[str]]:
+    """Run the lives of a control's program, with or without a rule."""
+    lives = GeneratedLives(killer, folder, backend, control.program, without=without)
+    if control.must == "refuse":
+        life = lives.live()
+        return {} if life.result and "raised" in life.result else {"accepted": [f"{life}"]}
+    if control.must == "notice":
+        assert lives.live(control.kill_at).was_killed
+        (folder / "runs.db-wal").unlink()
+        life = lives.live()
+        if life.result is None or "ended" in life.result:
+            return {"not noticed": [f"{life}"]}
+        return {}
+    if control.is_slow:
+        assert lives.live(control.kill_at, slow=True).was_killed
+        life = lives.live()
+        findings = lives.findings(life)
+    else:
+        findings = run_lives(lives, [control.kill_at] if control.kill_at else [], control.change)
+    if control.must == "know" and (doubts := lines_of(folder, DOUBTS)):
+        findings["doubted"] = doubts
+    if control.must == "end" and lives.raised:
+        findings["raised"] = lives.raised
+    return findings

@@ -1,0 +1,47 @@
+"""Generated programs are killed, continued and changed: an oracle compares their lives with the outside.
+
+The normal run kills a few programs that a seed chooses; `NIGHTHAWK_KILL_SEED` repeats them. The session
+`kills` of nox kills some thousand times: see `generated.matrix`. The controls switch each rule off, and have
+to see it broken.
+"""
+
+import itertools
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from nighthawk_async.testing.killing import ProgramKiller
+from tests.faults.durable.matrix import BACKENDS
+from tests.faults.durable.switches import SWITCHES
+from tests.faults.generated.controls import CONTROLS, Control, findings_of
+from tests.faults.generated.matrix import GeneratedMatrix, generate_until
+from tests.faults.generated.oracle import KINDS
+from tests.faults.generated.values import MAKERS
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="each life is forked from one that is warm")
+
+KILLS = 30
+
+
+def test_killed_generated_programs_continue_or_raise_before_anything_new(
+    tmp_path: Path, killer: ProgramKiller, chance: random.Random
+) -> None:
+    matrix = GeneratedMatrix(killer, tmp_path, chance, {"sqlite": None}, list(MAKERS))
+    generate_until(matrix, KILLS, chance.randrange(2**32))
+    assert {kind: matrix.figures[kind] for kind in KINDS if matrix.figures[kind]} == {}
+
+
+@pytest.mark.parametrize(
+    ("control", "backend"),
+    list(zip(CONTROLS, itertools.cycle(BACKENDS), strict=False)),
+    ids=lambda value: value.rule if isinstance(value, Control) else value,
+)
+def test_without_a_rule_the_oracle_sees_it_broken(
+    tmp_path: Path, killer: ProgramKiller, control: Control, backend: str
+) -> None:
+    assert control.switch in SWITCHES
+    assert findings_of(control, killer, tmp_path / "whole", backend) == {}
+    findings = findings_of(control, killer, tmp_path / "without", backend, without=control.switch)
+    assert control.found & findings.keys()

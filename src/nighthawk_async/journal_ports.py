@@ -80,6 +80,14 @@ class RunJournal(Protocol):
         """Wait until a kept decision may be taken again; see `parallel.task_node.Decisions`."""
         ...
 
+    def items_in(self, place: str) -> frozenset[int]:
+        """Return the calls of a group that had begun; see `parallel.task_node.Decisions`."""
+        ...
+
+    def drive(self, place: str) -> None:
+        """Let a call end with its records; see `parallel.task_node.Decisions`."""
+        ...
+
     def close(self, place: str) -> None:
         """Note that calls have ended, in whatever way; see `parallel.task_node.Decisions`."""
         ...

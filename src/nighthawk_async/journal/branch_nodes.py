@@ -25,7 +25,7 @@ from .values import decode_value
 
 _MOST_CHARACTERS = 2_000
 _GROUPS = frozenset({"ensemble", "gather", "map", "race", "settle", "stream", "vote"})
-_FOLDED = frozenset({"failed", "lost", "taken"})
+_FOLDED = frozenset({"begun", "failed", "lost", "taken", "withdrawn"})
 """Frames that say something about the place that they are in."""
 
 

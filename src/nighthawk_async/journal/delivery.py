@@ -157,6 +157,11 @@ class Delivery:
             finally:
                 self._end_wait(waiter)
 
+    def leave_out(self, record: Record) -> None:
+        """Let the others go on without an answer that this life does not give."""
+        if (position := self._position_of.get(record.seq)) is not None:
+            self._pass(position)
+
     def close(self, place: str) -> None:
         """Note that nothing in a place is reached any more, or that nobody waits for it."""
         if not self._index.knows(place):
@@ -256,8 +261,9 @@ class Delivery:
             self._has_passed[position] = True
             self._last, self._is_settled = record.place, False
             self._moves += 1
-            if record.kind != "decision" and self._index.has_below(record.place):
-                self._closed.add(record.place)  # it is answered as a whole
+            place = record.place.removesuffix(_failed_frame(record.place))
+            if record.kind != "decision" and self._index.has_below(place):
+                self._closed.add(place)  # it is answered as a whole
             woken = self._advance()
         _wake(woken)
 

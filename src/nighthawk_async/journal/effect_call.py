@@ -29,7 +29,7 @@ from .durable_ends import DurableEnd
 from .errors import CallInDoubtError, JournalError, JournalValueError, check_inputs
 from .recorded_errors import CallFailure, rebuilt_error, recorded_error
 from .recorder import RunRecorder
-from .records import Record
+from .records import Record, recorded_inputs
 from .values import check_declared, decode_value
 
 Mode: TypeAlias = Literal["once", "repeatable", "every_life"]
@@ -197,10 +197,14 @@ class EffectCall:
                 if answer is not None:
                     with self._end:
                         return self._happened(answer)
+                if (held := self._recorder.hold()) is not None:
+                    held.wait_in_thread()
             else:
-                self._begin().wait_in_thread()
-            if (held := self._recorder.hold()) is not None:
-                held.wait_in_thread()
+                self._recorder.holding.hold_in_thread(self._place, self._digests())
+                with self._beginning() as begun:
+                    begun.wait_in_thread()
+                    if (held := self._recorder.hold()) is not None:
+                        held.wait_in_thread()
             with self._end:
                 with self._keeping_failure(WatchedCall(self._values)):
                     result = self._call()
@@ -235,10 +239,14 @@ class EffectCall:
                 if answer is not None:
                     async with self._end:
                         return self._happened(answer)
+                if (held := self._recorder.hold()) is not None:
+                    await held.wait()
             else:
-                await self._begin().wait()
-            if (held := self._recorder.hold()) is not None:
-                await held.wait()
+                await self._recorder.holding.hold(self._place, self._digests())
+                with self._beginning() as begun:
+                    await begun.wait()
+                    if (held := self._recorder.hold()) is not None:
+                        await held.wait()
             return await self._wait(self._call())
 
     @contextmanager
@@ -273,28 +281,36 @@ class EffectCall:
 
     def _check_inputs(self) -> None:
         """Check that this is the recorded call, so that it does not get the result of another one."""
-        record = None if self._inputs is None else self._recorder.find_record(self._place, "intent")
+        record = None if self._inputs is None else self._recorder.find_intent(self._place)
         if record is not None:
-            recorded = msgspec.msgpack.decode(record.body, type=dict[str, str])
-            check_inputs(self._place, "call", recorded, stable_digests(self._inputs or {}))
+            check_inputs(self._place, "call", recorded_inputs(record), self._digests())
+
+    def _digests(self) -> dict[str, str]:
+        return stable_digests(self._inputs or {})
 
     def _find_end(self) -> Record | None:
         record = self._recorder.find_record(self._place, "result")
         return record or self._recorder.find_handled(self._place, "result")
 
     def _is_in_doubt(self) -> bool:
-        return self._recorder.find_record(self._place, "intent") is not None
+        return self._recorder.find_intent(self._place) is not None
 
-    def _begin(self) -> Acknowledgement[None]:
-        """Record that the call begins; it may when that is durable.
+    @contextmanager
+    def _beginning(self) -> Generator[Acknowledgement[None], None, None]:
+        """Record that the call begins; it may when that is durable. An error means that it does not.
 
         Raises:
             JournalValueError: Its result can never be stored.
         """
         place, rules = f"{self._place}, result", self._recorder.rules
         check_declared(self._effect.result_type, place=place, rules=rules)
-        digests = stable_digests(self._inputs or {})
-        return self._recorder.add(self._place, "intent", msgspec.msgpack.encode(digests))
+        body = msgspec.msgpack.encode(self._digests())
+        intent, begun = self._recorder.begin_effect(self._place, body)
+        try:
+            yield begun
+        except BaseException:
+            self._recorder.withdraw(intent)
+            raise
 
     @contextmanager
     def _reconciling(self) -> Generator[Callable[[], Any], None, None]:

@@ -12,7 +12,7 @@ from .changed_values import changed_records
 from .database import Database
 from .effect_call import idempotency_key
 from .errors import CallInDoubtError
-from .records import Record, RecordIndex, is_within
+from .records import Record, RecordIndex, effect_of_intent, is_within
 from .tables import RunRow
 
 
@@ -64,7 +64,9 @@ def copied_records(
         )
     index = RecordIndex(records)
     before = [record for record in records if record.seq < first.seq and _is_kept(record, index)]
-    begun = {record.place for record in before if record.kind == "intent"}
+    withdrawn = {record.place.rpartition("/")[0] for record in records if _withdraws(record)}
+    intents = {record.place for record in before if record.kind == "intent"}
+    begun = {effect_of_intent(place) for place in intents - withdrawn}
     around = [place for place in begun if is_within(at, place)]
     if around:
         raise NighthawkError(
@@ -83,6 +85,11 @@ def copied_records(
         for record in records
         if record.kind == "result" and record.place in begun and record.seq > first.seq
     ]
+    late += [
+        record
+        for record in records
+        if _withdraws(record) and record.place.rpartition("/")[0] in intents and record.seq > first.seq
+    ]
     errors = {record.place for record in before if _is_error(record)}
     late += [
         record
@@ -91,6 +98,11 @@ def copied_records(
     ]
     own = changed_records([record for record in records if is_within(record.place, at)], at, values)
     return [msgspec.structs.replace(record, seq=seq) for seq, record in enumerate([*before, *late, *own], 1)]
+
+
+def _withdraws(record: Record) -> bool:
+    """Whether a record says that a call was not made after all."""
+    return record.place.rpartition("/")[2].startswith("withdrawn[")
 
 
 def _is_kept(record: Record, index: RecordIndex) -> bool:

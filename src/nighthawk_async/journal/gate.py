@@ -1,6 +1,7 @@
 """The passage from what earlier lives recorded to what is new in this life."""
 
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractContextManager
 from typing import Any, cast
 
 import anyio
@@ -8,9 +9,11 @@ from anyio import from_thread
 
 from ..parallel import DeadlineExceededError, under_thread_deadlines
 from ..parallel.decided_limits import reach_new
+from ..parallel.decided_order import EndOfRecords
 from ..parallel.event_loop import is_loop_thread, is_worker_thread
+from .acknowledgement import Acknowledgement
 from .delivery import Delivery
-from .records import RecordIndex, function_place
+from .records import Record, RecordIndex, RecordKind, function_place
 
 _GRACE_SECONDS = 60.0
 """The time beyond that of an earlier life in which a call is expected to be cancelled again."""
@@ -20,21 +23,31 @@ class Gate:
     """The gate that everything passes that no earlier life has recorded.
 
     If a time limit around it expired in an earlier life, it is cancelled here instead. A function that an
-    earlier life cancelled for a reason of the program's own waits for that reason, at most as long as it took in
-    that life. Everything else waits until all recorded answers have arrived; see `delivery`.
+    earlier life cancelled for a reason of the program's own waits for that reason, at most as long as it took
+    in that life. Everything else waits until all recorded answers have arrived; see `delivery`.
 
     Args:
         index: The records of earlier lives.
         delivery: The order of their arrivals.
+        depending: Notes that a place waits only for other places.
     """
 
-    def __init__(self, index: RecordIndex, delivery: Delivery) -> None:
+    def __init__(
+        self,
+        index: RecordIndex,
+        delivery: Delivery,
+        depending: Callable[[str], AbstractContextManager[None]],
+    ) -> None:
+        self._depending = depending
+        self._driven: set[str] = set()
         self._index = index
         self._delivery = delivery
         self._begun_functions: set[str] = set()  # in which something new has begun
 
     async def begin_new(self, place: str) -> None:
         """Pass a place."""
+        if self.is_driven(place):
+            await self.wait_cancelled(place)
         if reach_new():
             await anyio.sleep_forever()
         seconds = self._seconds_given_up(place)
@@ -48,6 +61,10 @@ class Gate:
         Raises:
             DeadlineExceededError: A time limit expired here in an earlier life.
         """
+        if self.is_driven(place):
+            if is_loop_thread():
+                raise EndOfRecords
+            _wait_from_sync(anyio.sleep_forever)
         if reach_new():
             if is_loop_thread():
                 raise DeadlineExceededError(0.0, "what it exceeded in an earlier life of the run, too")
@@ -56,6 +73,42 @@ class Gate:
         if seconds is not None and not is_loop_thread():
             _wait_from_sync(anyio.sleep, seconds)
         self._delivery.wait_until_over_in_thread(place)
+
+    def drive(self, place: str) -> None:
+        """Let nothing new begin in a call that did not count in an earlier life."""
+        self._driven.add(place)
+
+    def is_driven(self, place: str) -> bool:
+        """Whether nothing new begins in a place, because an earlier life had gone on without it."""
+        driven = self._driven
+        if not driven:
+            return False
+        while place not in driven:
+            place = place.rpartition("/")[0]
+            if not place:
+                return False
+        return True
+
+    def end_driven(self, kind: RecordKind) -> Acknowledgement[None]:
+        """End a call that does not count, before something new is recorded in it.
+
+        Raises:
+            EndOfRecords: The call would go on at once. A step waits before it begins anything.
+        """
+        if kind != "step":
+            raise EndOfRecords
+        done = Acknowledgement[None]()
+        done.succeed(None)
+        return done
+
+    def is_cut_off(self, record: Record) -> bool:
+        """Whether a response came when its function, which does not count, was being cancelled already."""
+        return self.is_driven(record.place) and self._index.ends_cancelled(record)
+
+    async def wait_cancelled(self, place: str) -> None:
+        """Wait for the cancellation of a call that does not count."""
+        with self._depending(place):
+            await anyio.sleep_forever()
 
     def has_begun(self, place: str) -> bool:
         """Whether something new has begun in a function."""

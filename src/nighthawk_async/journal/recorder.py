@@ -18,6 +18,7 @@ from .activity import Activity, DurableWait, IsDue, ParkedSignal
 from .delivery import Delivery
 from .errors import JournalDivergenceError, JournalError, RunParked
 from .gate import Gate
+from .holding import Holding
 from .mailboxes import Inbox, Mailboxes
 from .open_errors import OpenErrors, mark_error, marks_of
 from .parts import HandedOut, PartEnd, RunPart
@@ -30,7 +31,9 @@ from .records import (
     RecordKind,
     are_concurrent,
     failure_place,
+    intent_place,
     is_within,
+    withdrawn_place,
 )
 from .values import ValueRules, check_size, encode_value
 from .writers import Writers
@@ -101,7 +104,10 @@ class RunRecorder:
         self._new_code: NewCode = new_code
         self._index = RecordIndex(records, lives)
         self.delivery = Delivery(records, self._index)
-        self.gate = Gate(self._index, self.delivery)
+        self.gate = Gate(self._index, self.delivery, self._depending)
+        self.holding = Holding(
+            self._index, self.delivery, is_active=new_code == "error" and not self.is_replay
+        )
         self._seq = records[-1].seq if records else 0
         self._written: set[tuple[str, RecordKind]] = set()
         self._asked: set[str] = set()  # the places of steps that asked a model
@@ -141,6 +147,8 @@ class RunRecorder:
 
         The error is None for a decision that follows from one.
         """
+        if self.gate.is_driven(place):
+            return
         failed = failure_place(place, self.life)
         self._check_addition(failed, kind)
         written = self._write((failed, kind, body))
@@ -199,6 +207,8 @@ class RunRecorder:
             JournalValueError: The content is too large.
         """
         check_size(body, f"the {kind}", place, self.rules.max_bytes)
+        if self.gate.is_driven(place):
+            return self.gate.end_driven(kind)
         self._check_addition(place, kind)
         handled = self._open_errors.take_followed(place, find_task()) if self._open_errors else ()
         return self._write(*_marks("handled", handled), (place, kind, body))
@@ -354,7 +364,10 @@ class RunRecorder:
 
     def depending(self, place: str) -> AbstractContextManager[None]:
         """Note that a place waits only for other places; see `journal_ports.RunJournal`."""
-        return nullcontext() if self.activity is None else self.activity.depending(self.relative(place))
+        return self._depending(self.relative(place))
+
+    def _depending(self, place: str) -> AbstractContextManager[None]:
+        return nullcontext() if self.activity is None else self.activity.depending(place)
 
     async def wait_durably(self, wait: DurableWait, function: Callable[[], Awaitable[Result]]) -> Result:
         """Wait for something that comes whether a process works on the run or not.
@@ -426,6 +439,29 @@ class RunRecorder:
             DeadlineExceededError: A time limit expired here in an earlier life.
         """
         self.gate.begin_new_in_thread(place)
+
+    def find_intent(self, place: str) -> Record | None:
+        """Return the record that a call has begun and may have taken effect; see `RecordIndex`."""
+        return self._index.find_intent(place)
+
+    def begin_effect(self, place: str, body: bytes) -> tuple[str, Acknowledgement[None]]:
+        """Record that a call begins.
+
+        Args:
+            place: Its place.
+            body: The digests of its arguments.
+
+        Returns:
+            The place of the record, and the acknowledgement that it is durable; see `withdraw`.
+        """
+        is_first = not self._index.has(place, "intent")
+        intent = place if is_first else intent_place(place, self.life)
+        return intent, self.add(intent, "intent", body)
+
+    def withdraw(self, intent: str) -> None:
+        """Record that a call was not made after all, so that no later life is in doubt about it."""
+        with suppress(JournalError):  # the next record fails, too
+            self._write((withdrawn_place(intent), "decision", NO_DECISION))
 
     def note_cancelled(self, place: str) -> None:
         """Record that a call was cancelled; see `journal_ports.RunJournal`."""

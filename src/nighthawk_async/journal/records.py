@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Literal, TypeAlias, get_args
 
+import msgspec
 from msgspec import Struct
 
 from .errors import JournalDivergenceError
@@ -38,6 +39,9 @@ RecordKind: TypeAlias = Literal[
 """
 
 _KINDS: tuple[RecordKind, ...] = get_args(RecordKind)
+
+_PAID = frozenset({"answer", "intent", "message", "question", "response", "result"})
+"""The kinds of records of what was paid, or done outside, or said by people."""
 
 ENDED = b"ended"
 """The content of the record of a life that has ended regularly."""
@@ -104,6 +108,8 @@ class RecordIndex:
         self._records: dict[tuple[str, RecordKind], Record] = {}
         self._frames: dict[str, dict[str, int]] = {}  # by place and frame in it: the first record's number
         self._left: dict[str, dict[str, None]] = {}  # by place: the frames that this life has not reached
+        self._foreign: dict[str, dict[str, None]] = {}  # as `_left`, the frames of tasks started by hand
+        self.has_effects = False  # whether any effect was begun
         self._errors: dict[tuple[str, RecordKind], list[Record]] = {}  # by the place that has them below it
         self._reached: set[str] = set()
         self.dropped: set[str] = set()  # places that later lives may leave out, since an error ended a life
@@ -132,6 +138,7 @@ class RecordIndex:
 
     def _add(self, record: Record) -> None:
         self._records[record.place, record.kind] = record
+        self.has_effects = self.has_effects or record.kind == "intent"
         failed, _, frame = record.place.rpartition("/")
         if frame.startswith("failed["):
             self._errors.setdefault((failed, record.kind), []).append(record)
@@ -140,6 +147,8 @@ class RecordIndex:
             self._frames.setdefault(place, {}).setdefault(frame, record.seq)
             if is_awaited(frame):
                 self._left.setdefault(place, {})[frame] = None
+            elif "~" in frame:
+                self._foreign.setdefault(place, {})[frame] = None
             place = f"{place}/{frame}" if place else frame
 
     def find(self, place: str, kind: RecordKind) -> Record | None:
@@ -219,6 +228,81 @@ class RecordIndex:
             self._reached.add(place)
             place, _, frame = place.rpartition("/")
             self._left.get(place, {}).pop(frame, None)
+            if "~" in frame:
+                self._foreign.get(place, {}).pop(frame, None)
+
+    def is_reached(self, place: str) -> bool:
+        """Whether this life has reached a place."""
+        return place in self._reached
+
+    def is_interchanged(self, place: str) -> bool:
+        """Whether a call with equal arguments, in a task that was started by hand, was reached instead."""
+        while place:
+            parent, _, frame = place.rpartition("/")
+            name, _, number = frame.rpartition("[")
+            if "~" in name and number != "0]" and f"{parent}/{name}[0]" in self._reached:
+                return place not in self._reached
+            place = parent
+        return False
+
+    def lost_in(self, parent: str) -> list[Record]:
+        """What tasks that were started by hand had recorded in a place, and this life has not reached.
+
+        Tasks that had only begun something do not count, nor do calls with arguments that were reached less
+        often, or those of tasks that went on after the place had ended.
+
+        Returns:
+            The first record of each that counts.
+        """
+        found: list[Record] = []
+        for frame in self._foreign.get(parent, ()):
+            place = f"{parent}/{frame}"
+            if place in self.dropped or self.is_interchanged(place):
+                continue
+            paid = next((each for each in self.records_in(place) if each.kind in _PAID), None)
+            if paid is not None and not self._has_ended_before(parent, paid.seq):
+                found.append(paid)
+        return found
+
+    def _has_ended_before(self, place: str, seq: int) -> bool:
+        """Whether an earlier life had come further than a place before a record."""
+        while place:
+            place, _, frame = place.rpartition("/")
+            frames = self._frames.get(place, {})
+            begun_at = frames.get(frame, seq)
+            if is_awaited(frame) and any(
+                begun_at < first < seq for each, first in frames.items() if each != frame and is_awaited(each)
+            ):
+                return True
+        return False
+
+    def ends_cancelled(self, record: Record) -> bool:
+        """Whether nothing came after a record in its function before an earlier life cancelled that."""
+        function = function_place(record.place)
+        if function is None or (function, "decision") not in self._errors:
+            return False
+        return all(
+            each.seq <= record.seq or each.kind in ("decision", "handled")
+            for each in self.records_in(function)
+        )
+
+    def items_in(self, place: str) -> frozenset[int]:
+        """The numbers of the calls of a group in which something was recorded."""
+        frames = self._frames.get(place, ())
+        return frozenset(int(frame[5:-1]) for frame in frames if frame.startswith("item["))
+
+    def find_intent(self, place: str) -> Record | None:
+        """Return the record that a call has begun and may have taken effect; None where it has none.
+
+        A call that was not made after all is recorded as withdrawn. A later life records anew that it begins.
+        """
+        self.reach(place)
+        anew = [f"{place}/{frame}" for frame in self._frames.get(place, ()) if frame.startswith("begun[")]
+        for each in (*reversed(anew), place):
+            record = self._records.get((each, "intent"))
+            if record is not None and (withdrawn_place(each), "decision") not in self._records:
+                return record
+        return None
 
     def check_new(self, place: str) -> None:
         """Check that a place without a record may be new: what came after it was not recorded.
@@ -267,6 +351,9 @@ class RecordIndex:
             for each in [each for each in left if each != frame and self._frames[parent][each] > raised_at]:
                 del left[each]
                 self.dropped.add(f"{parent}/{each}" if parent else each)
+            for each in self._foreign.get(parent, ()):
+                if each != frame and self._frames[parent][each] > raised_at:
+                    self.dropped.add(f"{parent}/{each}")
             parent = f"{parent}/{frame}" if parent else frame
 
     def _first_new(self, place: str) -> tuple[str | None, str]:
@@ -295,6 +382,27 @@ def failure_place(place: str, life: str) -> str:
 def counted_place(place: str, life: str) -> str:
     """The place of the record that the time of a limit counts in a life."""
     return f"{place}/counted[{life}]"
+
+
+def intent_place(place: str, life: str) -> str:
+    """The place of the record that a call begins in a life, after an earlier one had withdrawn it."""
+    return f"{place}/begun[{life}]"
+
+
+def withdrawn_place(intent: str) -> str:
+    """The place of the record that a call was not made after all."""
+    return f"{intent}/withdrawn[0]"
+
+
+def effect_of_intent(place: str) -> str:
+    """The place of the call whose beginning is recorded at a place."""
+    parent, _, frame = place.rpartition("/")
+    return parent if frame.startswith("begun[") else place
+
+
+def recorded_inputs(record: Record) -> Mapping[str, str]:
+    """The digests of the arguments in the record of a beginning; none in another record."""
+    return msgspec.msgpack.decode(record.body, type=dict[str, str]) if record.kind == "intent" else {}
 
 
 def function_place(place: str) -> str | None:

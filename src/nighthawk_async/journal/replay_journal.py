@@ -74,7 +74,7 @@ class ReplayJournal(RunJournal):
         self._keep_error = keep_error
         self._index = _ReplayIndex(records, reached)
         self.delivery = Delivery(records, self._index)
-        self.gate = Gate(self._index, self.delivery)
+        self.gate = Gate(self._index, self.delivery, self._depending)
         self._answered = {  # steps whose requests were answered, or have failed
             record.place.rpartition("/turn[")[0] for record in records if "/turn[" in record.place
         }
@@ -162,7 +162,7 @@ class ReplayJournal(RunJournal):
         if failures:
             failure = msgspec.msgpack.decode(failures[-1].body, type=RecordedError)
             return f"has failed in life {failures[-1].epoch} ({failure.type}: {failure.message})"
-        if any(record.kind == "intent" for record in found):
+        if self._index.find_intent(place) is not None:
             return "had begun, and its result was not recorded"
         if any(record.kind == "question" for record in found):
             return "was asked, and not answered"

@@ -22,6 +22,7 @@ from ..recording.exchange import (
 )
 from ..recording.recorder import ReplayStream
 from ..runtime.places import below_place
+from ..runtime.tool_function import OUTCOME_TOOL_NAME
 from ..types.model import ModelEvent, ResponseFinished, ToolCallCompleted
 from .recorder import RunRecorder
 
@@ -154,8 +155,12 @@ class JournaledResponse(ForwardedStream):
         """
         record = self._recorder.find_record(self._place, "response")
         if record is not None:
+            exchange = msgspec.msgpack.decode(record.body, type=RecordedExchange)
+            if self._recorder.gate.is_cut_off(record) and not _asks_for_calls(exchange):
+                self._recorder.delivery.leave_out(record)
+                await self._recorder.gate.wait_cancelled(self._place)
             await self._recorder.delivery.deliver(record)
-            return msgspec.msgpack.decode(record.body, type=RecordedExchange)
+            return exchange
         failure = self._recorder.find_handled(self._place, "failure")
         if failure is not None:
             await self._recorder.delivery.deliver(failure)
@@ -188,3 +193,9 @@ class JournaledResponse(ForwardedStream):
                 self._settle(error)
             body = msgspec.msgpack.encode(record_error(error))
             self._recorder.add_failure(self._place, "failure", body, error)
+
+
+def _asks_for_calls(exchange: RecordedExchange) -> bool:
+    """Whether a response asks for more than the end of its step."""
+    calls = [part.tool_call.name for part in exchange.response if part.tool_call is not None]
+    return any(name != OUTCOME_TOOL_NAME for name in calls)

@@ -144,6 +144,14 @@ class RunJournal(QuestionRecorder):
         if record is not None:
             await self.delivery.deliver(record)
 
+    def items_in(self, place: str) -> frozenset[int]:
+        """Return the calls of a group that had begun; see `parallel.task_node.Decisions`."""
+        return self._index.items_in(self.relative(place))
+
+    def drive(self, place: str) -> None:
+        """Let a call end with its records; see `parallel.task_node.Decisions`."""
+        self.gate.drive(self.relative(place))
+
     def close(self, place: str) -> None:
         """Note that calls have ended, in whatever way; see `parallel.task_node.Decisions`."""
         self.delivery.close(self.relative(place))
@@ -196,14 +204,21 @@ class RunJournal(QuestionRecorder):
     def leave(self, place: str) -> None:
         """Check the regular end of a function; see `journal_ports.RunJournal`."""
         place = self.relative(place)
-        left = self._index.left_in(place)
-        if left and self._new_code == "error":
-            raise JournalDivergenceError(
-                f"{place} has ended, and the journal has {left[0]} there too: the program has changed since. "
-                'Open the journal with changes="insert" to go on without it.',
-                place=f"{place}/{left[0]}",
-            )
+        if self._new_code == "error":
+            self._check_left(place)
         self.handled_in(place)
+
+    def _check_left(self, place: str) -> None:
+        left = self._index.left_in(place)
+        lost = [] if left else self._index.lost_in(place)
+        if left or lost:
+            first = f"{place}/{left[0]}" if left else lost[0].place
+            what = "" if left else ", which a task that was started by hand has not reached"
+            raise JournalDivergenceError(
+                f"{place} has ended, and the journal has {first.removeprefix(place + '/')} there too{what}: "
+                'the program has changed since. Open the journal with changes="insert" to go on without it.',
+                place=first,
+            )
 
     def ended(self, place: str) -> None:
         """Note that a part of the run has ended regularly; see `journal_ports.RunJournal`."""

@@ -25,13 +25,13 @@ from anyio import CapacityLimiter
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
-from ..causes import ends_run
+from ..causes import ends_run, leaves_of
 from ..observation import NodeWriter
 from ..placements import Placement, call_item, checked_placement
 from .calling import call_any, checked_max_concurrent, checked_seconds
 from .deadlines import Deadline
 from .decided_limits import note_end
-from .decided_order import DecidedOrder, find_decided_order
+from .decided_order import DecidedOrder, EndOfRecords, find_decided_order
 from .errors import CallCancelledError, DeadlineExceededError
 from .nodes import begin_group, call_with_node, ended_group
 from .outcomes import Failed, Outcome, Succeeded, errors_in, raise_bare, without_cancellations
@@ -213,7 +213,9 @@ class Calls(Generic[Item, Result]):
         `run` calls this itself. It is for code that runs in another task than the caller's.
         """
         self._path = find_positions().take(self._options.kind, (self._function, self._items))
-        self._order = find_decided_order(self._path, keeps_each=not self._frees_room)
+        self._order = find_decided_order(
+            self._path, keeps_each=not self._frees_room, drives=self._options.on is None
+        )
         target, title = self._options.progress, self._options.title
         if isinstance(target, bool):
             target = self._line = _make_line(title) if target else None
@@ -344,6 +346,9 @@ class Calls(Generic[Item, Result]):
 
     async def _call_and_report(self, index: int, item: Item) -> None:
         await self._reporter.started()
+        if self._order is not None and self._order.drives(index):
+            await self._drive(self._order, index, item)
+            return
         if self._order is None:
             outcome = await self._observed_outcome(index, item)
         else:
@@ -364,6 +369,19 @@ class Calls(Generic[Item, Result]):
             await self._reporter.finished(is_failure=is_failure)
         if is_failure:
             await checkpoint_if_cancelled()  # a failure during a cancellation does not end the cancellation
+
+    async def _drive(self, order: DecidedOrder, index: int, item: Item) -> None:
+        """Let a call that did not count do again what it had done; it ends when all calls end."""
+        self._rooms_given_away += 1
+        self._release_room()
+        try:
+            await self._observed_outcome(index, item)
+        except (EndOfRecords, BaseExceptionGroup) as error:
+            if not all(isinstance(each, EndOfRecords) for each in leaves_of(error)):
+                raise
+        finally:
+            order.end_driven(index)
+        await anyio.sleep_forever()
 
     def _take_in_order(self, index: int, outcome: Outcome[Result]) -> None:
         if self._order is None:

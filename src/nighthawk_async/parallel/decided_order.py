@@ -2,7 +2,8 @@
 
 Calls end in an order that depends on time. Where that order decides (the winner of a race, the votes that
 count, the failure that ends the others, the order of a stream), a run with a journal keeps it. A later life
-begins only the calls that counted, and takes their results in the order that was kept.
+takes the results of the calls that counted in the order that was kept. The others do again what they had
+recorded, which may have changed objects of the program, and begin nothing new.
 """
 
 from collections.abc import Generator
@@ -14,6 +15,10 @@ from .task_current import find_positions
 from .task_node import Decisions, get_task_hooks
 
 
+class EndOfRecords(BaseException):
+    """Ends a call that did not count in an earlier life, where it would do something new at once."""
+
+
 class DecidedOrder:
     """The order of the results of one group of calls.
 
@@ -21,12 +26,15 @@ class DecidedOrder:
         place: The place of the group.
         keeps_each: Whether each result is a decision, as those of a stream are. Otherwise the decision is
             made once, when the calls are decided.
+        drives: Whether calls that did not count do again what they had recorded: they may have changed
+            objects of the program. Not where they ran in other processes.
     """
 
     __slots__ = (
         "_changed",
         "_current",
         "_decisions",
+        "_driven",
         "_has_ended",
         "_is_decided",
         "_keeps_each",
@@ -35,12 +43,15 @@ class DecidedOrder:
         "_taken",
     )
 
-    def __init__(self, decisions: Decisions, place: str, *, keeps_each: bool) -> None:
+    def __init__(self, decisions: Decisions, place: str, *, keeps_each: bool, drives: bool = True) -> None:
         self._decisions = decisions
         self._place = place
         self._keeps_each = keeps_each
         self._kept = self._find_each() if keeps_each else decisions.find(place)
         self._is_decided = self._kept is not None
+        self._driven: frozenset[int] = frozenset()
+        if drives and not keeps_each and self._kept is not None:
+            self._driven = decisions.items_in(place) - set(self._kept)
         self._has_ended = False
         self._taken: list[int] = []
         self._current: int | None = None
@@ -57,11 +68,27 @@ class DecidedOrder:
 
     def begins(self, index: int) -> bool:
         """Whether a call is begun: all of them, unless an earlier life has decided which ones count."""
-        return self._keeps_each or self._kept is None or index in self._kept
+        if self._keeps_each or self._kept is None or index in self._kept or index in self._driven:
+            return True
+        self._decisions.close(f"{self._place}/item[{index}]")
+        return False
+
+    def drives(self, index: int) -> bool:
+        """Whether a call only does again what it had recorded; from now on nothing new begins in it."""
+        if index not in self._driven:
+            return False
+        self._decisions.drive(f"{self._place}/item[{index}]")
+        return True
+
+    def end_driven(self, index: int) -> None:
+        """Note that a call that does not count has ended."""
+        self._decisions.close(f"{self._place}/item[{index}]")
 
     def has_later(self, index: int) -> bool:
         """Whether a call after this one may be begun."""
-        return self._keeps_each or self._kept is None or index < max(self._kept, default=-1)
+        if self._keeps_each or self._kept is None:
+            return True
+        return index < max((*self._kept, *self._driven), default=-1)
 
     @contextmanager
     def in_progress(self, index: int) -> Generator[None, None, None]:
@@ -146,7 +173,7 @@ def note_raised(place: str) -> None:
         decisions.raised(place, find_positions().owned_path())
 
 
-def find_decided_order(place: str, *, keeps_each: bool) -> DecidedOrder | None:
+def find_decided_order(place: str, *, keeps_each: bool, drives: bool) -> DecidedOrder | None:
     """The order of a group of calls; None where no decisions are kept."""
     decisions = get_task_hooks().find_decisions()
-    return None if decisions is None else DecidedOrder(decisions, place, keeps_each=keeps_each)
+    return None if decisions is None else DecidedOrder(decisions, place, keeps_each=keeps_each, drives=drives)

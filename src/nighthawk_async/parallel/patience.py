@@ -1,7 +1,7 @@
 """Bounded waits for what another task or thread is expected to do, in real time.
 
-Time is counted in beats: moments of real time, each of which the event loop has answered. A loop that is busy,
-or stopped in a debugger, lets no time pass, and the clock of a test, which jumps, changes nothing.
+Time is counted in beats: moments of real time, each of which the event loop has answered. A loop that is
+busy, or stopped in a debugger, lets no time pass. The clock of a test, which jumps, changes nothing.
 """
 
 import threading
@@ -98,9 +98,16 @@ class PatientEvent:
     Args:
         seconds: The time without a move after which waiters give up.
         progress: Returns a value that changes with each move; None where only the time counts.
+        is_over: Returns whether there is nothing to wait for any more; it is asked at each beat.
     """
 
-    def __init__(self, seconds: float, progress: Callable[[], object] | None = None) -> None:
+    def __init__(
+        self,
+        seconds: float,
+        progress: Callable[[], object] | None = None,
+        is_over: Callable[[], bool] | None = None,
+    ) -> None:
+        self._is_over = is_over
         self._beats_left = self._beats = max(1, round(seconds / BEAT_SECONDS))
         self._progress = progress
         self._seen: object = None if progress is None else progress()
@@ -152,6 +159,9 @@ class PatientEvent:
                 self._watch = None
 
     def _beat(self) -> bool:
+        if self._is_over is not None and self._is_over():
+            self.set()
+            return False
         seen = None if self._progress is None else self._progress()
         if seen != self._seen:
             self._seen, self._beats_left = seen, self._beats

@@ -126,6 +126,22 @@ class Decisions(Protocol):
         """
         ...
 
+    def items_in(self, place: str) -> frozenset[int]:
+        """Return the numbers of the calls of a group in which an earlier life had recorded something.
+
+        Args:
+            place: The place of the group.
+        """
+        ...
+
+    def drive(self, place: str) -> None:
+        """Have a call do again what it had recorded, and nothing new: at the end of that, it waits.
+
+        Args:
+            place: The place of the call.
+        """
+        ...
+
     def close(self, place: str) -> None:
         """Note that calls or one of them have ended, or are not begun: nothing in the place comes any more.
 

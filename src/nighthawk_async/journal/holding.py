@@ -1,0 +1,115 @@
+"""The hold before an effect that no earlier life has recorded, beside recorded calls that may still come.
+
+A task that was started by hand takes its place by its arguments. A call with other arguments is then a call
+at another place, and the recorded one is never reached. So is the call of a task that is served before
+another one. An effect must not be made before that is noticed.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from ..parallel.event_loop import is_loop_thread
+from ..parallel.patience import PatientEvent
+from .delivery import Delivery
+from .errors import JournalDivergenceError
+from .records import Record, RecordIndex, are_in_one_task, effect_of_intent, is_within, recorded_inputs
+
+_MOST_SECONDS = 60.0
+"""The longest wait for one recorded call, whatever time the earlier life had needed until it."""
+
+_SLACK_SECONDS = 2.0
+"""The time beyond that of the earlier life."""
+
+
+class Holding:
+    """The recorded calls that an effect waits for.
+
+    Args:
+        index: The records of earlier lives.
+        delivery: The order of their arrivals, which knows what has ended.
+        is_active: Whether anything is held.
+    """
+
+    def __init__(self, index: RecordIndex, delivery: Delivery, *, is_active: bool) -> None:
+        self._is_active = is_active
+        self._index = index
+        self._delivery = delivery
+        self._effects: dict[str, list[Record]] | None = None  # by function: what is not known to be reached
+
+    async def hold(self, place: str, inputs: Mapping[str, str]) -> None:
+        """Wait until no recorded call may still come that the effect of a place could stand for.
+
+        Args:
+            place: The place of the effect, which has no record.
+            inputs: The digests of its arguments, by name.
+
+        Raises:
+            JournalDivergenceError: A recorded call is not reached. The effect was not begun.
+        """
+        while (expected := self._find_expected(place)) is not None:
+            if not await self._wait_for(expected).wait():
+                raise self._divergence(place, inputs, expected)
+
+    def hold_in_thread(self, place: str, inputs: Mapping[str, str]) -> None:
+        """Wait as `hold` does, and block the thread; on that of an event loop, raise at once."""
+        while (expected := self._find_expected(place)) is not None:
+            if is_loop_thread() or not self._wait_for(expected).wait_in_thread():
+                raise self._divergence(place, inputs, expected)
+
+    def _wait_for(self, expected: Record) -> PatientEvent:
+        seconds = min(_MOST_SECONDS, self._index.seconds_until(expected)) + _SLACK_SECONDS
+        place = effect_of_intent(expected.place)
+        return PatientEvent(seconds, is_over=lambda: not self._may_come(place))
+
+    def _find_expected(self, place: str) -> Record | None:
+        """The first recorded call that may still come, and that the effect of a place may stand for."""
+        if not self._is_active or not self._index.has_effects:
+            return None
+        parent, _, frame = place.rpartition("/")
+        if "~" not in frame:
+            for lost in self._index.lost_in(parent):
+                if not self._delivery.is_closed(lost.place):
+                    return lost
+        return next(self._siblings(place, _function_of(frame)), None)
+
+    def _siblings(self, place: str, name: str) -> Iterator[Record]:
+        """The recorded effects of the same function in other tasks."""
+        if self._effects is None:
+            self._effects = {}
+            for record in self._index.of_kind("intent"):
+                effect = effect_of_intent(record.place)
+                self._effects.setdefault(_function_of(effect.rpartition("/")[2]), []).append(record)
+        left = self._effects.get(name)
+        if not left:
+            return
+        left[:] = [each for each in left if self._may_come(effect_of_intent(each.place))]
+        for each in left:
+            effect = effect_of_intent(each.place)
+            if not are_in_one_task(effect, place) and not is_within(place, effect):
+                yield each
+
+    def _may_come(self, place: str) -> bool:
+        """Whether a recorded place is not reached, and can be."""
+        index = self._index
+        return not (
+            index.is_reached(place) or index.is_interchanged(place) or self._delivery.is_closed(place)
+        )
+
+    def _divergence(self, place: str, inputs: Mapping[str, str], expected: Record) -> JournalDivergenceError:
+        recorded = recorded_inputs(expected)
+        differing = [name for name, digest in recorded.items() if inputs.get(name, digest) != digest]
+        name = _function_of(place.rpartition("/")[2])
+        which = f" Different are: {', '.join(f'<{each}>' for each in differing)}." if differing else ""
+        return JournalDivergenceError(
+            f"{place}: the effect {name} is new there, and an earlier life has recorded "
+            f"{effect_of_intent(expected.place)}, which this life has not reached: the same call may have "
+            f"got other arguments, or another task came first.{which} Nothing was begun. The order in which "
+            "tasks are served must not decide the arguments of an effect: use "
+            "nighthawk_async.parallel.stream, nighthawk_async.open_tasks or an actor. Guard new code with "
+            'nighthawk_async.journal.patched(name), or open the journal with changes="insert".',
+            place=place,
+        )
+
+
+def _function_of(frame: str) -> str:
+    """The function of a frame, with whatever arguments: `book()`."""
+    return frame.rpartition("[")[0].partition("~")[0]

@@ -41,6 +41,8 @@ class DecidedOrder:
         self._keeps_each = keeps_each
         self._kept = self._find_each() if keeps_each else decisions.find(place)
         self._is_decided = self._kept is not None
+        if self._kept is not None and not keeps_each:
+            decisions.begins_only(place, self._kept)
         self._has_ended = False
         self._taken: list[int] = []
         self._current: int | None = None

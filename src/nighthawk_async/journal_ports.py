@@ -1,11 +1,12 @@
 """Protocols of journals of runs, which the runtime needs and `journal` implements. Floor 2."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, NoReturn, Protocol, TypeVar
 
 from msgspec import Struct
 
+from .actors.ordering import Orders
 from .ports import OpenSource
 from .types.asked_questions import AskedQuestion, GivenVote
 from .types.model import ModelEvent
@@ -30,6 +31,11 @@ class RecordedAnswer(Struct, frozen=True, kw_only=True, eq=False):
 
 class RunJournal(Protocol):
     """The journal of one run, as the runtime needs it. A place is a path in the run; see `runtime.places`."""
+
+    @property
+    def orders(self) -> Orders:
+        """The orders in which the tasks of the run use mailboxes, locks, channels and pools."""
+        ...
 
     @property
     def is_replay(self) -> bool:
@@ -253,6 +259,10 @@ class RunJournal(Protocol):
 
     def parking_signal(self) -> BaseException | None:
         """Return what leaves a run that is being parked, and becomes an error at its end; None for none."""
+        ...
+
+    def begins_only(self, place: str, items: Sequence[int]) -> None:
+        """Note that only some calls of a combinator are begun; see `parallel.task_node.Decisions`."""
         ...
 
     def leave(self, place: str) -> None:

@@ -15,9 +15,10 @@ from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from .actor_life import ActorFigures, ActorInstance, ActorLife, ActorMessage, Ask
 from .errors import ActorEndedError
-from .mailbox import Mailbox, QueueStatistics
+from .mailbox import Mailbox, QueueStatistics, in_order_of
 from .nodes import LivesNode
-from .queue_state import SendWait, wait_for_first
+from .ordering import Turn, name_object
+from .queue_state import SendWait, wait_in_turn
 from .wait_graph import Holder, begin_wait
 
 
@@ -109,7 +110,9 @@ class ActorCore:
     ) -> None:
         self.name = name
         self._make = make
-        self._mailbox: Mailbox[ActorMessage] = Mailbox(capacity=capacity, name=name)
+        self._place = name_object("actor", name)
+        mailbox = Mailbox[ActorMessage](capacity=capacity, name=name)
+        self._mailbox = in_order_of(mailbox, self._place, has_one_receiver=True)
         self._figures = ActorFigures()
         self._life = self._new_life()
         self._is_living = False
@@ -149,10 +152,11 @@ class ActorCore:
         await checkpoint_if_cancelled()  # the end of the actor may have cancelled the caller, too
         self._check_open()
         sending = self._mailbox.sending(message).wait()
+        turn = sending.begin_turn()
         try:
             with self._waits.awaited(lambda: message.is_answered() or sending.is_refused):
                 await checkpoint()  # before anything is sent, as in `tell`
-                await self._send(sending)
+                await self._send(sending, turn)
                 return await message.wait()
         finally:
             message.leave()
@@ -161,9 +165,10 @@ class ActorCore:
         """Wait for room in the mailbox and send a message."""
         await checkpoint()  # before anything is sent, so that a cancelled wait has sent nothing
         sending = self._mailbox.sending(message).wait()
-        if not sending.poll():  # nothing else runs between this and the waiting
+        turn = sending.begin_turn()
+        if turn is not None or not sending.poll():  # nothing else runs between this and the waiting
             with self._waits.awaited(sending.is_over):
-                await self._send(sending)
+                await self._send(sending, turn)
         elif sending.is_refused:
             raise self._ended_error() from self._cause
 
@@ -249,13 +254,13 @@ class ActorCore:
             error.__cause__ = self._cause
             message.fail(error)
 
-    async def _send(self, sending: SendWait[ActorMessage]) -> None:
-        await wait_for_first((sending,))
+    async def _send(self, sending: SendWait[ActorMessage], turn: Turn | None) -> None:
+        await wait_in_turn(sending, turn)
         if sending.is_refused:
             raise self._ended_error() from self._cause
 
     def _new_life(self) -> ActorLife:
-        return ActorLife(self.name, self._mailbox, self._figures)
+        return ActorLife(self.name, self._place, self._mailbox, self._figures)
 
     def _check_open(self) -> None:
         if self._mailbox.is_closed:

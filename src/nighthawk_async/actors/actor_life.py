@@ -20,6 +20,7 @@ from ..threads import call_in_thread
 from ..tracing import find_trace_context, using_trace_context
 from .errors import ActorInterruptedError, MailboxClosedError
 from .mailbox import Mailbox
+from .ordering import DONE, NOTHING, find_orders
 from .task_group import raising_foreign_cancellations
 
 
@@ -216,12 +217,14 @@ class ActorLife:
 
     Args:
         name: The name of the actor.
+        place: Its name for the orders of operations.
         mailbox: Its messages; it outlives this life.
         figures: The counters to update.
     """
 
-    def __init__(self, name: str, mailbox: Mailbox[ActorMessage], figures: ActorFigures) -> None:
+    def __init__(self, name: str, place: str, mailbox: Mailbox[ActorMessage], figures: ActorFigures) -> None:
         self._name = name
+        self._place = place
         self._mailbox = mailbox
         self._figures = figures
         self._limiter = anyio.CapacityLimiter(1)
@@ -253,6 +256,8 @@ class ActorLife:
             Exception: Any exception raised by a hook, or by a handler unless it is in `answers`.
         """
         self._figures.lives += 1
+        if (orders := find_orders()) is not None:
+            orders.enter_task(self._place)
         with self._scope:
             instance = make()
             with raising_foreign_cancellations():
@@ -267,10 +272,20 @@ class ActorLife:
             message = await self._next()
             if message is None:
                 return
-            if message.is_abandoned:
+            if self._is_abandoned(message):
                 self._figures.abandoned += 1
             else:
                 await self._handle(instance, message)
+
+    def _is_abandoned(self, message: ActorMessage) -> bool:
+        """Whether a message is not handled, as in an earlier life of the run where that was so."""
+        orders = find_orders()
+        turn = None if orders is None else orders.begin(f"{self._place} handles", self._place)
+        if turn is None:
+            return message.is_abandoned
+        is_abandoned = message.is_abandoned if turn.recorded is None else turn.recorded == NOTHING
+        turn.end(NOTHING if is_abandoned else DONE)
+        return is_abandoned
 
     async def _stop(self, instance: ActorInstance) -> None:
         bound = anyio.move_on_after(instance.stopping_seconds, shield=True)

@@ -35,11 +35,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
 import anyio
-from anyio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled
+from anyio.lowlevel import cancel_shielded_checkpoint, checkpoint, checkpoint_if_cancelled
 
 from .errors import LockTimeoutError, check_seconds, check_whole_number
 from .locks_state import LockKind, LockRequest, LockStatistics, Permit, find_lock, iterate_statistics
-from .namespaces import NamespaceKind, find_namespace
+from .namespaces import Namespace, NamespaceKind, find_namespace
+from .ordering import DONE, NOTHING, REFUSED, Turn, begin_turn, find_orders
 
 
 def mutex(
@@ -280,10 +281,34 @@ class _Wish:
                 permits=self.permits,
                 seconds=self.timeout,
             )
+        if find_orders() is not None and self.task is None:
+            turn = begin_turn(f"{self.kind} {namespace.place} {self.key}", "acquisitions")
+            if turn is not None:
+                return await self._acquire_in_turn(namespace, turn)
+        return await self._acquire(namespace, self.timeout)
+
+    async def _acquire_in_turn(self, namespace: Namespace, turn: Turn) -> Permit | None:
+        try:
+            await turn.wait()
+            if turn.recorded == NOTHING:
+                await checkpoint()
+                turn.end(NOTHING)
+                return None
+            # The earlier life was granted it in time.
+            permit = await self._acquire(namespace, None if turn.recorded == DONE else self.timeout)
+            turn.end(NOTHING if permit is None else DONE)
+            return permit
+        except Exception:
+            turn.end(REFUSED)
+            raise
+        finally:
+            turn.leave()
+
+    async def _acquire(self, namespace: Namespace, seconds: float | None) -> Permit | None:
         lock = find_lock(namespace, self.kind, self.key, capacity=self.capacity)
         request = lock.request(self.permits, self.task)
         try:
-            await self._wait(request)
+            await self._wait(request, seconds)
         except BaseException:  # cancelled, maybe after it was granted
             lock.withdraw(request, "cancelled")
             raise
@@ -292,9 +317,9 @@ class _Wish:
         lock.withdraw(request, "timeout")
         return None
 
-    async def _wait(self, request: LockRequest) -> None:
+    async def _wait(self, request: LockRequest, seconds: float | None) -> None:
         if request.is_granted:
             await cancel_shielded_checkpoint()
             return
-        with anyio.move_on_after(self.timeout):
+        with anyio.move_on_after(seconds):
             await request.wait()

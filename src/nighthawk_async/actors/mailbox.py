@@ -21,7 +21,8 @@ from .errors import (
     check_whole_number,
 )
 from .namespaces import Family, NamespaceKind, find_namespace
-from .queue_state import QueueState, ReceiveWait, SendWait, wait_for_first
+from .ordering import DONE, NOTHING, REFUSED, Turn, name_object
+from .queue_state import QueueState, ReceiveWait, SendWait, wait_in_turn
 
 Message = TypeVar("Message")
 Message_co = TypeVar("Message_co", covariant=True)
@@ -63,6 +64,7 @@ class MessageQueue(Generic[Message]):
     def __init__(self, *, capacity: int | None, name: str | None) -> None:
         self._name = name
         self._state: QueueState[Message] = QueueState(capacity)
+        self._state.place = name_object(type(self).__name__.lower(), name)
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else "open"
@@ -94,7 +96,8 @@ class MessageQueue(Generic[Message]):
         """
         if self._state.is_closed or self._state.has_room():
             await checkpoint()
-        wait = await wait_for_first((SendWait(self._state, message),))
+        wait = SendWait(self._state, message)
+        await wait_in_turn(wait, self._state.begin_send())
         if wait.is_refused:
             raise self._closed()
 
@@ -108,7 +111,8 @@ class MessageQueue(Generic[Message]):
         """
         if self._state.is_exhausted() or self._state.is_ready():
             await checkpoint()
-        wait = await wait_for_first((ReceiveWait(self._state),))
+        wait = ReceiveWait(self._state)
+        await wait_in_turn(wait, self._state.begin_receive())
         if wait.is_refused:
             raise self._closed()
         return wait.message
@@ -120,6 +124,28 @@ class MessageQueue(Generic[Message]):
             anyio.WouldBlock: There is none, or every message is reserved for a receiver that waited before.
             ActorError: It is closed, and all messages were received.
         """
+        turn = self._state.begin_receive()
+        if turn is None:
+            return self._take()
+        try:
+            if turn.recorded == NOTHING or (turn.recorded is None and not turn.is_due):
+                raise anyio.WouldBlock
+            if turn.recorded == REFUSED:
+                raise self._closed()
+            if not turn.is_due:
+                raise turn.divergence("another task has not taken its message yet, and it cannot wait")
+            message = self._take()
+        except (anyio.WouldBlock, self._closed_error) as error:
+            if turn.recorded == DONE:
+                raise turn.divergence("the message is not there yet, and it cannot wait") from error
+            turn.end(NOTHING if isinstance(error, anyio.WouldBlock) else REFUSED)
+            raise
+        finally:
+            turn.leave()
+        turn.end(DONE)
+        return message
+
+    def _take(self) -> Message:
         if self._state.is_exhausted():
             raise self._closed()
         if not self._state.is_ready():
@@ -264,6 +290,26 @@ class Mailbox(MessageQueue[Message]):
             MailboxClosedError: The mailbox is closed.
             MailboxFullError: The mailbox is full.
         """
+        turn = self._state.begin_send()
+        if turn is None:
+            self._put(message)
+        else:
+            self._put_in_turn(message, turn)
+
+    def _put_in_turn(self, message: Message, turn: Turn) -> None:
+        if turn.recorded == DONE or (turn.recorded is None and not turn.is_due):
+            turn.call_when_due(lambda: self._state.put(message))  # receivers get it in the order of turns
+            return
+        try:
+            if turn.recorded is not None:
+                raise self._closed() if turn.recorded == REFUSED else self._full()
+            self._put(message)
+        except (MailboxClosedError, MailboxFullError) as error:
+            turn.end(REFUSED if isinstance(error, MailboxClosedError) else NOTHING)
+            raise
+        turn.end(DONE)
+
+    def _put(self, message: Message) -> None:
         state = self._state
         if not state.is_closed and state.has_room():
             state.put(message)
@@ -271,7 +317,10 @@ class Mailbox(MessageQueue[Message]):
         state.failed_sends += 1
         if state.is_closed:
             raise self._closed()
-        raise MailboxFullError(f"the {self._label()} holds {state.capacity} messages already")
+        raise self._full()
+
+    def _full(self) -> MailboxFullError:
+        return MailboxFullError(f"the {self._label()} holds {self._state.capacity} messages already")
 
     def try_send(self, message: Message) -> bool:
         """Send a message; return False when the mailbox is closed or full."""
@@ -284,6 +333,19 @@ class Mailbox(MessageQueue[Message]):
     def drain(self) -> list[Message]:
         """Take all messages that were sent and not received, oldest first."""
         return self._state.drain()
+
+
+def in_order_of(mailbox: Mailbox[Message], place: str, *, has_one_receiver: bool = False) -> Mailbox[Message]:
+    """Let the operations on a mailbox be ordered under a name, whoever makes it.
+
+    Args:
+        mailbox: The mailbox.
+        place: The name.
+        has_one_receiver: Whether always the same task receives, so that the order of that is no decision.
+    """
+    state = mailbox._state  # pyright: ignore[reportPrivateUsage]
+    state.place, state.has_one_receiver = place, has_one_receiver
+    return mailbox
 
 
 MAILBOXES: Family[Mailbox[Any]] = Family(title="mailbox", close=Mailbox[Any].close)
@@ -313,7 +375,11 @@ def open_mailbox(
     known = namespace.find(MAILBOXES, name)
     if known is not None and known.is_closed:
         namespace.remove(MAILBOXES, name)
-    mailbox = namespace.get_or_add(MAILBOXES, name, lambda: Mailbox[Any](capacity=capacity, name=name))
+    mailbox = namespace.get_or_add(
+        MAILBOXES,
+        name,
+        lambda: in_order_of(Mailbox[Any](capacity=capacity, name=name), f"mailbox {namespace.place} {name}"),
+    )
     if mailbox.capacity != capacity:
         raise NameConflictError(
             f"the mailbox {name!r} has the capacity {mailbox.capacity} already, not {capacity}"

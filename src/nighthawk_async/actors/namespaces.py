@@ -16,6 +16,7 @@ from anyio import NoEventLoopError
 from anyio.lowlevel import RunVar, current_token
 
 from .errors import NamespaceLeftError, UnknownNamespaceError
+from .ordering import name_object
 
 NamespaceKind: TypeAlias = Literal["process", "run", "task_group"]
 """`process` is everything on one event loop; `run` and `task_group` are scopes inside it."""
@@ -65,14 +66,16 @@ class Namespace:
         parent: The enclosing namespace; None for the process, and for an outermost one.
 
     Attributes:
+        place: The name of it, for the orders of the objects that are named in it.
         server: The server of its locks and mailboxes; None where they are kept here.
     """
 
-    __slots__ = ("_is_left", "_things_by_loop", "kind", "parent", "server")
+    __slots__ = ("_is_left", "_things_by_loop", "kind", "parent", "place", "server")
 
     def __init__(self, kind: NamespaceKind, parent: "Namespace | None") -> None:
         self.kind: NamespaceKind = kind
         self.parent = parent
+        self.place = kind if kind == "process" else name_object(kind)
         self.server: NameServer | None = None
         self._things_by_loop: WeakKeyDictionary[object, _Things] | None = None
         self._is_left = False

@@ -9,6 +9,7 @@
 Not for several threads: everything happens on one event loop.
 """
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable
 from contextvars import Context, copy_context
 from functools import partial
@@ -22,6 +23,7 @@ from ..placements import Placement, call_placed, checked_placement
 from .errors import NameConflictError, PoolClosedError
 from .namespaces import Family, Namespace, NamespaceKind, find_namespace
 from .nodes import begin_pool, end_pool
+from .ordering import DONE, REFUSED, begin_turn, find_orders, name_object
 from .pool_job import Job, JobHandle
 from .pool_jobs import PoolJobs, PoolStatistics, Submitted, run_job
 from .pool_queue import Backpressure, PoolQueue, QueueOrder
@@ -90,6 +92,8 @@ class Pool:
         self._max_concurrent = max_concurrent
         self._placement = checked_placement(on if placement is None else placement)
         self._name = name
+        self._place = name_object("pool", name)
+        self._submissions: Counter[str] = Counter()
         self._scope: NamespaceKind | None = scope
         self._namespace: Namespace | None = None
         self._bare_group = BareTaskGroup()
@@ -149,7 +153,19 @@ class Pool:
             TypeError: A key is not hashable, or the priority is not a whole number.
         """
         await checkpoint()
-        submitted = self._find_or_make(function, args, key, priority, idempotency_key)
+        turn = begin_turn(self._place, "submissions")
+        if turn is not None:
+            try:
+                await turn.wait()
+                submitted = self._find_or_make(function, args, key, priority, idempotency_key)
+                turn.end(DONE)
+            except Exception:
+                turn.end(REFUSED)
+                raise
+            finally:
+                turn.leave()
+        else:
+            submitted = self._find_or_make(function, args, key, priority, idempotency_key)
         if submitted.job.phase == "blocked":
             await self._jobs.wait_for_place(submitted.job)
         return submitted.hand_out()
@@ -239,7 +255,17 @@ class Pool:
             priority=priority,
             idempotency_key=idempotency_key,
         )
+        job.order_name = self._name_job()
         return self._jobs.submit(job)
+
+    def _name_job(self) -> str | None:
+        """The name of a job of the caller, for the orders of operations; None where they are not kept."""
+        orders = find_orders()
+        claimant = None if orders is None else orders.find_claimant()
+        if claimant is None:
+            return None
+        self._submissions[claimant] += 1
+        return f"{self._place}/job({claimant},{self._submissions[claimant]})"
 
     def _start(self, job: Job[Any]) -> None:
         # The new task copies the context in which it is started.
@@ -247,12 +273,17 @@ class Pool:
         context.run(group.start_soon, self._run, job, name=job.id)
 
     async def _run(self, job: Job[Any]) -> None:
+        orders = find_orders()
+        if orders is not None and job.order_name is not None:
+            orders.enter_task(job.order_name)
         try:
             await run_job(job)
         except BaseException:  # cancelled from outside, or the program ends
             self._jobs.abort()
             raise
         finally:
+            if orders is not None and job.order_name is not None:
+                orders.end_task(job.order_name)
             self._jobs.end(job)
 
     def _take_name(self) -> None:

@@ -131,6 +131,7 @@ class Job(Holder, Generic[Result]):
         "is_handed_out",
         "key",
         "node",
+        "order_name",
         "owner",
         "phase",
         "priority",
@@ -165,6 +166,7 @@ class Job(Holder, Generic[Result]):
         self.phase: Literal["blocked"] | JobStatus = "blocked"
         self.has_begun = False
         self.node: NodeWriter | None = None  # if observed, once the pool has taken the job
+        self.order_name: str | None = None  # for the orders of operations
         self.is_asked_to_end = False
         self.is_handed_out = False  # whether a caller has received the handle
         self.scope: anyio.CancelScope | None = None

@@ -19,7 +19,9 @@ from collections.abc import Sequence
 from typing import Generic, TypeVar, cast
 
 import anyio
-from anyio.lowlevel import checkpoint_if_cancelled
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
+
+from .ordering import DONE, REFUSED, Turn, TurnEnd, begin_turn
 
 
 class Waiter:
@@ -60,11 +62,17 @@ class Wait(ABC):
 
     Attributes:
         is_refused: Whether it will never happen. A task notified of that has still waited for it.
+        turn: Its turn, which ends when it happens; None where the order is not kept.
     """
 
-    __slots__ = ("is_refused",)
+    __slots__ = ("is_refused", "turn")
 
     is_refused: bool
+    turn: TurnEnd | None
+
+    @abstractmethod
+    def begin_turn(self) -> Turn | None:
+        """Begin the turn of the caller; None where the order is not kept."""
 
     @abstractmethod
     def poll(self) -> bool:
@@ -120,6 +128,32 @@ async def wait_for_first(waits: Sequence[AnyWait]) -> AnyWait:
             wait.leave()
 
 
+async def wait_in_turn(wait: Wait, turn: Turn | None) -> None:
+    """Wait until an operation is done, or refused, in its turn.
+
+    Args:
+        wait: The operation.
+        turn: Its turn; None where the order is not kept.
+    """
+    if turn is None:
+        await wait_for_first((wait,))
+        return
+    try:
+        await turn.wait()
+        if turn.recorded == REFUSED:
+            await checkpoint()
+            wait.is_refused = True
+        else:
+            wait.turn = turn
+            await wait_for_first((wait,))
+        if wait.is_refused:
+            if turn.recorded == DONE:
+                raise turn.divergence("it is closed now")
+            turn.end(REFUSED)
+    finally:
+        turn.leave()
+
+
 def _settle(waits: Sequence[AnyWait], woken_for: Wait) -> AnyWait | None:
     for wait in waits:
         if wait is woken_for and wait.settle():
@@ -149,9 +183,11 @@ class QueueState(Generic[Message]):
         "capacity",
         "claims",
         "failed_sends",
+        "has_one_receiver",
         "high_water_mark",
         "is_closed",
         "messages",
+        "place",
         "put_so_far",
         "received",
         "receivers",
@@ -166,7 +202,17 @@ class QueueState(Generic[Message]):
         self.receivers: OrderedDict[ReceiveWait[Message], None] = OrderedDict()
         self.claims = 0  # receivers that were woken and have not run yet
         self.is_closed = False
+        self.place = ""
+        self.has_one_receiver = False
         self.received = self.failed_sends = self.high_water_mark = 0
+
+    def begin_send(self) -> Turn | None:
+        """Begin the turn of the caller to send; None where the order is not kept."""
+        return begin_turn(self.place, "sends")
+
+    def begin_receive(self) -> Turn | None:
+        """Begin the turn of the caller to receive; None where the order is not kept."""
+        return None if self.has_one_receiver else begin_turn(self.place, "receives")
 
     def has_room(self) -> bool:
         """Whether one more message can be held. No sender waits while there is room."""
@@ -267,8 +313,18 @@ class SendWait(Wait, Generic[Message]):
         self._state = state
         self.message = message
         self.number: int | None = None  # of the message in a mailbox that let it in
+        self.turn = None
         self.is_refused = False
         self._is_accepted = False
+
+    @property
+    def lane(self) -> str:
+        """The operations that have one order."""
+        return f"{self._state.place} sends"
+
+    def begin_turn(self) -> Turn | None:
+        """Begin the turn of the caller; see `Wait`."""
+        return self._state.begin_send()
 
     def poll(self) -> bool:
         """Send it if there is room."""
@@ -277,6 +333,7 @@ class SendWait(Wait, Generic[Message]):
             self._state.failed_sends += 1
         elif self._state.has_room():
             self._state.put(self.message)
+            self._end_turn()
         else:
             return False
         return True
@@ -310,7 +367,13 @@ class SendWait(Wait, Generic[Message]):
         if not self._waiter.wake(self):
             return False
         self._is_accepted = not self._task.has_pending_cancellation()
+        if self._is_accepted:
+            self._end_turn()
         return self._is_accepted
+
+    def _end_turn(self) -> None:
+        if self.turn is not None:
+            self.turn.end(DONE)
 
     def refuse(self) -> None:
         """Wake the sender because no more messages are let in."""
@@ -334,11 +397,21 @@ class ReceiveWait(Wait, Generic[Message]):
         self._state = state
         self._message: Message | None = None
         self.is_refused = False
+        self.turn = None
 
     @property
     def message(self) -> Message:
         """The message received."""
         return cast("Message", self._message)
+
+    @property
+    def lane(self) -> str | None:
+        """The operations that have one order; None where there is no other receiver."""
+        return None if self._state.has_one_receiver else f"{self._state.place} receives"
+
+    def begin_turn(self) -> Turn | None:
+        """Begin the turn of the caller; see `Wait`."""
+        return self._state.begin_receive()
 
     def poll(self) -> bool:
         """Take a message that no receiver has a claim on."""
@@ -351,6 +424,8 @@ class ReceiveWait(Wait, Generic[Message]):
             self._message = self._state.take()
         except anyio.WouldBlock:
             return False
+        if self.turn is not None:
+            self.turn.end(DONE)
         return True
 
     def enter(self, waiter: Waiter, *, is_again: bool) -> None:

@@ -10,7 +10,8 @@ from anyio.lowlevel import checkpoint
 
 from .errors import check_seconds
 from .mailbox import MessageQueue, Receiving, Sending
-from .queue_state import ReceiveWait, SendWait, wait_for_first
+from .ordering import DONE, FIRST_NUMBER, NOTHING, Orders, Turn, find_orders
+from .queue_state import ReceiveWait, SendWait, wait_for_first, wait_in_turn
 
 Message_co = TypeVar("Message_co", covariant=True)
 
@@ -83,6 +84,45 @@ class Select(Generic[Message_co]):
     async def __aenter__(self) -> Fired[Message_co]:
         await checkpoint()
         waits = [arm.wait() for arm in self._arms]
+        orders = find_orders()
+        claimant = None if orders is None else orders.find_claimant()
+        if orders is not None and claimant is not None:
+            return await self._select_in_turn(orders, claimant, waits)
+        return await self._select(waits)
+
+    async def _select_in_turn(
+        self, orders: Orders, claimant: str, waits: "Sequence[_AnyWait]"
+    ) -> Fired[Message_co]:
+        """Let the arm fire that fired in an earlier life of the run; keep the one that fires in the first."""
+        turn = orders.begin(f"select {claimant}", claimant)
+        assert turn is not None, "the claimant is known"
+        try:
+            await turn.wait()  # a select that an earlier life cancelled is cancelled again
+            recorded = turn.recorded
+            if recorded is not None and recorded >= FIRST_NUMBER:
+                if recorded - FIRST_NUMBER >= len(waits):
+                    raise turn.divergence("the arm that fired is not there")
+                wait = waits[recorded - FIRST_NUMBER]
+                await wait_in_turn(wait, wait.begin_turn())
+                turn.end(recorded)
+                return self._fired(waits, wait)
+            if recorded == NOTHING:
+                turn.end(NOTHING)
+                return NothingReady() if self._default else TimedOut()
+            for index, wait in enumerate(waits):
+                if wait.lane is not None:
+                    await orders.wait_free(wait.lane, claimant)
+                wait.turn = _ArmEnd(orders, claimant, wait.lane, turn, FIRST_NUMBER + index)
+            fired = await self._select(waits)
+            if not isinstance(fired, Received | Sent | SourceClosed):
+                turn.end(NOTHING)
+            elif isinstance(fired, SourceClosed):
+                turn.end(FIRST_NUMBER + fired.index)
+            return fired
+        finally:
+            turn.leave()
+
+    async def _select(self, waits: "Sequence[_AnyWait]") -> Fired[Message_co]:
         if self._default:
             return self._poll(waits) or NothingReady()
         with anyio.move_on_after(self._timeout):
@@ -106,6 +146,32 @@ class Select(Generic[Message_co]):
         if isinstance(wait, SendWait):
             return Sent(index=index, source=arm.source)
         return Received(index=index, source=arm.source, message=wait.message)
+
+
+class _ArmEnd:
+    """The end of the turn of an arm, which decides the select.
+
+    Args:
+        orders: The orders.
+        claimant: The task of the select.
+        lane: The operations of the arm that have one order; None for none.
+        turn: The turn of the select.
+        outcome: The outcome of the select.
+    """
+
+    def __init__(self, orders: Orders, claimant: str, lane: str | None, turn: Turn, outcome: int) -> None:
+        self._orders = orders
+        self._claimant = claimant
+        self._lane = lane
+        self._turn = turn
+        self._outcome = outcome
+
+    def end(self, outcome: int) -> None:
+        """Note that the arm has fired."""
+        arm = None if self._lane is None else self._orders.begin(self._lane, self._claimant)
+        if arm is not None:
+            arm.end(DONE)
+        self._turn.end(self._outcome)
 
 
 _AnyWait: TypeAlias = ReceiveWait[Any] | SendWait[Any]

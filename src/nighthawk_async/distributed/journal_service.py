@@ -10,8 +10,9 @@ import msgspec
 
 from ..journal.acknowledgement import Acknowledgement
 from ..journal.errors import JournalError
+from ..journal.handed_parts import PartsRecorder
 from ..journal.parts import PartEnd
-from ..journal.recorder import RunRecorder, find_recorder
+from ..journal.recorder import find_recorder
 from ..journal.records import Record
 from ..journal.values import decode_value, encode_value
 from ..journal_ports import GivenAnswers
@@ -45,6 +46,7 @@ def begin(
 ) -> "_JournalPart | None":
     """Begin the service for one placement of a call; None without a journal."""
     recorder = find_recorder()
+    assert recorder is None or isinstance(recorder, PartsRecorder)
     return None if recorder is None else _JournalPart(recorder, find_positions().path, send_order)
 
 
@@ -57,7 +59,7 @@ class _JournalPart(ProgramPart):
         send_order: Sends an order to the worker.
     """
 
-    def __init__(self, recorder: RunRecorder, place: str, send_order: SendOrder) -> None:
+    def __init__(self, recorder: PartsRecorder, place: str, send_order: SendOrder) -> None:
         self._recorder = recorder
         self._place = place
         self._send_order = send_order

@@ -94,6 +94,10 @@ def _redacted_body(record: Record, redactor: Redactor) -> bytes:
                 msgspec.structs.replace(each, body=value(each.body)) for each in received.messages
             )
             return msgspec.msgpack.encode(msgspec.structs.replace(received, messages=messages))
+        case "order":
+            order: Any = msgspec.msgpack.decode(body)
+            lanes = {redactor.redact(lane): each for lane, each in order["lanes"].items()}
+            return msgspec.msgpack.encode({**order, "lanes": lanes})
         case _:
             return value(body)
 

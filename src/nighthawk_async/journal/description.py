@@ -9,6 +9,7 @@ from ..recording.exchange import RecordedError, RecordedExchange
 from .effect_call import EndedCall
 from .errors import JournalValueError
 from .mailboxes import ReceivedMessages
+from .orders import OrderRecord
 from .questions import QuestionRecord
 from .records import Record
 from .run_journal import StepRecord
@@ -44,6 +45,13 @@ def _parts(record: Record) -> Iterator[str]:
                 yield shown_value(ended.value) if ended.failure is None else f"raised {ended.failure.name}"
         case "decision":
             yield str(list(msgspec.msgpack.decode(record.body, type=tuple[int, ...])))
+        case "order":
+            order = msgspec.msgpack.decode(record.body, type=OrderRecord)
+            yield from (
+                f"{lane}: {order.claimants[claimant]}"
+                for lane, operations in order.lanes.items()
+                for claimant, *_ in operations
+            )
         case "value":
             yield shown_value(record.body)
         case "question":

@@ -13,6 +13,7 @@ from ..recording.exchange import RecordedError, RecordedExchange
 from ..recording.redaction import REDACTED, Redaction, Redactor, hide_secrets, plain
 from .effect_call import EndedCall
 from .mailboxes import ReceivedMessages
+from .orders import OrderRecord
 from .questions import QuestionRecord
 from .records import Record
 from .run_journal import StepRecord
@@ -67,8 +68,20 @@ def _content(record: Record) -> Any:
         case "message":
             received = msgspec.msgpack.decode(body, type=ReceivedMessages)
             return {"name": received.name, "values": [_value(each.body) for each in received.messages]}
+        case "order":
+            return _operations(msgspec.msgpack.decode(body, type=OrderRecord))
         case "decision" | "value" | "intent" | "handled" | "unhandled":
             return _value(body)
+
+
+def _operations(order: OrderRecord) -> Any:
+    return {
+        lane: [
+            {"claimant": order.claimants[claimant], "first": first, "count": count, "outcome": outcome}
+            for claimant, first, count, outcome in operations
+        ]
+        for lane, operations in order.lanes.items()
+    }
 
 
 def _exchange(exchange: RecordedExchange) -> Any:

@@ -97,9 +97,7 @@ class Gate:
         """
         if kind != "step":
             raise EndOfRecords
-        done = Acknowledgement[None]()
-        done.succeed(None)
-        return done
+        return nothing_written()
 
     def is_cut_off(self, record: Record) -> bool:
         """Whether a response came when its function, which does not count, was being cancelled already."""
@@ -124,6 +122,13 @@ class Gate:
             self._begun_functions.add(function)
             return None
         return self._index.seconds_until(record) + _GRACE_SECONDS
+
+
+def nothing_written() -> Acknowledgement[None]:
+    """The acknowledgement of records that are not written."""
+    done = Acknowledgement[None]()
+    done.succeed(None)
+    return done
 
 
 def _wait_from_sync(function: Callable[..., Awaitable[None]], *args: float) -> None:

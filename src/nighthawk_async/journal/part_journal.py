@@ -53,6 +53,7 @@ class PartJournal(RunJournal):
             lives=part.lives,
         )
         self._root = part.root
+        self.orders = self.make_orders(part.place)
         self._blocks_for_ever = blocks_for_ever
         self._divergence = part.divergence
         self._has_counted = has_counted

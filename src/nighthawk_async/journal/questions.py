@@ -15,9 +15,9 @@ from ..types.asked_questions import AskedQuestion
 from .activity import DurableWait
 from .effect_call import EndedCall, idempotency_key
 from .errors import JournalDivergenceError
+from .handed_parts import PartsRecorder
 from .question_table import has_news
 from .recorded_errors import rebuilt_error, recorded_error
-from .recorder import RunRecorder
 from .records import Record
 from .values import check_declared, decode_value
 
@@ -50,7 +50,7 @@ def question_id(run_id: str, place: str, asked: QuestionRecord) -> str:
     return idempotency_key(run_id, f"{place}\n{hashlib.sha256(parts).hexdigest()}")
 
 
-class QuestionRecorder(RunRecorder):
+class QuestionRecorder(PartsRecorder):
     """The part of the journal of a run that keeps questions and values; see `journal_ports.RunJournal`."""
 
     async def begin_question(self, place: str, content: Mapping[str, object]) -> BegunQuestion:

@@ -16,12 +16,13 @@ from ..runtime.environment import find_journal
 from .acknowledgement import Acknowledgement
 from .activity import Activity, DurableWait, IsDue, ParkedSignal
 from .delivery import Delivery
-from .errors import JournalDivergenceError, JournalError, RunParked
-from .gate import Gate
+from .errors import JournalError, RunParked
+from .gate import Gate, nothing_written
 from .holding import Holding
 from .mailboxes import Inbox, Mailboxes
 from .open_errors import OpenErrors, mark_error, marks_of
-from .parts import HandedOut, PartEnd, RunPart
+from .orders import RunOrders
+from .parts import HandedOut
 from .people import Questions
 from .records import (
     ENDED,
@@ -32,7 +33,6 @@ from .records import (
     are_concurrent,
     failure_place,
     intent_place,
-    is_within,
     withdrawn_place,
 )
 from .values import ValueRules, check_size, encode_value
@@ -121,6 +121,13 @@ class RunRecorder:
         self.inbox = Inbox(run_id, mailboxes, self._index.of_kind("message"))
         self.questions = questions
         self.activity = activity
+        self.orders = self.make_orders(ROOT)
+
+    def make_orders(self, place: str) -> RunOrders:
+        """The orders of operations in the run, or in a part of it."""
+        orders = RunOrders(self._index, place, self.relative, skips=self._new_code == "insert")
+        orders.on_full = self.write_orders
+        return orders
 
     def relative(self, place: str) -> str:
         """A place below the run, whatever the run is within."""
@@ -148,7 +155,7 @@ class RunRecorder:
         The error is None for a decision that follows from one.
         """
         if self.gate.is_driven(place):
-            return
+            return nothing_written()
         failed = failure_place(place, self.life)
         self._check_addition(failed, kind)
         written = self._write((failed, kind, body))
@@ -243,90 +250,6 @@ class RunRecorder:
         self.check_new(place)
         self._written.add((place, kind))
 
-    def hand_out(self, place: str) -> RunPart:
-        """Hand a part of the run to another process, which records it until it is taken back or handed anew.
-
-        Args:
-            place: The place of the part; this process records nothing in it meanwhile.
-        """
-        place = self.relative(place)
-        self._index.reach(place)
-        self.delivery.close(place)  # the other process has an order of its own
-        handed = self._handed_out.setdefault(place, HandedOut())
-        handed.times += 1
-        now = LifeTimes(first_at=self._begun_at, last_at=time.time())
-        return RunPart(
-            run_id=self.run_id,
-            epoch=self.epoch,
-            life=f"{self.life}.{handed.times}",
-            root=self._root,
-            place=place,
-            durability=self._durability,
-            new_code=self._new_code,
-            rules=self.rules,
-            records=[*self._index.records_in(place), *(() if handed.had_writer else handed.records)],
-            lives={**self._index.lives(), self.epoch: now},
-            divergence=self._divergence_at(place),
-        )
-
-    def _divergence_at(self, place: str) -> tuple[str, str] | None:
-        """The text and the place of the error that refuses anything new in a place; None for none."""
-        try:
-            RunRecorder.check_new(self, place)
-        except JournalDivergenceError as error:
-            return str(error), error.place
-        return None
-
-    def take_in(self, place: str, records: Sequence[Record]) -> Acknowledgement[None]:
-        """Record what another process has recorded in its part of the run.
-
-        Args:
-            place: The place of the part.
-            records: The records, in order, with numbers and times of that process.
-
-        Returns:
-            The acknowledgement that they are durable, as is everything that was recorded before.
-
-        Raises:
-            JournalError: The run was taken over, or the store failed; or the records are not of that part.
-        """
-        place = self.relative(place)
-        if not all(is_within(each.place, place) for each in records):
-            raise JournalError(f"{place}: its process has recorded something elsewhere; please report this.")
-        with self._lock:
-            now, first = time.time(), self._seq + 1
-            self._seq += len(records)
-            taken = [
-                msgspec.structs.replace(each, seq=seq, at=now, epoch=self.epoch)
-                for seq, each in enumerate(records, first)
-            ]
-            self._last_written = written = self._append(taken)
-        self._handed_out[place].records += taken
-        if self.activity is not None:
-            self.activity.note_record()
-        return written
-
-    def hand_to_writer(self, place: str, writer: str) -> list[Acknowledgement[None]]:
-        """Let the process that is given a part append to the store itself.
-
-        Args:
-            place: The place of the part.
-            writer: The writer.
-
-        Returns:
-            What it has to wait for: that it is admitted, and that what was recorded before is durable.
-        """
-        assert self.writers is not None
-        self._handed_out[self.relative(place)].had_writer = True
-        awaited = (self.writers.admit(writer), self._last_written)
-        return [each for each in awaited if each is not None and not each.is_done]
-
-    def find_handed(self, place: str) -> Acknowledgement[list[Record]] | None:
-        """Read what a lost writer may have recorded in a part; None where there was none."""
-        place = self.relative(place)
-        had_writer = self._handed_out[place].had_writer
-        return self.writers.find_records(place) if self.writers is not None and had_writer else None
-
     def call_when_written(self, function: Callable[[], object]) -> None:
         """Call a function when what was recorded is durable; see `journal_ports.RunJournal`."""
         if self.writers is None or self._last_written is None:
@@ -334,21 +257,11 @@ class RunRecorder:
         else:
             self._last_written.call_when_done(lambda _: function())
 
-    def take_back(self, place: str, end: PartEnd) -> None:
-        """Take a part of the run back, whose process has ended its work.
-
-        Args:
-            place: The place of the part.
-            end: The errors that it left with.
-        """
-        self._handed_out.pop(self.relative(place), None)
-        for failed, here in end.open_errors.items():
-            self._open_errors.add(failed, None, here)
-        self._failed_groups += end.failed_groups
-
-    def end_part(self) -> PartEnd:
-        """Return the errors that this process leaves a part of a run with; see `take_back`."""
-        return PartEnd(open_errors=self._open_errors.places(), failed_groups=self._failed_groups)
+    def write_orders(self) -> None:
+        """Write the orders of operations until now, without another record."""
+        order = self.orders.take_pending(self.life)
+        if order is not None:
+            self._write(order)
 
     def enter(self, place: str) -> None:
         """Note that a function or an item has begun; see `journal_ports.RunJournal`."""
@@ -359,6 +272,7 @@ class RunRecorder:
         """Note that a function or an item has ended; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         self.delivery.close(place)
+        self.orders.leave(place)
         if self.activity is not None:
             self.activity.close_place(place)
 
@@ -472,6 +386,10 @@ class RunRecorder:
 
     def _write(self, *records: tuple[str, RecordKind, bytes]) -> Acknowledgement[None]:
         with self._lock:
+            is_work = any(kind not in ("life", "unhandled") for _, kind, _ in records)
+            order = self.orders.take_pending(self.life) if is_work else None
+            if order is not None:
+                records = (order, *records)
             now, first = time.time(), self._seq + 1
             self._seq += len(records)
             self._last_written = written = self._append(

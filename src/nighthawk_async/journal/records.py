@@ -23,6 +23,7 @@ RecordKind: TypeAlias = Literal[
     "value",
     "question",
     "message",
+    "order",
 ]
 """Kinds of records.
 
@@ -36,6 +37,7 @@ RecordKind: TypeAlias = Literal[
 - value: a value that would be another one in each life, a wake-up time, the answer or the vote of a person.
 - question: people are about to be asked.
 - message: a message of a mailbox was received, or none in time.
+- order: the operations on mailboxes, locks, channels and pools since the record before, in their order.
 """
 
 _KINDS: tuple[RecordKind, ...] = get_args(RecordKind)
@@ -117,10 +119,13 @@ class RecordIndex:
         self._last_work: dict[int, int] = {}  # the number of the last step or response of each life
         self._interrupted: set[int] = set()
         self.trace_parent: str | None = None  # of the first life that was traced
+        self.orders: list[Record] = []  # which are at no place that a program reaches
         for record in records:
             begun_at = self._times.get(record.epoch, (record.at, 0.0))[0]
             self._times[record.epoch] = begun_at, record.at
-            if record.kind != "life":
+            if record.kind == "order":
+                self.orders.append(record)
+            elif record.kind != "life":
                 self._add(record)
             elif record.body in (INTERRUPTED, PARKED):
                 self._interrupted.add(record.epoch)
@@ -133,8 +138,12 @@ class RecordIndex:
             self._last_work[epoch] = life.last_work
             if life.is_interrupted:
                 self._interrupted.add(epoch)
+        self._failed_at: dict[int, int] = {}  # by life: the number of the first error that ended it
         for record in self.of_kind("unhandled"):
             self._expect_nothing_after(record.place)
+            above, _, last = record.place.rpartition("/")
+            failed = self._frames[above][last]
+            self._failed_at[record.epoch] = min(failed, self._failed_at.get(record.epoch, failed))
 
     def _add(self, record: Record) -> None:
         self._records[record.place, record.kind] = record
@@ -196,6 +205,11 @@ class RecordIndex:
         """Whether a record belongs to the end of a life that was cancelled: only cleanup came after it."""
         return record.epoch in self._interrupted and record.seq > self._last_work.get(record.epoch, 0)
 
+    def is_after_end(self, record: Record) -> bool:
+        """Whether a life was ending when it recorded something: it was cancelled, or an error ended it."""
+        failed_at = self._failed_at.get(record.epoch, record.seq)
+        return record.seq > failed_at or self.was_interrupted_at(record)
+
     def lives(self) -> dict[int, LifeTimes]:
         """Return the times of all lives by number."""
         return {
@@ -216,6 +230,7 @@ class RecordIndex:
             each = places.pop()
             found += [record for kind in _KINDS if (record := self._records.get((each, kind))) is not None]
             places += [f"{each}/{frame}" for frame in self._frames.get(each, ())]
+        found += [record for record in self.orders if is_within(record.place, place)]
         return sorted(found, key=lambda record: record.seq)
 
     def of_kind(self, kind: RecordKind) -> list[Record]:
@@ -420,7 +435,7 @@ def is_limit(frame: str) -> bool:
     return frame.rpartition("[")[0] in ("deadline", "timeout", "step_timeout", "budget_time")
 
 
-def _is_sequential(frame: str) -> bool:
+def is_sequential(frame: str) -> bool:
     """Whether a frame is one of those that a task takes one after the other: functions, blocks, requests."""
     name = frame.rpartition("[")[0]
     return "~" not in name and (name.endswith("()") or "#" in name or name in ("turn", "attempt"))
@@ -454,7 +469,7 @@ _COMBINATORS = frozenset({"ensemble", "gather", "map", "race", "settle", "vote"}
 
 def is_awaited(frame: str) -> bool:
     """Whether a task waits for the end of a frame before it takes the next one."""
-    return _is_sequential(frame) or frame.rpartition("[")[0] in _COMBINATORS
+    return is_sequential(frame) or frame.rpartition("[")[0] in _COMBINATORS
 
 
 def is_combinator(frame: str) -> bool:

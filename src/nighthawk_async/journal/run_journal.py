@@ -1,7 +1,7 @@
 """The journal of one run, as the runtime uses it: steps, responses, tools and decisions at their places."""
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import fields
 from typing import Any, NoReturn, cast
@@ -154,7 +154,9 @@ class RunJournal(QuestionRecorder):
 
     def close(self, place: str) -> None:
         """Note that calls have ended, in whatever way; see `parallel.task_node.Decisions`."""
-        self.delivery.close(self.relative(place))
+        place = self.relative(place)
+        self.delivery.close(place)
+        self.orders.leave(place)
 
     def keep_answer(
         self, place: str, answer: object, types: Mapping[str, object], converted: Collection[str]
@@ -200,6 +202,10 @@ class RunJournal(QuestionRecorder):
     def wrap_tool(self, place: str, function: Callable[..., object], call: Callable[[], object]) -> Any:
         """Return the call of a tool; see `journal_ports.RunJournal`."""
         return tool_effect(self, self.relative(place), function, call)
+
+    def begins_only(self, place: str, items: Sequence[int]) -> None:
+        """Note that only some calls of a combinator are begun; see `parallel.task_node.Decisions`."""
+        self.orders.keep_items(self.relative(place), items)
 
     def leave(self, place: str) -> None:
         """Check the regular end of a function; see `journal_ports.RunJournal`."""

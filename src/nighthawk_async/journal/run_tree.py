@@ -72,7 +72,7 @@ def nodes_of(records: Sequence[Record], row: RunRow, *, is_whole: bool) -> list[
     """Return the nodes of a run, parents first; see `tree_of`. Further records change no ids."""
     root = Branch(ROOT, None)
     for record in records:
-        if record.kind != "life":
+        if record.kind not in ("life", "order"):
             root.add(record)
     moment = max([row.updated_at if is_whole else row.created_at, *(record.at for record in records[-1:])])
     lives = [record for record in records if record.kind == "life"]

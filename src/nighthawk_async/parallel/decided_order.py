@@ -50,8 +50,10 @@ class DecidedOrder:
         self._kept = self._find_each() if keeps_each else decisions.find(place)
         self._is_decided = self._kept is not None
         self._driven: frozenset[int] = frozenset()
-        if drives and not keeps_each and self._kept is not None:
-            self._driven = decisions.items_in(place) - set(self._kept)
+        if not keeps_each and self._kept is not None:
+            if drives:
+                self._driven = decisions.items_in(place) - set(self._kept)
+            decisions.begins_only(place, (*self._kept, *self._driven))
         self._has_ended = False
         self._taken: list[int] = []
         self._current: int | None = None

@@ -7,10 +7,11 @@ step does. Tasks know nothing of mailboxes, namespaces or runs. The code that co
 once, when it is imported. Without hooks tasks have no mailbox, and run, scope and step are unknown.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
+from weakref import WeakKeyDictionary
 
 from ..observation import NodeWriter
 from ..types.execution import ExecutionRef
@@ -161,6 +162,15 @@ class Decisions(Protocol):
         """
         ...
 
+    def begins_only(self, place: str, items: Sequence[int]) -> None:
+        """Note that of the calls of a combinator only some are begun in this life.
+
+        Args:
+            place: The place of the combinator.
+            items: The indexes of those.
+        """
+        ...
+
     def ended(self, place: str) -> None:
         """Note that a task or some calls have ended regularly: the program handled all errors in them.
 
@@ -257,6 +267,20 @@ class CancelRequest:
     reason: str | None
 
 
+_places_of_tasks: WeakKeyDictionary[object, str] = WeakKeyDictionary()
+
+
+def find_task_place(task: object) -> str | None:
+    """Return the last place that a task has taken where it did not own the positions; None for none.
+
+    It tells a task that was started by hand from others of the same parent, in every life of a run.
+
+    Args:
+        task: The event loop's task, or the thread.
+    """
+    return _places_of_tasks.get(task)
+
+
 class Positions:
     """Assigns ids by position: the third `fetch` under `run` is `run/fetch[2]`, whatever the scheduling.
 
@@ -283,7 +307,8 @@ class Positions:
             kind: The kind.
             arguments: The arguments that identify it among those of tasks that were started by hand.
         """
-        if not self.is_owned:
+        is_owned = self.is_owned
+        if not is_owned:
             kind = f"{kind}~{get_task_hooks().digest(arguments)}"
         index = self._counts.get(kind, 0)
         if index and kind.endswith(UNSTABLE):
@@ -293,7 +318,10 @@ class Positions:
                 "nighthawk_async.parallel or nighthawk_async.open_tasks, or pass plain data that differs."
             )
         self._counts[kind] = index + 1
-        return f"{self.path}/{kind}[{index}]"
+        place = f"{self.path}/{kind}[{index}]"
+        if not is_owned:
+            _places_of_tasks[get_task_hooks().find_owner()] = place
+        return place
 
     def owned_path(self) -> str | None:
         """The path, if the caller's task takes positions as their maker does; None elsewhere."""

@@ -6,6 +6,8 @@ from functools import partial
 from typing import Any
 
 from ..actors import BareTaskGroup, Mailbox, open_namespace
+from ..actors.mailbox import in_order_of
+from ..actors.ordering import Orders, install_orders
 from ..parallel import TaskHooks, install_task_hooks, open_task_root
 from ..parallel.event_loop import find_task
 from ..parallel.resource_keeper import ResourceKeeper
@@ -48,9 +50,15 @@ def _find_owner() -> object | None:
 
 
 def _make_mailbox(task_id: str) -> Mailbox[Any]:
-    return Mailbox(name=task_id)
+    return in_order_of(Mailbox(name=task_id), f"mailbox of {task_id}")
 
 
+def _find_orders() -> Orders | None:
+    journal = find_journal()
+    return None if journal is None else journal.orders
+
+
+install_orders(_find_orders)
 install_task_hooks(
     TaskHooks(
         make_mailbox=_make_mailbox,

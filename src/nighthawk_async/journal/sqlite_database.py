@@ -83,6 +83,7 @@ class SqliteDatabase(Database):
             self._empty_log()
         ((store, number),) = rows
         check_mark(self._path, store, number, mark)
+        self._commits = self._noted = number
         self._mark = StoreMark(self._path, store)
 
     def query(self, statement: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
@@ -120,14 +121,21 @@ class SqliteDatabase(Database):
         try:
             yield
             if self._mark is not None and self._connection.total_changes != changes:
-                ((commits,),) = self.query("SELECT number + 1 FROM store_commits")
-                self._connection.execute("UPDATE store_commits SET number = ?", (commits,))
+                commits = self._count_commit()
             self._connection.execute("COMMIT")
             self._commits = commits
         except BaseException:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
+
+    def _count_commit(self) -> int:
+        """Count the commit of the transaction in progress; return its number."""
+        count = "UPDATE store_commits SET number = ? WHERE number = ?"
+        if self.change(count, self._commits + 1, self._commits) != 1:  # another process has committed, too
+            ((self._commits,),) = self.query("SELECT number FROM store_commits")
+            self.change(count, self._commits + 1, self._commits)
+        return self._commits + 1
 
     def note_commits(self) -> None:
         """Note in the mark beside the file how many commits there are; see `store_mark`."""

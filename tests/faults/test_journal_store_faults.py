@@ -5,9 +5,10 @@ garbage. Two promises are checked:
 
 - The disk keeps what it has confirmed. Then only the last transaction can be torn, which nobody was told of:
   everything is as after a kill.
-- The disk has lied, and any end of the log is lost. Then the records are a prefix of those that there were,
-  unchanged, and the run continues from there with the right result. A call whose intent is lost with the end
-  is made again, with the same key; no other call is.
+- The disk has lied, and any end of the log is lost. The mark beside the file says so, if more than the last
+  transaction is missing. Without the mark, the records are a prefix of those that there were, unchanged, and
+  the run continues from there with the right result. A call whose intent is lost with the end is made again,
+  with the same key; no other call is.
 """
 
 import os
@@ -85,6 +86,9 @@ def test_after_a_disk_that_has_lied_the_run_continues_from_a_prefix(
         assert lives.records == before[:kept]
         losses += len(before) - kept
         life = lives.live()
+        if "lacks its last" in life.error:
+            (lives.folder / "runs.db-mark").unlink()
+            life = lives.live()
         lost_keys = {
             idempotency_key(lives.run_id, record.place) for record in before[kept:] if record.kind == "intent"
         }

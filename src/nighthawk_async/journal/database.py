@@ -47,6 +47,10 @@ class Database(ABC):
         """Make the `with` statement one transaction, which is durable at its end."""
 
     @abstractmethod
+    def note_commits(self) -> None:
+        """Note outside of the database, where it can lose them, that its transactions are durable."""
+
+    @abstractmethod
     def limit_transactions(self, seconds: float) -> None:
         """Have the server end the connection when this process does nothing in a transaction for so long."""
 

@@ -75,6 +75,9 @@ class PostgresqlDatabase(Database):
         self.change(f"SET search_path TO {_SCHEMA}")
         tables.migrate(self, name)
 
+    def note_commits(self) -> None:
+        """Nothing: no log of a server can be removed unnoticed."""
+
     def limit_transactions(self, seconds: float) -> None:
         """Have the server end a connection that does nothing in a transaction; see `Database`."""
         milliseconds = str(max(1, int(seconds * 1_000)))

@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+import uuid
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, ClassVar
 from .database import Database
 from .errors import JournalStoreError
 from .network_files import network_type
+from .store_mark import StoreMark, check_mark, read_mark
 from .tables import migrate
 
 _BUSY_SECONDS = 30.0
@@ -42,13 +44,17 @@ class SqliteDatabase(Database):
             path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         self._file = self._find_file()
+        self._mark: StoreMark | None = None
+        self._commits = self._noted = 0
 
     def prepare(self) -> None:
         """Make commits durable, and bring the schema up to date.
 
         Raises:
-            JournalStoreError: Commits cannot be durable there, or the schema is one of a newer version.
+            JournalStoreError: Commits cannot be durable there, the schema is one of a newer version, or
+                commits are missing.
         """
+        mark = read_mark(self._path)  # before the number of the file, which other processes raise
         if not self._connection.execute("PRAGMA page_count").fetchone()[0]:
             # Of a new file only, and before it gets its write-ahead log: in another one this is a change.
             self._connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
@@ -60,6 +66,25 @@ class SqliteDatabase(Database):
                 "file on a disk of this machine, not in memory and not on a network file system."
             )
         migrate(self, str(self._path))
+        self._begin_counting(mark)
+
+    def _begin_counting(self, mark: tuple[str, int]) -> None:
+        """Check the mark of the file, and count its commits from now on."""
+        if not self.query("SELECT 1 FROM sqlite_master WHERE name = 'store_commits'"):
+            return  # it is kept in an earlier version, as by tests of migrations
+        rows = self.query("SELECT store, number FROM store_commits")
+        if not rows:
+            with self.transaction():
+                rows = self.query("SELECT store, number FROM store_commits")
+                if not rows:
+                    rows = [(uuid.uuid4().hex, 0)]
+                    self.change("INSERT INTO store_commits (store, number) VALUES (?, ?)", *rows[0])
+            # Into the file itself: without its log it has to be known as the file that the mark belongs to.
+            self._empty_log()
+        ((store, number),) = rows
+        check_mark(self._path, store, number, mark)
+        self._commits = self._noted = number
+        self._mark = StoreMark(self._path, store)
 
     def query(self, statement: str, *parameters: object) -> Sequence[tuple[Any, ...]]:
         """Return the rows of a query. Damaged texts have other characters than any that were stored."""
@@ -92,13 +117,31 @@ class SqliteDatabase(Database):
         if self._find_file() != self._file:
             raise JournalStoreError(f"{self._path} was moved, replaced or deleted while it was in use.")
         self._connection.execute("BEGIN IMMEDIATE")
+        changes, commits = self._connection.total_changes, self._commits
         try:
             yield
+            if self._mark is not None and self._connection.total_changes != changes:
+                commits = self._count_commit()
             self._connection.execute("COMMIT")
+            self._commits = commits
         except BaseException:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
+
+    def _count_commit(self) -> int:
+        """Count the commit of the transaction in progress; return its number."""
+        count = "UPDATE store_commits SET number = ? WHERE number = ?"
+        if self.change(count, self._commits + 1, self._commits) != 1:  # another process has committed, too
+            ((self._commits,),) = self.query("SELECT number FROM store_commits")
+            self.change(count, self._commits + 1, self._commits)
+        return self._commits + 1
+
+    def note_commits(self) -> None:
+        """Note in the mark beside the file how many commits there are; see `store_mark`."""
+        if self._mark is not None and self._commits != self._noted:
+            self._mark.note(self._commits)
+            self._noted = self._commits
 
     def limit_transactions(self, seconds: float) -> None:
         """Without effect: there is no server."""
@@ -113,12 +156,15 @@ class SqliteDatabase(Database):
         self._connection.execute(f"PRAGMA incremental_vacuum({_RELEASED_PAGES})").fetchall()
         if self._connection.execute("PRAGMA freelist_count").fetchone()[0]:
             return True
+        self._empty_log()
+        return False
+
+    def _empty_log(self) -> None:
         self._connection.execute("PRAGMA busy_timeout = 0")  # while others read, the log stays as it is
         try:
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         finally:
             self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1_000:.0f}")
-        return False
 
     @property
     def releases_space(self) -> bool:
@@ -148,6 +194,9 @@ class SqliteDatabase(Database):
 
     def close(self) -> None:
         """Close the connection."""
+        self.note_commits()
+        if self._mark is not None:
+            self._mark.close()
         self._connection.close()
 
 

@@ -29,6 +29,7 @@ from .recorder import ROOT, Durability, NewCode
 from .records import Record
 from .reencryption import reencrypt_runs
 from .run_journal import RunJournal
+from .store_mark import mark_path
 from .store_questions import StoreQuestions
 from .store_queues import StoreQueues
 from .store_thread import StoreThread
@@ -278,6 +279,9 @@ class JournalStore(StoreQueues, StoreQuestions):
                 copy.close()
                 target.unlink(missing_ok=True)
                 raise
+            finally:
+                copy.close()
+                mark_path(target).unlink(missing_ok=True)  # a copy has no log to lose
 
     def _row(self, run_id: str) -> RunRow:
         check_id(run_id)

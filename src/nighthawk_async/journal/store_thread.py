@@ -285,7 +285,9 @@ class StoreThread:
 
     def _do(self, jobs: Sequence[_Job]) -> None:
         if isinstance(jobs[0], _Task):
-            jobs[0].done.succeed(jobs[0].function())
+            result = jobs[0].function()
+            self._note_commits()
+            jobs[0].done.succeed(result)
             return
         lives: dict[tuple[str, int], list[_Append]] = {}
         for job in cast("Sequence[_Append]", jobs):
@@ -296,6 +298,7 @@ class StoreThread:
         self._append(lives)
         for listener in commit_listeners:
             listener("after", records)
+        self._note_commits()
         for life, appends in lives.items():
             lost = self._lost.get(life)
             for job in appends:
@@ -303,6 +306,10 @@ class StoreThread:
                     job.written.succeed(None)
                 else:
                     job.written.fail(lost)
+
+    def _note_commits(self) -> None:
+        if self._database is not None:
+            self._database.note_commits()
 
     def _append(self, lives: Mapping[tuple[str, int], Sequence[_Append]]) -> None:
         """Append the records of lives that are not lost, all in one transaction."""

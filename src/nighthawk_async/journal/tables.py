@@ -22,17 +22,13 @@ from . import (
     queue_suspects,
     queue_table,
     schedule_table,
+    store_mark,
     writer_table,
 )
 from .audit import Head, StoredRecord, Tail
 from .blob_table import load_body, store_body
 from .database import Database
-from .errors import (
-    JournalStoreError,
-    RunInProgressError,
-    RunPrunedError,
-    RunTakenOverError,
-)
+from .errors import JournalStoreError, RunInProgressError, RunPrunedError, RunTakenOverError
 from .holders import describe_holder, is_alive
 from .key_table import check_keys
 from .names import check_text
@@ -89,6 +85,7 @@ CREATE TABLE records (
     (*queue_table.BLOB_MIGRATION, *schedule_table.BLOB_MIGRATION, *question_table.BLOB_MIGRATION),
     writer_table.MIGRATION,
     queue_suspects.MIGRATION,
+    store_mark.MIGRATION,
 )
 """The statements that lead from each version of the schema to the next one. Only ever append to them."""
 

@@ -147,4 +147,4 @@ async def test_nothing_is_left_of_a_copy_that_failed(tmp_path: Path) -> None:
             store.copy("order-17", tmp_path / "order-17.journal", redact=(fail,))
         with pytest.raises(JournalError, match="cannot be opened"):
             store.copy("order-17", tmp_path / "missing" / "order-17.journal")
-    assert sorted(os.listdir(tmp_path)) == ["runs.db"]
+    assert sorted(os.listdir(tmp_path)) == ["runs.db", "runs.db-mark"]

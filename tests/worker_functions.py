@@ -77,6 +77,27 @@ async def die(_: int) -> None:
     os._exit(7)
 
 
+async def die_beside(item: tuple[str, int]) -> int:
+    """End the worker for one number, and let the others take longer."""
+    folder, number = item
+    with (Path(folder) / "begun.txt").open("a") as file:
+        file.write(f"{number}\n")
+    await anyio.sleep(0.02 if number == 3 else 0.1)
+    if number == 3:
+        os._exit(7)
+    return number
+
+
+async def pass_file(item: tuple[str, str]) -> str:
+    """Wait for a file."""
+    folder, name = item
+    with (Path(folder) / "begun.txt").open("a") as file:
+        file.write(f"{name}\n")
+    while not (Path(folder) / "open").exists():
+        await anyio.lowlevel.checkpoint()
+    return name
+
+
 def append_one(numbers: list[int]) -> None:
     numbers.append(1)
 

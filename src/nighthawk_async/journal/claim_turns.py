@@ -1,19 +1,23 @@
 """The turns of a worker: suspects, each alone, and other calls."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from . import process_calls, queue_suspects, tables
 from .database import Database
 from .queue_claims import ClaimedEntry, claim_entries, claim_suspect
 
+_MOST_DOUBLINGS = 20
+"""The number of times that the patience with a suspect grows."""
+
 
 class ClaimTurns:
     """Decides what a worker claims next.
 
-    A suspect and other calls take turns. A worker that has calls when a suspect is due claims no more for a
-    while, until it has none; if they take longer, it claims others for the same time, and is more patient
-    the next time. So neither can hold up the other.
+    A suspect and other calls take turns, so that neither can hold up the other. A worker that has calls when
+    a suspect is due claims no more for a while, until it has none; if they take longer, it claims others for
+    the same time, and is more patient the next time. A suspect is alone for a while, which is longer after
+    each loss; if it takes longer, others are claimed beside it.
 
     Args:
         queue: The queue.
@@ -27,9 +31,18 @@ class ClaimTurns:
         self._holder = holder
         self._is_turn_of_others = False
         self._patience = 0.0
-        self._reserves_from = float("-inf")
-        self.is_reserving = False
-        """Whether the worker claims nothing at the moment, to have no call when it claims a suspect."""
+        self._reserves_from = self._alone_until = float("-inf")
+        self._is_reserving = False
+
+    def is_alone(self, claimed: Iterable[ClaimedEntry]) -> bool:
+        """Whether the worker has, or waits for, a suspect that is to be alone in the process.
+
+        Args:
+            claimed: The entries of the worker in progress.
+        """
+        if self._is_reserving:
+            return True
+        return time.monotonic() < self._alone_until and any(each.is_suspect for each in claimed)
 
     def claim(
         self, database: Database, claimed: Sequence[ClaimedEntry], most: int
@@ -48,23 +61,21 @@ class ClaimTurns:
             JournalAuditError: The entries were written with another audit key.
             JournalKeyError: A key of the encryption is missing, or is another one.
         """
-        self.is_reserving = False
+        self._is_reserving = False
         has_others = process_calls.has_others(self._holder)
         if claimed and has_others:
             queue_suspects.note_company(database, self._queue, self._holder)
-        if any(each.is_suspect for each in claimed) or process_calls.must_wait(self._holder):
+        if self.is_alone(claimed) or process_calls.must_wait(self._holder):
             return (), {}
         suspects = queue_suspects.find_suspects(database, self._queue, self._functions, self._holder)
         if not suspects.due:
             return self._claim_others(database, claimed, most, has_others=has_others)
         if not claimed and not has_others:
             return self._claim_alone(database, suspects, most)
-        self.is_reserving = suspects.reserved or self._reserves(database, suspects)
-        return (
-            ((), {})
-            if self.is_reserving
-            else self._claim_others(database, claimed, most, has_others=has_others)
-        )
+        self._is_reserving = suspects.reserved or self._reserves(database, suspects)
+        if self._is_reserving:
+            return (), {}
+        return self._claim_others(database, claimed, most, has_others=has_others)
 
     def _claim_alone(
         self, database: Database, suspects: queue_suspects.Suspects, most: int
@@ -77,7 +88,15 @@ class ClaimTurns:
                 return found, failed
         self._is_turn_of_others = True
         self._patience = 0.0
-        return claim_suspect(database, suspects.due[0], self._holder, tables.LEASE_SECONDS)
+        found, failed = claim_suspect(database, suspects.due[0], self._holder, tables.LEASE_SECONDS)
+        for each in found:
+            doublings = min(each.losses, _MOST_DOUBLINGS)
+            self._alone_until = time.monotonic() + tables.LEASE_SECONDS * 2.0**doublings
+        return found, failed
+
+    def drain(self) -> None:
+        """Note that the worker claims no more."""
+        self._is_reserving = False
 
     def _claim_others(
         self, database: Database, claimed: Sequence[ClaimedEntry], most: int, *, has_others: bool

@@ -34,7 +34,8 @@ class ClaimedEntry(Struct, frozen=True, kw_only=True):
         max_lives: The number of lives after which it is not repeated.
         claim: The number of the claim.
         holder: The worker.
-        is_suspect: Whether its worker has to claim no other entry before it has ended.
+        losses: The number of its lives that were lost.
+        is_suspect: Whether it was claimed alone.
     """
 
     run_id: str
@@ -44,6 +45,7 @@ class ClaimedEntry(Struct, frozen=True, kw_only=True):
     max_lives: int
     claim: int
     holder: str
+    losses: int = 0
     is_suspect: bool = False
 
 
@@ -144,7 +146,9 @@ def _fail(database: Database, run_id: str, error: JournalError) -> str:
 
 
 def _next_claim(database: Database, run_id: str, holder: str) -> ClaimedEntry:
-    (row,) = database.query("SELECT lives, max_lives, claim FROM queue_entries WHERE run_id = ?", run_id)
+    (row,) = database.query(
+        "SELECT lives, max_lives, claim, losses FROM queue_entries WHERE run_id = ?", run_id
+    )
     function, arguments = read_call(database, run_id)
     return ClaimedEntry(
         run_id=run_id,
@@ -154,6 +158,7 @@ def _next_claim(database: Database, run_id: str, holder: str) -> ClaimedEntry:
         max_lives=row[1],
         claim=row[2] + 1,
         holder=holder,
+        losses=row[3],
     )
 
 

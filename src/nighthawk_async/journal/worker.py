@@ -188,6 +188,8 @@ class Worker:
                 with anyio.move_on_after(wait):
                     await changed.wait()
                     pause = FIRST_PAUSE_SECONDS
+        self._turns.drain()
+        self._note_calls()
 
     async def _claim(self, most: int) -> Sequence[ClaimedEntry]:
         looks = time.monotonic() - self._looked_at >= tables.LEASE_SECONDS / 3
@@ -276,8 +278,8 @@ class Worker:
 
     def _note_calls(self) -> None:
         """Let the other workers of this process know of the calls in progress."""
-        is_alone = any(each.is_suspect for each in self._claims.values()) or self._turns.is_reserving
-        note_calls(self._holder, len(self._claims), is_alone=is_alone and not self._is_draining)
+        is_alone = self._turns.is_alone(self._claims.values())
+        note_calls(self._holder, len(self._claims), is_alone=is_alone)
 
     async def _give_back(self, entry: ClaimedEntry) -> None:
         """Put an entry back that was cancelled; one that cannot be put back is taken over after its lease."""

@@ -82,8 +82,10 @@ CONTROLS: tuple[Control, ...] = (
     _other_call("what an f-string interpolates", "text", _call("formatted"), _call("formatted", "bob")),
     _other_call("dotted reads", "dotted", _call("dotted"), _call("dotted", "bob")),
     _other_call("dotted reads of self", "dotted", _call("of self"), _call("of self", "bob")),
-    _other_call("types of arguments", "digests", _call("ask", value="order"), _call("ask", value="invoice")),
-    _other_call("objects", "digests", _call("ask", value="row"), _call("ask", "bob", value="row")),
+    _other_call(
+        "types of arguments", "stable digests", _call("ask", value="order"), _call("ask", value="invoice")
+    ),
+    _other_call("objects", "stable digests", _call("ask", value="row"), _call("ask", "bob", value="row")),
     _other_call("self", "self", _call("pay by method"), _call("pay by method", "bob")),
     Control(
         rule="what is left over at the end",

@@ -151,9 +151,11 @@ CONTROLS: tuple[Control, ...] = (
         rule="intents of calls that did not begin",
         switch="withdrawal",
         program=_program(
-            Shared("first", "group", (_call("pay blindly"), _call("pause"))), delays={"1:4": 8, "2:4": 80}
+            Shared("first", "group", (_call("pay blindly"), _call("pause"))),
+            _call("pay", "end"),
+            delays={"1:4": 8, "2:4": 80},
         ),
-        kill_at=KillPoint(mark="booking", nth=1),
+        kill_at=KillPoint(mark="booking", nth=2),
         is_slow=True,
         must="know",
         found=frozenset({"doubted"}),

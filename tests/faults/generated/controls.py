@@ -133,7 +133,7 @@ CONTROLS: tuple[Control, ...] = (
                 "losers", "map", (Branch("sequence", (_call("ask"), _call("pause"))), _call("ask", "bob"))
             ),
             _call("pay", "end"),
-            delays={"1:4": 1, "1:5": 500, "1:6": 60, "2:4": 1, "2:5": 500, "2:6": 60},
+            delays={"1:4": 1, "1:5": 500, "1:6": 60, "2:5": 500, "3:5": 500},
         ),
         kill_at=KillPoint(mark="booking", nth=2),
         must="end",

@@ -130,6 +130,12 @@ _ALL = (
         better="lower",
         what="Time by the clock of a whole life of a run in which everything is recorded.",
     ),
+    Metric(
+        name="resume_cpu",
+        unit="seconds",
+        better="lower",
+        what="Processor time of a whole life of a run in which everything is recorded.",
+    ),
     Metric(name="records", unit="count", better="lower", what="Records in the journal for one step."),
     Metric(name="file_bytes", unit="bytes", better="lower", what="Bytes of a journal's file for one step."),
     Metric(name="errors", unit="count", better="lower", what="Operations of one round that failed."),

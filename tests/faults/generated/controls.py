@@ -82,8 +82,10 @@ CONTROLS: tuple[Control, ...] = (
     _other_call("what an f-string interpolates", "text", _call("formatted"), _call("formatted", "bob")),
     _other_call("dotted reads", "dotted", _call("dotted"), _call("dotted", "bob")),
     _other_call("dotted reads of self", "dotted", _call("of self"), _call("of self", "bob")),
-    _other_call("types of arguments", "digests", _call("ask", value="order"), _call("ask", value="invoice")),
-    _other_call("objects", "digests", _call("ask", value="row"), _call("ask", "bob", value="row")),
+    _other_call(
+        "types of arguments", "stable digests", _call("ask", value="order"), _call("ask", value="invoice")
+    ),
+    _other_call("objects", "stable digests", _call("ask", value="row"), _call("ask", "bob", value="row")),
     _other_call("self", "self", _call("pay by method"), _call("pay by method", "bob")),
     Control(
         rule="what is left over at the end",
@@ -131,7 +133,7 @@ CONTROLS: tuple[Control, ...] = (
                 "losers", "map", (Branch("sequence", (_call("ask"), _call("pause"))), _call("ask", "bob"))
             ),
             _call("pay", "end"),
-            delays={"1:4": 1, "1:5": 500, "1:6": 60, "2:4": 1, "2:5": 500, "2:6": 60},
+            delays={"1:4": 1, "1:5": 500, "1:6": 60, "2:5": 500, "3:5": 500},
         ),
         kill_at=KillPoint(mark="booking", nth=2),
         must="end",
@@ -149,9 +151,11 @@ CONTROLS: tuple[Control, ...] = (
         rule="intents of calls that did not begin",
         switch="withdrawal",
         program=_program(
-            Shared("first", "group", (_call("pay blindly"), _call("pause"))), delays={"1:4": 8, "2:4": 80}
+            Shared("first", "group", (_call("pay blindly"), _call("pause"))),
+            _call("pay", "end"),
+            delays={"1:4": 8, "2:4": 80},
         ),
-        kill_at=KillPoint(mark="booking", nth=1),
+        kill_at=KillPoint(mark="booking", nth=2),
         is_slow=True,
         must="know",
         found=frozenset({"doubted"}),

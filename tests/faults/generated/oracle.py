@@ -22,7 +22,7 @@ from tests.faults.durable import lives as durable_lives
 from tests.faults.durable.lives import Lives
 from tests.faults.durable.service import ASKED, lines_of
 
-from .calls import WRONG
+from .calls import DOUBTS, WRONG
 from .programs import Program, dumped, is_supported, wanted
 
 KINDS = (*durable_lives.KINDS, "another's answer", "contradicted", "late", "false alarm", "stuck")
@@ -149,7 +149,8 @@ class GeneratedLives(Lives):
         if not needed.is_exact:
             return []
         made = self._made()
-        missing = [f"{item} is missing" for item in (needed.items - made)]
+        doubted = collections.Counter(lines_of(self.folder, DOUBTS))  # the program takes them for made
+        missing = [f"{item} is missing" for item in (needed.items - made - doubted)]
         return [*missing, *(f"{item} is not wanted" for item in (made - needed.items))]
 
 

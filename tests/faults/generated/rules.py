@@ -33,15 +33,14 @@ def _without_changed_arguments() -> None:
 
 
 def _without_durable_results() -> None:
-    from nighthawk_async.journal.effect_call import Effect
+    from nighthawk_async.journal import effect_call
 
-    make = Effect.__init__
+    make = effect_call.DurableEnd
 
-    def make_hasty(self: Effect, *args: Any, **options: Any) -> None:
-        make(self, *args, **options)
-        self.is_durable = False
+    def make_hasty(*args: Any, is_awaited: bool) -> effect_call.DurableEnd:
+        return make(*args, is_awaited=False)
 
-    Effect.__init__ = make_hasty  # type: ignore[method-assign]
+    effect_call.DurableEnd = make_hasty  # type: ignore[misc,assignment]
 
 
 RULES: Mapping[str, Callable[[], None]] = {

@@ -205,6 +205,10 @@ def described(value: Any) -> object:
     return [type(value), repr(value)]
 
 
+calls: list[str] = []
+"""The calls of an effect; not in a variable around it, which no stage may change."""
+
+
 async def two_lives(folder: Path, effect: Callable[[], Awaitable[Any]], **options: Any) -> list[Any]:
     """The results of a call in two lives."""
     results: list[Any] = []
@@ -239,7 +243,7 @@ async def two_lives(folder: Path, effect: Callable[[], Awaitable[Any]], **option
 async def test_a_result_is_the_same_in_the_next_life(
     tmp_path: Path, decorator: Any, declared: Any, make: Callable[[], Any]
 ) -> None:
-    calls: list[str] = []
+    calls.clear()
 
     async def effect() -> Any:
         calls.append("called")

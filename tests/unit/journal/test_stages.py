@@ -28,17 +28,24 @@ class Fact:
 
 
 class Counted:
-    """Counts the runs of the bodies of stages."""
+    """Counts the runs of the bodies of stages, in private: the public state of objects around a stage counts."""
 
     def __init__(self) -> None:
-        self.bodies = 0
+        self._bodies = 0
+
+    @property
+    def bodies(self) -> int:
+        return self._bodies
+
+    def count(self) -> None:
+        self._bodies += 1
 
 
 def extracting(counted: Counted, **options: Any) -> Callable[[list[str]], Awaitable[Fact]]:
     @nh.journal.stage("extract", **options)
     async def extract(words: list[str]) -> Fact:
         """Shout words."""
-        counted.bodies += 1
+        counted.count()
         return Fact(" ".join(words), tuple([await shout(word) for word in words]))
 
     return extract

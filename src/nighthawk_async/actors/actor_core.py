@@ -260,7 +260,7 @@ class ActorCore:
             raise self._ended_error() from self._cause
 
     def _new_life(self) -> ActorLife:
-        return ActorLife(self.name, self._place, self._mailbox, self._figures)
+        return ActorLife(self.name, self._mailbox, self._figures, self._place)
 
     def _check_open(self) -> None:
         if self._mailbox.is_closed:

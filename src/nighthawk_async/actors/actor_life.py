@@ -217,12 +217,14 @@ class ActorLife:
 
     Args:
         name: The name of the actor.
-        place: Its name for the orders of operations.
         mailbox: Its messages; it outlives this life.
         figures: The counters to update.
+        place: Its name for the orders of operations; empty where they are not kept.
     """
 
-    def __init__(self, name: str, place: str, mailbox: Mailbox[ActorMessage], figures: ActorFigures) -> None:
+    def __init__(
+        self, name: str, mailbox: Mailbox[ActorMessage], figures: ActorFigures, place: str = ""
+    ) -> None:
         self._name = name
         self._place = place
         self._mailbox = mailbox
@@ -256,7 +258,8 @@ class ActorLife:
             Exception: Any exception raised by a hook, or by a handler unless it is in `answers`.
         """
         self._figures.lives += 1
-        if (orders := find_orders()) is not None:
+        orders = find_orders()
+        if orders is not None and self._place:
             orders.enter_task(self._place)
         with self._scope:
             instance = make()
@@ -280,7 +283,9 @@ class ActorLife:
     def _is_abandoned(self, message: ActorMessage) -> bool:
         """Whether a message is not handled, as in an earlier life of the run where that was so."""
         orders = find_orders()
-        turn = None if orders is None else orders.begin(f"{self._place} handles", self._place)
+        turn = (
+            None if orders is None or not self._place else orders.begin(f"{self._place} handles", self._place)
+        )
         if turn is None:
             return message.is_abandoned
         is_abandoned = message.is_abandoned if turn.recorded is None else turn.recorded == NOTHING

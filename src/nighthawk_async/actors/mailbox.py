@@ -135,6 +135,7 @@ class MessageQueue(Generic[Message]):
             if not turn.is_due:
                 raise turn.divergence("another task has not taken its message yet, and it cannot wait")
             message = self._take()
+            turn.end(DONE)
         except (anyio.WouldBlock, self._closed_error) as error:
             if turn.recorded == DONE:
                 raise turn.divergence("the message is not there yet, and it cannot wait") from error
@@ -142,7 +143,6 @@ class MessageQueue(Generic[Message]):
             raise
         finally:
             turn.leave()
-        turn.end(DONE)
         return message
 
     def _take(self) -> Message:
@@ -340,7 +340,7 @@ def in_order_of(mailbox: Mailbox[Message], place: str, *, has_one_receiver: bool
 
     Args:
         mailbox: The mailbox.
-        place: The name.
+        place: The name; empty where no order is kept.
         has_one_receiver: Whether always the same task receives, so that the order of that is no decision.
     """
     state = mailbox._state  # pyright: ignore[reportPrivateUsage]

@@ -152,8 +152,8 @@ def begin_turn(place: str, operation: str) -> Turn | None:
     """Begin an operation of the caller on an object; None where the order is not kept.
 
     Args:
-        place: The name of the object, for its orders.
+        place: The name of the object, for its orders; empty where they are not kept.
         operation: The name of the operation.
     """
     orders = find_orders()
-    return None if orders is None else orders.begin(f"{place} {operation}")
+    return None if orders is None or not place else orders.begin(f"{place} {operation}")

@@ -10,7 +10,7 @@ from ..lazy_exports import attach_exports
 __getattr__, __dir__, __all__ = attach_exports(
     __name__,
     names={
-        "clock": ("now", "patched", "random", "sleep"),
+        "clock": ("decide", "now", "patched", "random", "sleep"),
         "effect_call": ("Happened",),
         "effects": ("every_life", "once", "repeatable"),
         "errors": (

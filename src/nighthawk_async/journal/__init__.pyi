@@ -1,6 +1,6 @@
 """Exports of `nighthawk_async.journal`. Each name is loaded when it is first used."""
 
-from .clock import now, patched, random, sleep
+from .clock import decide, now, patched, random, sleep
 from .effect_call import Happened
 from .effects import every_life, once, repeatable
 from .errors import (
@@ -66,6 +66,7 @@ __all__ = [
     "Worker",
     "WorkerApplication",
     "WorkerStatistics",
+    "decide",
     "every_life",
     "now",
     "once",

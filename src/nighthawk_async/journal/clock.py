@@ -11,10 +11,14 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from ..errors import NighthawkError
+from ..parallel import AmbiguousPlaceError
+from ..parallel.event_loop import find_task
+from ..parallel.task_current import find_positions
 from ..runtime.places import take_place
+from ..runtime.stable_digest import stable_digest
 from .activity import DurableWait
 from .open_lives import check_outside
-from .recorder import find_recorder
+from .recorder import RunRecorder, find_recorder
 from .values import decode_value
 
 Value = TypeVar("Value")
@@ -28,6 +32,36 @@ def now() -> datetime:
 def random() -> float:
     """A random number of at least 0 and less than 1; in a run with a journal the same in every life of it."""
     return _recorded("random()", random_module.random)
+
+
+def decide(value: Value, *, kind: object = None) -> Value:
+    """Keep a value that depends on what is not the same in each life of a run, such as an order of arrival.
+
+        order = nh.journal.decide(order)
+
+    In a run with a journal, the first life records the value. Later lives get the recorded one, whatever they
+    pass. Without a journal it returns the value.
+
+    Args:
+        value: The value.
+        kind: The type by which it is stored, such as `list[Order]`; None for plain data, and for the type of
+            the value if that is a class of the program.
+
+    Raises:
+        AmbiguousPlaceError: Tasks that were started by hand call it, and nothing tells them apart.
+        JournalValueError: The value cannot be stored.
+    """
+    recorder = find_recorder()
+    if recorder is None:
+        return value
+    if kind is None and type(value).__module__ != "builtins":
+        kind = type(value)
+    place = _take_place(recorder, "decide()")
+    record = recorder.find_record(place, "value")
+    if record is not None:
+        return decode_value(record.body, place=place, declared=kind)
+    recorder.add(place, "value", recorder.encode_value(value, place=place, declared=kind))
+    return value
 
 
 def patched(name: str) -> bool:
@@ -52,7 +86,7 @@ def patched(name: str) -> bool:
     if recorder is None:
         check_outside("nighthawk_async.journal.patched")
         return True
-    place = recorder.relative(take_place(f"patched({name})"))
+    place = _take_place(recorder, f"patched({name})")
     if recorder.find_record(place, "value") is not None:
         return True
     if recorder.is_replay or recorder.is_behind(place.rpartition("/")[0]):
@@ -108,10 +142,31 @@ def _recorded(frame: str, make: Callable[[], Value]) -> Value:
     if recorder is None:
         check_outside(f"nighthawk_async.journal.{frame.removesuffix('()')}")
         return make()
-    place = recorder.relative(take_place(frame))
+    place = _take_place(recorder, frame)
     record = recorder.find_record(place, "value")
     if record is not None:
         return decode_value(record.body, place=place)
     value = make()
     recorder.add(place, "value", recorder.encode_value(value, place=place))
     return value
+
+
+def _take_place(recorder: RunRecorder, frame: str) -> str:
+    """The place of a value: of the caller's task, also where it was started by hand.
+
+    Raises:
+        AmbiguousPlaceError: Another task has taken such a place, and nothing tells the two apart.
+    """
+    positions = find_positions()
+    if positions.is_owned:
+        return recorder.relative(positions.take(frame))
+    if recorder.has_value(f"{positions.path}/{frame}~{stable_digest(None)}[0]"):
+        return recorder.relative(positions.take(frame))  # as earlier versions did
+    claimant = recorder.orders.find_claimant()
+    if claimant is None and not recorder.orders.is_alone(f"{positions.path}/{frame}", find_task()):
+        raise AmbiguousPlaceError(
+            f"{positions.path}: {frame} is called in two tasks that were started by hand, and nothing tells "
+            "them apart in a later life of the run. Start them with nighthawk_async.parallel or "
+            "nighthawk_async.open_tasks, or with arguments of plain data that differ."
+        )
+    return recorder.relative(positions.take(frame, (claimant,)))

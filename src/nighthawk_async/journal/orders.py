@@ -11,23 +11,24 @@ that the run writes, before it: an operation counts only if something recorded c
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from functools import lru_cache
-from weakref import WeakKeyDictionary
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
-import anyio
 import msgspec
 from msgspec import Struct
 
 from ..actors.ordering import DONE
 from ..parallel.event_loop import LoopEvent, find_task
-from ..parallel.task_current import find_positions, is_on_foreign_loop
-from ..parallel.task_node import find_task_place
+from .claimants import find_claimant
 from .errors import JournalDivergenceError
-from .records import Record, RecordIndex, RecordKind, is_sequential
+from .records import Record, RecordIndex, RecordKind
 
 PATIENCE_SECONDS = 10.0
 """The time beyond that of the earlier life in which an operation is expected to come to its turn."""
+
+_LOOK_SECONDS = 0.5
+"""The time after which an operation that waits looks again how long it may."""
 
 _MOST_PENDING = 10_000
 """The greatest number of entries that wait for the next record."""
@@ -150,11 +151,11 @@ class LaneTurn:
             left = until - time.monotonic()
             if left <= 0:
                 return False
-            self._event = LoopEvent()
+            self._event = event = LoopEvent()
             self._lane.waiting[self._key] = self
             try:
-                with anyio.move_on_after(min(left, 1.0)):
-                    await self._event.wait()
+                with self._orders.looking_again(event):
+                    await event.wait()
             finally:
                 self._lane.waiting.pop(self._key, None)
         return True
@@ -217,6 +218,9 @@ class RunOrders:
         self._pending: dict[str, list[list[object]]] = {}
         self._pending_entries = self._written = 0
         self._task_names: WeakKeyDictionary[object, str] = WeakKeyDictionary()
+        self._looking: dict[LoopEvent, None] = {}
+        self._timer: threading.Timer | None = None
+        self._nameless: dict[str, ReferenceType[object]] = {}  # by frame: the first task without a name
         self._lanes_of: dict[str, dict[str, None]] = {}  # in which a claimant is expected
         self.on_full: Callable[[], object] = lambda: None
         for record in index.orders:
@@ -252,16 +256,10 @@ class RunOrders:
 
     def find_claimant(self) -> str | None:
         """Return the name of the caller's task; see `Orders`."""
-        if is_on_foreign_loop():
-            return None
-        positions = find_positions()
-        if positions.is_owned:
-            return self._relative(_task_place(positions.path))
-        task = find_task()
-        name = self._task_names.get(task)
-        if name is None and (place := find_task_place(task)) is not None:
-            name = self._relative(place)
-        return name
+        if self._task_names and (name := self._task_names.get(find_task())) is not None:
+            return name
+        place = find_claimant()
+        return None if place is None else self._relative(place)
 
     def begin(self, lane: str, claimant: str | None = None) -> LaneTurn | None:
         """Begin an operation; see `Orders`."""
@@ -289,6 +287,16 @@ class RunOrders:
         """Note that a task has ended; see `Orders`."""
         self._close(tuple(self._expected_in.pop(name, ())))
 
+    def is_alone(self, frame: str, task: object) -> bool:
+        """Whether no other task without a name has taken places of a frame.
+
+        Args:
+            frame: The frame, and the place that it is in.
+            task: The task.
+        """
+        first = self._nameless.setdefault(frame, ref(task))
+        return first() is task
+
     # ---- for the recorder
 
     def leave(self, place: str) -> None:
@@ -297,7 +305,8 @@ class RunOrders:
         A task that was started by hand goes on after a function that it is named by.
         """
         if place in self._expected_in:
-            is_function = place.endswith("]") and place.rpartition("[")[0].endswith("()")
+            frame = place.rpartition("/")[2].rpartition("[")[0]
+            is_function = frame.partition("~")[0].endswith("()")
             self._close(
                 tuple(each for each in self._expected_in[place] if not (is_function and each == place))
             )
@@ -340,6 +349,33 @@ class RunOrders:
         return f"{self.place}/order[{life}.{self._written}]", "order", body
 
     # ---- for turns
+
+    @contextmanager
+    def looking_again(self, event: LoopEvent) -> Generator[None, None, None]:
+        """Set an event at least once a second during the `with` statement.
+
+        The clock of an event loop may jump, in tests, so a thread measures the time.
+        """
+        with self._lock:
+            self._looking[event] = None
+            if self._timer is None:
+                self._start_timer()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._looking.pop(event, None)
+
+    def _start_timer(self) -> None:
+        self._timer = threading.Timer(_LOOK_SECONDS, self._look)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _look(self) -> None:
+        with self._lock:
+            looking, self._looking, self._timer = tuple(self._looking), {}, None
+        for event in looking:
+            event.set()
 
     def end(self, lane: _Lane, key: Key, outcome: int) -> None:
         """Note the outcome of an operation."""
@@ -409,16 +445,6 @@ class RunOrders:
                 lane = self._lanes[name]
                 for number in tuple(lane.by_claimant.get(claimant, ())):
                     self.drop(lane, (claimant, number))
-
-
-@lru_cache(maxsize=4096)
-def _task_place(place: str) -> str:
-    """The place of the task that a place is in: without the functions, blocks and requests that it is in."""
-    while True:
-        parent, _, frame = place.rpartition("/")
-        if not parent or not is_sequential(frame):
-            return place
-        place = parent
 
 
 def _places_above(place: str) -> Iterable[str]:

@@ -10,6 +10,14 @@
     NH007  a function has a block and is no natural function
     NH008  a block sets a variable without a type beside a class, so it may keep JSON (a note)
 
+and, in modules that use something durable (see `order_checks`):
+
+    NH009  what arrives first decides
+    NH010  a function that runs in parallel changes a variable around it in the order of arrival
+    NH011  a function that runs in parallel cancels the others when it is the first
+    NH012  the clock or chance decides what an effect or a natural function gets
+    NH013  a loop that waits goes over something without an order
+
 A comment `# noqa`, or `# noqa: NH002`, at the end of the line of a finding, or of the last line of its block,
 hides it.
 """
@@ -27,12 +35,15 @@ from msgspec import Struct
 from ..errors import NaturalParseError
 from .blocks import ParsedLiteral, annotation_names, literal_parts, natural_literal
 from .named_types import names_beside
+from .order_checks import OrderCode, find_order_risks
 from .program import SENTINEL, find_tokens, root_name
 from .rewrite import rewrite_function
 from .scope import FunctionNode, FunctionScope, function_scope, parameter_names
 from .tree import own_statements
 
-Code: TypeAlias = Literal["NH000", "NH001", "NH002", "NH003", "NH004", "NH005", "NH006", "NH007", "NH008"]
+Code: TypeAlias = (
+    Literal["NH000", "NH001", "NH002", "NH003", "NH004", "NH005", "NH006", "NH007", "NH008"] | OrderCode
+)
 Severity: TypeAlias = Literal["error", "warning", "note"]
 
 SEVERITIES: Mapping[Code, Severity] = {
@@ -45,6 +56,11 @@ SEVERITIES: Mapping[Code, Severity] = {
     "NH006": "error",
     "NH007": "error",
     "NH008": "note",
+    "NH009": "warning",
+    "NH010": "warning",
+    "NH011": "warning",
+    "NH012": "warning",
+    "NH013": "warning",
 }
 """The severity of each finding. A note is no mistake."""
 
@@ -193,6 +209,8 @@ class _ModuleChecker:
         """Return the findings of the module."""
         self._check_body(self._tree.body, frozenset())
         self._check_imports()
+        for code, node, message in find_order_risks(self._tree):
+            self._find(code, node, message)
         return self._findings
 
     def _check_body(self, body: list[ast.stmt], enclosing: frozenset[str]) -> None:

@@ -18,6 +18,7 @@ from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 from msgspec import Struct
 
 from ..actors import Mailbox
+from ..actors.mailbox import in_order_of
 from ..errors import ExecutionError, NighthawkError, StepEndedError, ToolEvaluationError
 from ..observation import NodeWriter, find_node_writer, using_node_writer
 from ..parallel import TaskEndedError
@@ -184,7 +185,7 @@ class StepActor(Steering):
 
     @cached_property
     def _mailbox(self) -> Mailbox[_Envelope | Callable[[], object]]:
-        return Mailbox(capacity=None)
+        return in_order_of(Mailbox(capacity=None), "")  # its commands have an order of their own
 
     @cached_property
     def call_nodes(self) -> dict[int, NodeWriter]:

@@ -53,6 +53,7 @@ def decide(value: Value, *, kind: object = None) -> Value:
     """
     recorder = find_recorder()
     if recorder is None:
+        check_outside("nighthawk_async.journal.decide")
         return value
     if kind is None and type(value).__module__ != "builtins":
         kind = type(value)

@@ -11,7 +11,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from ..errors import NighthawkError
-from ..runtime.places import take_place
+from ..runtime.places import take_place, take_value_place
 from .activity import DurableWait
 from .recorder import find_recorder
 from .values import decode_value
@@ -20,12 +20,21 @@ Value = TypeVar("Value")
 
 
 def now() -> datetime:
-    """The present time, in UTC; in a run with a journal the same in every life of the run."""
+    """The present time, in UTC; in a run with a journal the same in every life of the run.
+
+    Raises:
+        AmbiguousPlaceError: See `random`.
+    """
     return _recorded("now()", lambda: datetime.now(UTC))
 
 
 def random() -> float:
-    """A random number of at least 0 and less than 1; in a run with a journal the same in every life of it."""
+    """A random number of at least 0 and less than 1; in a run with a journal the same in every life of it.
+
+    Raises:
+        AmbiguousPlaceError: Several tasks that were started by hand call it before anything else, so that no
+            later life could know which number is whose.
+    """
     return _recorded("random()", random_module.random)
 
 
@@ -104,7 +113,7 @@ def _recorded(frame: str, make: Callable[[], Value]) -> Value:
     recorder = find_recorder()
     if recorder is None:
         return make()
-    place = recorder.relative(take_place(frame))
+    place = recorder.relative(take_value_place(frame))
     record = recorder.find_record(place, "value")
     if record is not None:
         return decode_value(record.body, place=place)

@@ -9,6 +9,7 @@ once, when it is imported. Without hooks tasks have no mailbox, and run, scope a
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
@@ -268,10 +269,11 @@ class Positions:
         path: The id under which the positions are.
     """
 
-    __slots__ = ("_counts", "_owners", "path")
+    __slots__ = ("_counts", "_drawing", "_owners", "path")
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self._drawing: dict[str, object] = {}  # by kind: the task started by hand that has drawn values
         self._counts: dict[str, int] = {}
         owner = get_task_hooks().find_owner()
         self._owners: set[object] | None = None if owner is None else {owner}
@@ -283,7 +285,8 @@ class Positions:
             kind: The kind.
             arguments: The arguments that identify it among those of tasks that were started by hand.
         """
-        if not self.is_owned:
+        is_owned = self.is_owned
+        if not is_owned:
             kind = f"{kind}~{get_task_hooks().digest(arguments)}"
         index = self._counts.get(kind, 0)
         if index and kind.endswith(UNSTABLE):
@@ -293,7 +296,38 @@ class Positions:
                 "nighthawk_async.parallel or nighthawk_async.open_tasks, or pass plain data that differs."
             )
         self._counts[kind] = index + 1
-        return f"{self.path}/{kind}[{index}]"
+        place = f"{self.path}/{kind}[{index}]"
+        if not is_owned:
+            _last_taken.set((get_task_hooks().find_owner(), Positions(f"{place}/then[0]")))
+        return place
+
+    def take_value(self, kind: str) -> str:
+        """Return the id of the next value of a kind that would be another one in each life of a run.
+
+        In a task that was started by hand it follows the last call there, which its arguments identify.
+
+        Raises:
+            AmbiguousPlaceError: Nothing says which of several such tasks the value belongs to.
+        """
+        if self.is_owned:
+            return self.take(kind)
+        owner = get_task_hooks().find_owner()
+        last_owner, positions = _last_taken.get()
+        if positions is not None and last_owner is owner:
+            return positions.take(kind)
+        if self._drawing.setdefault(kind, owner) is not owner:
+            raise AmbiguousPlaceError(
+                f"{self.path}: {kind} is called in several tasks that were started by hand, before any other "
+                "call in them: a later life of the run could not know which value is whose. Call it before "
+                "the tasks are started and pass the value, call it in a natural function, or start the tasks "
+                "with nighthawk_async.parallel or nighthawk_async.open_tasks."
+            )
+        return f"{self.path}/{kind}~{get_task_hooks().digest(None)}[{self._count(kind)}]"
+
+    def _count(self, kind: str) -> int:
+        index = self._counts.get(f"{kind}~", 0)
+        self._counts[f"{kind}~"] = index + 1
+        return index
 
     def owned_path(self) -> str | None:
         """The path, if the caller's task takes positions as their maker does; None elsewhere."""
@@ -311,6 +345,12 @@ class Positions:
             return True
         owner = get_task_hooks().find_owner()
         return owner is None or owner in self._owners
+
+
+_last_taken: ContextVar[tuple[object, Positions | None]] = ContextVar(
+    "nighthawk_async_last_taken", default=(None, None)
+)
+"""The task started by hand that the caller runs in, and the positions after the last call in it."""
 
 
 class TaskNode:

@@ -38,6 +38,11 @@ def take_place(frame: str, arguments: object = None) -> str:
     return find_positions().take(frame, arguments)
 
 
+def take_value_place(frame: str) -> str:
+    """Take the place of a value that would be another one in each life; see `Positions.take_value`."""
+    return find_positions().take_value(frame)
+
+
 def below_place(place: str) -> using_positions:
     """Let the `with` statement take its places below another one."""
     return using_positions(Positions(place))

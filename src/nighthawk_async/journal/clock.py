@@ -25,12 +25,21 @@ Value = TypeVar("Value")
 
 
 def now() -> datetime:
-    """The present time, in UTC; in a run with a journal the same in every life of the run."""
+    """The present time, in UTC; in a run with a journal the same in every life of the run.
+
+    Raises:
+        AmbiguousPlaceError: See `random`.
+    """
     return _recorded("now()", lambda: datetime.now(UTC))
 
 
 def random() -> float:
-    """A random number of at least 0 and less than 1; in a run with a journal the same in every life of it."""
+    """A random number of at least 0 and less than 1; in a run with a journal the same in every life of it.
+
+    Raises:
+        AmbiguousPlaceError: Several tasks that were started by hand call it before anything else, so that no
+            later life could know which number is whose.
+    """
     return _recorded("random()", random_module.random)
 
 

@@ -62,7 +62,7 @@ class Holding:
 
     def _find_expected(self, place: str) -> Record | None:
         """The first recorded call that may still come, and that the effect of a place may stand for."""
-        if not self._is_active or not self._index.has_effects:
+        if not self._is_active or self._index.is_empty:
             return None
         parent, _, frame = place.rpartition("/")
         if "~" not in frame:

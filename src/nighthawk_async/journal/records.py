@@ -111,7 +111,6 @@ class RecordIndex:
         self._frames: dict[str, dict[str, int]] = {}  # by place and frame in it: the first record's number
         self._left: dict[str, dict[str, None]] = {}  # by place: the frames that this life has not reached
         self._foreign: dict[str, dict[str, None]] = {}  # as `_left`, the frames of tasks started by hand
-        self.has_effects = False  # whether any effect was begun
         self._errors: dict[tuple[str, RecordKind], list[Record]] = {}  # by the place that has them below it
         self._reached: set[str] = set()
         self.dropped: set[str] = set()  # places that later lives may leave out, since an error ended a life
@@ -147,7 +146,6 @@ class RecordIndex:
 
     def _add(self, record: Record) -> None:
         self._records[record.place, record.kind] = record
-        self.has_effects = self.has_effects or record.kind == "intent"
         failed, _, frame = record.place.rpartition("/")
         if frame.startswith("failed["):
             self._errors.setdefault((failed, record.kind), []).append(record)
@@ -245,6 +243,11 @@ class RecordIndex:
             self._left.get(place, {}).pop(frame, None)
             if "~" in frame:
                 self._foreign.get(place, {}).pop(frame, None)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no earlier life recorded anything in a place."""
+        return not self._frames
 
     def is_reached(self, place: str) -> bool:
         """Whether this life has reached a place."""

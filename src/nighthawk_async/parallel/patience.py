@@ -13,7 +13,7 @@ from .event_loop import EventLoop, LoopEvent, is_loop_thread
 BEAT_SECONDS = 0.05
 """The time between two beats: short for somebody who waits, long for a loop with work to do."""
 
-_LINGER_SECONDS = 1.0
+_LINGER_SECONDS = 0.1
 """The time for which the thread waits for another watch before it ends."""
 
 

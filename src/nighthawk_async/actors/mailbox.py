@@ -21,7 +21,7 @@ from .errors import (
     check_whole_number,
 )
 from .namespaces import Family, NamespaceKind, find_namespace
-from .ordering import DONE, NOTHING, REFUSED, Turn, name_object
+from .ordering import DONE, NOTHING, REFUSED, Turn, begin_turn, name_object
 from .queue_state import QueueState, ReceiveWait, SendWait, wait_in_turn
 
 Message = TypeVar("Message")
@@ -290,7 +290,7 @@ class Mailbox(MessageQueue[Message]):
             MailboxClosedError: The mailbox is closed.
             MailboxFullError: The mailbox is full.
         """
-        turn = self._state.begin_send()
+        turn = begin_turn(self._state.place, "sends")
         if turn is None:
             self._put(message)
         else:

@@ -155,5 +155,5 @@ def begin_turn(place: str, operation: str) -> Turn | None:
         place: The name of the object, for its orders; empty where they are not kept.
         operation: The name of the operation.
     """
-    orders = find_orders()
+    orders = _installed[0]()
     return None if orders is None or not place else orders.begin(f"{place} {operation}")

@@ -5,6 +5,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from ..actors.ordering import Orders
 from ..errors import NighthawkError
 from ..journal_ports import RunJournal
 from ..types.execution import ExecutionRef, PartialSink
@@ -76,6 +77,12 @@ def find_journal() -> RunJournal | None:
     """The journal of the run; None without one, and outside every run."""
     environment = _environment.get()
     return None if environment is None else environment.journal
+
+
+def find_orders() -> Orders | None:
+    """The orders in which the tasks of the run use mailboxes and the like; None without a journal."""
+    environment = _environment.get()
+    return None if environment is None or environment.journal is None else environment.journal.orders
 
 
 def get_environment() -> Environment:

@@ -7,14 +7,14 @@ from typing import Any
 
 from ..actors import BareTaskGroup, Mailbox, open_namespace
 from ..actors.mailbox import in_order_of
-from ..actors.ordering import Orders, install_orders
+from ..actors.ordering import install_orders
 from ..parallel import TaskHooks, install_task_hooks, open_task_root
 from ..parallel.event_loop import find_task
 from ..parallel.resource_keeper import ResourceKeeper
 from ..parallel.task_current import find_node
 from ..types.execution import ExecutionRef
 from ..types.usage import Usage
-from .environment import find_environment, find_journal
+from .environment import find_environment, find_journal, find_orders
 from .stable_digest import stable_digest
 
 
@@ -53,12 +53,7 @@ def _make_mailbox(task_id: str) -> Mailbox[Any]:
     return in_order_of(Mailbox(name=task_id), f"mailbox of {task_id}")
 
 
-def _find_orders() -> Orders | None:
-    journal = find_journal()
-    return None if journal is None else journal.orders
-
-
-install_orders(_find_orders)
+install_orders(find_orders)
 install_task_hooks(
     TaskHooks(
         make_mailbox=_make_mailbox,

@@ -77,6 +77,9 @@ class JournalDivergenceError(JournalError):
         self.place = place
 
 
+_OWNERS = ("self", "cls")
+
+
 def check_inputs(place: str, kind: str, recorded: Mapping[str, str], present: Mapping[str, str]) -> None:
     """Compare the inputs of something with those that were recorded.
 
@@ -90,6 +93,7 @@ def check_inputs(place: str, kind: str, recorded: Mapping[str, str], present: Ma
         JournalDivergenceError: They differ.
     """
     differing = [name for name, digest in present.items() if recorded.get(name) != digest]
+    differing.sort(key=_OWNERS.__contains__)  # what the author has written first
     if differing:
         refuse_inputs(place, kind, [f"<{name}>" for name in differing])
 

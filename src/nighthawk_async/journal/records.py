@@ -78,6 +78,11 @@ def life_body(trace_parent: str | None, identity: int) -> bytes:
     return f"{trace_parent or ''}{f'{_IDENTITY}{identity}' if identity > 1 else ''}".encode()
 
 
+def trace_of_life(record: Record) -> str:
+    """The trace of a life, from the record of its beginning; empty without one."""
+    return record.body.decode().partition(_IDENTITY)[0]
+
+
 def begins_life(record: Record) -> bool:
     """Whether a record is that of the beginning of a life, and not of its end."""
     return record.kind == "life" and record.body not in (ENDED, INTERRUPTED, PARKED)

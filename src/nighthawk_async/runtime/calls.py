@@ -15,7 +15,7 @@ from .annotations import ReturnCheck
 from .argument_check import ArgumentCheck
 from .environment import find_environment, find_journal, using_environment
 from .natural_entries import promised_type, static_attribute
-from .places import identity_version, using_function_place
+from .places import identity_version, placed_owner, using_function_place
 from .tool_scope import ToolScope
 from .tracebacks import fold_frames
 from .validation import Declared, Origin
@@ -100,7 +100,10 @@ class CallEntry:
         Args:
             arguments: The local variables at the beginning of the function.
         """
-        return self.inputs(arguments) if identity_version() == 1 else self._given(arguments)
+        if identity_version() == 1:
+            return self.inputs(arguments)
+        given = self._given(arguments)
+        return {name: placed_owner(each) if name in _OWNERS else each for name, each in given.items()}
 
     def _given(self, arguments: Mapping[str, object]) -> dict[str, object]:
         return {name: arguments[name] for name in self._parameters if name in arguments}

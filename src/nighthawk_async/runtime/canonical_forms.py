@@ -30,6 +30,7 @@ from .canonical_names import (
     code_form,
     is_importable,
     is_made_in_python,
+    is_of_library,
     module_of,
     plain_cells,
     type_name,
@@ -64,7 +65,10 @@ def _function_form(writer: FormWriter, function: types.FunctionType) -> bytes:
     name = text_form(f"{module_of(function)}.{function.__qualname__}")
     if is_importable(function):
         return b"x" + name
-    cells = dict(cells_of(function))
+    wrapped = function.__dict__.get("__wrapped__")
+    if isinstance(wrapped, types.FunctionType) and is_of_library(function):
+        return b"j" + writer.form(wrapped)  # an effect, for example: what it keeps says nothing about it
+    cells = {name: type(value) if is_changed else value for name, value, is_changed in cells_of(function)}
     state = (function.__defaults__, function.__kwdefaults__)
     return b"X" + name + code_form(function.__code__) + writer.forms(state) + writer.attributes(cells) + b";"
 
@@ -159,12 +163,7 @@ def _subclass_maker(kind: type[Any], base: type[Any]) -> Maker:
     inner, of_class = base_maker(base), class_form(kind)
 
     def make(writer: FormWriter, value: Any) -> bytes:
-        return (
-            b"H"
-            + class_form(cast("type[Any]", type(value)))
-            + inner(writer, value)
-            + _state_form(writer, value)
-        )
+        return b"H" + of_class + inner(writer, value) + _state_form(writer, value)
 
     return make
 
@@ -191,6 +190,8 @@ def _object_form(writer: FormWriter, value: object) -> bytes:
     attributes = held_attributes(value)
     if attributes is None:
         return unstable_form(writer, value)
+    if not attributes:
+        writer.unstable.append(value)  # it is known, but no other such object can be told from it
     parts = parts_of_instance(attributes, needs_public=True)
     return b"J" + class_form(cast("type[Any]", type(value))) + _parts_form(writer, value, parts)
 

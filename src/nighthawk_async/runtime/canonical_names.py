@@ -1,8 +1,11 @@
 """Names of classes, functions and code in canonical forms, the same in a program and on its workers."""
 
+import dis
 import sys
+from collections import deque
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeGuard, cast
 from weakref import WeakKeyDictionary
@@ -15,8 +18,15 @@ _WORD = object.__basicsize__ // 2
 _WITHOUT_STATE = frozenset({"abc", "typing", "typing_extensions"})
 """Modules whose classes serve as bases, and give their instances no state."""
 
+_LIBRARY = __name__.partition(".")[0]
 _MAIN = "__main__"
 _MAIN_ON_WORKERS = "__mp_main__"
+_MUTABLE = (list, dict, set, bytearray, deque)
+_MUTATORS = frozenset(
+    {"add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem", "popleft"}
+    | {"remove", "setdefault", "sort", "update"}
+)
+"""Methods by which lists, dicts and sets are changed."""
 
 _names_of_classes: WeakKeyDictionary[type[Any], bytes] = WeakKeyDictionary()
 
@@ -50,6 +60,11 @@ def class_form(kind: type[Any]) -> bytes:
             name = sized(b"K", name + b"".join(_contents_of(kind)))
         known = _names_of_classes[kind] = name
     return known
+
+
+def is_of_library(function: FunctionType) -> bool:
+    """Whether a function was made by a decorator of this library."""
+    return str(function.__globals__.get("__name__", "")).partition(".")[0] == _LIBRARY
 
 
 def is_importable(function: FunctionType) -> bool:
@@ -93,20 +108,52 @@ def _contents_of(kind: type[Any]) -> Iterator[bytes]:
 
 def plain_cells(function: FunctionType) -> Iterator[tuple[str, bytes]]:
     """The variables around a function that hold plain values, and the types of what the others hold."""
-    for name, value in cells_of(function):
-        leaf = LEAVES.get(type(value))
+    for name, value, is_changed in cells_of(function):
+        leaf = None if is_changed else LEAVES.get(type(value))
         yield name, sized(b"k", type_name(type(value)).encode()) if leaf is None else leaf(value)
 
 
-def cells_of(function: FunctionType) -> Iterator[tuple[str, object]]:
-    """The variables around a function, without those of the library and those that are not set."""
+def cells_of(function: FunctionType) -> Iterator[tuple[str, object, bool]]:
+    """The variables around a function, without those of the library and those that are not set.
+
+    Returns:
+        For each its name, its value, and whether the function itself changes it: then the value says nothing
+        about what the function does.
+    """
+    changes = _changes_of(function.__code__)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         if name not in CLOSURE_NAMES:
             try:
                 value = cell.cell_contents
             except ValueError:  # it is not set
                 continue
-            yield name, value
+            is_changed = name in changes or (changes.of_contents and isinstance(value, _MUTABLE))
+            yield name, value, is_changed
+
+
+class _Changes(frozenset[str]):
+    """The variables around a function that its code assigns.
+
+    Attributes:
+        of_contents: Whether it seems to change the contents of lists, dicts or sets.
+    """
+
+    of_contents = False
+
+
+@lru_cache(maxsize=4096)
+def _changes_of(code: CodeType) -> _Changes:
+    """What the code of a function changes, and the code of the functions in it."""
+    instructions = list(dis.get_instructions(code))
+    inner = [_changes_of(each) for each in code.co_consts if isinstance(each, CodeType)]
+    assigned = [str(each.argval) for each in instructions if each.opname in ("STORE_DEREF", "DELETE_DEREF")]
+    changes = _Changes((*assigned, *chain.from_iterable(inner)))
+    changes.of_contents = (
+        not _MUTATORS.isdisjoint(code.co_names)
+        or any(each.opname in ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE") for each in instructions)
+        or any(each.of_contents for each in inner)
+    )
+    return changes
 
 
 @lru_cache(maxsize=4096)

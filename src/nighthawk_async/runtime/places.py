@@ -24,6 +24,7 @@ from ..parallel.task_node import Positions
 from ..ports import Model
 from ..types.model import ModelRequest
 from .environment import find_journal
+from .mutable_state import held_attributes
 from .stable_digest import VERSION
 from .step_inputs import step_inputs, unnamed_digests
 
@@ -49,6 +50,11 @@ def identity_version() -> int:
     """The version of the digests in the places of the active run; the latest one without a journal."""
     journal = find_journal()
     return VERSION if journal is None else journal.identity_version
+
+
+def placed_owner(owner: object) -> object:
+    """The object of a method in the arguments of a place; its class, if it has no state of its own."""
+    return owner if held_attributes(owner) != {} else type(owner)
 
 
 def new_arguments(arguments: object) -> object:

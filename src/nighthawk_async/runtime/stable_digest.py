@@ -44,8 +44,6 @@ def identify(value: object) -> Identity:
         kind = type_name(cast("type[Any]", type(value)))
         unknown = {kind: f"cannot be read as a whole ({type(error).__name__})"}
         return Identity(digest=_digest(kind.encode()) + UNSTABLE, unstable=(value,), unknown=unknown)
-    if not writer.unknown:
-        return Identity(digest=_digest(form))
     digest = _digest(form) + (UNSTABLE if writer.unstable else "")
     return Identity(digest=digest, unstable=tuple(writer.unstable), unknown=writer.unknown)
 

@@ -88,7 +88,7 @@ def check_step(place: str, recorded: StepRecord, inputs: StepInputs) -> None:
     text = stable_digests(inputs.text)
     if list(text.values()) != list(recorded.text.values()):  # else the interpolations are written otherwise
         differing += [
-            f"the value of {name} in its text" if name else "its text"
+            f"the value of {name} in its text" if name else "the text of the step"
             for name, digest in text.items()
             if recorded.text.get(name) != digest
         ]

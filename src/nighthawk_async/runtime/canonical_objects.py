@@ -60,8 +60,8 @@ def _may_identify(value: object) -> bool:
 def parts_of_exception(error: BaseException) -> ObjectParts:
     """The parts of an exception: its arguments, and what it and its bases hold besides."""
     attributes = held_attributes(error)
-    if attributes is None:
-        return ObjectParts({}, is_unstable=True)
+    if attributes is None:  # of a builtin class
+        attributes = dict(BaseException.__dict__["__dict__"].__get__(error))
     attributes.pop("__notes__", None)
     parts = parts_of_instance(attributes, needs_public=False)
     known: dict[str, object] = {"args ": BaseException.__dict__["args"].__get__(error)}

@@ -14,7 +14,7 @@ from ..errors import NighthawkError
 from ..parallel import AmbiguousPlaceError
 from ..parallel.event_loop import find_task
 from ..parallel.task_current import find_positions
-from ..runtime.places import take_place
+from ..runtime.places import new_arguments, take_place
 from ..runtime.stable_digest import stable_digest
 from .activity import DurableWait
 from .open_lives import check_outside
@@ -128,7 +128,7 @@ async def sleep(*, seconds: float = 0.0, minutes: float = 0.0, hours: float = 0.
         check_outside("nighthawk_async.journal.sleep")
         await anyio.sleep(wait)
         return
-    place = recorder.relative(take_place("sleep()"))
+    place = recorder.relative(take_place("sleep()", new_arguments(wait)))
     record = recorder.find_record(place, "value")
     if record is None:
         await recorder.begin_new_wait(place)

@@ -11,7 +11,7 @@ from .errors import JournalValueError
 from .mailboxes import ReceivedMessages
 from .orders import OrderRecord
 from .questions import QuestionRecord
-from .records import Record
+from .records import Record, trace_of_life
 from .run_journal import StepRecord
 from .values import decode_value
 
@@ -64,7 +64,7 @@ def _parts(record: Record) -> Iterator[str]:
             if not received.messages:
                 yield "none in time"
         case "life":
-            yield from (record.body.decode(),) if record.body else ()
+            yield from (trace,) if (trace := trace_of_life(record)) else ()
         case "intent" | "answer" | "handled" | "unhandled":
             return
 

@@ -18,8 +18,9 @@ from msgspec import Struct
 
 from ..parallel import is_async_callable
 from ..parallel.event_loop import is_worker_thread
+from ..runtime.digest_of_version_1 import digests_of_version_1
 from ..runtime.model_access import find_interception_error
-from ..runtime.stable_digest import stable_digests
+from ..runtime.stable_digest import VERSION, stable_digests
 from ..signatures import read_signature, type_hints
 from ..types.usage import Usage
 from .acknowledgement import Acknowledgement
@@ -113,22 +114,13 @@ class Effect:
         return get_args(declared)[-1] if get_origin(declared) in (Awaitable, Coroutine) else declared
 
     def inputs_of(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Mapping[str, object]:
-        """The arguments of a call, by name; without the object of a method."""
-        names = list(self.signature.parameters)
-        is_method = bool(args) and names[:1] in (["self"], ["cls"])
+        """The arguments of a call, by name; also the object of a method."""
+        names = self.signature.parameters
         try:
             bound = self.signature.bind_partial(*args, **keywords).arguments
         except TypeError:  # the call will say so
             bound = dict(keywords)
-        return {name: bound[name] for name in names[is_method:] if name in bound and name != IDEMPOTENCY_KEY}
-
-    def values_of(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Mapping[str, object]:
-        """The arguments of a call that it may change in place, by name; with the object of a method."""
-        try:
-            bound = self.signature.bind_partial(*args, **keywords).arguments
-        except TypeError:  # the call will say so
-            return {}
-        return {name: value for name, value in bound.items() if name != IDEMPOTENCY_KEY}
+        return {name: bound[name] for name in names if name in bound and name != IDEMPOTENCY_KEY}
 
     def call_of(self, args: tuple[Any, ...], keywords: Mapping[str, Any], key: str) -> Callable[[], Any]:
         """The call with its arguments, and with its key where the function takes one."""
@@ -180,6 +172,7 @@ class EffectCall:
         self._effect = effect
         self._call = call
         self._reconcile = reconcile
+        self._digests_known: Mapping[str, str] | None = None
         self._end = DurableEnd(place, effect.name, is_awaited=effect.is_durable)
 
     def run(self) -> Any:
@@ -282,11 +275,15 @@ class EffectCall:
     def _check_inputs(self) -> None:
         """Check that this is the recorded call, so that it does not get the result of another one."""
         record = None if self._inputs is None else self._recorder.find_intent(self._place)
-        if record is not None:
-            check_inputs(self._place, "call", recorded_inputs(record), self._digests())
+        if record is not None and self._inputs is not None:
+            check_call(self._place, record, self._inputs)
 
-    def _digests(self) -> dict[str, str]:
-        return stable_digests(self._inputs or {})
+    def _digests(self) -> Mapping[str, str]:
+        """The digests of its arguments; the first time, the run says what it does not know of them."""
+        if self._digests_known is None:
+            known = self._recorder.known_objects
+            self._digests_known = known.digests(self._place, "call", self._inputs or {})
+        return self._digests_known
 
     def _find_end(self) -> Record | None:
         record = self._recorder.find_record(self._place, "result")
@@ -304,7 +301,7 @@ class EffectCall:
         """
         place, rules = f"{self._place}, result", self._recorder.rules
         check_declared(self._effect.result_type, place=place, rules=rules)
-        body = msgspec.msgpack.encode(self._digests())
+        body = msgspec.msgpack.encode((VERSION, self._digests()))
         intent, begun = self._recorder.begin_effect(self._place, body)
         try:
             yield begun
@@ -353,7 +350,7 @@ class EffectCall:
 
     def _in_doubt(self, text: str) -> CallInDoubtError:
         key = idempotency_key(self._recorder.run_id, self._place)
-        arguments = shown_arguments(self._inputs or {})
+        arguments = shown_arguments(without_owner(self._inputs or {}))
         shown = ", ".join(f"{name}={value}" for name, value in arguments.items())
         return CallInDoubtError(
             f"{self._place}: {self._effect.name}({shown}) had begun when its process ended, and {text} Its "
@@ -455,6 +452,31 @@ class EffectCall:
             f"could not be stored. It is not made again, and its result is lost: {ended.refusal}",
             place=self._place,
         )
+
+
+def check_call(place: str, intent: Record, inputs: Mapping[str, object]) -> None:
+    """Compare the arguments of a call with those of the recorded one, by the rule of the record.
+
+    Args:
+        place: The place of the call.
+        intent: The record of its beginning.
+        inputs: The present arguments by name.
+
+    Raises:
+        JournalDivergenceError: They differ.
+    """
+    version, recorded = recorded_inputs(intent)
+    if version == 1:
+        check_inputs(place, "call", recorded, digests_of_version_1(without_owner(inputs)))
+        return
+    present = stable_digests(inputs)
+    check_inputs(place, "call", recorded, {**dict.fromkeys(recorded, ""), **present})
+
+
+def without_owner(inputs: Mapping[str, object]) -> dict[str, object]:
+    """The arguments of a call without the object of a method."""
+    first = next(iter(inputs), "")
+    return {name: value for name, value in inputs.items() if name != first or name not in ("self", "cls")}
 
 
 def idempotency_key(run_id: str, place: str) -> str:

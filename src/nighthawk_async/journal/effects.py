@@ -160,9 +160,8 @@ def _find_call(
     place = recorder.relative(place)
     key = idempotency_key(recorder.run_id, place)
     reconcile = effect.reconciliation_of(args, keywords, key)
-    inputs, values = effect.inputs_of(args, keywords), effect.values_of(args, keywords)
-    call = effect.call_of(args, keywords, key)
-    return EffectCall(recorder, place, effect, call, reconcile, inputs, values)
+    inputs, call = effect.inputs_of(args, keywords), effect.call_of(args, keywords, key)
+    return EffectCall(recorder, place, effect, call, reconcile, inputs, values=inputs)
 
 
 def tool_effect(

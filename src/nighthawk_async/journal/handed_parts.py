@@ -40,6 +40,7 @@ class PartsRecorder(RunRecorder):
             records=[*self._index.records_in(place), *(() if handed.had_writer else handed.records)],
             lives={**self._index.lives(), self.epoch: now},
             divergence=self._divergence_at(place),
+            identity=self.identity_version,
         )
 
     def _divergence_at(self, place: str) -> tuple[str, str] | None:

@@ -95,7 +95,7 @@ class Holding:
         )
 
     def _divergence(self, place: str, inputs: Mapping[str, str], expected: Record) -> JournalDivergenceError:
-        recorded = recorded_inputs(expected)
+        _, recorded = recorded_inputs(expected)
         differing = [name for name, digest in recorded.items() if inputs.get(name, digest) != digest]
         name = _function_of(place.rpartition("/")[2])
         which = f" Different are: {', '.join(f'<{each}>' for each in differing)}." if differing else ""

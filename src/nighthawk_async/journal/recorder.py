@@ -19,6 +19,7 @@ from .delivery import Delivery
 from .errors import JournalError, RunParked
 from .gate import Gate, nothing_written
 from .holding import Holding
+from .known_objects import KnownObjects
 from .mailboxes import Inbox, Mailboxes
 from .open_errors import OpenErrors, mark_error, marks_of
 from .orders import RunOrders
@@ -108,6 +109,8 @@ class RunRecorder:
         self.holding = Holding(
             self._index, self.delivery, is_active=new_code == "error" and not self.is_replay
         )
+        self.identity_version = self._index.identity
+        self.known_objects = KnownObjects(rules, is_replay=self.is_replay)
         self._seq = records[-1].seq if records else 0
         self._written: set[tuple[str, RecordKind]] = set()
         self._asked: set[str] = set()  # the places of steps that asked a model
@@ -334,8 +337,7 @@ class RunRecorder:
         Raises:
             RunParked: The run is being parked.
         """
-        error = self.parking_error()
-        if error is not None:
+        if (error := self.parking_error()) is not None:
             raise error
 
     async def begin_new(self, place: str) -> None:

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias, get_args
 import msgspec
 from msgspec import Struct
 
+from ..runtime.stable_digest import VERSION
 from .errors import JournalDivergenceError
 
 RecordKind: TypeAlias = Literal[
@@ -75,6 +76,19 @@ class Record(Struct, frozen=True, kw_only=True):
     body: bytes = b""
 
 
+_IDENTITY = " identity="
+
+
+def life_body(trace_parent: str | None, identity: int) -> bytes:
+    """The body of the record of a life that begins: its trace, and the version of the digests in places."""
+    return f"{trace_parent or ''}{f'{_IDENTITY}{identity}' if identity > 1 else ''}".encode()
+
+
+def trace_of_life(record: Record) -> str:
+    """The trace of a life, from the record of its beginning; empty without one."""
+    return record.body.decode().partition(_IDENTITY)[0]
+
+
 def begins_life(record: Record) -> bool:
     """Whether a record is that of the beginning of a life, and not of its end."""
     return record.kind == "life" and record.body not in (ENDED, INTERRUPTED, PARKED)
@@ -119,6 +133,8 @@ class RecordIndex:
         self._interrupted: set[int] = set()
         self.trace_parent: str | None = None  # of the first life that was traced
         self.orders: list[Record] = []  # which are at no place that a program reaches
+        self.identity = VERSION  # of the digests in places
+        has_begun = False
         for record in records:
             begun_at = self._times.get(record.epoch, (record.at, 0.0))[0]
             self._times[record.epoch] = begun_at, record.at
@@ -129,7 +145,10 @@ class RecordIndex:
             elif record.body in (INTERRUPTED, PARKED):
                 self._interrupted.add(record.epoch)
             elif begins_life(record):
-                self.trace_parent = self.trace_parent or record.body.decode() or None
+                trace_parent, _, identity = record.body.decode().partition(_IDENTITY)
+                self.trace_parent = self.trace_parent or trace_parent or None
+                self.identity = self.identity if has_begun else int(identity or 1)
+                has_begun = True
             if record.kind in ("step", "response"):
                 self._last_work[record.epoch] = record.seq
         for epoch, life in lives.items():
@@ -418,9 +437,12 @@ def effect_of_intent(place: str) -> str:
     return parent if frame.startswith("begun[") else place
 
 
-def recorded_inputs(record: Record) -> Mapping[str, str]:
-    """The digests of the arguments in the record of a beginning; none in another record."""
-    return msgspec.msgpack.decode(record.body, type=dict[str, str]) if record.kind == "intent" else {}
+def recorded_inputs(record: Record) -> tuple[int, Mapping[str, str]]:
+    """The version and the digests of the arguments in the record of a beginning; none in another record."""
+    if record.kind != "intent":
+        return VERSION, {}
+    body = msgspec.msgpack.decode(record.body, type=tuple[int, dict[str, str]] | dict[str, str])
+    return body if isinstance(body, tuple) else (1, body)
 
 
 def function_place(place: str) -> str | None:

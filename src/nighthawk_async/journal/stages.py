@@ -18,11 +18,11 @@ from ..policies.budgets.policy import active_accounts
 from ..policies.budgets.request import charge_replayed
 from ..runtime.environment import find_environment, find_journal, using_environment
 from ..runtime.model_access import find_interception_error
-from ..runtime.places import below_place, current_place, using_function_place
+from ..runtime.places import below_place, current_place, identity_version, using_function_place
 from ..runtime.usage_meter import UsageMeter
 from ..signatures import keep_names
 from .changed_arguments import WatchedCall, changed_error, closure_of, mutable_defaults
-from .effect_call import Effect, EffectCall, EndedCall
+from .effect_call import Effect, EffectCall, EndedCall, without_owner
 from .open_lives import check_outside
 from .recorder import RunRecorder, find_recorder
 from .records import Record
@@ -103,9 +103,13 @@ def _stage_function(name: str, function: Callable[..., Any], policy: RetryPolicy
         def inputs() -> Mapping[str, object]:
             return effect.inputs_of(args, keywords)
 
+        def shown() -> Mapping[str, object]:
+            return without_owner(inputs())
+
+        placing = shown if identity_version() == 1 else inputs
         with (
-            observed("function", f"stage {name}", inputs=inputs),
-            using_function_place(f"stage:{name}", inputs, checks_end=False),
+            observed("function", f"stage {name}", inputs=shown),
+            using_function_place(f"stage:{name}", placing, checks_end=False),
         ):
             return await _Stage(effect, policy, args, keywords).run()
 
@@ -122,7 +126,7 @@ class _Stage:
         self._policy = policy
         self._function = partial(effect.function, *args, **keywords)
         self._inputs = effect.inputs_of(args, keywords)
-        self._values = {**mutable_defaults(effect.signature), **effect.values_of(args, keywords)}
+        self._values = {**mutable_defaults(effect.signature), **self._inputs}
 
     async def run(self) -> Any:
         body = self._run_once if self._policy.attempts == 1 else self._run_attempts

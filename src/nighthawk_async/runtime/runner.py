@@ -45,6 +45,7 @@ from .step import Step, Verify
 from .step_actor import StepActor
 from .step_control import ExecuteAttempt, SteerableStep, StepAttempt, admitted
 from .step_executor import StepExecutor, is_async_executor
+from .step_inputs import inputs_of
 from .step_node import ObservedStep
 from .tracebacks import hide_frames_from_pytest
 
@@ -57,7 +58,7 @@ def run_step_from_sync(
 ) -> StepResult:
     """Execute a block of a synchronous natural function; see `run_step`."""
     # Taken here: on the other side of the bridge, each step is in a task of its own.
-    place = None if find_journal() is None else take_step_place(block, python_locals)
+    place = None if find_journal() is None else take_step_place(block, python_locals, literal)
     with LastStep(step_id_of(block)) as last:  # in the context of the caller
         return run_from_sync(run_step, block, site, python_locals, literal, place, last)
 
@@ -101,7 +102,8 @@ async def run_step(
             _execute_once, block, site, python_locals, literal, depth, last
         )
         if find_journal() is not None:
-            execute_once = partial(_execute_at, place or take_step_place(block, python_locals), execute_once)
+            place = place or take_step_place(block, python_locals, literal)
+            execute_once = partial(_execute_at, place, execute_once)
         execute = partial(_execute_attempts, block, execute_once)
         return await in_own_task(execute) if begins_stretch(depth) else await execute()
 
@@ -140,7 +142,7 @@ async def _execute_once(
             last.begin_attempt(step.actor.progress.usage_meter)
             step.kept = last
             if outer.journal is not None:
-                _begin_in_journal(outer.journal, step)
+                _begin_in_journal(outer.journal, step, block, python_locals, literal)
             observed.begin(step)
             if attempt is not None:
                 attempt.prepare(step.actor)
@@ -240,11 +242,15 @@ def _implicit_references(outer: Environment, block: NaturalBlock, site: NaturalS
     return {**outer.implicit_references, **references_to_skills(outer.skills, block.read_names, variables)}
 
 
-def _begin_in_journal(journal: RunJournal, step: Step) -> None:
+def _begin_in_journal(
+    journal: RunJournal,
+    step: Step,
+    block: NaturalBlock,
+    python_locals: Mapping[str, object],
+    literal: str | None,
+) -> None:
     """Record that a step begins, or compare it with its record."""
-    context = step.context
-    values = {**context.referenced_globals, **context.step_locals}
-    inputs = {name: values[name] for name in context.read_names if name in values}
+    inputs = inputs_of(step.context, block, python_locals, literal)
     step.place = current_place()
     journal.begin_step(step.place, step.program, inputs)
 

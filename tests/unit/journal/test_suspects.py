@@ -13,7 +13,7 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
-from nighthawk_async.journal import JournalError, JournalStore, RunStuckError, tables
+from nighthawk_async.journal import JournalError, JournalStore, RunStuckError, queue_suspects, tables
 from tests.unit.journal import poison_jobs, queue_jobs
 from tests.unit.journal.poison_jobs import WAYS_TO_END, end_process, outlast_poison
 from tests.unit.journal.queue_jobs import note, pass_gate, results, serving, status_of, worker_of

@@ -19,7 +19,6 @@ from anyio.abc import TaskGroup
 from ..actors import BareTaskGroup
 from ..errors import ExecutionError, HookError, NaturalParseError
 from ..executions import Execution, find_execution
-from ..journal_ports import RunJournal
 from ..natural.blocks import NaturalBlock
 from ..natural.program import NaturalProgram, parse_program
 from ..threads import call_in_thread
@@ -142,7 +141,9 @@ async def _execute_once(
             last.begin_attempt(step.actor.progress.usage_meter)
             step.kept = last
             if outer.journal is not None:
-                _begin_in_journal(outer.journal, step, block, python_locals, literal)
+                step.place = current_place()
+                inputs = inputs_of(step.context, block, python_locals, literal)
+                outer.journal.begin_step(step.place, step.program, inputs)
             observed.begin(step)
             if attempt is not None:
                 attempt.prepare(step.actor)
@@ -240,19 +241,6 @@ def _implicit_references(outer: Environment, block: NaturalBlock, site: NaturalS
         return outer.implicit_references
     variables = (outer.implicit_references, site.module_globals, vars(builtins))
     return {**outer.implicit_references, **references_to_skills(outer.skills, block.read_names, variables)}
-
-
-def _begin_in_journal(
-    journal: RunJournal,
-    step: Step,
-    block: NaturalBlock,
-    python_locals: Mapping[str, object],
-    literal: str | None,
-) -> None:
-    """Record that a step begins, or compare it with its record."""
-    inputs = inputs_of(step.context, block, python_locals, literal)
-    step.place = current_place()
-    journal.begin_step(step.place, step.program, inputs)
 
 
 def _verifier(policies: Policies, site: NaturalSite, *, step_id: str, program: str) -> Verify | None:

@@ -28,12 +28,34 @@ class RecordedAnswer(Struct, frozen=True, kw_only=True, eq=False):
     converted: tuple[str, ...] = ()
 
 
+class StepInputs(Struct, frozen=True, kw_only=True, eq=False):
+    """Everything in a step that could change its answer and that the program gives it.
+
+    Args:
+        named: The values that its author names in angle brackets, by names and dotted paths.
+        read_names: The names among them that are read bindings.
+        unnamed: The other arguments of its function, which the model sees too, and the values of variables
+            that the step writes.
+        text: The values in its text by the interpolations as written; the whole text of a chosen step, "".
+    """
+
+    named: Mapping[str, object]
+    read_names: tuple[str, ...] = ()
+    unnamed: Mapping[str, object] = {}
+    text: Mapping[str, object] = {}
+
+
 class RunJournal(Protocol):
     """The journal of one run, as the runtime needs it. A place is a path in the run; see `runtime.places`."""
 
     @property
     def is_replay(self) -> bool:
         """Whether the run is replayed from its records alone, without effects."""
+        ...
+
+    @property
+    def identity_version(self) -> int:
+        """The version of the digests in places of tasks that were started by hand."""
         ...
 
     def begin(self, root: str) -> None:
@@ -44,13 +66,13 @@ class RunJournal(Protocol):
         """
         ...
 
-    def begin_step(self, place: str, program: str, inputs: Mapping[str, object]) -> None:
+    def begin_step(self, place: str, program: str, inputs: StepInputs) -> None:
         """Record that a step begins, or compare it with the step that was recorded.
 
         Args:
             place: The place of the step.
             program: Its program text.
-            inputs: The values of its read bindings.
+            inputs: Its inputs.
 
         Raises:
             InterceptionError: The recorded step is another one, or the run was taken over.

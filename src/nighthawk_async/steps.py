@@ -338,6 +338,7 @@ def _parse(program: str, place: _Place, *, has_return_value: bool, is_async: boo
         free_names=frozenset(),
         annotations=MappingProxyType({}),
         named_types=MappingProxyType({}),  # `outputs` has the types
+        references=parsed.bindings.references,
     )
 
 

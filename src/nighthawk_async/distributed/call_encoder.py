@@ -9,7 +9,7 @@ import anyio
 
 from ..executions import find_execution
 from ..parallel.task_current import VALUES, enter_positions, find_positions
-from ..parallel.task_node import Positions
+from ..parallel.task_node import Callee, Positions
 from ..placements import PlacedCall
 from ..runtime.environment import find_environment, find_journal
 from ..tracing import find_trace_parent
@@ -77,4 +77,4 @@ def place_of(call: PlacedCall) -> str:
     positions = find_positions()
     if find_journal() is None or (call.owns_place and positions.is_owned):
         return positions.path
-    return positions.take("placed", (call.function, call.args, call.keywords))
+    return positions.take("placed", (Callee(call.function), call.args, call.keywords))

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any, Protocol, cast
 
 from ..parallel.task_node import UNSTABLE
+from ..runtime.digest_of_version_1 import digest_of_version_1
 from ..runtime.error_text import describe_error
-from ..runtime.stable_digest import stable_digest
 from ..signatures import read_signature
 from ..types.unset import UNSET, Unset
 from .errors import CaseError
@@ -183,7 +183,9 @@ def case_digest(case: Case) -> str | None:
     """Return the digest of the inputs and the expectation; None when it is not the same in every process."""
     raises = case.raises if isinstance(case.raises, str | None) else case.raises.__name__
     try:
-        digest = stable_digest([case.build_inputs(), case.expected if case.has_expected else None, raises])
+        digest = digest_of_version_1(
+            [case.build_inputs(), case.expected if case.has_expected else None, raises]
+        )
     except CaseError:
         return None
     return None if digest.endswith(UNSTABLE) else digest

@@ -18,6 +18,8 @@ __getattr__, __dir__, __all__ = attach_exports(
             "JournalAuditError",
             "JournalDivergenceError",
             "JournalError",
+            "JournalIdentityError",
+            "JournalIdentityWarning",
             "JournalKeyError",
             "JournalStoreError",
             "JournalValueError",

@@ -11,7 +11,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from ..errors import NighthawkError
-from ..runtime.places import take_place
+from ..runtime.places import new_arguments, take_place
 from .activity import DurableWait
 from .recorder import find_recorder
 from .values import decode_value
@@ -81,7 +81,7 @@ async def sleep(*, seconds: float = 0.0, minutes: float = 0.0, hours: float = 0.
     if recorder is None:
         await anyio.sleep(wait)
         return
-    place = recorder.relative(take_place("sleep()"))
+    place = recorder.relative(take_place("sleep()", new_arguments(wait)))
     record = recorder.find_record(place, "value")
     if record is None:
         await recorder.begin_new_wait(place)

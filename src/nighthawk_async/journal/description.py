@@ -10,7 +10,7 @@ from .effect_call import EndedCall
 from .errors import JournalValueError
 from .mailboxes import ReceivedMessages
 from .questions import QuestionRecord
-from .records import Record
+from .records import Record, trace_of_life
 from .run_journal import StepRecord
 from .values import decode_value
 
@@ -56,7 +56,7 @@ def _parts(record: Record) -> Iterator[str]:
             if not received.messages:
                 yield "none in time"
         case "life":
-            yield from (record.body.decode(),) if record.body else ()
+            yield from (trace,) if (trace := trace_of_life(record)) else ()
         case "intent" | "answer" | "handled" | "unhandled":
             return
 

@@ -18,8 +18,9 @@ from msgspec import Struct
 
 from ..parallel import is_async_callable
 from ..parallel.event_loop import is_worker_thread
+from ..runtime.digest_of_version_1 import digests_of_version_1
 from ..runtime.model_access import find_interception_error
-from ..runtime.stable_digest import stable_digests
+from ..runtime.stable_digest import VERSION, stable_digests
 from ..signatures import read_signature, type_hints
 from ..types.usage import Usage
 from .acknowledgement import Acknowledgement
@@ -104,14 +105,13 @@ class Effect:
         return get_args(declared)[-1] if get_origin(declared) in (Awaitable, Coroutine) else declared
 
     def inputs_of(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Mapping[str, object]:
-        """The arguments of a call, by name; without the object of a method."""
-        names = list(self.signature.parameters)
-        is_method = bool(args) and names[:1] in (["self"], ["cls"])
+        """The arguments of a call, by name; also the object of a method."""
+        names = self.signature.parameters
         try:
             bound = self.signature.bind_partial(*args, **keywords).arguments
         except TypeError:  # the call will say so
             bound = dict(keywords)
-        return {name: bound[name] for name in names[is_method:] if name in bound and name != IDEMPOTENCY_KEY}
+        return {name: bound[name] for name in names if name in bound and name != IDEMPOTENCY_KEY}
 
     def call_of(self, args: tuple[Any, ...], keywords: Mapping[str, Any], key: str) -> Callable[[], Any]:
         """The call with its arguments, and with its key where the function takes one."""
@@ -246,9 +246,8 @@ class EffectCall:
     def _check_inputs(self) -> None:
         """Check that this is the recorded call, so that it does not get the result of another one."""
         record = None if self._inputs is None else self._recorder.find_record(self._place, "intent")
-        if record is not None:
-            recorded = msgspec.msgpack.decode(record.body, type=dict[str, str])
-            check_inputs(self._place, "call", recorded, stable_digests(self._inputs or {}))
+        if record is not None and self._inputs is not None:
+            check_call(self._place, record.body, self._inputs)
 
     def _find_end(self) -> Record | None:
         record = self._recorder.find_record(self._place, "result")
@@ -265,8 +264,8 @@ class EffectCall:
         """
         place, rules = f"{self._place}, result", self._recorder.rules
         check_declared(self._effect.result_type, place=place, rules=rules)
-        digests = stable_digests(self._inputs or {})
-        return self._recorder.add(self._place, "intent", msgspec.msgpack.encode(digests))
+        digests = self._recorder.known_objects.digests(self._place, "call", self._inputs or {})
+        return self._recorder.add(self._place, "intent", msgspec.msgpack.encode((VERSION, digests)))
 
     @contextmanager
     def _reconciling(self) -> Generator[Callable[[], Any], None, None]:
@@ -383,6 +382,31 @@ class EffectCall:
             f"could not be stored. It is not made again, and its result is lost: {ended.refusal}",
             place=self._place,
         )
+
+
+def check_call(place: str, intent: bytes, inputs: Mapping[str, object]) -> None:
+    """Compare the arguments of a call with those of the recorded one, by the rule of the record.
+
+    Args:
+        place: The place of the call.
+        intent: The body of its record: the version of the digests and the digests by name; the latter alone
+            in version 1.
+        inputs: The present arguments by name.
+
+    Raises:
+        JournalDivergenceError: They differ.
+    """
+    recorded = msgspec.msgpack.decode(intent, type=tuple[int, dict[str, str]] | dict[str, str])
+    if isinstance(recorded, tuple):
+        check_inputs(place, "call", recorded[1], stable_digests(inputs))
+        return
+    check_inputs(place, "call", recorded, digests_of_version_1(without_owner(inputs)))
+
+
+def without_owner(inputs: Mapping[str, object]) -> dict[str, object]:
+    """The arguments of a call without the object of a method."""
+    first = next(iter(inputs), "")
+    return {name: value for name, value in inputs.items() if name != first or name not in ("self", "cls")}
 
 
 def idempotency_key(run_id: str, place: str) -> str:

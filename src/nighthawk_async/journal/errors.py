@@ -6,6 +6,7 @@ InterceptionError
     ├── JournalKeyError             a key of the encryption is missing, or is another one
     ├── JournalAuditError           records were changed, removed or inserted
     ├── JournalDivergenceError      the program does something else than what was recorded
+    ├── JournalIdentityError        nobody knows what an object is, in a store that is strict about it
     ├── JournalValueError           a value cannot be stored faithfully, or read back
     ├── ReplayEndError              a replay has come to the end of the records, or to the place to stop at
     ├── CallInDoubtError            a call had begun, and nobody knows whether it took effect
@@ -16,7 +17,8 @@ InterceptionError
     └── RunParked                   no failure: everything in the run waits, and a later life goes on
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
 
 from ..pickling import set_public_module
 from ..runtime.model_access import InterceptionError
@@ -75,6 +77,9 @@ class JournalDivergenceError(JournalError):
         self.place = place
 
 
+_OWNERS = ("self", "cls")
+
+
 def check_inputs(place: str, kind: str, recorded: Mapping[str, str], present: Mapping[str, str]) -> None:
     """Compare the inputs of something with those that were recorded.
 
@@ -88,15 +93,45 @@ def check_inputs(place: str, kind: str, recorded: Mapping[str, str], present: Ma
         JournalDivergenceError: They differ.
     """
     differing = [name for name, digest in present.items() if recorded.get(name) != digest]
+    differing.sort(key=_OWNERS.__contains__)  # what the author has written first
     if differing:
-        names = ", ".join(f"<{name}>" for name in differing)
-        raise JournalDivergenceError(
-            f"{place}: the {kind} has other inputs than the recorded one: {names}. Everything that a run "
-            "reads from outside (files, clocks, random numbers) has to be the same in each of its lives: "
-            "take it from nighthawk_async.journal, or from a function decorated with "
-            "nighthawk_async.once or repeatable.",
-            place=place,
-        )
+        refuse_inputs(place, kind, [f"<{name}>" for name in differing])
+
+
+def refuse_inputs(place: str, kind: str, differing: Sequence[str]) -> NoReturn:
+    """Refuse something that has other inputs than those that were recorded.
+
+    Args:
+        place: Its place.
+        kind: The word for it.
+        differing: The inputs, in words.
+    """
+    raise JournalDivergenceError(
+        f"{place}: the {kind} has other inputs than the recorded one: {', '.join(differing)}. Everything "
+        "that a run reads from outside (files, clocks, random numbers) has to be the same in each of its "
+        "lives: take it from nighthawk_async.journal, or from a function decorated with "
+        "nighthawk_async.once or repeatable.",
+        place=place,
+    )
+
+
+class JournalIdentityWarning(UserWarning):
+    """Nobody knows what an object is that a recorded call depends on, so that a later life may confuse it."""
+
+
+class JournalIdentityError(JournalError):
+    """Nobody knows what an object is that a call depends on. Nothing was begun or asked.
+
+    Raised where the journal was opened with `strict=True`; a `JournalIdentityWarning` otherwise.
+
+    Args:
+        message: The place, the argument, the class and a remedy.
+        place: The place of the call.
+    """
+
+    def __init__(self, message: str, *, place: str) -> None:
+        super().__init__(message)
+        self.place = place
 
 
 class JournalValueError(JournalError):

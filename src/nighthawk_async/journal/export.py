@@ -14,7 +14,7 @@ from ..recording.redaction import REDACTED, Redaction, Redactor, hide_secrets, p
 from .effect_call import EndedCall
 from .mailboxes import ReceivedMessages
 from .questions import QuestionRecord
-from .records import Record
+from .records import Record, trace_of_life
 from .run_journal import StepRecord
 from .value_forms import PAIRED_TAGS, TAG
 
@@ -38,7 +38,7 @@ def export_lines(records: Iterable[Record], redactions: Iterable[Redaction] = ()
             "kind": record.kind,
             "place": record.place,
         }
-        if record.body:
+        if record.body if record.kind != "life" else trace_of_life(record):
             line["content"] = hide_secrets(_content(record))
         yield msgspec.json.encode(redactor.redact(line)).decode()
 
@@ -60,7 +60,7 @@ def _content(record: Record) -> Any:
             values = {name: _value(each) for name, each in bindings.items()}
             return {"outcome": _value(outcome), "bindings": values}
         case "life":
-            return body.decode()
+            return trace_of_life(record)
         case "question":
             asked = msgspec.msgpack.decode(body, type=QuestionRecord)
             return {name: _value(part) for name, part in asked.content.items()}

@@ -52,6 +52,7 @@ class PartJournal(RunJournal):
             life=part.life,
             lives=part.lives,
         )
+        self.identity_version = part.identity
         self._root = part.root
         self._blocks_for_ever = blocks_for_ever
         self._divergence = part.divergence

@@ -28,6 +28,7 @@ class RunPart(Struct, frozen=True, kw_only=True):
         records: The records of the part, in order.
         lives: The times of all lives of the run.
         divergence: The text and the place of the error with which anything new is refused; None for none.
+        identity: The version of the digests in places.
     """
 
     run_id: str
@@ -41,6 +42,7 @@ class RunPart(Struct, frozen=True, kw_only=True):
     records: list[Record]
     lives: dict[int, LifeTimes]
     divergence: tuple[str, str] | None
+    identity: int = 1
 
 
 class PartEnd(Struct, frozen=True, kw_only=True):

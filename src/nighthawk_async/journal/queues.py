@@ -13,7 +13,7 @@ from msgspec import Struct
 from ..errors import NighthawkError
 from ..parallel.event_loop import LoopEvent
 from ..runtime.environment import find_journal
-from ..runtime.places import take_place
+from ..runtime.places import new_arguments, take_place
 from . import queue_table, schedule_table
 from .active_replay import is_replaying
 from .cron_times import latest_time, next_time
@@ -119,9 +119,9 @@ class Queues:
         options.check()
         if key is not None:
             check_name(key, "the key, which is the id of the run,")
-        key_in_run = None if key is not None else _key_in_run()
-        run_id = key or key_in_run or uuid.uuid4().hex
         name = function_name(function)
+        key_in_run = None if key is not None else _key_in_run((options.queue, name, args, keywords))
+        run_id = key or key_in_run or uuid.uuid4().hex
         entry = NewEntry(
             run_id=run_id,
             queue=options.queue,
@@ -272,12 +272,12 @@ def scheduled_run_id(name: str, due_at: float) -> str:
     return f"{name}@{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(due_at))}"
 
 
-def _key_in_run() -> str | None:
+def _key_in_run(call: object) -> str | None:
     """A key that is the same in every life of the active run, so that it enqueues a call once; or None."""
     recorder = find_journal()
     if not isinstance(recorder, RunRecorder):
         return None
-    return idempotency_key(recorder.run_id, recorder.relative(take_place("enqueue()")))
+    return idempotency_key(recorder.run_id, recorder.relative(take_place("enqueue()", new_arguments(call))))
 
 
 def _due(delay: float | timedelta | None, at: datetime | None) -> tuple[float, float | None]:

@@ -20,6 +20,7 @@ from ..runtime.environment import find_journal
 from .acknowledgement import Acknowledgement
 from .activity import Activity, DurableWait, IsDue, ParkedSignal
 from .errors import JournalDivergenceError, JournalError, RunParked
+from .known_objects import KnownObjects
 from .mailboxes import Inbox, Mailboxes
 from .open_errors import OpenErrors, mark_error, marks_of
 from .parts import HandedOut, PartEnd, RunPart
@@ -106,6 +107,8 @@ class RunRecorder:
         self.hold = hold
         self._new_code: NewCode = new_code
         self._index = RecordIndex(records, lives)
+        self.identity_version = self._index.identity
+        self.known_objects = KnownObjects(rules, is_replay=self.is_replay)
         self._seq = records[-1].seq if records else 0
         self._written: set[tuple[str, RecordKind]] = set()
         self._asked: set[str] = set()  # the places of steps that asked a model
@@ -262,6 +265,7 @@ class RunRecorder:
             records=[*self._index.records_in(place), *(() if handed.had_writer else handed.records)],
             lives={**self._index.lives(), self.epoch: now},
             divergence=self._divergence_at(place),
+            identity=self.identity_version,
         )
 
     def _divergence_at(self, place: str) -> tuple[str, str] | None:
@@ -406,8 +410,7 @@ class RunRecorder:
         Raises:
             RunParked: The run is being parked.
         """
-        error = self.parking_error()
-        if error is not None:
+        if (error := self.parking_error()) is not None:
             raise error
 
     async def begin_new(self, place: str) -> None:

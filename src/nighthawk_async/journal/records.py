@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
+from ..runtime.stable_digest import VERSION
 from .errors import JournalDivergenceError
 
 RecordKind: TypeAlias = Literal[
@@ -69,6 +70,19 @@ class Record(Struct, frozen=True, kw_only=True):
     body: bytes = b""
 
 
+_IDENTITY = " identity="
+
+
+def life_body(trace_parent: str | None, identity: int) -> bytes:
+    """The body of the record of a life that begins: its trace, and the version of the digests in places."""
+    return f"{trace_parent or ''}{f'{_IDENTITY}{identity}' if identity > 1 else ''}".encode()
+
+
+def trace_of_life(record: Record) -> str:
+    """The trace of a life, from the record of its beginning; empty without one."""
+    return record.body.decode().partition(_IDENTITY)[0]
+
+
 def begins_life(record: Record) -> bool:
     """Whether a record is that of the beginning of a life, and not of its end."""
     return record.kind == "life" and record.body not in (ENDED, INTERRUPTED, PARKED)
@@ -110,6 +124,8 @@ class RecordIndex:
         self._last_work: dict[int, int] = {}  # the number of the last step or response of each life
         self._interrupted: set[int] = set()
         self.trace_parent: str | None = None  # of the first life that was traced
+        self.identity = VERSION  # of the digests in places
+        has_begun = False
         for record in records:
             begun_at = self._times.get(record.epoch, (record.at, 0.0))[0]
             self._times[record.epoch] = begun_at, record.at
@@ -118,7 +134,10 @@ class RecordIndex:
             elif record.body in (INTERRUPTED, PARKED):
                 self._interrupted.add(record.epoch)
             elif begins_life(record):
-                self.trace_parent = self.trace_parent or record.body.decode() or None
+                trace_parent, _, identity = record.body.decode().partition(_IDENTITY)
+                self.trace_parent = self.trace_parent or trace_parent or None
+                self.identity = self.identity if has_begun else int(identity or 1)
+                has_begun = True
             if record.kind in ("step", "response"):
                 self._last_work[record.epoch] = record.seq
         for epoch, life in lives.items():

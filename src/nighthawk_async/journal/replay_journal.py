@@ -11,7 +11,7 @@ from typing import NoReturn, Self
 import msgspec
 from anyio.lowlevel import checkpoint
 
-from ..journal_ports import BegunQuestion, RecordedAnswer
+from ..journal_ports import BegunQuestion, RecordedAnswer, StepInputs
 from ..ports import OpenSource
 from ..recording.exchange import RecordedError, RecordedExchange
 from ..recording.recorder import ReplayStream
@@ -78,7 +78,7 @@ class ReplayJournal(RunJournal):
         self.frames: dict[str, FrameType] = {}
         """The frames of the program in which steps began, by their places."""
 
-    def begin_step(self, place: str, program: str, inputs: Mapping[str, object]) -> None:
+    def begin_step(self, place: str, program: str, inputs: StepInputs) -> None:
         """Compare a step with its record; see `RunJournal.begin_step`."""
         if (frame := find_program_frame(inspect.currentframe())) is not None:
             self.frames[self.relative(place)] = frame

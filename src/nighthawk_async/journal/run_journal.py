@@ -9,11 +9,13 @@ from typing import Any, NoReturn, cast
 import msgspec
 from msgspec import Struct
 
-from ..journal_ports import RecordedAnswer
+from ..journal_ports import RecordedAnswer, StepInputs
 from ..ports import OpenSource
 from ..recording.exchange import RecordedExchange, is_cached
 from ..runtime.activities import LifeBegun
-from ..runtime.stable_digest import stable_digests
+from ..runtime.digest_of_version_1 import digests_of_version_1
+from ..runtime.stable_digest import VERSION, stable_digests
+from ..runtime.step_inputs import unnamed_digests
 from ..tracing import find_trace_parent, note_event
 from ..types.model import ModelEvent
 from ..types.outcomes import (
@@ -25,10 +27,10 @@ from ..types.outcomes import (
 )
 from ..types.unset import UNSET
 from .effects import tool_effect
-from .errors import JournalDivergenceError, JournalError, check_inputs
+from .errors import JournalDivergenceError, JournalError, check_inputs, refuse_inputs
 from .questions import QuestionRecorder
 from .recorder import NO_DECISION, ROOT
-from .records import counted_place
+from .records import counted_place, life_body
 from .response import JournaledResponse
 from .values import decode_value
 
@@ -44,11 +46,54 @@ _OUTCOMES: Mapping[str, type[Any]] = {
 }
 
 
-class StepRecord(Struct, frozen=True, kw_only=True):
-    """The body of the record of a step: its program's digest, and those of its inputs."""
+class StepRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The body of the record of a step: its program's digest, and those of its inputs.
+
+    Args:
+        program: The digest of the program, which may change.
+        inputs: The digests of what its author names.
+        version: The version of the digests.
+        unnamed: The digests of the other arguments; see `journal_ports.StepInputs`.
+        text: The digests of the values in its text.
+    """
 
     program: str
     inputs: dict[str, str]
+    version: int = 1
+    unnamed: dict[str, str] = {}
+    text: dict[str, str] = {}
+
+
+def check_step(place: str, recorded: StepRecord, inputs: StepInputs) -> None:
+    """Compare the inputs of a step with those that were recorded, by the rule of the record.
+
+    Args:
+        place: The place of the step.
+        recorded: The record.
+        inputs: The present inputs.
+
+    Raises:
+        JournalDivergenceError: They differ.
+    """
+    if recorded.version == 1:
+        read = {name: inputs.named[name] for name in inputs.read_names}
+        check_inputs(place, "step", recorded.inputs, digests_of_version_1(read))
+        return
+    known = {**recorded.unnamed, **recorded.inputs}  # a name may have been added to the text since
+    named, unnamed = stable_digests(inputs.named), unnamed_digests(inputs.unnamed)
+    differing = [f"<{name}>" for name, digest in named.items() if known.get(name) != digest]
+    differing += [
+        f"the argument {name!r}" for name, digest in unnamed.items() if known.get(name, digest) != digest
+    ]
+    text = stable_digests(inputs.text)
+    if list(text.values()) != list(recorded.text.values()):  # else the interpolations are written otherwise
+        differing += [
+            f"the value of {name} in its text" if name else "the text of the step"
+            for name, digest in text.items()
+            if recorded.text.get(name) != digest
+        ]
+    if differing:
+        refuse_inputs(place, "step", differing)
 
 
 class RunJournal(QuestionRecorder):
@@ -59,7 +104,7 @@ class RunJournal(QuestionRecorder):
         self._root = root
         self._index.reach(ROOT)
         trace_parent = find_trace_parent()
-        self._write((ROOT, "life", (trace_parent or "").encode()))
+        self._write((ROOT, "life", life_body(trace_parent, self.identity_version)))
         note_event(LifeBegun(life=self.epoch, first_trace_parent=self._index.trace_parent))
 
     def find(self, place: str) -> tuple[int, ...] | None:
@@ -103,17 +148,21 @@ class RunJournal(QuestionRecorder):
         if not self._index.knows(f"{place}/turn[0]"):
             await self.begin_new(place)
 
-    def begin_step(self, place: str, program: str, inputs: Mapping[str, object]) -> None:
+    def begin_step(self, place: str, program: str, inputs: StepInputs) -> None:
         """Record a step, or compare it with its record; see `journal_ports.RunJournal`."""
         place = self.relative(place)
-        digests = stable_digests(inputs)
         record = self._index.find(place, "step")
-        if record is None:
-            digest = hashlib.sha256(program.encode(errors="surrogatepass")).hexdigest()[:16]
-            self.add(place, "step", msgspec.msgpack.encode(StepRecord(program=digest, inputs=digests)))
+        if record is not None:
+            check_step(place, msgspec.msgpack.decode(record.body, type=StepRecord), inputs)
             return
-        recorded = msgspec.msgpack.decode(record.body, type=StepRecord)
-        check_inputs(place, "step", recorded.inputs, digests)
+        step = StepRecord(
+            program=hashlib.sha256(program.encode(errors="surrogatepass")).hexdigest()[:16],
+            inputs=self.known_objects.digests(place, "step", inputs.named),
+            version=VERSION,
+            unnamed=unnamed_digests(inputs.unnamed),
+            text=stable_digests(inputs.text),
+        )
+        self.add(place, "step", msgspec.msgpack.encode(step))
 
     def find_answer(self, place: str, types: Mapping[str, object]) -> RecordedAnswer | None:
         """Return the answer of an executor; see `journal_ports.RunJournal`."""

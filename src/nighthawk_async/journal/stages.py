@@ -17,11 +17,11 @@ from ..policies.attempts.resilience import ExponentialWait, RetryPolicy
 from ..policies.budgets.policy import active_accounts
 from ..policies.budgets.request import charge_replayed
 from ..runtime.environment import find_environment, find_journal, using_environment
-from ..runtime.places import below_place, current_place, using_function_place
+from ..runtime.places import below_place, current_place, identity_version, using_function_place
 from ..runtime.stable_digest import stable_digests
 from ..runtime.usage_meter import UsageMeter
 from ..signatures import keep_names
-from .effect_call import Effect, EffectCall, EndedCall
+from .effect_call import Effect, EffectCall, EndedCall, without_owner
 from .errors import JournalValueError
 from .recorder import RunRecorder, find_recorder
 from .records import Record
@@ -100,9 +100,13 @@ def _stage_function(name: str, function: Callable[..., Any], policy: RetryPolicy
         def inputs() -> Mapping[str, object]:
             return effect.inputs_of(args, keywords)
 
+        def shown() -> Mapping[str, object]:
+            return without_owner(inputs())
+
+        placing = shown if identity_version() == 1 else inputs
         with (
-            observed("function", f"stage {name}", inputs=inputs),
-            using_function_place(f"stage:{name}", inputs, checks_end=False),
+            observed("function", f"stage {name}", inputs=shown),
+            using_function_place(f"stage:{name}", placing, checks_end=False),
         ):
             return await _Stage(effect, policy, args, keywords).run()
 

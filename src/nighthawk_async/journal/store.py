@@ -358,6 +358,7 @@ def open(
     active_key: str | None = None,
     audit_key: Key | None = None,
     max_value_bytes: int = MAX_VALUE_BYTES,
+    strict: bool = False,
 ) -> JournalStore:
     """Open a store of journals: a database in which runs are recorded, to be continued by later processes.
 
@@ -379,6 +380,9 @@ def open(
             of an environment variable that has it in Base64; None for chains without a key.
         max_value_bytes: The greatest size of one value and one record, in bytes. A larger one raises
             `JournalValueError` before it is stored.
+        strict: Whether a block or an effect that depends on an object of which nobody knows what it is raises
+            `JournalIdentityError` before it begins. Otherwise the run goes on, with a
+            `JournalIdentityWarning`. See `register`.
 
     Raises:
         ConfigurationError: The address or an option is not one of these, or an extra is not installed.
@@ -405,7 +409,7 @@ def open(
         connect_protected,
         durability=durability,
         new_code=changes,
-        rules=ValueRules(max_bytes=max_value_bytes, keeps_secrets=bool(codec.active_key)),
+        rules=ValueRules(max_bytes=max_value_bytes, keeps_secrets=bool(codec.active_key), is_strict=strict),
         # They have no keys. Nor could a chain with a key tell what they append from what others do.
         admits_writers=is_shared_address(url) and not codec.active_key and chain_key is None,
     )

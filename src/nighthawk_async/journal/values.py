@@ -15,6 +15,8 @@ import msgspec
 from msgspec import Struct
 from pydantic import TypeAdapter
 
+from ..runtime.canonical_forms import forget_identities
+from ..runtime.registered_identities import keep_identity
 from .errors import JournalValueError
 from .registered_types import RegisteredType, registered, registered_names
 from .value_comparison import Comparison
@@ -41,10 +43,12 @@ class ValueRules(Struct, frozen=True, kw_only=True):
     Args:
         max_bytes: The greatest size of one value and one record, in bytes.
         keeps_secrets: Whether it takes secrets, such as `pydantic.SecretStr`: nobody else can read it.
+        is_strict: Whether nothing begins that depends on objects of which nobody knows what they are.
     """
 
     max_bytes: int = MAX_VALUE_BYTES
     keeps_secrets: bool = False
+    is_strict: bool = False
 
 
 DEFAULT_RULES = ValueRules()
@@ -53,21 +57,37 @@ DEFAULT_RULES = ValueRules()
 def register(
     type_: type[Any],
     *,
-    dump: Callable[[Any], object],
-    load: Callable[[Any], object],
+    dump: Callable[[Any], object] | None = None,
+    load: Callable[[Any], object] | None = None,
     name: str | None = None,
+    identity: Callable[[Any], object] | None = None,
 ) -> None:
-    """Have the journal store values of a type, wherever they stand.
+    """Have the journal store values of a type, wherever they stand, or say what objects of it are.
+
+        nh.journal.register(Session, identity=lambda session: session.bind_name)
 
     Args:
-        type_: The type; its subclasses are other types.
+        type_: The type. For `dump` and `load`, its subclasses are other types.
         dump: Returns plain data for a value: what JSON has, and tuples, sets, bytes, dates, decimals, paths.
-        load: Returns the value for that data.
+            None where results are never of this type.
+        load: Returns the value for that data; given with `dump`.
         name: The name that the journal stores; None for the type's full name. It must stay the same.
+        identity: Returns what tells an object of the type, or of a subclass, apart from others, as plain
+            data: the arguments of effects and what blocks name are compared in later lives. A constant
+            says that the object does not count. It is called often, and must not change anything. None for
+            the public attributes of objects; see "Identity" on the page "Durable runs".
 
     Raises:
         ValueError: Another type is registered under the name.
+        TypeError: `dump` and `load` are not given together, or nothing is given.
     """
+    if (dump is None) != (load is None) or (dump is None and identity is None):
+        raise TypeError("register takes dump= and load= together, or identity=, or all of them")
+    if identity is not None:
+        keep_identity(type_, identity)
+        forget_identities()
+    if dump is None or load is None:
+        return
     name = name or f"{type_.__module__}.{type_.__qualname__}"
     known = next((kind for kind, each in registered.items() if each.name == name), type_)
     if known is not type_:

@@ -61,6 +61,26 @@ def literal_parts(literal: NaturalLiteral) -> tuple[str, ...]:
     return tuple(value for value in values if isinstance(value, str))
 
 
+def literal_template(literal: NaturalLiteral) -> tuple[tuple[str | None, ...], tuple[str, ...]]:
+    """Return the parts of an f-string, None for each interpolation, and the interpolations as written.
+
+    Args:
+        literal: The literal of a natural block.
+
+    Returns:
+        Both empty for a plain literal.
+    """
+    if not isinstance(literal, ast.JoinedStr):
+        return (), ()
+    parts = [part.value if isinstance(part, ast.Constant) else None for part in literal.values]
+    values = [part for part in literal.values if not isinstance(part, ast.Constant)]
+    return tuple(None if part is None else str(part) for part in parts), tuple(map(_as_written, values))
+
+
+def _as_written(value: ast.expr) -> str:
+    return ast.unparse(ast.JoinedStr(values=[value]))[2:-1]
+
+
 def interpolated_binding(literal: NaturalLiteral) -> str | None:
     """Return the first binding of an f-string whose name is a value, as written; None for none.
 
@@ -76,7 +96,7 @@ def interpolated_binding(literal: NaturalLiteral) -> str | None:
         return None
     written = match[0]
     for part in values[text[: match.start()].count(_VALUE) :][: written.count(_VALUE)]:
-        written = written.replace(_VALUE, ast.unparse(ast.JoinedStr(values=[part]))[2:-1], 1)
+        written = written.replace(_VALUE, _as_written(part), 1)
     return written
 
 
@@ -84,6 +104,25 @@ def _opening(literal: NaturalLiteral) -> object:
     """Return the constant that a literal begins with, or None when it begins with an interpolation."""
     first = literal.values[0] if isinstance(literal, ast.JoinedStr) and literal.values else literal
     return first.value if isinstance(first, ast.Constant) else None
+
+
+class RenderedText(str):
+    """The text of an f-string block at run time.
+
+    Attributes:
+        interpolated: The interpolated values as they stand in the text, in order.
+    """
+
+    __slots__ = ("interpolated",)
+    interpolated: tuple[str, ...]
+
+    @classmethod
+    def of(cls, template: tuple[str | None, ...], interpolated: tuple[str, ...]) -> "RenderedText":
+        """Fill the interpolated values into the parts of a literal."""
+        values = iter(interpolated)
+        text = cls("".join(next(values) if part is None else part for part in template))
+        text.interpolated = interpolated
+        return text
 
 
 class NaturalBlock(Struct, frozen=True, kw_only=True):
@@ -107,6 +146,10 @@ class NaturalBlock(Struct, frozen=True, kw_only=True):
         free_names: The variables of enclosing functions that the transformed function closes over.
         annotations: For a write binding that the function's body annotates, the compiled annotation.
         named_types: For a write binding, the name that the text gives as its type; see `named_types`.
+        references: Names and dotted paths that its author wrote in angle brackets.
+        parameters: The parameters of the function.
+        template: The parts of an f-string, None for each interpolation; empty for a plain literal.
+        interpolations: The interpolations as written.
     """
 
     filename: str
@@ -125,6 +168,10 @@ class NaturalBlock(Struct, frozen=True, kw_only=True):
     free_names: frozenset[str]
     annotations: Mapping[str, CodeType]
     named_types: Mapping[str, str]
+    references: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+    template: tuple[str | None, ...] = ()
+    interpolations: tuple[str, ...] = ()
 
     @property
     def address(self) -> str:

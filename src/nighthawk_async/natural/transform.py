@@ -19,7 +19,14 @@ from msgspec import Struct
 
 from ..errors import NaturalParseError
 from ..types.outcomes import OutcomeKind
-from .blocks import NaturalBlock, ParsedLiteral, annotation_expression, annotation_names
+from .blocks import (
+    NaturalBlock,
+    ParsedLiteral,
+    RenderedText,
+    annotation_expression,
+    annotation_names,
+    literal_template,
+)
 from .program import root_name
 from .rewrite import rewrite_function
 from .scope import FunctionScope, NestedBlock, function_scope, mangle, nested_blocks
@@ -132,15 +139,13 @@ class TransformedFunction(Struct, frozen=True, kw_only=True):
         Args:
             function: The original function, with the code that was transformed.
             run_step: Runs a block. Gets its position, the result of `locals()` at the block, with the context
-                manager of the call as `SCOPE_NAME`, and the rendered text when it is an f-string, else None.
+                manager of the call as `SCOPE_NAME`, and the `RenderedText` when it is an f-string, else None.
                 Returns a `StepResult`; in an `async def` function, an awaitable of one.
             call_entry: The entry of each call.
         """
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        cells |= {
-            name: CellType(value)
-            for name, value in zip(CLOSURE_NAMES, (run_step, locals, call_entry), strict=True)
-        }
+        own = (self._rendering(run_step), locals, call_entry)
+        cells |= {name: CellType(value) for name, value in zip(CLOSURE_NAMES, own, strict=True)}
         closure = tuple(cells[name] for name in self.code.co_freevars)
         bound = FunctionType(
             self.code, function.__globals__, function.__name__, function.__defaults__, closure
@@ -148,6 +153,22 @@ class TransformedFunction(Struct, frozen=True, kw_only=True):
         copy_attributes(function, bound)
         bound.__dict__["__wrapped__"] = function
         return bound
+
+    def _rendering(
+        self, run_step: Callable[[int, dict[str, Any], str | None], Any]
+    ) -> Callable[[int, dict[str, Any], Any], Any]:
+        """The function that the generated code calls, with the interpolated values of f-strings."""
+        templates = tuple(block.template for block in self.blocks)
+        if not any(templates):
+            return run_step
+
+        def run_rendered(
+            index: int, python_locals: dict[str, Any], interpolated: tuple[str, ...] | None
+        ) -> Any:
+            text = None if interpolated is None else RenderedText.of(templates[index], interpolated)
+            return run_step(index, python_locals, text)
+
+        return run_rendered
 
 
 _lock = threading.RLock()  # a finalizer may decorate in the middle of a decoration
@@ -283,6 +304,7 @@ def _make_block(
     annotations: Mapping[str, ast.expr],
 ) -> NaturalBlock:
     code = function.__code__
+    template, interpolations = literal_template(parsed.literal)
     return NaturalBlock(
         filename=code.co_filename,
         line=parsed.literal.lineno,
@@ -304,7 +326,22 @@ def _make_block(
             if name in annotations
         },
         named_types=parsed.named_types,
+        references=parsed.bindings.references,
+        parameters=parameter_names(code),
+        template=template,
+        interpolations=interpolations,
     )
+
+
+def parameter_names(code: CodeType) -> tuple[str, ...]:
+    """Return the names of the parameters of a function, `args` and `keywords` included.
+
+    Args:
+        code: The code of the function.
+    """
+    flags = (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS)
+    variadic = sum(bool(code.co_flags & flag) for flag in flags)
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + variadic]
 
 
 def copy_attributes(function: FunctionType, bound: FunctionType) -> None:

@@ -199,8 +199,15 @@ def block_statements(
     ]
     statements = with_location(ast.parse("\n".join(lines)).body, parsed.literal)
     if isinstance(parsed.literal, ast.JoinedStr):
-        _run_call(statements[0]).args[2] = parsed.literal
+        _run_call(statements[0]).args[2] = _interpolated_values(parsed.literal)
     return statements
+
+
+def _interpolated_values(literal: ast.JoinedStr) -> ast.expr:
+    """Make the expression of the interpolated values of an f-string, each as it stands in the text."""
+    values = [part for part in literal.values if not isinstance(part, ast.Constant)]
+    texts: list[ast.expr] = [ast.copy_location(ast.JoinedStr(values=[each]), literal) for each in values]
+    return ast.copy_location(ast.Tuple(elts=texts, ctx=ast.Load()), literal)
 
 
 def call_statement(body: list[ast.stmt], origin: ast.stmt) -> ast.stmt:

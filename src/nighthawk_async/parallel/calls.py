@@ -37,7 +37,7 @@ from .nodes import begin_group, call_with_node, ended_group
 from .outcomes import Failed, Outcome, Succeeded, errors_in, raise_bare, without_cancellations
 from .progress import ProgressReporter, ProgressTarget, check_progress_target
 from .task_current import enter_positions, find_positions
-from .task_node import Positions
+from .task_node import Callee, Positions
 
 if TYPE_CHECKING:
     from .progress_line import ProgressLine
@@ -212,7 +212,7 @@ class Calls(Generic[Item, Result]):
 
         `run` calls this itself. It is for code that runs in another task than the caller's.
         """
-        self._path = find_positions().take(self._options.kind, (self._function, self._items))
+        self._path = find_positions().take(self._options.kind, (Callee(self._function), self._items))
         self._order = find_decided_order(self._path, keeps_each=not self._frees_room)
         target, title = self._options.progress, self._options.title
         if isinstance(target, bool):

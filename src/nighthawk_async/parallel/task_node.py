@@ -10,7 +10,8 @@ once, when it is imported. Without hooks tasks have no mailbox, and run, scope a
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from operator import is_
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 from ..observation import NodeWriter
 from ..types.execution import ExecutionRef
@@ -171,6 +172,33 @@ def _find_nothing() -> None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """The function among the arguments of a place: the variables around it may have changed since.
+
+    Args:
+        function: The function that is called.
+    """
+
+    function: object
+
+
+class ArgumentDigest(NamedTuple):
+    """The digest of the arguments of a place.
+
+    Args:
+        text: The digest, the same in every process; it ends with `UNSTABLE` if other arguments have the same.
+        unstable: The objects among them that the digest does not tell apart.
+    """
+
+    text: str
+    unstable: tuple[object, ...] = ()
+
+
+def _digest_as_text(value: object) -> ArgumentDigest:
+    return ArgumentDigest(repr(value))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskHooks:
     """Extensions of tasks by other packages.
@@ -185,8 +213,7 @@ class TaskHooks:
             can be subtracted, progress shows the difference.
         find_owner: Returns the event loop's task or the thread of the caller where places must be the same in
             every life of a run; None elsewhere.
-        digest: Returns a text for values that is the same in every process. It ends with `UNSTABLE` if other
-            values of the same types have the same text.
+        digest: Returns the digest of the arguments of a place.
         find_decisions: Returns the kept decisions of the caller's run; None where none are kept.
     """
 
@@ -195,7 +222,7 @@ class TaskHooks:
     find_execution: Callable[[], ExecutionRef | None] = _find_nothing
     find_usage: Callable[[], Any] = _find_nothing
     find_owner: Callable[[], object | None] = _find_nothing
-    digest: Callable[[object], str] = repr
+    digest: Callable[[object], ArgumentDigest] = _digest_as_text
     find_decisions: Callable[[], "Decisions | None"] = _find_nothing
 
 
@@ -236,11 +263,12 @@ class Positions:
         path: The id under which the positions are.
     """
 
-    __slots__ = ("_counts", "_owners", "path")
+    __slots__ = ("_counts", "_owners", "_unstable", "path")
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._counts: dict[str, int] = {}
+        self._unstable: dict[str, tuple[object, ...]] = {}  # by kind: what its digest does not tell apart
         owner = get_task_hooks().find_owner()
         self._owners: set[object] | None = None if owner is None else {owner}
 
@@ -252,16 +280,24 @@ class Positions:
             arguments: The arguments that identify it among those of tasks that were started by hand.
         """
         if not self.is_owned:
-            kind = f"{kind}~{get_task_hooks().digest(arguments)}"
+            digest = get_task_hooks().digest(arguments)
+            kind = f"{kind}~{digest.text}"
+            if kind.endswith(UNSTABLE):
+                self._check_same(kind, digest.unstable)
         index = self._counts.get(kind, 0)
-        if index and kind.endswith(UNSTABLE):
+        self._counts[kind] = index + 1
+        return f"{self.path}/{kind}[{index}]"
+
+    def _check_same(self, kind: str, unstable: tuple[object, ...]) -> None:
+        """Check that calls of one kind have the very same arguments, so that they are interchangeable."""
+        known = self._unstable.setdefault(kind, unstable)
+        if len(known) != len(unstable) or not all(map(is_, known, unstable)):
             raise AmbiguousPlaceError(
                 f"{self.path}: two calls of {kind.partition('~')[0]} in tasks that were started by hand have "
                 "arguments without a form that is the same in every life of the run. Start them with "
-                "nighthawk_async.parallel or nighthawk_async.open_tasks, or pass plain data that differs."
+                "nighthawk_async.parallel or nighthawk_async.open_tasks, pass plain data that differs, or "
+                "say what they are with nighthawk_async.journal.register(cls, identity=...)."
             )
-        self._counts[kind] = index + 1
-        return f"{self.path}/{kind}[{index}]"
 
     def owned_path(self) -> str | None:
         """The path, if the caller's task takes positions as their maker does; None elsewhere."""

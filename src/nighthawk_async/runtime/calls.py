@@ -1,6 +1,5 @@
 """Calls of natural functions: a scope for tools, a node for observers."""
 
-import inspect
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -8,6 +7,7 @@ from functools import partial
 from types import FunctionType
 from typing import TypeVar
 
+from ..natural.transform import parameter_names
 from ..observation import NodeWriter, find_node_writer, observed, using_node_writer
 from ..parallel.outcomes import state_after
 from ..types.unset import UNSET, unset
@@ -15,7 +15,7 @@ from .annotations import ReturnCheck
 from .argument_check import ArgumentCheck
 from .environment import find_environment, find_journal, using_environment
 from .natural_entries import promised_type, static_attribute
-from .places import using_function_place
+from .places import identity_version, placed_owner, using_function_place
 from .tool_scope import ToolScope
 from .tracebacks import fold_frames
 from .validation import Declared, Origin
@@ -38,8 +38,8 @@ class CallEntry:
     """
 
     __slots__ = (
-        "_argument_names",
         "_is_generator",
+        "_parameters",
         "_return_check",
         "_unobserved_generator",
         "argument_check",
@@ -57,9 +57,7 @@ class CallEntry:
     ) -> None:
         self.argument_check = argument_check
         code = function.__code__
-        flags = (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS)
-        count = code.co_argcount + code.co_kwonlyargcount + sum(bool(code.co_flags & flag) for flag in flags)
-        self._argument_names = tuple(name for name in code.co_varnames[:count] if name not in _OWNERS)
+        self._parameters = parameter_names(code)
         self._is_generator = is_generator
         self._return_check = return_check
         self._unobserved_generator = GeneratorScope(None, return_check)
@@ -94,7 +92,21 @@ class CallEntry:
         Args:
             arguments: The local variables at the beginning of the function.
         """
-        return {name: arguments[name] for name in self._argument_names if name in arguments}
+        return {name: each for name, each in self._given(arguments).items() if name not in _OWNERS}
+
+    def place_inputs(self, arguments: Mapping[str, object]) -> Mapping[str, object]:
+        """The arguments that identify a call in a task that was started by hand: also the object of a method.
+
+        Args:
+            arguments: The local variables at the beginning of the function.
+        """
+        if identity_version() == 1:
+            return self.inputs(arguments)
+        given = self._given(arguments)
+        return {name: placed_owner(each) if name in _OWNERS else each for name, each in given.items()}
+
+    def _given(self, arguments: Mapping[str, object]) -> dict[str, object]:
+        return {name: arguments[name] for name in self._parameters if name in arguments}
 
     def _observed_generator(self, arguments: Mapping[str, object]) -> "GeneratorScope":
         parent = find_node_writer()
@@ -192,7 +204,8 @@ class _ObservedCall(_CallScope):
         self._outputs: Mapping[str, object] | None = None
         inputs = partial(entry.inputs, arguments)
         self._observed = observed("function", entry.name, source=entry.source, inputs=inputs)
-        self._place = using_function_place(entry.name.rpartition(".")[2], inputs)
+        place_inputs = partial(entry.place_inputs, arguments)
+        self._place = using_function_place(entry.name.rpartition(".")[2], place_inputs)
 
     def __enter__(self) -> "_ObservedCall":
         self._node = self._observed.__enter__()

@@ -220,6 +220,21 @@ class _Attributes:
         names = (before.keys() | now.keys()) - self._computed
         return all(name in before and name in now and _is_same(before[name], now[name]) for name in names)
 
+    @property
+    def can_read(self) -> bool:
+        """Whether there is an instance dictionary, or a slot."""
+        return self._dictionary is not None or bool(self._slots)
+
+    def given(self, value: Any) -> dict[str, Any]:
+        """The attributes by name, without those that were computed."""
+        if not self._slots:
+            variables = dict(self._variables(value))
+            return variables if self._computed.isdisjoint(variables) else self._without_computed(variables)
+        return self._without_computed(self.read(value))
+
+    def _without_computed(self, attributes: dict[str, Any]) -> dict[str, Any]:
+        return {name: item for name, item in attributes.items() if name not in self._computed}
+
     def restore(self, value: Any, before: "_Reading") -> None:
         variables = before.variables
         if self._dictionary is not None and self._variables(value) is not variables:
@@ -319,6 +334,22 @@ def copy_attributes(value: object, blank: object) -> None:
         blank: The object without attributes.
     """
     _own_attributes(type(value)).copy(value, blank)
+
+
+def held_attributes(value: object) -> dict[str, Any] | None:
+    """The attributes that an object of any class holds, in its instance dictionary and its slots.
+
+    None of its code runs. What an attribute of its class computes and keeps there, as a `cached_property`
+    does, is left out.
+
+    Returns:
+        None where it does not hold them itself: it is a proxy that shows those of another object.
+    """
+    kind = type(value)
+    attributes = _own_attributes(kind)
+    if not attributes.can_read and any("__dict__" in vars(base) for base in kind.__mro__):
+        return None
+    return attributes.given(value)
 
 
 @lru_cache(maxsize=4096)

@@ -24,6 +24,9 @@ from ..parallel.task_node import Positions
 from ..ports import Model
 from ..types.model import ModelRequest
 from .environment import find_journal
+from .mutable_state import held_attributes
+from .stable_digest import VERSION
+from .step_inputs import step_inputs, unnamed_digests
 
 Result = TypeVar("Result")
 
@@ -43,16 +46,39 @@ def below_place(place: str) -> using_positions:
     return using_positions(Positions(place))
 
 
-def take_step_place(block: NaturalBlock, python_locals: Mapping[str, object]) -> str:
+def identity_version() -> int:
+    """The version of the digests in the places of the active run; the latest one without a journal."""
+    journal = find_journal()
+    return VERSION if journal is None else journal.identity_version
+
+
+def placed_owner(owner: object) -> object:
+    """The object of a method in the arguments of a place; its class, if it has no state of its own."""
+    return owner if held_attributes(owner) != {} else type(owner)
+
+
+def new_arguments(arguments: object) -> object:
+    """The arguments that identify what did not count by them in places of version 1."""
+    return None if identity_version() == 1 else arguments
+
+
+def take_step_place(block: NaturalBlock, python_locals: Mapping[str, object], literal: str | None) -> str:
     """Take the place of a step.
 
     Args:
         block: The block.
         python_locals: The `locals()` at the block.
+        literal: The rendered text of an f-string block; None for a plain literal.
     """
     name = block.function_name.rpartition(".")[2]
-    read = {name: python_locals[name] for name in block.read_names if name in python_locals}
-    return take_place(f"{name}#{block.number}", read)
+    frame = f"{name}#{block.number}"
+    if find_positions().is_owned:
+        return take_place(frame)
+    if identity_version() == 1:
+        read = {name: python_locals[name] for name in block.read_names if name in python_locals}
+        return take_place(frame, read)
+    inputs = step_inputs(block, python_locals, python_locals, literal, references=block.references)
+    return take_place(frame, (inputs.named, inputs.text, unnamed_digests(inputs.unnamed)))
 
 
 class using_function_place:  # noqa: N801  (a context manager that reads as a statement)

@@ -10,10 +10,12 @@ from ..parallel import TaskHooks, install_task_hooks, open_task_root
 from ..parallel.event_loop import find_task
 from ..parallel.resource_keeper import ResourceKeeper
 from ..parallel.task_current import find_node
+from ..parallel.task_node import ArgumentDigest
 from ..types.execution import ExecutionRef
 from ..types.usage import Usage
+from .digest_of_version_1 import digest_of_version_1
 from .environment import find_environment, find_journal
-from .stable_digest import stable_digest
+from .stable_digest import argument_digest
 
 
 @contextmanager
@@ -47,6 +49,14 @@ def _find_owner() -> object | None:
     return None if find_journal() is None else find_task()
 
 
+def _digest_arguments(value: object) -> ArgumentDigest:
+    """Return the digest of arguments by the rule of the active run."""
+    journal = find_journal()
+    if journal is None or journal.identity_version > 1:
+        return argument_digest(value)
+    return ArgumentDigest(digest_of_version_1(value), (value,))
+
+
 def _make_mailbox(task_id: str) -> Mailbox[Any]:
     return Mailbox(name=task_id)
 
@@ -58,7 +68,7 @@ install_task_hooks(
         find_execution=_find_execution,
         find_usage=_find_usage,
         find_owner=_find_owner,
-        digest=stable_digest,
+        digest=_digest_arguments,
         find_decisions=find_journal,
     )
 )

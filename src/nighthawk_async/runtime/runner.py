@@ -19,7 +19,6 @@ from anyio.abc import TaskGroup
 from ..actors import BareTaskGroup
 from ..errors import ExecutionError, HookError, NaturalParseError
 from ..executions import Execution, find_execution
-from ..journal_ports import RunJournal
 from ..natural.blocks import NaturalBlock
 from ..natural.program import NaturalProgram, parse_program
 from ..threads import call_in_thread
@@ -45,6 +44,7 @@ from .step import Step, Verify
 from .step_actor import StepActor
 from .step_control import ExecuteAttempt, SteerableStep, StepAttempt, admitted
 from .step_executor import StepExecutor, is_async_executor
+from .step_inputs import inputs_of
 from .step_node import ObservedStep
 from .tracebacks import hide_frames_from_pytest
 
@@ -57,7 +57,7 @@ def run_step_from_sync(
 ) -> StepResult:
     """Execute a block of a synchronous natural function; see `run_step`."""
     # Taken here: on the other side of the bridge, each step is in a task of its own.
-    place = None if find_journal() is None else take_step_place(block, python_locals)
+    place = None if find_journal() is None else take_step_place(block, python_locals, literal)
     with LastStep(step_id_of(block)) as last:  # in the context of the caller
         return run_from_sync(run_step, block, site, python_locals, literal, place, last)
 
@@ -101,7 +101,8 @@ async def run_step(
             _execute_once, block, site, python_locals, literal, depth, last
         )
         if find_journal() is not None:
-            execute_once = partial(_execute_at, place or take_step_place(block, python_locals), execute_once)
+            place = place or take_step_place(block, python_locals, literal)
+            execute_once = partial(_execute_at, place, execute_once)
         execute = partial(_execute_attempts, block, execute_once)
         return await in_own_task(execute) if begins_stretch(depth) else await execute()
 
@@ -140,7 +141,9 @@ async def _execute_once(
             last.begin_attempt(step.actor.progress.usage_meter)
             step.kept = last
             if outer.journal is not None:
-                _begin_in_journal(outer.journal, step)
+                step.place = current_place()
+                inputs = inputs_of(step.context, block, python_locals, literal)
+                outer.journal.begin_step(step.place, step.program, inputs)
             observed.begin(step)
             if attempt is not None:
                 attempt.prepare(step.actor)
@@ -238,15 +241,6 @@ def _implicit_references(outer: Environment, block: NaturalBlock, site: NaturalS
         return outer.implicit_references
     variables = (outer.implicit_references, site.module_globals, vars(builtins))
     return {**outer.implicit_references, **references_to_skills(outer.skills, block.read_names, variables)}
-
-
-def _begin_in_journal(journal: RunJournal, step: Step) -> None:
-    """Record that a step begins, or compare it with its record."""
-    context = step.context
-    values = {**context.referenced_globals, **context.step_locals}
-    inputs = {name: values[name] for name in context.read_names if name in values}
-    step.place = current_place()
-    journal.begin_step(step.place, step.program, inputs)
 
 
 def _verifier(policies: Policies, site: NaturalSite, *, step_id: str, program: str) -> Verify | None:

@@ -1,38 +1,56 @@
 """Digests of values that are the same in every process, so that a run can compare its lives.
 
-No code of the user's is called: objects that are no plain data count by their fields where they are pydantic
-models, and by their type otherwise.
+They are those of `canonical_forms`. A value has one of three degrees: it is known; or it may differ in
+something that is not in its digest, which the journal says before anything happens; or its type alone counts,
+and its digest ends with `UNSTABLE`.
 """
 
 import hashlib
 from collections.abc import Mapping
 from typing import Any, cast
 
-import msgspec
-from pydantic import BaseModel
+from msgspec import Struct
 
-from ..parallel.task_node import UNSTABLE
+from ..parallel.task_node import UNSTABLE, ArgumentDigest
+from .canonical_forms import new_writer
+from .canonical_names import type_name
+
+VERSION = 2
+"""The version of these digests. Those of version 1 are in `digest_of_version_1`."""
 
 _DIGEST_CHARACTERS = 16
-_MARK = "\0unstable "  # before what stands for an object without a stable form
-_MARK_IN_JSON = b"\\u0000unstable "
+
+
+class Identity(Struct, frozen=True, kw_only=True, eq=False):
+    """What is known of a value.
+
+    Args:
+        digest: Its digest, 16 hexadecimal digits, and `UNSTABLE` if other values have the same.
+        unstable: The objects in it whose types alone count.
+        unknown: The classes whose objects may differ in something that is not in the digest, and the reasons.
+    """
+
+    digest: str
+    unstable: tuple[object, ...] = ()
+    unknown: Mapping[str, str] = {}
+
+
+def identify(value: object) -> Identity:
+    """Return what is known of a value. No code of the user's is called, but registered identities."""
+    writer = new_writer()
+    try:
+        form = writer.form(value)
+    except Exception as error:  # too large, too deep, changed by another thread meanwhile, an odd class
+        kind = type_name(cast("type[Any]", type(value)))
+        unknown = {kind: f"cannot be read as a whole ({type(error).__name__})"}
+        return Identity(digest=_digest(kind.encode()) + UNSTABLE, unstable=(value,), unknown=unknown)
+    digest = _digest(form) + (UNSTABLE if writer.unstable else "")
+    return Identity(digest=digest, unstable=tuple(writer.unstable), unknown=writer.unknown)
 
 
 def stable_digest(value: object) -> str:
-    """Return the digest of a value: 16 hexadecimal digits, and `UNSTABLE` if other values have the same.
-
-    Args:
-        value: The value: plain data, and dataclasses, pydantic models and msgspec structs of it. Anything
-            else counts by its type, and functions and classes count by their names.
-    """
-    try:
-        form = _ENCODER.encode(value)
-        is_stable = _MARK_IN_JSON not in form
-    except (TypeError, ValueError, OverflowError, RuntimeError, msgspec.MsgspecError):
-        # Too deep, not of plain data, or changed by another thread meanwhile.
-        form, is_stable = _type_name(value).encode(), False
-    digest = hashlib.sha256(form).hexdigest()[:_DIGEST_CHARACTERS]
-    return digest if is_stable else digest + UNSTABLE
+    """Return the digest of a value: 16 hexadecimal digits, and `UNSTABLE` if other values have the same."""
+    return identify(value).digest
 
 
 def stable_digests(values: Mapping[str, object]) -> dict[str, str]:
@@ -40,19 +58,11 @@ def stable_digests(values: Mapping[str, object]) -> dict[str, str]:
     return {name: stable_digest(value) for name, value in values.items()}
 
 
-def _plain_form(value: Any) -> object:
-    """Return what stands for an object that msgspec cannot encode."""
-    if isinstance(value, BaseModel):
-        return [_type_name(value), dict(vars(value))]
-    name = getattr(cast("object", value), "__qualname__", None)
-    if isinstance(name, str):  # a function, a class
-        return [str(getattr(value, "__module__", "")), name]
-    return _MARK + _type_name(value)
+def argument_digest(value: object) -> ArgumentDigest:
+    """Return the digest of the arguments of a place, and the objects in them whose types alone count."""
+    identity = identify(value)
+    return ArgumentDigest(identity.digest, identity.unstable)
 
 
-def _type_name(value: object) -> str:
-    kind = type(value)
-    return f"{kind.__module__}.{kind.__qualname__}"
-
-
-_ENCODER = msgspec.json.Encoder(enc_hook=_plain_form, order="deterministic")
+def _digest(form: bytes) -> str:
+    return hashlib.sha256(form).hexdigest()[:_DIGEST_CHARACTERS]

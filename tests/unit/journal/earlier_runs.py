@@ -170,11 +170,7 @@ def write_stores(folder: Path) -> None:
         if os.fork() == 0:
             Middle.pass_by = staticmethod(lambda: os._exit(0))
             with nh.journal.open(f"sqlite:///{file}") as store:
-
-                async def whole(store: nh.journal.JournalStore = store) -> None:
-                    await live(store, AnsweringModel(answer), program)
-
-                anyio.run(whole)
+                anyio.run(live, store, AnsweringModel(answer), program)
             os._exit(1)
         os.wait()
         connection = sqlite3.connect(file)

@@ -1,0 +1,56 @@
+"""Objects of which nobody knows what they are: the first life says so, before anything depends on them."""
+
+import warnings
+from collections.abc import Mapping
+
+from ..runtime.stable_digest import Identity, identify
+from .errors import JournalIdentityError, JournalIdentityWarning
+from .values import ValueRules
+
+
+class KnownObjects:
+    """Digests what a run depends on, and says what it cannot tell apart, once for each class.
+
+    Args:
+        rules: The rules of the store, which may refuse it.
+        is_replay: Whether to say nothing: nothing is new.
+    """
+
+    def __init__(self, rules: ValueRules, *, is_replay: bool) -> None:
+        self._is_strict = rules.is_strict
+        self._is_replay = is_replay
+        self._said: set[tuple[str, str]] = set()
+
+    def digests(self, place: str, what: str, values: Mapping[str, object]) -> dict[str, str]:
+        """Return the digests of what something new depends on.
+
+        Args:
+            place: Its place.
+            what: The word for it.
+            values: The values by name.
+
+        Raises:
+            JournalIdentityError: Nobody knows what one of them is, and the store is strict.
+            JournalIdentityWarning: Python's warning filters turn the warning into an error.
+        """
+        digests: dict[str, str] = {}
+        for name, value in values.items():
+            identity = identify(value)
+            digests[name] = identity.digest
+            if identity.unknown and not self._is_replay:
+                self._say(place, what, name, identity)
+        return digests
+
+    def _say(self, place: str, what: str, name: str, identity: Identity) -> None:
+        for kind, reason in identity.unknown.items():
+            text = (
+                f"{place}: nobody knows what <{name}> of the {what} is: an object of {kind} {reason}. A "
+                "later life may take another one for it, and give it the recorded answer. Say what such "
+                f"objects are with nighthawk_async.journal.register({kind.rpartition('.')[2]}, "
+                "identity=...), or pass what tells them apart."
+            )
+            if self._is_strict:
+                raise JournalIdentityError(text, place=place)
+            if (kind, name) not in self._said:
+                self._said.add((kind, name))
+                warnings.warn(text, JournalIdentityWarning, stacklevel=4)

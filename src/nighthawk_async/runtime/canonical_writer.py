@@ -1,0 +1,93 @@
+"""The writer of one canonical form: it knows what is open, what is too large, and what has no form."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias, cast
+
+from .canonical_leaves import LEAVES, sized, text_form
+from .canonical_names import type_name
+
+MAX_DEPTH = 100
+"""The greatest depth of a value that has a form."""
+
+MAX_NODES = 1_000_000
+"""The greatest number of values in a value that has a form, those in plain lists and dicts apart."""
+
+MAX_OBJECTS = 5_000
+"""The greatest number of objects of ordinary classes in it: the graphs of frameworks have no end."""
+
+Maker: TypeAlias = Callable[["FormWriter", Any], bytes]
+
+
+class TooLargeError(Exception):
+    """A value is too large, or too deep, to have a form."""
+
+
+class FormWriter:
+    """Writes the form of one value.
+
+    Args:
+        maker_of: Returns the function that writes the values of a type.
+
+    Attributes:
+        unstable: The objects in it that have no form; their types alone count.
+        unknown: The names of classes whose instances may differ in something that is not in the form.
+    """
+
+    __slots__ = ("_maker_of", "_nodes", "_objects", "_open", "unknown", "unstable")
+
+    def __init__(self, maker_of: Callable[[type[Any]], Maker]) -> None:
+        self._maker_of = maker_of
+        self._open: dict[int, int] = {}  # the depths of the values that the present one is in
+        self._nodes = 0
+        self._objects = 0
+        self.unstable: list[object] = []
+        self.unknown: dict[str, str] = {}
+
+    def form(self, value: Any) -> bytes:
+        """Return the form of a value.
+
+        Raises:
+            TooLargeError: It is too large.
+        """
+        kind = cast("type[Any]", type(value))
+        leaf = LEAVES.get(kind)
+        if leaf is not None:
+            return leaf(value)
+        depth = len(self._open)
+        known = self._open.get(id(value))
+        if known is not None:
+            return b"^%d;" % (depth - known)
+        self._nodes += 1
+        if depth >= MAX_DEPTH or self._nodes > MAX_NODES:
+            raise TooLargeError
+        self._open[id(value)] = depth
+        try:
+            return self._maker_of(kind)(self, value)
+        finally:
+            del self._open[id(value)]
+
+    def forms(self, values: Iterable[object]) -> bytes:
+        """Return the forms of several values, one after the other, and their number."""
+        forms = list(map(self.form, values))
+        return b"%d:%b" % (len(forms), b"".join(forms))
+
+    def count_object(self) -> None:
+        """Count an object of an ordinary class."""
+        self._objects += 1
+        if self._objects > MAX_OBJECTS:
+            raise TooLargeError
+
+    def doubt(self, value: object, reason: str) -> None:
+        """Note that other objects of the class may have the same form."""
+        self.unknown.setdefault(type_name(type(value)), reason)
+
+    def attributes(self, attributes: Mapping[str, object]) -> bytes:
+        """Return the form of attributes by name."""
+        return b"".join(text_form(name) + self.form(attributes[name]) for name in sorted(attributes))
+
+
+def unstable_form(writer: FormWriter, value: object) -> bytes:
+    """The form of an object about which nothing is known but its type."""
+    writer.unstable.append(value)
+    writer.doubt(value, "has no state that is known")
+    return sized(b"?", type_name(type(value)).encode())

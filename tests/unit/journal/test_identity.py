@@ -1,0 +1,310 @@
+"""A recorded answer is given only to the same call; where nobody knows, the first life says so."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+import pytest
+
+import nighthawk_async as nh
+from nighthawk_async.journal import JournalDivergenceError, JournalIdentityError, JournalIdentityWarning
+from nighthawk_async.journal.run_journal import StepRecord
+from nighthawk_async.runtime.registered_identities import _functions
+from nighthawk_async.testing import ModelResponse, model_response, tool_call
+
+from .durable_runs import AnsweringModel, live, opened, places
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass
+class Order:
+    """An order."""
+
+    customer: str
+    number: int = 1
+
+
+class Row:
+    """An object of an ordinary class."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class Session:
+    """An object of which nobody knows what it is."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+
+class Account:
+    """An object with methods."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @nh.once
+    async def charge(self, cents: int) -> str:
+        """An effect."""
+        return f"charged {self.name}"
+
+    @nh.journal.stage("check")
+    async def check(self) -> str:
+        """A stage."""
+        return f"checked {self.name}"
+
+    @nh.natural_function
+    async def describe(self) -> str:
+        """Describe the account."""
+        text: str = nh.unset
+        """natural
+        Set <:text> to a description.
+        """
+        return text
+
+
+CITY = "Berlin"
+
+
+@nh.natural_function
+async def greet(order: Order, tone: str = "warm") -> str:
+    """Greet a customer."""
+    text: str = nh.unset
+    """natural
+    Set <:text> to a greeting of <order.customer>.
+    """
+    return text
+
+
+@nh.natural_function
+async def about(topic: Any) -> str:
+    """Write about a topic."""
+    text: str = nh.unset
+    f"""natural
+    Set <:text> to a text about {topic:>8} in {CITY}.
+    """
+    return text
+
+
+@nh.natural_function
+async def rate(row: Any) -> str:
+    """Rate something."""
+    text: str = nh.unset
+    """natural
+    Set <:text> to a rating of <row>.
+    """
+    return text
+
+
+@nh.natural_function
+async def extend(text: str, unnamed: Any = None) -> str:
+    """Write to a variable that has a value."""
+    """natural
+    Extend <:text>.
+    """
+    return text
+
+
+@nh.once
+async def mail(row: Any) -> str:
+    """An effect with an argument."""
+    return "mailed"
+
+
+async def ask(topic: str, **values: Any) -> str:
+    """Run a block that is chosen at run time."""
+    reply = await nh.step(f"Set <:text> to a text about {topic}.", values, outputs={"text": str})
+    return reply.text
+
+
+def answer(prompt: str, turn: int) -> ModelResponse:
+    """Answer each block with one text."""
+    return model_response(tool_call("nh_outcome", kind="pass", bindings={"text": "ok"}))
+
+
+CHANGES: dict[str, tuple[Callable[[], Awaitable[str]], Callable[[], Awaitable[str]], str]] = {
+    "a dotted path": (lambda: greet(Order("ann")), lambda: greet(Order("bob")), "<order.customer>"),
+    "an unnamed argument": (lambda: greet(Order("a")), lambda: greet(Order("a"), "cold"), "argument 'tone'"),
+    "an interpolation": (lambda: about("tea"), lambda: about("war"), "value of {topic:>8} in its text"),
+    "the text of a step": (lambda: ask("tea"), lambda: ask("war"), "text of the step"),
+    "a value of a step": (lambda: ask("tea", a=1), lambda: ask("tea", a=2), "argument 'a'"),
+    "an ordinary object": (lambda: rate(Row("a")), lambda: rate(Row("b")), "<row>"),
+    "its class": (lambda: rate(Row("a")), lambda: rate(Account("a")), "<row>"),
+    "a type": (lambda: rate((1, 2)), lambda: rate([1, 2]), "<row>"),
+    "a variable that is written": (lambda: extend("a"), lambda: extend("b"), "argument 'text'"),
+    "an argument of an effect": (lambda: mail(Row("a")), lambda: mail(Row("b")), "<row>"),
+    "the object of an effect": (lambda: Account("a").charge(5), lambda: Account("b").charge(5), "<self>"),
+    "the object of a stage": (lambda: Account("a").check(), lambda: Account("b").check(), "<self>"),
+    "the object of a block": (lambda: Account("a").describe(), lambda: Account("b").describe(), "'self'"),
+}
+"""For each input two programs that differ in it alone, and what the error says."""
+
+
+@pytest.mark.parametrize("what", CHANGES)
+async def test_another_call_does_not_get_the_recorded_answer(tmp_path: Path, what: str) -> None:
+    first, second, said = CHANGES[what]
+    model = AnsweringModel(answer)
+    with opened(tmp_path) as store:
+        given = [await live(store, model, first) for _ in range(2)]
+        assert given[0] == given[1]
+        requests = len(model.prompts)
+        with pytest.raises(JournalDivergenceError) as caught:
+            await live(store, model, second)
+        assert said in str(caught.value)
+        assert len(model.prompts) == requests <= 1
+
+
+async def test_a_part_of_an_argument_that_no_path_names_does_not_count(tmp_path: Path) -> None:
+    model = AnsweringModel(answer)
+    with opened(tmp_path) as store:
+        await live(store, model, lambda: greet(Order("ann", 1)))
+        await live(store, model, lambda: greet(Order("ann", 2)))
+
+
+async def test_an_unnamed_argument_without_a_form_counts_by_its_type(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        model = AnsweringModel(answer)
+        await live(store, model, lambda: extend("a", Session("a")))
+        await live(store, model, lambda: extend("a", Session("b")))
+        with pytest.raises(JournalDivergenceError, match="'unnamed'"):
+            await live(store, model, lambda: extend("a", Row("b")))
+
+
+@pytest.mark.parametrize("text", ["text about {topic}", "word on {topic.strip()}"])
+async def test_the_literal_text_of_a_block_may_be_edited(tmp_path: Path, text: str) -> None:
+    source = (
+        "import nighthawk_async as nh\n\n\n@nh.natural_function\n"
+        "async def about(topic):\n    text = nh.unset\n"
+        '    f"""natural\n    Set <:text> to a text about {topic}.\n    """\n    return text\n'
+    )
+    model = AnsweringModel(answer)
+    with opened(tmp_path) as store:
+        for number, code in enumerate((source, source.replace("text about {topic}", text))):
+            file = tmp_path / f"edited_{number}.py"
+            file.write_text(code)
+            names: dict[str, Any] = {"__name__": "edited"}
+            exec(compile(code, file, "exec"), names)
+            await live(store, model, lambda names=names: names["about"]("tea"))
+    assert len(model.prompts) == 1
+
+
+async def test_steps_in_tasks_started_by_hand_have_places_by_their_text(tmp_path: Path) -> None:
+    found: dict[str, str] = {}
+
+    async def put(topic: str) -> None:
+        found[topic] = await ask(topic)
+
+    async def program(*topics: str) -> None:
+        async with anyio.create_task_group() as tasks:
+            for topic in topics:
+                tasks.start_soon(put, topic)
+
+    def answer_about(prompt: str, turn: int) -> ModelResponse:
+        topic = next(each for each in ("tea", "war", "art") if f"about {each}" in prompt)
+        return model_response(tool_call("nh_outcome", kind="pass", bindings={"text": topic}))
+
+    model = AnsweringModel(answer_about)
+    with opened(tmp_path) as store:
+        for topics in (("tea", "war", "art"), ("art", "tea", "war")):
+            found.clear()
+            await live(store, model, lambda topics=topics: program(*topics))
+            assert found == {topic: topic for topic in topics}
+    assert len(model.prompts) == 3
+
+
+async def test_methods_in_tasks_started_by_hand_have_places_by_their_objects(tmp_path: Path) -> None:
+    found: list[str] = []
+
+    async def charge(name: str) -> None:
+        found.append(await Account(name).charge(5))
+
+    async def program(*names: str) -> None:
+        async with anyio.create_task_group() as tasks:
+            for name in names:
+                tasks.start_soon(charge, name)
+
+    with opened(tmp_path) as store:
+        for names in (("a", "b"), ("b", "a")):
+            found.clear()
+            await live(store, AnsweringModel(answer), lambda names=names: program(*names))
+            assert sorted(found) == ["charged a", "charged b"]
+        assert len(places(store, "intent")) == 2
+
+
+async def test_the_same_object_may_be_called_again_and_again_by_hand(tmp_path: Path) -> None:
+    class Service:
+        def __init__(self) -> None:
+            self._connection = object()
+
+        @nh.natural_function
+        async def ping(self) -> None:
+            """natural
+            Say nothing.
+            """
+
+    def silent(prompt: str, turn: int) -> ModelResponse:
+        return model_response(tool_call("nh_outcome", kind="pass"))
+
+    async def program(*services: Service) -> None:
+        async with anyio.create_task_group() as tasks:
+            for service in services:
+                tasks.start_soon(service.ping)
+
+    service = Service()
+    with opened(tmp_path) as store:
+        for _ in range(2):
+            await live(store, AnsweringModel(silent), lambda: program(service, service, service))
+        with pytest.raises(ExceptionGroup) as caught:
+            await live(store, AnsweringModel(silent), lambda: program(Service(), Service()), "run-2")
+        assert caught.group_contains(nh.parallel.AmbiguousPlaceError)
+
+
+async def test_the_first_life_warns_once_of_an_object_that_nobody_knows(tmp_path: Path) -> None:
+    async def program() -> None:
+        for name in ("a", "b"):
+            await mail(Session(name))
+
+    with opened(tmp_path) as store:
+        with pytest.warns(JournalIdentityWarning, match=r"<row> of the call.*Session.*identity=") as caught:
+            await live(store, AnsweringModel(answer), program)
+        assert len(caught) == 1
+        await live(store, AnsweringModel(answer), program)  # nothing is new
+
+
+@pytest.mark.parametrize("begin", [mail, rate])
+async def test_a_strict_store_refuses_it_before_anything_begins(tmp_path: Path, begin: Any) -> None:
+    model = AnsweringModel(answer)
+    with opened(tmp_path, strict=True) as store:
+        with pytest.raises(JournalIdentityError, match="Session") as caught:
+            await live(store, model, lambda: begin(Session("a")))
+        assert begin.__name__ in caught.value.place
+        assert places(store, "intent", "step") == []
+        assert await live(store, model, lambda: begin(Row("a")), "run-2")
+    assert len(model.prompts) <= 1
+
+
+async def test_a_registered_identity_makes_an_object_known(tmp_path: Path) -> None:
+    nh.journal.register(Session, identity=lambda session: session._name)
+    try:
+        with opened(tmp_path, strict=True) as store:
+            await live(store, AnsweringModel(answer), lambda: mail(Session("a")))
+            with pytest.raises(JournalDivergenceError, match="<row>"):
+                await live(store, AnsweringModel(answer), lambda: mail(Session("b")))
+    finally:
+        _functions.pop(Session)
+
+
+async def test_records_and_runs_have_the_version_of_their_digests(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        await live(store, AnsweringModel(answer), lambda: greet(Order("a")))
+        life, step = store.records("run-1")[:2]
+        assert life.body == b" identity=2"
+        assert msgspec.msgpack.decode(step.body, type=StepRecord).version == 2
+        await live(store, AnsweringModel(answer), lambda: mail(Order("a")), "run-2")
+        (intent,) = (each for each in store.records("run-2") if each.kind == "intent")
+        assert msgspec.msgpack.decode(intent.body)[0] == 2

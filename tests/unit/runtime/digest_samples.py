@@ -1,0 +1,208 @@
+"""Values whose digests are compared with those of another process, and pairs that must differ."""
+
+import collections
+import datetime
+import decimal
+import enum
+import fractions
+import functools
+import ipaddress
+import math
+import pathlib
+import re
+import sys
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import attrs
+import msgspec
+from pydantic import BaseModel, ConfigDict, PrivateAttr
+
+from nighthawk_async.runtime.stable_digest import stable_digest
+
+
+@dataclass
+class Order:
+    """A dataclass."""
+
+    name: str
+    _token: int = field(default=0, init=False)
+
+
+@dataclass
+class Invoice:
+    """Another dataclass with equal fields."""
+
+    name: str
+    _token: int = field(default=0, init=False)
+
+
+class Point(NamedTuple):
+    """A named tuple."""
+
+    x: int
+    y: int
+
+
+class Color(enum.Enum):
+    """An enumeration."""
+
+    RED = 1
+    GREEN = 2
+
+
+class Size(enum.Enum):
+    """Another one, with equal values."""
+
+    RED = 1
+
+
+class Open(BaseModel):
+    """A model with extra fields and private attributes."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str = "a"
+    _secret: int = PrivateAttr(0)
+
+
+class Row:
+    """An object of an ordinary class."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def call(self) -> str:
+        """A method."""
+        return self.name
+
+    @functools.cached_property
+    def shout(self) -> str:
+        """What is computed from the rest."""
+        return self.name.upper()
+
+
+class Slotted:
+    """An object with slots."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+@attrs.define
+class Parcel:
+    """A class of attrs."""
+
+    name: str
+
+
+class Letter(msgspec.Struct):
+    """A struct."""
+
+    name: str
+
+
+class Name(str):
+    """A text of a class of its own."""
+
+
+def make(number: int) -> Callable[[], int]:
+    """A closure."""
+    return lambda: number
+
+
+def with_private(value: Any, name: str, content: object) -> Any:
+    """Set an attribute of a value."""
+    setattr(value, name, content)
+    return value
+
+
+def cyclic(name: str) -> list[Any]:
+    """A list that holds itself."""
+    items: list[Any] = [name]
+    items.append(items)
+    return items
+
+
+plus = [lambda x: x + 1, lambda x: x - 1]
+UTC = datetime.UTC
+MOMENT = datetime.datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"))
+
+PAIRS: dict[str, tuple[Any, Any]] = {
+    "dataclasses": (Order("a"), Invoice("a")),
+    "private fields": (Order("a"), with_private(Order("a"), "_token", 1)),
+    "closures": (make(1), make(2)),
+    "lambdas": (plus[0], plus[1]),
+    "bound methods": (Row("a").call, Row("b").call),
+    "partials": (functools.partial(int, base=2), functools.partial(int, base=3)),
+    "extra fields": (Open(name="a", more=1), Open(name="a", more=2)),
+    "private attributes": (Open(), with_private(Open(), "_secret", 1)),
+    "no number": (None, math.nan),
+    "infinities": (math.inf, -math.inf),
+    "infinity and None": (math.inf, None),
+    "zeros": (0.0, -0.0),
+    "one and true": (1, True),
+    "one and a float": (1, 1.0),
+    "decimals": (decimal.Decimal("1.0"), decimal.Decimal("1.00")),
+    "decimal and text": (decimal.Decimal("1"), "1"),
+    "moment and text": (MOMENT, MOMENT.isoformat()),
+    "folds": (MOMENT, MOMENT.replace(fold=1)),
+    "zones": (MOMENT, MOMENT.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=2)))),
+    "bytes and text": (b"a", "a"),
+    "bytes and base64": (b"a", "YQ=="),
+    "bytearray": (b"a", bytearray(b"a")),
+    "tuple and list": ((1, 2), [1, 2]),
+    "named tuple": (Point(1, 2), (1, 2)),
+    "nested": ([[1]], [(1,)]),
+    "sets": ({1}, frozenset({1})),
+    "set and list": ({1}, [1]),
+    "keys": ({1: "a"}, {"1": "a"}),
+    "order": (collections.OrderedDict(a=1, b=2), collections.OrderedDict(b=2, a=1)),
+    "default dict": (collections.defaultdict(int), {}),
+    "deque": (collections.deque([1], 2), collections.deque([1])),
+    "members": (Color.RED, Size.RED),
+    "member and value": (Color.RED, 1),
+    "two members": (Color.RED, Color.GREEN),
+    "uuid and text": (uuid.UUID(int=1), str(uuid.UUID(int=1))),
+    "path and text": (pathlib.Path("a"), "a"),
+    "addresses": (ipaddress.ip_address("1.1.1.1"), "1.1.1.1"),
+    "fractions": (fractions.Fraction(1, 2), 0.5),
+    "patterns": (re.compile("a"), re.compile("a", re.IGNORECASE)),
+    "ranges": (range(3), [0, 1, 2]),
+    "subclasses": (Name("a"), "a"),
+    "rows": (Row("a"), Row("b")),
+    "slots": (Slotted("a"), Slotted("b")),
+    "attrs": (Parcel("a"), Parcel("b")),
+    "structs": (Letter("a"), Letter("b")),
+    "struct and attrs": (Letter("a"), Parcel("a")),
+    "exceptions": (ValueError("a"), ValueError("b")),
+    "exceptions of classes": (ValueError("a"), KeyError("a")),
+    "classes": (Row, Slotted),
+    "aliases": (list[int], list[str]),
+    "unions": (int | str, int | None),
+    "cycles": (cyclic("a"), cyclic("b")),
+    "large numbers": (10**5000, 10**5000 + 1),
+    "halves of pairs": ("\ud83d", "\ud83e"),
+    "joined": (["a", "b"], ["ab"]),
+    "shifted": (["a", ["b"]], [["a"], "b"]),
+}
+"""Values of which each has a digest of its own."""
+
+SAMPLES = [
+    *(value for pair in PAIRS.values() for value in pair),
+    {"b", "a", "c"},
+    frozenset({("x", 1), ("y", 2), Name("z")}),
+    {"b": 1, "a": {2, 1}},
+    Color,
+    sys,
+    MOMENT,
+]
+
+if __name__ == "__main__":
+    sys.modules["tests.unit.runtime.digest_samples"] = sys.modules["__main__"]
+    print("\n".join(map(stable_digest, SAMPLES)))

@@ -1,0 +1,195 @@
+"""Digests of values: equal ones are the same in every process, different ones differ or are unstable."""
+
+import importlib.util
+import io
+import logging
+import os
+import socket
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nighthawk_async as nh
+from nighthawk_async.parallel.task_node import UNSTABLE
+from nighthawk_async.runtime import canonical_writer
+from nighthawk_async.runtime.registered_identities import _functions
+from nighthawk_async.runtime.stable_digest import identify, stable_digest
+
+SAMPLES = Path(__file__).parent / "digest_samples.py"
+
+
+def load_samples() -> Any:
+    """The samples as a main module: another process has them under that name, too."""
+    spec = importlib.util.spec_from_file_location("__mp_main__", SAMPLES)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules["__mp_main__"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+samples = load_samples()
+
+
+@pytest.mark.parametrize("name", samples.PAIRS)
+def test_different_values_have_different_digests(name: str) -> None:
+    first, second = samples.PAIRS[name]
+    assert stable_digest(first) != stable_digest(second)
+    assert not stable_digest(first).endswith(UNSTABLE)
+
+
+def test_a_process_with_another_hash_seed_has_the_same_digests() -> None:
+    # Also on workers, where the classes of the main module have another module.
+    done = subprocess.run(
+        [sys.executable, str(SAMPLES)],
+        env={**os.environ, "PYTHONHASHSEED": "77"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert done.stdout.split() == [stable_digest(value) for value in samples.SAMPLES]
+
+
+def test_the_order_of_a_dict_and_of_a_set_does_not_count() -> None:
+    assert stable_digest({"a": 1, "b": [2]}) == stable_digest({"b": [2], "a": 1})
+    assert stable_digest({"a", "b", "c"}) == stable_digest({"c", "b", "a"})
+
+
+def test_an_object_that_a_value_holds_twice_counts_as_two_equal_ones() -> None:
+    row = samples.Row("a")
+    assert stable_digest([row, row]) == stable_digest([samples.Row("a"), samples.Row("a")])
+
+
+def test_what_an_attribute_computes_does_not_count() -> None:
+    row = samples.Row("a")
+    before = stable_digest(row)
+    assert row.shout == "A"
+    assert stable_digest(row) == before
+
+
+@pytest.mark.parametrize(
+    "value",
+    [threading.Lock(), io.StringIO("a"), (each for each in ()), object(), iter([1]), memoryview],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_has_no_stable_form_is_unstable(value: Any) -> None:
+    identity = identify([value])
+    assert identity.digest.endswith(UNSTABLE) != (value is memoryview)
+    assert bool(identity.unknown) != (value is memoryview)
+
+
+def test_an_object_that_holds_a_connection_is_unstable() -> None:
+    with socket.socket() as connection:
+        row = samples.Row("a")
+        row.connection = connection
+        assert stable_digest(row).endswith(UNSTABLE)
+
+
+def test_an_object_with_private_state_alone_is_unstable() -> None:
+    class Hidden:
+        def __init__(self) -> None:
+            self._name = "a"
+
+    assert stable_digest(Hidden()).endswith(UNSTABLE)
+
+
+def test_private_state_beside_public_state_is_in_doubt() -> None:
+    row = samples.Row("a")
+    row._id = 7
+    identity = identify(row)
+    assert not identity.digest.endswith(UNSTABLE)
+    assert list(identity.unknown) == ["__main__.Row"]
+    row = samples.Row("a")
+    row._lock, row._cache, row._closed = threading.Lock(), {}, False
+    assert not identify(row).unknown
+
+
+def test_no_code_of_the_user_is_called() -> None:
+    class Loud:
+        def __init__(self) -> None:
+            object.__setattr__(self, "name", "a")
+
+        def _refuse(self, *args: object) -> Any:
+            raise AssertionError(args)
+
+        __eq__ = __hash__ = __repr__ = __str__ = __bool__ = __len__ = __iter__ = _refuse  # type: ignore[assignment]
+        __getattr__ = __getattribute__ = __reduce__ = __reduce_ex__ = _refuse  # type: ignore[assignment]
+        email = property(_refuse)
+
+    assert not identify({"loud": Loud(), "again": [Loud()]}).unknown
+
+
+def test_what_is_too_deep_or_too_large_is_unstable(monkeypatch: pytest.MonkeyPatch) -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert stable_digest(deep).endswith(UNSTABLE)
+    monkeypatch.setattr(canonical_writer, "MAX_NODES", 10)
+    assert stable_digest([[None, ()] for _ in range(20)]).endswith(UNSTABLE)
+
+
+def test_two_local_classes_of_one_name_differ() -> None:
+    def make(number: int) -> Any:
+        @dataclass
+        class Local:
+            name: str
+
+            def value(self) -> int:
+                return number
+
+        return Local("a")
+
+    assert stable_digest(make(1)) == stable_digest(make(1))
+    assert stable_digest(make(1)) != stable_digest(make(2))
+
+
+def test_what_a_function_changes_in_its_closure_does_not_count() -> None:
+    calls: list[int] = []
+    count = 0
+
+    def call() -> None:
+        nonlocal count
+        count += 1
+        calls.append(count)
+
+    before = stable_digest(call)
+    call()
+    assert stable_digest(call) == before
+
+
+def test_a_logger_is_known_by_its_name() -> None:
+    assert stable_digest(logging.getLogger("a")) != stable_digest(logging.getLogger("b"))
+    assert not identify(logging.getLogger("a")).unknown
+
+
+def test_a_registered_identity_says_what_an_object_is() -> None:
+    class Session:
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+    class Special(Session):
+        pass
+
+    nh.journal.register(Session, identity=lambda session: session._name)
+    try:
+        assert stable_digest(Special("a")) == stable_digest(Special("a"))
+        assert stable_digest(Special("a")) != stable_digest(Special("b"))
+        nh.journal.register(Special, identity=lambda session: None)
+        assert stable_digest(Special("a")) == stable_digest(Special("b"))
+        assert not identify([Special("a")]).unknown
+        nh.journal.register(Special, identity=lambda session: 1 / 0)
+        assert "ZeroDivisionError" in str(identify(Special("a")).unknown)
+    finally:
+        _functions.pop(Session), _functions.pop(Special)
+
+
+@pytest.mark.parametrize("options", [{}, {"dump": str}, {"load": str}, {"load": str, "identity": str}])
+def test_register_refuses_half_of_a_pair(options: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match="together"):
+        nh.journal.register(samples.Row, **options)

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, cast
 
 from anyio.lowlevel import checkpoint
@@ -38,27 +39,32 @@ def _is_on_trio() -> bool:
 
 
 async def _wait_on_trio() -> None:
-    from trio import CancelScope, lowlevel
-    from trio.testing import wait_all_tasks_blocked  # loaded where tasks side by side are continued
+    from trio import Event, lowlevel  # not trio.testing, which takes long to import
 
-    with CancelScope() as scope:
-        rounds = _Rounds(scope.cancel)
-        lowlevel.add_instrument(cast("Any", rounds))
-        try:
-            await wait_all_tasks_blocked(0.0)
-        finally:
-            lowlevel.remove_instrument(cast("Any", rounds))
+    settled = Event()
+    rounds = _Rounds(partial(lowlevel.current_trio_token().run_sync_soon, settled.set))
+    lowlevel.add_instrument(cast("Any", rounds))
+    try:
+        await settled.wait()
+    finally:
+        lowlevel.remove_instrument(cast("Any", rounds))
 
 
 class _Rounds:
-    """An instrument of Trio that ends a wait after some rounds of the loop."""
+    """An instrument of Trio that ends a wait when no task can run, or after some rounds of the loop.
+
+    Args:
+        end: Ends the wait, and wakes the loop, which is about to wait.
+    """
 
     def __init__(self, end: Callable[[], object]) -> None:
         self._end = end
         self._left = _MOST_ROUNDS
 
     def before_io_wait(self, timeout: float) -> None:
-        """Count a round."""
+        """Count a round. With a clock that jumps, the timeout is 0 also where nothing can run."""
+        from trio.lowlevel import current_statistics
+
         self._left -= 1
-        if self._left == 0:
+        if timeout > 0 or self._left == 0 or not current_statistics().tasks_runnable:
             self._end()

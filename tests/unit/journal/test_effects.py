@@ -263,10 +263,12 @@ def test_what_cannot_be_an_effect_is_refused() -> None:
 
 
 async def test_a_call_that_was_cancelled_is_in_doubt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nighthawk_async.journal.recorder._GRACE_SECONDS", 0.05)  # for a cancellation
+    monkeypatch.setattr("nighthawk_async.journal.gate._GRACE_SECONDS", 0.05)  # for a cancellation
+    begun = anyio.Event()
 
     @nh.once
     async def pay() -> None:
+        begun.set()
         await anyio.sleep_forever()
 
     async def crashing() -> None:
@@ -275,7 +277,7 @@ async def test_a_call_that_was_cancelled_is_in_doubt(tmp_path: Path, monkeypatch
             await pay()
 
     async def _cancel(group: Any) -> None:
-        await anyio.wait_all_tasks_blocked()
+        await begun.wait()
         group.cancel_scope.cancel()
 
     with opened(tmp_path) as store:

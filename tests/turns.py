@@ -29,6 +29,7 @@ _ON_BOTH = (
     "tests/specification/test_gather_safety.py",
     "tests/unit/actors/",
     "tests/unit/distributed/test_placements.py",
+    "tests/unit/journal/test_orders.py",
     "tests/unit/parallel/",
     "tests/unit/runtime/",
 )

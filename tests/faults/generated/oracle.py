@@ -6,8 +6,8 @@ what was really asked. So beside what is checked of every killed program (see `d
 
 - another's answer: a call got what belongs to another call.
 - contradicted: what order had decided, and an effect had made known, was decided otherwise.
-- late: a life raised that it is not the same program after it had made a new effect. A request may be new: where
-  a recorded call never comes, nothing holds it up for ever.
+- late: a life raised that it is not the same program after it had made a new effect. A request may be new:
+  where a recorded call never comes, nothing holds it up for ever.
 - false alarm: the program was the same, and kept its orders in a supported way, and a life raised.
 - stuck: a life is in doubt about a call that had not begun, or the program does not go on after it was
   changed and, when that raised, changed back.

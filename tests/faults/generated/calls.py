@@ -118,9 +118,10 @@ async def ask(value: Any) -> str:
 
 
 @nh.natural_function
-async def ask_formatted(mail: str, topic: str) -> str:
-    """Ask about a value that is part of the text."""
+async def ask_formatted(mail: str) -> str:
+    """Ask about a value that is part of the text, and no argument."""
     reply: str
+    topic = truth_of(make_value(_call.get().value))
     f"""natural
     Read <mail>. Set <:reply> to what is known about {topic}.
     """
@@ -262,7 +263,7 @@ async def _make_call(call: Call) -> str:
             text = f"Set <:reply> to what is known about {truth_of(value)}."
             return str((await nh.step(text, outputs={"reply": str})).reply)
         case "formatted":
-            return await ask_formatted("the mail", truth_of(value))
+            return await ask_formatted("the mail")
         case "dotted":
             return await ask_dotted(Order(value))
         case "of self":

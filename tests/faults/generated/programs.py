@@ -29,6 +29,7 @@ CallKind: TypeAlias = Literal[
     "pause",  # plain code that takes another time in each life
     "pay and change",  # nh.once that changes its argument in place
     "pay outside",  # nh.once in a thread that does not know of the run
+    "crash",  # an error that ends the first life
 ]
 BranchKind: TypeAlias = Literal[
     "sequence",
@@ -63,10 +64,19 @@ Form: TypeAlias = Literal[
 Spread: TypeAlias = Literal["map", "settle", "gather", "tasks", "group", "asyncio"]
 
 WORDS = ("ann", "bob", "carl")
-REFUSED = frozenset({"pay and change", "pay outside"})
-"""Calls that the first life refuses already; only controls make them."""
+REFUSED = frozenset({"pay and change", "pay outside", "crash"})
+"""Calls that end the first life already; only controls make them."""
 EFFECTS = frozenset(
-    {"pay", "pay blindly", "pay by method", "pay in thread", "pay with token", "tool", *REFUSED}
+    {
+        "pay",
+        "pay blindly",
+        "pay by method",
+        "pay in thread",
+        "pay with token",
+        "tool",
+        "pay and change",
+        "pay outside",
+    }
 )
 FOREIGN = frozenset({"group", "asyncio"})
 """What starts tasks that the library does not know."""

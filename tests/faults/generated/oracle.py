@@ -142,7 +142,7 @@ class GeneratedLives(Lives):
         seats: dict[str, list[str]] = collections.defaultdict(list)
         for line in self.bookings:
             item = line.split(" ", 1)[1]
-            if item.startswith(("seat ", "order ", "seal")):
+            if item.startswith(("seat ", "arrivals ", "seal")):
                 name, _, decided = item.partition("#")
                 table = name.partition(".")[0]
                 seats[f"{table}#{decided}" if name.startswith("seat ") else table].append(item)

@@ -213,7 +213,7 @@ def wanted(node: Node) -> Wanted:
     if isinstance(node, Branch):
         return Wanted(items, is_exact and node.kind not in ("race", "vote"))
     if node.form in ("append", "mailbox", "channel", "first", "losers"):
-        items[f"order {node.number}"] += 1
+        items[f"arrivals {node.number}"] += 1
     else:
         items.update(f"seat {node.number}.{index}" for index in range(len(node.parts)))
     return Wanted(items, is_exact and node.form not in ("first", "losers"))

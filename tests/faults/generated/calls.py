@@ -49,11 +49,11 @@ class Clock:
 
     def __init__(self, program: Program, life: int) -> None:
         self._program = program
-        self._life = life
+        self.life = life
 
     async def wait(self, number: int) -> None:
         """Wait as long as the outside takes for a call."""
-        name = f"{self._life}:{number}"
+        name = f"{self.life}:{number}"
         chosen = hashlib.sha256(f"{self._program.seed} {name}".encode()).digest()[0] % LONGEST_MILLISECONDS
         await anyio.sleep(self._program.delays.get(name, chosen) / 1_000)
 
@@ -95,7 +95,7 @@ class TruthfulModel:
     ) -> AsyncGenerator[AsyncIterator[nh.models.ModelEvent], None]:
         """Stream the next response."""
         call = _call.get()
-        append_line(ASKED, f"{clock._life} {task_current.find_positions().path}")
+        append_line(ASKED, f"{clock.life} {task_current.find_positions().path}")
         await clock.wait(call.number)
         if call.kind == "fail":
             raise ModelStatusError("no capacity", status=503, is_transient=True)
@@ -118,9 +118,10 @@ async def ask(value: Any) -> str:
 
 
 @nh.natural_function
-async def ask_formatted(mail: str, topic: str) -> str:
-    """Ask about a value that is part of the text."""
+async def ask_formatted(mail: str) -> str:
+    """Ask about a value that is part of the text, and no argument."""
     reply: str
+    topic = truth_of(make_value(_call.get().value))
     f"""natural
     Read <mail>. Set <:reply> to what is known about {topic}.
     """
@@ -244,12 +245,12 @@ async def make_call(call: Call) -> str:
         result = await _make_call(call)
     truth = truth_of(make_value(call.value))
     expected = answer_to(call)
-    if call.kind in ("fail", "pause"):
+    if call.kind in ("fail", "pause", "crash"):
         expected = call.kind
     elif call.kind.startswith("pay"):
         expected = f"booked {truth}"
     if result != expected:
-        append_line(WRONG, f"{clock._life} {call.kind} {truth}: {result}")
+        append_line(WRONG, f"{clock.life} {call.kind} {truth}: {result}")
     return result
 
 
@@ -262,7 +263,7 @@ async def _make_call(call: Call) -> str:
             text = f"Set <:reply> to what is known about {truth_of(value)}."
             return str((await nh.step(text, outputs={"reply": str})).reply)
         case "formatted":
-            return await ask_formatted("the mail", truth_of(value))
+            return await ask_formatted("the mail")
         case "dotted":
             return await ask_dotted(Order(value))
         case "of self":
@@ -299,6 +300,11 @@ async def _make_call(call: Call) -> str:
             await clock.wait(call.number)
             mark("paused")
             return "pause"
+        case "crash":
+            await clock.wait(call.number)
+            if clock.life == 1:
+                raise ConnectionError("the first life ends")
+            return "crash"
         case "pay and change":
             paid: list[str] = []
             await pay_and_change(truth_of(value), paid)

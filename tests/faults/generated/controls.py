@@ -69,8 +69,10 @@ def _other_call(rule: str, switch: str, first: Call, later: Call) -> Control:
 _ORDERED = {"1:3": 60, "1:4": 1, "2:3": 1, "2:4": 60}
 """The first of two parts comes last in the first life, and first in the second one."""
 
-_CATCHING_UP = {"1:3": 500, "1:5": 1, "1:7": 1, "2:3": 1, "2:5": 80}
-"""The first item is asked about when the second one has been reached, and the other way round."""
+_CATCHING_UP = {"1:4": 500, "1:7": 1, "1:9": 1, "2:4": 1, "2:7": 80}
+"""The first item is slow in the first life, and the second one in the next life."""
+
+_FIRST_ITEM = Branch("sequence", (_call("ask"), _call("pay blindly")))
 
 
 def _steps(word: str) -> Branch:
@@ -142,20 +144,15 @@ CONTROLS: tuple[Control, ...] = (
     Control(
         rule="nothing new while records are left",
         switch="catching up",
-        program=_program(Branch("map", (_call("ask"), _steps("ann"))), delays=_CATCHING_UP),
-        change=_program(Branch("map", (_call("ask"), _steps("bob"))), delays=_CATCHING_UP),
+        program=_program(Branch("map", (_FIRST_ITEM, _steps("ann"))), delays=_CATCHING_UP),
+        change=_program(Branch("map", (_FIRST_ITEM, _steps("bob"))), delays=_CATCHING_UP),
         kill_at=KillPoint(mark="paused", nth=2),
         found=frozenset({"late"}),
     ),
     Control(
         rule="intents of calls that did not begin",
         switch="withdrawal",
-        program=_program(
-            Shared("first", "group", (_call("pay blindly"), _call("pause"))),
-            _call("pay", "end"),
-            delays={"1:4": 8, "2:4": 80},
-        ),
-        kill_at=KillPoint(mark="booking", nth=2),
+        program=_program(Branch("map", (_call("pay blindly"), _call("crash"))), delays={"1:4": 8}),
         is_slow=True,
         must="know",
         found=frozenset({"doubted"}),
@@ -210,7 +207,8 @@ def findings_of(
             return {"not noticed": [f"{life}"]}
         return {}
     if control.is_slow:
-        assert lives.live(control.kill_at, slow=True).was_killed
+        life = lives.live(control.kill_at, slow=True)
+        assert life.was_killed or "the first life ends" in life.error
         life = lives.live()
         findings = lives.findings(life)
     else:

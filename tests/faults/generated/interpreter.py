@@ -299,7 +299,7 @@ async def _appended(node: Shared) -> list[Any]:
         order.append(index)
 
     await _in_order(node, send)
-    return [await book_item(f"order {node.number}#{order}")]
+    return [await book_item(f"arrivals {node.number}#{order}")]
 
 
 async def _received(node: Shared, queue: Any) -> list[Any]:
@@ -307,7 +307,7 @@ async def _received(node: Shared, queue: Any) -> list[Any]:
         return [await queue.receive() for _ in node.parts]
 
     results = await _in_order(node, queue.send, receive)
-    return [await book_item(f"order {node.number}#{results[-1]}")]
+    return [await book_item(f"arrivals {node.number}#{results[-1]}")]
 
 
 async def _in_mailbox(node: Shared) -> list[Any]:
@@ -326,7 +326,7 @@ async def _first_one(node: Shared) -> list[Any]:
     async with anyio.create_task_group() as group:
         for index, part in enumerate(node.parts):
             group.start_soon(run_and_win, index, part)
-    return [await book_item(f"order {node.number}#{winner[0]}")]
+    return [await book_item(f"arrivals {node.number}#{winner[0]}")]
 
 
 async def _with_losers(node: Shared) -> list[Any]:
@@ -340,7 +340,7 @@ async def _with_losers(node: Shared) -> list[Any]:
             reached.append(index)
 
     await nh.parallel.race(run_and_note, range(len(node.parts)))
-    return [await book_item(f"order {node.number}#{sorted(reached)}")]
+    return [await book_item(f"arrivals {node.number}#{sorted(reached)}")]
 
 
 _FORMS: dict[str, Callable[[Shared], Awaitable[list[Any]]]] = {

@@ -47,6 +47,7 @@ class GeneratedMatrix:
         addresses: The addresses of the stores; None for a file of each run.
         kinds: The kinds of values.
         only_supported: Whether programs are left out that keep orders in ways of their own.
+        changed_part: The part of the programs that change after their first life.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class GeneratedMatrix:
         kinds: list[str],
         *,
         only_supported: bool = False,
+        changed_part: float = 0.5,
     ) -> None:
         self._killer = killer
         self._folder = folder
@@ -65,6 +67,7 @@ class GeneratedMatrix:
         self._addresses = addresses
         self.kinds = kinds
         self._only_supported = only_supported
+        self._changed_part = changed_part
         self._numbers = itertools.count(1)
         self.figures: collections.Counter[str] = collections.Counter()
 
@@ -84,7 +87,7 @@ class GeneratedMatrix:
         if findings:
             return
         plans = KillPlans(whole.records, chance)
-        change = changed(program, chance, self.kinds) if chance.random() < 0.5 else None
+        change = changed(program, chance, self.kinds) if chance.random() < self._changed_part else None
         firsts = list(plans.first_kills())
         for first in chance.sample(firsts, min(3, len(firsts))):
             kills = [first] if change else [first, plans.recovery_kill()]

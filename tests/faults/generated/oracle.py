@@ -6,7 +6,8 @@ what was really asked. So beside what is checked of every killed program (see `d
 
 - another's answer: a call got what belongs to another call.
 - contradicted: what order had decided, and an effect had made known, was decided otherwise.
-- late: a life raised that it is not the same program after it had asked for or done something new.
+- late: a life raised that it is not the same program after it had made a new effect. A request may be new:
+  where a recorded call never comes, nothing holds it up for ever.
 - false alarm: the program was the same, and kept its orders in a supported way, and a life raised.
 - stuck: a life is in doubt about a call that had not begun, or the program does not go on after it was
   changed and, when that raised, changed back.
@@ -20,7 +21,7 @@ from typing import Any
 from nighthawk_async.testing.killing import KillPoint, Life, ProgramKiller
 from tests.faults.durable import lives as durable_lives
 from tests.faults.durable.lives import Lives
-from tests.faults.durable.service import ASKED, lines_of
+from tests.faults.durable.service import lines_of
 
 from .calls import DOUBTS, WRONG
 from .programs import Program, dumped, is_supported, wanted
@@ -79,13 +80,12 @@ class GeneratedLives(Lives):
         self, kill_at: KillPoint | None = None, *, killer: ProgramKiller | None = None, **accidents: Any
     ) -> Life:
         """Live once, and look whether anything new happened in a life that raised."""
-        effects, requests = len(self.bookings), len(lines_of(self.folder, ASKED))
+        effects = len(self.bookings)
         life = super().live(kill_at, killer=killer, **accidents)
         if life.result is not None and "raised" in life.result:
             names, text = life.result["raised"], life.result["text"]
             self.raised.append(f"{self.lives}: {names} {text}")
-            new = [*self.bookings[effects:], *lines_of(self.folder, ASKED)[requests:]]
-            if new and self.lives > 1:
+            if self.lives > 1 and (new := self.bookings[effects:]):
                 self._late.append(f"{names} {text}, after {new}")
             if DOUBT in names and not self._was_killed:
                 self._stuck.append(text)
@@ -96,7 +96,7 @@ class GeneratedLives(Lives):
         """What is not as it should be after a life that ended; by kind, empty lists left out."""
         found = {
             "wrong": self._wrong_records(life),
-            "asked again": self.asked_again(),
+            "asked again": self._asked_again(),
             "another's answer": lines_of(self.folder, WRONG),
             "repeated": self._repeated(),
             "contradicted": self._contradicted(),
@@ -113,6 +113,17 @@ class GeneratedLives(Lives):
             if later[: len(earlier)] != earlier:
                 found.append("a record has changed")
         return found
+
+    def _asked_again(self) -> list[str]:
+        if not self.was_changed:
+            return self.asked_again()
+        return [
+            line
+            for line in self.asked_again()
+            if any(
+                record.kind == "response" and line.split(" ", 1)[1] == record.place for record in self.records
+            )
+        ]
 
     def _made(self) -> collections.Counter[str]:
         """How often each effect was made, without what order had decided."""
@@ -131,7 +142,7 @@ class GeneratedLives(Lives):
         seats: dict[str, list[str]] = collections.defaultdict(list)
         for line in self.bookings:
             item = line.split(" ", 1)[1]
-            if item.startswith(("seat ", "order ", "seal")):
+            if item.startswith(("seat ", "arrivals ", "seal")):
                 name, _, decided = item.partition("#")
                 table = name.partition(".")[0]
                 seats[f"{table}#{decided}" if name.startswith("seat ") else table].append(item)

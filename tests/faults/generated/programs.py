@@ -29,6 +29,7 @@ CallKind: TypeAlias = Literal[
     "pause",  # plain code that takes another time in each life
     "pay and change",  # nh.once that changes its argument in place
     "pay outside",  # nh.once in a thread that does not know of the run
+    "crash",  # an error that ends the first life
 ]
 BranchKind: TypeAlias = Literal[
     "sequence",
@@ -63,10 +64,19 @@ Form: TypeAlias = Literal[
 Spread: TypeAlias = Literal["map", "settle", "gather", "tasks", "group", "asyncio"]
 
 WORDS = ("ann", "bob", "carl")
-REFUSED = frozenset({"pay and change", "pay outside"})
-"""Calls that the first life refuses already; only controls make them."""
+REFUSED = frozenset({"pay and change", "pay outside", "crash"})
+"""Calls that end the first life already; only controls make them."""
 EFFECTS = frozenset(
-    {"pay", "pay blindly", "pay by method", "pay in thread", "pay with token", "tool", *REFUSED}
+    {
+        "pay",
+        "pay blindly",
+        "pay by method",
+        "pay in thread",
+        "pay with token",
+        "tool",
+        "pay and change",
+        "pay outside",
+    }
 )
 FOREIGN = frozenset({"group", "asyncio"})
 """What starts tasks that the library does not know."""
@@ -203,7 +213,7 @@ def wanted(node: Node) -> Wanted:
     if isinstance(node, Branch):
         return Wanted(items, is_exact and node.kind not in ("race", "vote"))
     if node.form in ("append", "mailbox", "channel", "first", "losers"):
-        items[f"order {node.number}"] += 1
+        items[f"arrivals {node.number}"] += 1
     else:
         items.update(f"seat {node.number}.{index}" for index in range(len(node.parts)))
     return Wanted(items, is_exact and node.form not in ("first", "losers"))

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 import nighthawk_async as nh
 from nighthawk_async.journal import Happened, JournalValueError
 from nighthawk_async.runtime.stable_digest import stable_digest
-from nighthawk_async.testing import model_response, tool_call
+from nighthawk_async.testing import ModelResponse, ScriptedExecutor, model_response, tool_call
 
 from .durable_runs import AnsweringModel, live, opened, places, shout, shouting
 from .test_effects import CrashError, forget_result, no_model
@@ -236,8 +236,8 @@ async def test_a_tool_that_changes_its_object_is_refused_unless_it_is_called_in_
             self.lines.append(line)
             return line
 
-    def answer(name: str) -> Callable[[str, int], nh.testing.ModelResponse]:
-        def answer_turn(prompt: str, turn: int) -> nh.testing.ModelResponse:
+    def answer(name: str) -> Callable[[str, int], ModelResponse]:
+        def answer_turn(prompt: str, turn: int) -> ModelResponse:
             if turn == 0:
                 return model_response(tool_call(name, line="a"))
             return model_response(tool_call("nh_outcome", kind="pass", bindings={"loud": "A"}))
@@ -461,7 +461,7 @@ async def test_a_call_that_is_cancelled_or_killed_is_compared_in_its_next_life(t
 
 
 async def test_without_a_journal_nothing_is_compared() -> None:
-    async with nh.run(nh.testing.ScriptedExecutor([])):
+    async with nh.run(ScriptedExecutor([])):
         account = Account()
         assert await account.add("a") == 1
         await account.fill("b")

@@ -14,7 +14,7 @@ import nighthawk_async as nh
 from nighthawk_async.journal import CallInDoubtError, JournalStoreError, RunTakenOverError
 from nighthawk_async.journal.records import Record
 from nighthawk_async.journal.store_thread import commit_listeners
-from nighthawk_async.testing import model_response, tool_call
+from nighthawk_async.testing import ModelResponse, model_response, tool_call
 
 from .durable_runs import AnsweringModel, change, change_tables, live, opened, places, shouting
 from .test_effects import CrashError, forget_result, no_model
@@ -125,7 +125,7 @@ async def test_a_tool_that_is_an_effect_has_a_durable_end_before_the_model_goes_
     def note(text: str) -> str:
         return text
 
-    def answer(prompt: str, turn: int) -> nh.testing.ModelResponse:
+    def answer(prompt: str, turn: int) -> ModelResponse:
         if turn == 0:
             return model_response(tool_call("note", text="a"))
         seen.append(len(committed))

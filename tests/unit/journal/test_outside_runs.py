@@ -15,6 +15,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.journal import JournalError, OutsideRunError
+from nighthawk_async.testing import ScriptedExecutor
 
 from .durable_runs import live, opened, places, shouting
 
@@ -188,12 +189,12 @@ async def test_calls_that_are_meant_to_be_outside_say_so(tmp_path: Path) -> None
             return send("a")
 
     def call_in_run() -> str:
-        with nh.run(nh.testing.ScriptedExecutor([])):
+        with nh.run(ScriptedExecutor([])):
             return send("b")
 
     def call_in_durable_run() -> str:
         with nh.journal.unrecorded(), opened(tmp_path / "other") as other:
-            with nh.run(nh.testing.ScriptedExecutor([]), journal=other, run_id="run-2"):
+            with nh.run(ScriptedExecutor([]), journal=other, run_id="run-2"):
                 send("c")
             assert places(other, "result", run_id="run-2") == ["run/send()[0]"]
             return send("d")
@@ -237,7 +238,7 @@ async def test_replays_and_runs_without_a_journal_are_not_refused(
     with opened(tmp_path) as store:
         await live(store, shouting(), first, "run-0")
         await live(store, shouting(), program)
-    async with nh.run(nh.testing.ScriptedExecutor([])):
+    async with nh.run(ScriptedExecutor([])):
         assert await anyio.to_thread.run_sync(without_context, lambda: send("b")) == "b"
     assert made == ["a", "b"]
 

@@ -28,7 +28,7 @@ class Fact:
 
 
 class Counted:
-    """Counts the runs of the bodies of stages, in private: the public state of objects around a stage counts."""
+    """Counts the runs of the bodies of stages, in private: what is public around it must stay."""
 
     def __init__(self) -> None:
         self._bodies = 0

@@ -16,10 +16,11 @@ from ..types.usage import Usage
 from .description import shown_value
 from .effect_call import EndedCall
 from .errors import JournalValueError
+from .frames import is_limit
 from .mailboxes import ReceivedMessages
 from .questions import QuestionRecord
 from .recorded_errors import CallFailure
-from .records import Record, RecordKind, is_limit
+from .records import Record, RecordKind
 from .run_journal import StepRecord
 from .values import decode_value
 

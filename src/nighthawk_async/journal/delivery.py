@@ -20,7 +20,8 @@ from anyio import from_thread
 from ..parallel.event_loop import LoopEvent, is_loop_thread, is_worker_thread
 from ..parallel.patience import BEAT_SECONDS, Watch
 from ..parallel.settling import wait_settled
-from .records import Record, RecordIndex, RecordKind, are_in_one_task, is_combinator, is_within
+from .frames import are_in_one_task, is_combinator, is_within
+from .records import Record, RecordIndex, RecordKind
 
 _PATIENCE_SECONDS = 0.25
 """The time without an arrival after which the next one is not waited for.

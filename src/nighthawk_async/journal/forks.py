@@ -12,7 +12,8 @@ from .changed_values import changed_records
 from .database import Database
 from .effect_call import idempotency_key
 from .errors import CallInDoubtError
-from .records import Record, RecordIndex, effect_of_intent, is_within
+from .frames import effect_of_intent, is_within
+from .records import Record, RecordIndex
 from .tables import RunRow
 
 

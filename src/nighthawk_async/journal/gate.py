@@ -13,7 +13,8 @@ from ..parallel.decided_order import EndOfRecords
 from ..parallel.event_loop import is_loop_thread, is_worker_thread
 from .acknowledgement import Acknowledgement
 from .delivery import Delivery
-from .records import Record, RecordIndex, RecordKind, function_place
+from .frames import function_place
+from .records import Record, RecordIndex, RecordKind
 
 _GRACE_SECONDS = 60.0
 """The time beyond that of an earlier life in which a call is expected to be cancelled again."""

@@ -7,9 +7,10 @@ import msgspec
 
 from .acknowledgement import Acknowledgement
 from .errors import JournalDivergenceError, JournalError
+from .frames import is_within
 from .parts import HandedOut, PartEnd, RunPart
 from .recorder import RunRecorder
-from .records import LifeTimes, Record, is_within
+from .records import LifeTimes, Record
 
 
 class PartsRecorder(RunRecorder):

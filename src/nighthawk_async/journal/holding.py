@@ -11,7 +11,8 @@ from ..parallel.event_loop import is_loop_thread
 from ..parallel.patience import PatientEvent
 from .delivery import Delivery
 from .errors import JournalDivergenceError
-from .records import Record, RecordIndex, are_in_one_task, effect_of_intent, is_within, recorded_inputs
+from .frames import are_in_one_task, effect_of_intent, is_within
+from .records import Record, RecordIndex, recorded_inputs
 
 _MOST_SECONDS = 60.0
 """The longest wait for one recorded call, whatever time the earlier life had needed until it."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from .records import is_awaited_before, is_within
+from .frames import is_awaited_before, is_within
 
 _MARK = "__nighthawk_failed__"
 """The attribute of exceptions that has the places of their records."""

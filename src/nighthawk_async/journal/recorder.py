@@ -17,6 +17,7 @@ from .acknowledgement import Acknowledgement
 from .activity import Activity, DurableWait, IsDue, ParkedSignal
 from .delivery import Delivery
 from .errors import JournalError, RunParked
+from .frames import are_concurrent, failure_place, intent_place, withdrawn_place
 from .gate import Gate, nothing_written
 from .holding import Holding
 from .known_objects import KnownObjects
@@ -25,17 +26,7 @@ from .open_errors import OpenErrors, mark_error, marks_of
 from .orders import RunOrders
 from .parts import HandedOut
 from .people import Questions
-from .records import (
-    ENDED,
-    LifeTimes,
-    Record,
-    RecordIndex,
-    RecordKind,
-    are_concurrent,
-    failure_place,
-    intent_place,
-    withdrawn_place,
-)
+from .records import ENDED, LifeTimes, Record, RecordIndex, RecordKind
 from .values import ValueRules, check_size, encode_value
 from .writers import Writers
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from ..runtime.stable_digest import VERSION
 from .errors import JournalDivergenceError
+from .frames import function_place, is_awaited, is_within, withdrawn_place
 
 RecordKind: TypeAlias = Literal[
     "life",
@@ -108,6 +109,14 @@ class LifeTimes(Struct, frozen=True, kw_only=True):
     last_at: float
     last_work: int = 0
     is_interrupted: bool = False
+
+
+def recorded_inputs(record: Record) -> tuple[int, Mapping[str, str]]:
+    """The version and the digests of the arguments in the record of a beginning; none in another record."""
+    if record.kind != "intent":
+        return VERSION, {}
+    body = msgspec.msgpack.decode(record.body, type=tuple[int, dict[str, str]] | dict[str, str])
+    return body if isinstance(body, tuple) else (1, body)
 
 
 class RecordIndex:
@@ -404,99 +413,3 @@ class RecordIndex:
                 return parent, frame
             parent = f"{parent}/{frame}" if parent else frame
         return None, ""
-
-
-def is_within(place: str, other: str) -> bool:
-    """Whether a place is another one, or is in it."""
-    return place == other or place.startswith(f"{other}/")
-
-
-def failure_place(place: str, life: str) -> str:
-    """The place of an error that a life met in a place; each life may meet another one."""
-    return f"{place}/failed[{life}]"
-
-
-def counted_place(place: str, life: str) -> str:
-    """The place of the record that the time of a limit counts in a life."""
-    return f"{place}/counted[{life}]"
-
-
-def intent_place(place: str, life: str) -> str:
-    """The place of the record that a call begins in a life, after an earlier one had withdrawn it."""
-    return f"{place}/begun[{life}]"
-
-
-def withdrawn_place(intent: str) -> str:
-    """The place of the record that a call was not made after all."""
-    return f"{intent}/withdrawn[0]"
-
-
-def effect_of_intent(place: str) -> str:
-    """The place of the call whose beginning is recorded at a place."""
-    parent, _, frame = place.rpartition("/")
-    return parent if frame.startswith("begun[") else place
-
-
-def recorded_inputs(record: Record) -> tuple[int, Mapping[str, str]]:
-    """The version and the digests of the arguments in the record of a beginning; none in another record."""
-    if record.kind != "intent":
-        return VERSION, {}
-    body = msgspec.msgpack.decode(record.body, type=tuple[int, dict[str, str]] | dict[str, str])
-    return body if isinstance(body, tuple) else (1, body)
-
-
-def function_place(place: str) -> str | None:
-    """The place of the innermost call of a function that a place is at or in; None for none."""
-    while "/" in place:
-        parent, _, frame = place.rpartition("/")
-        if frame.rpartition("[")[0].endswith("()"):
-            return place
-        place = parent
-    return None
-
-
-def is_limit(frame: str) -> bool:
-    """Whether a frame is that of a time limit, which holds nothing but its own records."""
-    return frame.rpartition("[")[0] in ("deadline", "timeout", "step_timeout", "budget_time")
-
-
-def is_sequential(frame: str) -> bool:
-    """Whether a frame is one of those that a task takes one after the other: functions, blocks, requests."""
-    name = frame.rpartition("[")[0]
-    return "~" not in name and (name.endswith("()") or "#" in name or name in ("turn", "attempt"))
-
-
-def is_awaited_before(frame: str, later: str) -> bool:
-    """Whether a task waits for the end of a frame before it takes another one, later in the same place."""
-    if frame.startswith("call["):
-        return later.startswith("turn[")  # the next request has the results of all calls
-    return frame != later and (is_awaited(frame) or is_limit(frame)) and is_awaited(later)
-
-
-def are_concurrent(place: str, other: str) -> bool:
-    """Whether two places are in tasks, or in items of a combinator, that run at the same time."""
-    for frame, other_frame in zip(place.split("/"), other.split("/"), strict=False):
-        if frame != other_frame:
-            return not is_awaited(frame) and not is_awaited(other_frame)
-    return False
-
-
-def are_in_one_task(place: str, other: str) -> bool:
-    """Whether one of two places is reached only after the other one has ended."""
-    for frame, other_frame in zip(place.split("/"), other.split("/"), strict=False):
-        if frame != other_frame:
-            return is_awaited(frame) and is_awaited(other_frame)
-    return False
-
-
-_COMBINATORS = frozenset({"ensemble", "gather", "map", "race", "settle", "vote"})
-
-
-def is_awaited(frame: str) -> bool:
-    """Whether a task waits for the end of a frame before it takes the next one."""
-    return is_sequential(frame) or frame.rpartition("[")[0] in _COMBINATORS
-
-
-def is_combinator(frame: str) -> bool:
-    """Whether a frame is that of a group of calls whose results count in an order that is kept."""
-    return frame.rpartition("[")[0].partition("~")[0] in (*_COMBINATORS, "stream")

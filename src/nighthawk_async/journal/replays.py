@@ -14,8 +14,9 @@ from ..runtime.model_access import ModelInterceptor, find_interceptor, using_int
 from ..types.model import ModelEvent, ModelRequest
 from .active_replay import using_replay
 from .errors import JournalError, ReplayEndError
+from .frames import is_within
 from .recorder import NewCode
-from .records import Record, is_within
+from .records import Record
 from .replay_journal import RecordedModel, ReplayJournal, find_bridged_frame, find_program_frame
 from .store import JournalStore
 from .store import open as open_store

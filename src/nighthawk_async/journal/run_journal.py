@@ -28,9 +28,10 @@ from ..types.outcomes import (
 from ..types.unset import UNSET
 from .effects import tool_effect
 from .errors import JournalDivergenceError, JournalError, check_inputs, refuse_inputs
+from .frames import counted_place
 from .questions import QuestionRecorder
 from .recorder import NO_DECISION, ROOT
-from .records import counted_place, life_body
+from .records import life_body
 from .response import JournaledResponse
 from .values import decode_value
 

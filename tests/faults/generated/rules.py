@@ -3,18 +3,17 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from nighthawk_async.journal import delivery, effect_call, effects, known_objects, sqlite_database
 from nighthawk_async.journal.changed_arguments import WatchedCall
 from nighthawk_async.journal.delivery import Delivery
+from nighthawk_async.journal.effect_call import Effect
 from nighthawk_async.journal.holding import Holding
 from nighthawk_async.journal.orders import RunOrders
-from nighthawk_async.runtime.digest_of_version_1 import digest_of_version_1
-
-from nighthawk_async.journal import delivery, effect_call, effects, known_objects, sqlite_database
-from nighthawk_async.journal.effect_call import Effect
 from nighthawk_async.journal.recorder import RunRecorder
 from nighthawk_async.journal.records import RecordIndex
 from nighthawk_async.journal.run_journal import RunJournal
 from nighthawk_async.runtime import stable_digest, step_inputs
+from nighthawk_async.runtime.digest_of_version_1 import digest_of_version_1
 
 
 def _without_text() -> None:

@@ -7,7 +7,7 @@ lists, or a subclass from its base, so those are none.
 import types
 from collections.abc import Collection, Iterable
 from itertools import chain
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -16,7 +16,9 @@ ENCODER = msgspec.msgpack.Encoder(order="deterministic")
 UNENCODABLE = (TypeError, ValueError, OverflowError, RuntimeError, msgspec.MsgspecError)
 """What the encoder raises: a number is too large, for example."""
 
-_HOLDERS: frozenset[type[Any]] = frozenset({list, dict})
+_DICTS: frozenset[type[Any]] = frozenset({dict})
+_LISTS: frozenset[type[Any]] = frozenset({list})
+_HOLDERS = _LISTS | _DICTS
 _NESTED: frozenset[type[Any]] = PLAIN | _HOLDERS
 _VALUES = dict[Any, Any].values
 _TEXT: frozenset[type[Any]] = frozenset({str})
@@ -32,18 +34,24 @@ def are_plain(values: Collection[object]) -> bool:
             return True
         if not kinds <= _NESTED:
             return False
-        holders = cast("Collection[Any]", values)
-        nested = holders if kinds.isdisjoint(PLAIN) else [each for each in holders if type(each) in _HOLDERS]
+        nested = _of_kinds(values, kinds, _HOLDERS)
         if sum(map(len, nested)) > _MAX_NESTED:
             return False
         if dict in kinds:
-            dicts = nested if list not in kinds else [each for each in nested if type(each) is dict]
+            dicts = _of_kinds(nested, kinds & _HOLDERS, _DICTS)
             if not have_text_keys(dicts):
                 return False
-            lists = () if list not in kinds else [each for each in nested if type(each) is list]
+            lists = _of_kinds(nested, kinds & _HOLDERS, _LISTS) if list in kinds else ()
             nested = [*map(_VALUES, dicts), *lists]
         values = list(chain.from_iterable(nested))
     return False
+
+
+def _of_kinds(
+    values: Collection[Any], kinds: set[type[Any]], wanted: frozenset[type[Any]]
+) -> Collection[Any]:
+    """The values of some types; all of them if there are no others."""
+    return values if kinds <= wanted else [each for each in values if type(each) in wanted]
 
 
 def have_text_keys(values: Iterable[dict[Any, Any]]) -> bool:

@@ -40,7 +40,7 @@ from anyio.lowlevel import cancel_shielded_checkpoint, checkpoint, checkpoint_if
 from .errors import LockTimeoutError, check_seconds, check_whole_number
 from .locks_state import LockKind, LockRequest, LockStatistics, Permit, find_lock, iterate_statistics
 from .namespaces import Namespace, NamespaceKind, find_namespace
-from .ordering import DONE, NOTHING, REFUSED, Turn, begin_turn, find_orders
+from .ordering import DONE, FINDERS, NOTHING, REFUSED, Turn, begin_turn, find_orders
 
 
 def mutex(
@@ -281,7 +281,7 @@ class _Wish:
                 permits=self.permits,
                 seconds=self.timeout,
             )
-        if find_orders() is not None and self.task is None:
+        if FINDERS and find_orders() is not None and self.task is None:
             turn = begin_turn(f"{self.kind} {namespace.place} {self.key}", "acquisitions")
             if turn is not None:
                 return await self._acquire_in_turn(namespace, turn)

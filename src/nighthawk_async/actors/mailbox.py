@@ -21,8 +21,8 @@ from .errors import (
     check_whole_number,
 )
 from .namespaces import Family, NamespaceKind, find_namespace
-from .ordering import DONE, NOTHING, REFUSED, Turn, begin_turn, name_object
-from .queue_state import QueueState, ReceiveWait, SendWait, wait_in_turn
+from .ordering import DONE, FINDERS, NOTHING, REFUSED, Turn, begin_turn, name_object
+from .queue_state import QueueState, ReceiveWait, SendWait, wait_for_first, wait_in_turn
 
 Message = TypeVar("Message")
 Message_co = TypeVar("Message_co", covariant=True)
@@ -97,7 +97,10 @@ class MessageQueue(Generic[Message]):
         if self._state.is_closed or self._state.has_room():
             await checkpoint()
         wait = SendWait(self._state, message)
-        await wait_in_turn(wait, self._state.begin_send())
+        if FINDERS:
+            await wait_in_turn(wait, self._state.begin_send())
+        else:
+            await wait_for_first((wait,))
         if wait.is_refused:
             raise self._closed()
 
@@ -112,7 +115,10 @@ class MessageQueue(Generic[Message]):
         if self._state.is_exhausted() or self._state.is_ready():
             await checkpoint()
         wait = ReceiveWait(self._state)
-        await wait_in_turn(wait, self._state.begin_receive())
+        if FINDERS:
+            await wait_in_turn(wait, self._state.begin_receive())
+        else:
+            await wait_for_first((wait,))
         if wait.is_refused:
             raise self._closed()
         return wait.message
@@ -124,7 +130,7 @@ class MessageQueue(Generic[Message]):
             anyio.WouldBlock: There is none, or every message is reserved for a receiver that waited before.
             ActorError: It is closed, and all messages were received.
         """
-        turn = self._state.begin_receive()
+        turn = self._state.begin_receive() if FINDERS else None
         if turn is None:
             return self._take()
         try:
@@ -290,7 +296,7 @@ class Mailbox(MessageQueue[Message]):
             MailboxClosedError: The mailbox is closed.
             MailboxFullError: The mailbox is full.
         """
-        turn = begin_turn(self._state.place, "sends")
+        turn = begin_turn(self._state.place, "sends") if FINDERS else None
         if turn is None:
             self._put(message)
         else:

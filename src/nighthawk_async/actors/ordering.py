@@ -3,7 +3,7 @@
 What these objects do follows from the order of the operations on them, and that order depends on time. A run
 with a journal notes it, and lets later lives repeat it: an operation waits for its turn before it begins.
 Actors know nothing of journals. The code that connects them installs a hook, once, when it is imported.
-Without a journal each operation looks once whether there is one.
+Without a journal each operation looks once whether there is one, in a list.
 """
 
 from collections.abc import Callable
@@ -122,15 +122,25 @@ def _find_nothing() -> Orders | None:
 
 _installed: list[Callable[[], Orders | None]] = [_find_nothing]
 
+FINDERS: list[Callable[[], Orders | None]] = []
+"""The installed function, since a run with a journal first began in the process. While this is empty, no
+operation looks further. The busiest ones look here themselves, which saves them a call."""
+
 
 def install_orders(find: Callable[[], Orders | None]) -> None:
     """Install the function that finds the orders of the caller's run, for every event loop of the process."""
     _installed[0] = find
 
 
+def note_orders() -> None:
+    """Note that a run whose orders are kept begins in the process."""
+    if not FINDERS:
+        FINDERS.append(_installed[0])
+
+
 def find_orders() -> Orders | None:
     """Return the orders of the caller's run; None without a journal."""
-    return _installed[0]()
+    return FINDERS[0]() if FINDERS else None
 
 
 def name_object(kind: str, name: str | None = None) -> str:
@@ -155,5 +165,7 @@ def begin_turn(place: str, operation: str) -> Turn | None:
         place: The name of the object, for its orders; empty where they are not kept.
         operation: The name of the operation.
     """
-    orders = _installed[0]()
+    if not FINDERS:
+        return None
+    orders = FINDERS[0]()
     return None if orders is None or not place else orders.begin(f"{place} {operation}")

@@ -18,7 +18,7 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 import msgspec
 from msgspec import Struct
 
-from ..actors.ordering import DONE
+from ..actors.ordering import DONE, note_orders
 from ..parallel.event_loop import LoopEvent, find_task
 from .claimants import find_claimant
 from .errors import JournalDivergenceError
@@ -223,6 +223,7 @@ class RunOrders:
         self._nameless: dict[str, ReferenceType[object]] = {}  # by frame: the first task without a name
         self._lanes_of: dict[str, dict[str, None]] = {}  # in which a claimant is expected
         self.on_full: Callable[[], object] = lambda: None
+        note_orders()
         for record in index.orders:
             if record.place.rpartition("/")[0] == place:
                 self._expect(record, index)

@@ -78,7 +78,7 @@ class JournaledResponse(ForwardedStream):
     async def __aenter__(self) -> Self:
         exchange = await self._find_exchange()
         if exchange is not None:
-            await self.enter_source(ReplayStream(exchange))
+            await self.enter_source(ReplayStream(exchange, is_whole=True))
             return self
         await self._recorder.begin_new(self._place)
         self._recorder.check_new(self._place)

@@ -20,7 +20,14 @@ from anyio.lowlevel import checkpoint
 from ..errors import ConfigurationError, ModelError
 from ..ports import ForwardedStream, Model, ResponseStream
 from ..types.messages import Message
-from ..types.model import ModelEvent, ModelRequest, ResponseFinished
+from ..types.model import (
+    ModelEvent,
+    ModelRequest,
+    ReasoningDelta,
+    ResponseFinished,
+    TextDelta,
+    ToolCallArgumentsDelta,
+)
 from ..types.usage import Usage
 from .exchange import (
     RecordedExchange,
@@ -37,6 +44,7 @@ from .redaction import Redactor
 from .requests import canonical_messages, canonical_request, digest_of
 
 _GRACE_SECONDS = 30.0
+_DELTAS = (TextDelta, ReasoningDelta, ToolCallArgumentsDelta)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -143,10 +151,13 @@ class ReplayStream(ResponseStream):
 
     Args:
         exchange: The recording.
+        is_whole: Whether what is complete comes at once, as from a journal that had it complete: a checkpoint
+            comes only before texts and arguments, which are shown as they arrive.
     """
 
-    def __init__(self, exchange: RecordedExchange) -> None:
+    def __init__(self, exchange: RecordedExchange, *, is_whole: bool = False) -> None:
         self._exchange = exchange
+        self._is_whole = is_whole
         self._events = deque(replay_events(exchange))
 
     @property
@@ -174,11 +185,13 @@ class ReplayStream(ResponseStream):
         self._events.clear()
 
     async def __anext__(self) -> ModelEvent:
-        await checkpoint()
-        if not self._events:
+        events = self._events
+        if not self._is_whole or (events and isinstance(events[0], _DELTAS)):
+            await checkpoint()
+        if not events:
             await self._end()
             raise StopAsyncIteration
-        return self._events.popleft()
+        return events.popleft()
 
     async def _end(self) -> None:
         exchange = self._exchange

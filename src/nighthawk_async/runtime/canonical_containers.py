@@ -1,64 +1,59 @@
-"""Canonical forms of lists, dicts, sets, times, and whatever else of the standard library holds other values.
-
-Lists and dicts of plain values are encoded at once, because most arguments are such.
-"""
+"""Canonical forms of lists, dicts, sets, times, and whatever else of the library holds other values."""
 
 import datetime
-import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable
 from itertools import chain
 from typing import Any, cast
 from zoneinfo import ZoneInfo
 
-import msgspec
-
 from .canonical_leaves import BASES, LEAVES, sized, text_form
+from .canonical_plain import ENCODER, UNENCODABLE, are_plain, have_text_keys
 from .canonical_writer import FormWriter, Maker, unstable_form
 
-PLAIN = frozenset({str, int, float, bool, bytes, types.NoneType})
-_TEXT: frozenset[type[Any]] = frozenset({str})
-_LISTS: set[type[Any]] = {list}
-_DICTS: set[type[Any]] = {dict}
 # Methods of the builtin types, whatever a class that is derived from them does.
 _KEYS, _VALUES, _ITEMS = dict[Any, Any].keys, dict[Any, Any].values, dict[Any, Any].items
 _ORDERED, _QUEUED = OrderedDict[Any, Any].__iter__, deque[Any].__iter__
-ENCODER = msgspec.msgpack.Encoder(order="deterministic")
-UNENCODABLE = (TypeError, ValueError, OverflowError, RuntimeError, msgspec.MsgspecError)
 
 
 def _list_form(writer: FormWriter, value: list[Any]) -> bytes:
-    if (tag := _tag_of_plain(value)) is not None:
-        try:
-            return sized(tag, ENCODER.encode(value))
-        except UNENCODABLE:
-            pass
-    return b"L" + writer.forms(list(value))
+    items = list(value)
+    if (form := _form_of_rows(writer, items)) is not None:
+        return form
+    return b"L" + writer.forms(items)
 
 
-def _tag_of_plain(value: list[Any]) -> bytes | None:
-    """The tag of a list that is encoded at once: of plain values, or of dicts or lists of them."""
-    kinds: set[type[Any]] = set(map(type, value))
-    if kinds <= PLAIN:
-        return b"l"
-    if kinds == _LISTS:
-        return b"ll" if PLAIN.issuperset(map(type, chain.from_iterable(value))) else None
-    if kinds == _DICTS and _TEXT.issuperset(map(type, chain.from_iterable(value))):
-        values = chain.from_iterable(map(_VALUES, value))
-        return b"lm" if PLAIN.issuperset(map(type, values)) else None
-    return None
+def _form_of_rows(writer: FormWriter, items: list[Any]) -> bytes | None:
+    """The form of items that are encoded at once: plain ones, plain tuples, plain objects of one class."""
+    try:
+        if are_plain(items):
+            return sized(b"l", ENCODER.encode(items))
+        kind = cast("type[Any]", type(items[0]))
+        if {type(each) for each in items} != {kind}:
+            return None
+        if kind is tuple:
+            is_plain = are_plain(list(chain.from_iterable(items)))
+            return sized(b"lt", ENCODER.encode(items)) if is_plain else None
+        return writer.rows_of(kind, items)
+    except UNENCODABLE:
+        return None
 
 
 def _tuple_form(writer: FormWriter, value: tuple[Any, ...]) -> bytes:
+    try:
+        if are_plain(value):
+            return sized(b"u", ENCODER.encode(value))
+    except UNENCODABLE:
+        pass
     return b"t" + writer.forms(value)
 
 
 def _dict_form(writer: FormWriter, value: dict[Any, Any]) -> bytes:
-    if _TEXT.issuperset(map(type, value)) and PLAIN.issuperset(map(type, value.values())):
-        try:
+    try:
+        if have_text_keys((value,)) and are_plain(value.values()):
             return sized(b"m", ENCODER.encode(value))
-        except UNENCODABLE:
-            pass
+    except UNENCODABLE:
+        pass
     return b"M" + _sorted_entries(writer, value)
 
 

@@ -16,13 +16,11 @@ from typing import Any, cast
 from ..parallel.task_node import Callee
 from .canonical_containers import (
     CONTAINERS,
-    ENCODER,
-    PLAIN,
     SUBCLASSED,
-    UNENCODABLE,
     base_maker,
     members_form,
 )
+from .canonical_fields import FieldsMaker
 from .canonical_leaves import sized, text_form
 from .canonical_names import (
     cells_of,
@@ -37,9 +35,9 @@ from .canonical_names import (
 )
 from .canonical_objects import (
     ObjectParts,
+    fields_of,
     parts_of_exception,
     parts_of_instance,
-    reader_of_fields,
     text_of,
 )
 from .canonical_writer import FormWriter, Maker, unstable_form
@@ -216,33 +214,6 @@ def _exception_form(writer: FormWriter, value: BaseException) -> bytes:
     )
 
 
-def _fields_maker(
-    kind: type[Any], read: Callable[[Any], Mapping[str, object]], names: tuple[str, ...]
-) -> Maker:
-    """The maker for classes that declare fields.
-
-    Args:
-        kind: The class.
-        read: Returns the fields of an object, and what else counts.
-        names: The declared fields, sorted.
-    """
-    of_class = class_form(kind)
-    start = of_class + b"".join(map(text_form, names))
-
-    def make(writer: FormWriter, value: Any) -> bytes:
-        fields = read(value)
-        if len(fields) == len(names):
-            try:
-                values = [fields[name] for name in names]
-                if PLAIN.issuperset(map(type, values)):
-                    return b"P" + start + sized(b"l", ENCODER.encode(values))
-            except (KeyError, *UNENCODABLE):
-                pass
-        return b"S" + of_class + b"%d:" % len(fields) + writer.attributes(fields)
-
-    return make
-
-
 def _text_maker(write: Callable[[Any], str]) -> Maker:
     return lambda _, value: b"_" + class_form(cast("type[Any]", type(value))) + text_form(write(value))
 
@@ -300,8 +271,8 @@ def _maker_of(kind: type[Any]) -> Maker:
     for base, maker in ((Enum, _enum_form), (type, _class_form), (types.ModuleType, _module_form)):
         if issubclass(kind, base):
             return cast("Maker", maker)
-    if (reader := reader_of_fields(kind)) is not None:
-        return _fields_maker(kind, *reader)
+    if (fields := fields_of(kind)) is not None:
+        return FieldsMaker(kind, fields)
     if (write := text_of(kind)) is not None:
         return _text_maker(write)
     if issubclass(kind, BaseException):

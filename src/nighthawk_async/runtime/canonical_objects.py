@@ -2,7 +2,8 @@
 
 import types
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from functools import partial
+from typing import Any, NamedTuple, cast
 
 import msgspec
 from msgspec import Struct
@@ -73,27 +74,42 @@ def parts_of_exception(error: BaseException) -> ObjectParts:
     return ObjectParts({**known, **parts.counted}, parts.hides)
 
 
-def reader_of_fields(kind: type[Any]) -> tuple[FieldReader, tuple[str, ...]] | None:
-    """The function that reads the fields of data classes, models and structs, and the names of the fields.
+class Fields(NamedTuple):
+    """The fields of the objects of a class.
 
-    Returns:
-        None for other classes.
+    Attributes:
+        read: Returns those of an object, and what else counts.
+        names: The declared ones, sorted.
+        are_held: Whether objects hold them as their attributes, and nothing else elsewhere.
     """
+
+    read: FieldReader
+    names: tuple[str, ...]
+    are_held: bool
+
+
+def fields_of(kind: type[Any]) -> Fields | None:
+    """The fields of the objects of data classes, models and structs; None for other classes."""
     if issubclass(kind, BaseModel):
-        return _read_model, tuple(sorted(class_attribute(kind, "__pydantic_fields__", {})))
+        names = tuple(sorted(class_attribute(kind, "__pydantic_fields__", {})))
+        return Fields(_read_model, names, are_held=False)
     if issubclass(kind, msgspec.Struct):
-        names: tuple[str, ...] = tuple(sorted(kind.__struct_fields__))
-        return (lambda value: {name: object.__getattribute__(value, name) for name in names}), names
+        declared_names: tuple[str, ...] = tuple(sorted(kind.__struct_fields__))
+        return Fields(partial(_read_struct, declared_names), declared_names, are_held=False)
     fields = class_attribute(kind, "__dataclass_fields__")
     if isinstance(fields, dict) and is_made_in_python(kind):
         declared = cast("dict[str, Any]", fields)
-        return _held_reader({name for name, each in declared.items() if each._field_type.name == "_FIELD"})
+        return _held_fields({name for name, each in declared.items() if each._field_type.name == "_FIELD"})
     if (attributes := class_attribute(kind, "__attrs_attrs__")) is not None and is_made_in_python(kind):
-        return _held_reader({each.name for each in attributes})
+        return _held_fields({each.name for each in attributes})
     return None
 
 
-def _held_reader(names: set[str]) -> tuple[FieldReader, tuple[str, ...]]:
+def _read_struct(names: tuple[str, ...], value: Any) -> Mapping[str, object]:
+    return {name: object.__getattribute__(value, name) for name in names}
+
+
+def _held_fields(names: set[str]) -> Fields:
     """Read the fields, private ones included, and public attributes that are none."""
 
     def read(value: Any) -> Mapping[str, object]:
@@ -102,7 +118,7 @@ def _held_reader(names: set[str]) -> tuple[FieldReader, tuple[str, ...]]:
             return held
         return {name: each for name, each in held.items() if name in names or not name.startswith("_")}
 
-    return read, tuple(sorted(names))
+    return Fields(read, tuple(sorted(names)), are_held=True)
 
 
 def _read_model(value: BaseModel) -> Mapping[str, object]:

@@ -1,5 +1,6 @@
 """The writer of one canonical form: it knows what is open, what is too large, and what has no form."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias, cast
 
@@ -16,6 +17,18 @@ MAX_OBJECTS = 5_000
 """The greatest number of objects of ordinary classes in it: the graphs of frameworks have no end."""
 
 Maker: TypeAlias = Callable[["FormWriter", Any], bytes]
+
+
+class RowsMaker(ABC):
+    """A maker that can also write several values at once."""
+
+    @abstractmethod
+    def __call__(self, writer: "FormWriter", value: Any) -> bytes:
+        """Return the form of a value."""
+
+    @abstractmethod
+    def rows(self, values: list[Any]) -> bytes | None:
+        """Return the form of several values; None where each has its own form."""
 
 
 class TooLargeError(Exception):
@@ -70,6 +83,11 @@ class FormWriter:
         """Return the forms of several values, one after the other, and their number."""
         forms = list(map(self.form, values))
         return b"%d:%b" % (len(forms), b"".join(forms))
+
+    def rows_of(self, kind: type[Any], values: list[Any]) -> bytes | None:
+        """Return the form of several values of one class at once; None where each has its own form."""
+        maker = self._maker_of(kind)
+        return maker.rows(values) if isinstance(maker, RowsMaker) else None
 
     def count_object(self) -> None:
         """Count an object of an ordinary class."""

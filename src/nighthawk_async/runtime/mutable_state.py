@@ -8,7 +8,7 @@ slots, and compared by identity. Reports of concurrent changes are in
 import sys
 import types
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from functools import lru_cache
 from operator import is_
@@ -225,6 +225,13 @@ class _Attributes:
         """Whether there is an instance dictionary, or a slot."""
         return self._dictionary is not None or bool(self._slots)
 
+    def reader_of_variables(self, names: Collection[str]) -> Callable[[Any], Mapping[str, object]] | None:
+        """The function that returns instance dictionaries, where they show all; see below."""
+        if self._slots or self._dictionary is None or not self._computed.isdisjoint(names):
+            return None
+        read: Callable[[Any], Mapping[str, object]] = self._dictionary.__get__
+        return read
+
     def given(self, value: Any) -> dict[str, Any]:
         """The attributes by name, without those that were computed."""
         if not self._slots:
@@ -350,6 +357,18 @@ def held_attributes(value: object) -> dict[str, Any] | None:
     if not attributes.can_read and any("__dict__" in vars(base) for base in kind.__mro__):
         return None
     return attributes.given(value)
+
+
+def reader_of_variables(
+    kind: type[Any], names: Collection[str]
+) -> Callable[[Any], Mapping[str, object]] | None:
+    """The function that returns the instance dictionaries of a class, if they show all that is held.
+
+    Args:
+        kind: The class.
+        names: The attributes of interest; none of them is computed.
+    """
+    return _own_attributes(kind).reader_of_variables(names)
 
 
 @lru_cache(maxsize=4096)

@@ -7,13 +7,14 @@ watched was given the object, every change counts. From then on, those of an asy
 while its own code runs: not those of tasks and threads that it starts.
 """
 
+import logging
 import threading
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from datetime import date, time, timedelta, tzinfo
 from decimal import Decimal
 from enum import Enum
 from functools import partial
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, isawaitable
 from pathlib import PurePath
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
@@ -29,6 +30,8 @@ _FIXED = frozenset(
 _FIXED_BASES = (date, time, timedelta, tzinfo, Enum, PurePath)
 _CODE = (FunctionType, MethodType, BuiltinFunctionType, ModuleType, type, partial)
 _NO_VALUES: Mapping[str, object] = {}
+
+_LOGGER = logging.getLogger("nighthawk")
 
 _lock = threading.Lock()  # calls are made in threads, too
 _watched: dict[int, list["WatchedCall"]] = {}  # the calls in progress by the objects that they were given
@@ -194,6 +197,51 @@ class WatchedCall:
     def _differing(self, before: Mapping[str, str]) -> list[str]:
         after = self._digests()
         return [name for name in {**before, **after} if before.get(name) != after.get(name)]
+
+
+def telling_changes(call: Callable[[], Any], owner: object, name: str) -> Callable[[], Any]:
+    """Return the call of a tool that says in the log that it has changed the object it is a method of.
+
+    It is not refused as other effects are: many such objects only count their calls.
+
+    Args:
+        call: The call.
+        owner: The object; None for none.
+        name: The name of the tool's function.
+    """
+    if owner is None or not _may_change(owner):
+        return call
+
+    def call_watched() -> Any:
+        watched = WatchedCall({"self": owner})
+        watched.begin()
+        try:
+            result = call()
+        except BaseException:
+            watched.end()
+            raise
+        if isawaitable(result):
+            return _told_later(result, watched, name)
+        _tell(watched.end(), name)
+        return result
+
+    return call_watched
+
+
+async def _told_later(call: Awaitable[Any], watched: WatchedCall, name: str) -> Any:
+    try:
+        return await watched.follow(call)
+    finally:
+        _tell(watched.end(), name)
+
+
+def _tell(changed: Sequence[str], name: str) -> None:
+    if changed:
+        _LOGGER.warning(
+            "the tool %s has changed its object in place; later lives of the run get its result alone, and "
+            "miss that. A tool that changes objects in memory is one for nighthawk_async.journal.every_life.",
+            name,
+        )
 
 
 class _FollowedCall(Awaitable[Any]):

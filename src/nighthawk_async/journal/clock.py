@@ -37,7 +37,7 @@ def random() -> float:
     """A random number of at least 0 and less than 1; in a run with a journal the same in every life of it.
 
     Raises:
-        AmbiguousPlaceError: Several tasks that were started by hand call it before anything else, so that no
+        AmbiguousPlaceError: Tasks that were started by hand call it, and nothing tells them apart, so that no
             later life could know which number is whose.
     """
     return _recorded("random()", random_module.random)

@@ -14,6 +14,7 @@ from ..parallel import is_async_callable
 from ..runtime.places import using_function_place
 from ..runtime.tool_function import EFFECT_MARK
 from ..signatures import keep_names
+from .changed_arguments import telling_changes
 from .effect_call import IDEMPOTENCY_KEY, Effect, EffectCall, Mode, idempotency_key
 from .open_lives import check_outside
 from .recorder import RunRecorder, find_recorder
@@ -178,9 +179,9 @@ def tool_effect(
     if hasattr(function, EFFECT_MARK) or _has_blocks(inspect.unwrap(function, stop=_has_blocks)):
         return call
     effect = Effect(function, "once")
-    # Its arguments are made anew from the response in each life; the object of a method stays.
-    owner = getattr(inspect.unwrap(function), "__self__", None)
-    effect_call = EffectCall(recorder, place, effect, call, None, values={"self": owner})
+    owner = getattr(inspect.unwrap(function), "__self__", None)  # its arguments are made anew in each life
+    told = telling_changes(call, owner, effect.name)
+    effect_call = EffectCall(recorder, place, effect, told, None)
     return effect_call.run_async if effect.is_async else effect_call.run
 
 

@@ -87,13 +87,25 @@ def _method_form(writer: FormWriter, method: types.MethodType) -> bytes:
     return b"B" + writer.forms((method.__func__, method.__self__))
 
 
+_COLLECTORS = frozenset(
+    {"add", "append", "appendleft", "extend", "extendleft", "insert", "setdefault", "update", "__setitem__"}
+)
+"""Methods of containers that a function is given to put something into them."""
+
+
 def _builtin_form(writer: FormWriter, function: Any) -> bytes:
     owner: object = function.__self__
     name = text_form(f"{function.__module__}.{function.__qualname__}")
-    return b"A" + name + (b";" if isinstance(owner, types.ModuleType | None) else writer.form(owner))
+    # What collects results in an object says nothing of a call by what is there already.
+    is_collector = function.__name__ in _COLLECTORS and type(owner).__module__ in ("builtins", "collections")
+    if is_collector or isinstance(owner, types.ModuleType | None):
+        return b"A" + name + b";"
+    return b"A" + name + writer.form(owner)
 
 
 def _wrapper_form(writer: FormWriter, value: Any) -> bytes:
+    if value.__name__ in _COLLECTORS:
+        return b"a" + text_form(f"{type(value.__self__).__qualname__}.{value.__name__}")
     return b"a" + text_form(value.__name__) + writer.form(value.__self__)
 
 

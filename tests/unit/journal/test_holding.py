@@ -12,7 +12,6 @@ import nighthawk_async as nh
 from nighthawk_async.journal import CallInDoubtError, JournalDivergenceError, JournalError
 from nighthawk_async.journal.records import Record
 from nighthawk_async.journal.store_thread import commit_listeners
-from nighthawk_async.parallel import AmbiguousPlaceError
 
 from .durable_runs import live, opened, places, shout, shouting
 
@@ -251,19 +250,6 @@ async def test_a_call_that_was_withdrawn_and_begun_anew_is_in_doubt_when_it_is_k
         assert begun == ["begun"]
         assert isinstance(await ending(store, pay), CallInDoubtError)
     assert begun == ["begun"]
-
-
-async def test_values_of_several_tasks_started_by_hand_are_refused_in_the_first_life(tmp_path: Path) -> None:
-    async def program() -> None:
-        async def one(customer: str) -> None:
-            await sell(customer, int(nh.journal.random() * 1_000))
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(one, "ann")
-            group.start_soon(one, "bob")
-
-    with opened(tmp_path) as store:
-        assert isinstance(await ending(store, program), AmbiguousPlaceError)
 
 
 async def test_a_value_in_a_task_started_by_hand_belongs_to_the_call_before_it(tmp_path: Path) -> None:

@@ -7,26 +7,31 @@ nobody could say whether it took effect, the program goes on only when that time
 from types import TracebackType
 
 from .acknowledgement import Acknowledgement
+from .departures import Departures
 from .errors import JournalError, JournalStoreError, RunTakenOverError
 
 
 class DurableEnd:
     """The end of a call, for `async with`, and for `with` in a thread: leaving waits until it is durable.
 
+    On an event loop it also waits for its turn among the answers that were recorded before.
+
     A caller that is cancelled meanwhile leaves; the end is on its way to the store.
 
     Args:
         place: The place of the call.
         name: The name of the function.
-        is_awaited: Whether leaving waits at all.
+        is_awaited: Whether leaving waits until the end is durable.
+        departures: The order in which answers leave.
     """
 
-    __slots__ = ("_is_awaited", "_name", "_place", "written")
+    __slots__ = ("_departures", "_is_awaited", "_name", "_place", "written")
 
-    def __init__(self, place: str, name: str, *, is_awaited: bool) -> None:
+    def __init__(self, place: str, name: str, *, is_awaited: bool, departures: Departures) -> None:
         self._place = place
         self._name = name
         self._is_awaited = is_awaited
+        self._departures = departures
         self.written: Acknowledgement[None] | None = None
         """The acknowledgement of the record; None while there is none."""
 
@@ -49,10 +54,9 @@ class DurableEnd:
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        written = self._find_awaited(exc)
-        if written is not None:
+        if self.written is not None and (exc is None or isinstance(exc, Exception)):
             try:
-                await written.wait()
+                await self._departures.leave(self._place, self._find_awaited(exc))
             except JournalError as error:
                 raise self._lost(error, exc) from error
 

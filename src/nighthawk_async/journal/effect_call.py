@@ -173,7 +173,9 @@ class EffectCall:
         self._call = call
         self._reconcile = reconcile
         self._digests_known: Mapping[str, str] | None = None
-        self._end = DurableEnd(place, effect.name, is_awaited=effect.is_durable)
+        self._end = DurableEnd(
+            place, effect.name, is_awaited=effect.is_durable, departures=recorder.departures
+        )
 
     def run(self) -> Any:
         """Make the call in a thread, or get its recorded result; see `run_async`."""

@@ -16,6 +16,7 @@ from ..runtime.environment import find_journal
 from .acknowledgement import Acknowledgement
 from .activity import Activity, DurableWait, IsDue, ParkedSignal
 from .delivery import Delivery
+from .departures import Departures
 from .errors import JournalError, RunParked
 from .frames import are_concurrent, failure_place, intent_place, withdrawn_place
 from .gate import Gate, nothing_written
@@ -102,6 +103,7 @@ class RunRecorder:
         )
         self.identity_version = self._index.identity
         self.known_objects = KnownObjects(rules, is_replay=self.is_replay)
+        self.departures = Departures()
         self._seq = records[-1].seq if records else 0
         self._written: set[tuple[str, RecordKind]] = set()
         self._asked: set[str] = set()  # the places of steps that asked a model

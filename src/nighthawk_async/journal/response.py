@@ -142,6 +142,7 @@ class JournaledResponse(ForwardedStream):
             return await super().__anext__()
         except (ModelError, ConfigurationError) as error:
             self._keep_failure(error)
+            await self._recorder.departures.leave(self._place)
             raise
 
     async def _find_exchange(self) -> RecordedExchange | None:
@@ -182,8 +183,8 @@ class JournaledResponse(ForwardedStream):
             **record_events(self._events),
         )
         written = self._recorder.add(self._place, "response", msgspec.msgpack.encode(exchange))
-        if self._recorder.waits_for_responses:
-            await written.wait()
+        is_awaited = self._recorder.waits_for_responses
+        await self._recorder.departures.leave(self._place, written if is_awaited else None)
 
     def _keep_failure(self, error: ModelError | ConfigurationError) -> None:
         """Record that the request failed."""

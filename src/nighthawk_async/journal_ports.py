@@ -299,6 +299,10 @@ class RunJournal(Protocol):
         """Note that a task or some calls have ended regularly; see `parallel.task_node.Decisions`."""
         ...
 
+    def all_ended(self, place: str) -> None:
+        """Note that all calls or tasks have ended regularly; see `parallel.task_node.Decisions`."""
+        ...
+
     def raised(self, place: str, to: str | None = None) -> None:
         """Note that errors have been raised in the caller's task; see `parallel.task_node.Decisions`."""
         ...

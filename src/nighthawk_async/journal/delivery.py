@@ -20,7 +20,7 @@ from anyio import from_thread
 from ..parallel.event_loop import LoopEvent, is_loop_thread, is_worker_thread
 from ..parallel.patience import BEAT_SECONDS, Watch
 from ..parallel.settling import wait_settled
-from .frames import are_in_one_task, is_combinator, is_within
+from .frames import are_in_one_task, effect_of_intent, is_combinator, is_within, withdrawn_place
 from .records import Record, RecordIndex, RecordKind
 
 _PATIENCE_SECONDS = 0.25
@@ -78,6 +78,8 @@ class Delivery:
         self._has_passed = bytearray(len(self._arrivals))
         self._head = 0  # the position of the next arrival; all before it have passed, or are left out
         self._closed = set(index.dropped)
+        self._doubts = dict.fromkeys(_find_doubts(records, index))  # calls that this life has not reached
+        self._holds = 0  # the number of effects that are held; see `holding`
         self._asleep: set[str] = set()  # the tasks, by the beginning of their places, that came too late
         self._lock = threading.Lock()
         self._numbers = count()
@@ -101,6 +103,34 @@ class Delivery:
     def is_over(self) -> bool:
         """Whether nothing recorded is still to arrive."""
         return self._head == len(self._arrivals)
+
+    def may_begin_new(self) -> bool:
+        """Whether nothing that earlier lives had begun is still to be reached, and no effect is held."""
+        return self._gave_up_at == self._moves or (self.is_over and not self._doubts and not self._holds)
+
+    def reach(self, place: str) -> None:
+        """Note that a call is reached which is in doubt, and that it is the recorded one."""
+        if place not in self._doubts:
+            return
+        with self._lock:
+            self._doubts.pop(place, None)
+            self._moves += 1
+            woken = self._advance()
+        _wake(woken)
+
+    def begin_hold(self) -> None:
+        """Let nothing new begin while an effect is held."""
+        with self._lock:
+            self._holds += 1
+            self._moves += 1
+
+    def end_hold(self, *, is_divergence: bool) -> None:
+        """Let new work begin again; where the hold ends the run, not before that had time to cancel it."""
+        with self._lock:
+            self._holds -= 1
+            self._moves += 1
+            woken = [] if is_divergence else self._advance()
+        _wake(woken)
 
     async def deliver(self, record: Record) -> None:
         """Wait until a recorded answer may be given.
@@ -137,7 +167,7 @@ class Delivery:
 
     async def wait_until_over(self, place: str) -> None:
         """Wait until everything recorded has arrived, before something new begins in a place."""
-        if self._is_settled and (self.is_over or self._gave_up_at == self._moves):
+        if self._is_settled and self.may_begin_new():
             return
         while (waiter := self._begin_wait_for_end(place, LoopEvent)) is not None:
             try:
@@ -150,7 +180,7 @@ class Delivery:
 
     def wait_until_over_in_thread(self, place: str) -> None:
         """Wait as `wait_until_over` does, and block the thread; on that of an event loop, do not wait."""
-        if self.is_over or is_loop_thread():
+        if self.may_begin_new() or is_loop_thread():
             return
         while (waiter := self._begin_wait_for_end(place, threading.Event)) is not None:
             try:
@@ -169,7 +199,10 @@ class Delivery:
             return
         with self._lock:
             self._closed.add(place)
-            if not self.is_over and is_within(self._arrivals[self._head].place, place):
+            doubts = [each for each in self._doubts if is_within(each, place)]
+            for each in doubts:
+                del self._doubts[each]
+            if doubts or (not self.is_over and is_within(self._arrivals[self._head].place, place)):
                 self._moves += 1
                 woken = self._advance()
             else:
@@ -209,11 +242,14 @@ class Delivery:
 
     def _begin_wait_for_end(self, place: str, make: _Make) -> _Waiter | None:
         with self._lock:
-            if self.is_over or self._gave_up_at == self._moves:
+            if self.may_begin_new():
                 return None
-            if are_in_one_task(self._arrivals[self._head].place, place):
-                return None  # it comes after what is about to begin
-            return self._add_waiter(len(self._arrivals), make)
+            awaited = [*self._doubts] if self.is_over else [self._arrivals[self._head].place, *self._doubts]
+            # What comes in the same task, or in the place itself, comes after what is about to begin.
+            is_held = self._holds > 0 and not self._index.has_below(place)
+            if is_held or not all(are_in_one_task(each, place) or is_within(each, place) for each in awaited):
+                return self._add_waiter(len(self._arrivals), make)
+            return None
 
     def _skip_passed_by(self, place: str) -> None:
         """Leave out what a task should have reached before a place, and has not: the program has changed."""
@@ -274,7 +310,8 @@ class Delivery:
             self._has_passed[self._head] = True
             self._head += 1
         woken: list[_Waiter] = []
-        while self._waiters and self._waiters[0][0] <= self._head:
+        turn = self._head if self.may_begin_new() or not self.is_over else self._head - 1
+        while self._waiters and self._waiters[0][0] <= turn:
             woken.append(self._pop_waiter())
         return woken
 
@@ -309,6 +346,8 @@ class Delivery:
         """Let the first waiter go on without what should have arrived before."""
         first = self._waiters[0][0]
         if first == len(self._arrivals):
+            if self._holds:
+                return []
             self._gave_up_at = self._moves
             return [self._pop_waiter() for _ in range(len(self._waiters))]
         place = self._arrivals[first].place
@@ -344,6 +383,20 @@ def _tasks_of(place: str) -> Iterator[str]:
             yield f"{found}/{frame.partition('~')[0]}~"
         found = f"{found}/{frame}" if found else frame
         yield found
+
+
+def _find_doubts(records: Iterable[Record], index: RecordIndex) -> Iterator[str]:
+    """The places of the calls that had begun, and are not known to have ended."""
+    for record in records:
+        if record.kind == "intent":
+            place = effect_of_intent(record.place)
+            if not (
+                index.has(place, "result")
+                or index.has(withdrawn_place(record.place), "decision")
+                or index.find_handled(place, "result") is not None
+                or any(is_within(place, dropped) for dropped in index.dropped)
+            ):
+                yield place
 
 
 def _find_arrivals(records: Iterable[Record], index: RecordIndex) -> Iterator[Record]:

@@ -155,6 +155,8 @@ class EffectCall:
         values: What it must not change in place, by name.
     """
 
+    _is_held_in_doubt = True  # not where a call goes on from records inside it, which hold on their own
+
     def __init__(
         self,
         recorder: RunRecorder,
@@ -183,6 +185,7 @@ class EffectCall:
         if (ended := self._find_end()) is not None:
             self._recorder.delivery.deliver_in_thread(ended)
             return self._replay(ended)
+        self._recorder.delivery.reach(self._place)
         self._recorder.begin_new_in_thread(self._place)
         self._recorder.check_may_begin()
         with self._in_progress():
@@ -192,6 +195,8 @@ class EffectCall:
                 if answer is not None:
                     with self._end:
                         return self._happened(answer)
+                if self._is_held_in_doubt:
+                    self._recorder.holding.hold_in_thread(self._place, {})
                 if (held := self._recorder.hold()) is not None:
                     held.wait_in_thread()
             else:
@@ -224,6 +229,7 @@ class EffectCall:
             await checkpoint()
             await self._recorder.delivery.deliver(ended)
             return self._replay(ended)
+        self._recorder.delivery.reach(self._place)
         await self._recorder.begin_new(self._place)
         self._recorder.check_may_begin()
         with self._in_progress():
@@ -234,6 +240,8 @@ class EffectCall:
                 if answer is not None:
                     async with self._end:
                         return self._happened(answer)
+                if self._is_held_in_doubt:
+                    await self._recorder.holding.hold(self._place, {})
                 if (held := self._recorder.hold()) is not None:
                     await held.wait()
             else:

@@ -47,6 +47,14 @@ def is_limit(frame: str) -> bool:
     return frame.rpartition("[")[0] in ("deadline", "timeout", "step_timeout", "budget_time")
 
 
+def is_item(frame: str) -> bool:
+    """Whether a frame in the place of a combinator, or of a block of tasks, is that of an item or a task."""
+    name = frame.rpartition("[")[0]
+    return not (
+        is_awaited(frame) or is_limit(frame) or "~" in frame or name in ("taken", "failed", "counted")
+    )
+
+
 def is_sequential(frame: str) -> bool:
     """Whether a frame is one of those that a task takes one after the other: functions, blocks, requests."""
     name = frame.rpartition("[")[0]

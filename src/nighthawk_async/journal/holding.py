@@ -5,10 +5,14 @@ at another place, and the recorded one is never reached. So is the call of a tas
 another one. An effect must not be made before that is noticed.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 
-from ..parallel.event_loop import is_loop_thread
+from anyio import from_thread
+
+from ..parallel.event_loop import is_loop_thread, is_worker_thread
 from ..parallel.patience import PatientEvent
+from ..parallel.settling import wait_settled
 from .delivery import Delivery
 from .errors import JournalDivergenceError
 from .frames import are_in_one_task, effect_of_intent, is_within
@@ -47,14 +51,35 @@ class Holding:
             JournalDivergenceError: A recorded call is not reached. The effect was not begun.
         """
         while (expected := self._find_expected(place)) is not None:
-            if not await self._wait_for(expected).wait():
-                raise self._divergence(place, inputs, expected)
+            with self._held():
+                if not await self._wait_for(expected).wait():
+                    raise self._divergence(place, inputs, expected)
+        if self._is_active and not self._delivery.is_over:  # others went on in the same moment
+            await wait_settled()
+            await self._delivery.wait_until_over(place)  # if one of them is held now
 
     def hold_in_thread(self, place: str, inputs: Mapping[str, str]) -> None:
         """Wait as `hold` does, and block the thread; on that of an event loop, raise at once."""
         while (expected := self._find_expected(place)) is not None:
-            if is_loop_thread() or not self._wait_for(expected).wait_in_thread():
-                raise self._divergence(place, inputs, expected)
+            with self._held():
+                if is_loop_thread() or not self._wait_for(expected).wait_in_thread():
+                    raise self._divergence(place, inputs, expected)
+        if self._is_active and not self._delivery.is_over and is_worker_thread():
+            from_thread.run(wait_settled)
+            self._delivery.wait_until_over_in_thread(place)
+
+    @contextmanager
+    def _held(self) -> Generator[None, None, None]:
+        """Let nothing new begin meanwhile: it would be made, and the divergence be noticed after it."""
+        self._delivery.begin_hold()
+        is_divergence = False
+        try:
+            yield
+        except JournalDivergenceError:
+            is_divergence = True
+            raise
+        finally:
+            self._delivery.end_hold(is_divergence=is_divergence)
 
     def _wait_for(self, expected: Record) -> PatientEvent:
         seconds = min(_MOST_SECONDS, self._index.seconds_until(expected)) + _SLACK_SECONDS

@@ -1,6 +1,6 @@
 """Records of a run, and their index by place."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Literal, TypeAlias, get_args
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ..runtime.stable_digest import VERSION
 from .errors import JournalDivergenceError
-from .frames import function_place, is_awaited, is_within, withdrawn_place
+from .frames import function_place, is_awaited, is_item, is_within, withdrawn_place
 
 RecordKind: TypeAlias = Literal[
     "life",
@@ -305,10 +305,36 @@ class RecordIndex:
             place = f"{parent}/{frame}"
             if place in self.dropped or self.is_interchanged(place):
                 continue
-            paid = next((each for each in self.records_in(place) if each.kind in _PAID), None)
+            paid = next((each for each in self.records_in(place) if self._is_paid(each)), None)
             if paid is not None and not self._has_ended_before(parent, paid.seq):
                 found.append(paid)
         return found
+
+    def unbegun_in(self, parent: str, is_begun: Callable[[str], bool]) -> list[str]:
+        """The items of a combinator, or the tasks of a block, which earlier lives had and this one has not.
+
+        Those that had only begun something do not count, nor do those in which an earlier life cancelled
+        something before it went on.
+
+        Args:
+            parent: The place of the combinator, or of the block.
+            is_begun: Whether an item or a task has begun in this life, and ended.
+        """
+        found: list[str] = []
+        for frame in self._frames.get(parent, ()):
+            place = f"{parent}/{frame}"
+            if not is_item(frame) or place in self._reached or is_begun(place):
+                continue
+            inside = self.records_in(place)
+            is_cancelled = any(each.kind == "decision" and self.is_handled(each) for each in inside)
+            if not is_cancelled and any(self._is_paid(each) for each in inside):
+                found.append(frame)
+        return found
+
+    def _is_paid(self, record: Record) -> bool:
+        """Whether a record is of something that was paid or done, and that did not end with an error."""
+        is_withdrawn = record.kind == "intent" and self.has(withdrawn_place(record.place), "decision")
+        return record.kind in _PAID and not is_withdrawn and "/failed[" not in record.place
 
     def _has_ended_before(self, place: str, seq: int) -> bool:
         """Whether an earlier life had come further than a place before a record."""

@@ -265,20 +265,34 @@ class RunJournal(QuestionRecorder):
         self.handled_in(place)
 
     def _check_left(self, place: str) -> None:
-        left = self._index.left_in(place)
-        lost = [] if left else self._index.lost_in(place)
-        if left or lost:
-            first = f"{place}/{left[0]}" if left else lost[0].place
-            what = "" if left else ", which a task that was started by hand has not reached"
+        self._refuse_left(place, self._index.left_in(place))
+        lost = self._index.lost_in(place)
+        if lost:
+            first = lost[0].place.removeprefix(f"{place}/")
+            self._refuse_left(place, [first], ", which a task that was started by hand has not reached")
+
+    def _refuse_left(self, place: str, left: Sequence[str], what: str = "") -> None:
+        if left:
             raise JournalDivergenceError(
-                f"{place} has ended, and the journal has {first.removeprefix(place + '/')} there too{what}: "
-                'the program has changed since. Open the journal with changes="insert" to go on without it.',
-                place=first,
+                f"{place} has ended, and the journal has {left[0]} there too{what}: the program has changed "
+                'since. Open the journal with changes="insert" to go on without it.',
+                place=f"{place}/{left[0]}",
             )
 
     def ended(self, place: str) -> None:
         """Note that a part of the run has ended regularly; see `journal_ports.RunJournal`."""
-        self.handled_in(self.relative(place))
+        place = self.relative(place)
+        if self._new_code == "error":
+            self._refuse_left(place, self._index.left_in(place))
+        self.handled_in(place)
+
+    def all_ended(self, place: str) -> None:
+        """Check the regular end of calls or tasks; see `parallel.task_node.Decisions`."""
+        place = self.relative(place)
+        if self._new_code == "error":
+            left = self._index.left_in(place) or self._index.unbegun_in(place, self.delivery.is_closed)
+            self._refuse_left(place, left)
+        self.handled_in(place)
 
     def raised(self, place: str, to: str | None = None) -> None:
         """Note that errors are raised in another place; see `journal_ports.RunJournal`."""

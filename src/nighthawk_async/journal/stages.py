@@ -193,6 +193,8 @@ def _is_begun(place: str) -> bool:
 class _StageCall(EffectCall):
     """A stage or an attempt at it: a call that continues from the records inside it until it has ended."""
 
+    _is_held_in_doubt = False
+
     def __init__(
         self,
         recorder: RunRecorder,

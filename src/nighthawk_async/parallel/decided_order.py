@@ -158,14 +158,23 @@ class DecidedOrder:
         """
         if self._kept is not None and not self._keeps_each and not self._has_ended:
             self._decisions.refuse(self._place)
-        self._decisions.ended(self._place)
+        if self._has_ended:
+            self._decisions.close(self._place)  # calls that it left out need not have begun
+        self._decisions.all_ended(self._place)
 
 
 def note_regular_end(place: str) -> None:
-    """Note that a task or a block of tasks has ended regularly, where decisions are kept."""
+    """Note that a task has ended regularly, where decisions are kept."""
     decisions = get_task_hooks().find_decisions()
     if decisions is not None:
         decisions.ended(place)
+
+
+def note_block_end(place: str) -> None:
+    """Note that a block of tasks has ended regularly, as have all tasks in it, where decisions are kept."""
+    decisions = get_task_hooks().find_decisions()
+    if decisions is not None:
+        decisions.all_ended(place)
 
 
 def note_raised(place: str) -> None:

@@ -4,6 +4,7 @@ Time is counted in beats: moments of real time, each of which the event loop has
 busy, or stopped in a debugger, lets no time pass. The clock of a test, which jumps, changes nothing.
 """
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -63,6 +64,10 @@ class _Ticker:
     """The thread of the beats of a process, which runs while there are watches."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew in a forked process: it has no thread, and the lock may be held for ever."""
         self._changed = threading.Condition()
         self._watches: list[Watch] = []
         self._is_running = False
@@ -90,6 +95,8 @@ class _Ticker:
 
 
 _ticker = _Ticker()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_ticker.forget)
 
 
 class PatientEvent:

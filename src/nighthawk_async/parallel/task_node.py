@@ -180,6 +180,10 @@ class Decisions(Protocol):
         """
         ...
 
+    def all_ended(self, place: str) -> None:
+        """Note that all calls or tasks in a place have ended; raises where an earlier life had more."""
+        ...
+
     def raised(self, place: str, to: str | None = None) -> None:
         """Note that the errors in a place have been raised in the caller's task.
 

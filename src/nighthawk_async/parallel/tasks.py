@@ -27,7 +27,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from ..observation import NodeWriter, using_node_writer
 from ..placements import Placement, call_item, checked_placement
 from .calling import call_any
-from .decided_order import note_regular_end
+from .decided_order import note_block_end, note_regular_end
 from .errors import CallCancelledError, TaskCancelledError, TasksClosedError
 from .nodes import begin_group, begin_task, end_group
 from .outcomes import only_error, raise_bare, without_cancellations
@@ -73,12 +73,14 @@ async def run_task(
 
 
 async def _run(state: TaskState[Any], call: Callable[[], Awaitable[None]]) -> None:
+    decisions = get_task_hooks().find_decisions()
     if state.is_ended:
+        if decisions is not None:
+            decisions.close(state.node.id)
         return
     await checkpoint_if_cancelled()  # a scope around the block may be cancelled before the task starts
     state.begin()
     enter_node(state.node)
-    decisions = get_task_hooks().find_decisions()
     if decisions is None:
         await call()
         return
@@ -162,7 +164,7 @@ class Tasks:
             end_group(self._node, error)
             raise
         if exc is None:
-            note_regular_end(self._positions.path)
+            note_block_end(self._positions.path)
         end_group(self._node, exc)
 
     async def _leave(self, exc: BaseException | None) -> None:

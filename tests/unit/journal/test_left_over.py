@@ -1,0 +1,243 @@
+"""What items and tasks of earlier lives had recorded is not left over, and nothing begins beside doubts."""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+import nighthawk_async as nh
+from nighthawk_async.journal import CallInDoubtError, JournalDivergenceError
+from nighthawk_async.journal.records import Record
+
+from .durable_runs import live, opened, places, shout, shouting
+from .test_arrivals import begun_again
+from .test_holding import leaves_of
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
+
+made: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_made() -> None:
+    made.clear()
+
+
+@nh.once
+async def pay(name: str) -> str:
+    """An effect that nobody knows more about."""
+    made.append(name)
+    return name
+
+
+@nh.once(reconcile=lambda name: name if name in made else None)
+async def book(name: str) -> str:
+    """An effect that can be asked for."""
+    made.append(name)
+    return name
+
+
+async def in_map(names: Sequence[str]) -> None:
+    await nh.parallel.map(pay, names)
+
+
+async def in_narrow_map(names: Sequence[str]) -> None:
+    await nh.parallel.map(pay, names, max_concurrent=1)
+
+
+async def in_settle(names: Sequence[str]) -> None:
+    await nh.parallel.settle(pay, names)
+
+
+async def in_gather(names: Sequence[str]) -> None:
+    await nh.parallel.gather(*[pay(name) for name in names])
+
+
+async def in_stream(names: Sequence[str]) -> None:
+    async with nh.parallel.stream(pay, names) as results:
+        async for _ in results:
+            pass
+
+
+async def in_tasks(names: Sequence[str]) -> None:
+    async with nh.open_tasks() as tasks:
+        for handle in [tasks.start(pay, name) for name in names]:
+            await handle
+
+
+async def in_nested_map(names: Sequence[str]) -> None:
+    async def inner(name: str) -> None:
+        await nh.parallel.map(pay, [f"{name} 1", f"{name} 2"][: len(names)])
+
+    await nh.parallel.map(inner, names[:1])
+
+
+async def in_item(names: Sequence[str]) -> None:
+    async def one(_: int) -> None:
+        for name in names:
+            await pay(name)
+
+    await nh.parallel.map(one, [0])
+
+
+GROUPS = (in_map, in_narrow_map, in_settle, in_gather, in_stream, in_tasks, in_nested_map, in_item)
+
+
+async def ending(
+    store: nh.journal.JournalStore, program: Callable[[], Awaitable[Any]]
+) -> BaseException | None:
+    """The first error with which a life ends; None for none."""
+    try:
+        await live(store, shouting(), program)
+    except Exception as error:
+        return leaves_of(error)[0]
+    return None
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=lambda each: each.__name__)
+async def test_what_items_had_recorded_is_not_left_over(group: Any, tmp_path: Path) -> None:
+    async def program(names: Sequence[str], *, is_whole: bool) -> None:
+        await group(names)
+        if not is_whole:
+            raise SystemError("the power is off")
+        await pay("end")
+
+    with opened(tmp_path) as store:
+        assert isinstance(await ending(store, lambda: program(["ann", "bob"], is_whole=False)), SystemError)
+        effects = list(made)
+        error = await ending(store, lambda: program(["ann"], is_whole=True))
+        assert isinstance(error, JournalDivergenceError)
+        assert "[1]" in error.place
+        assert made == effects
+        assert await ending(store, lambda: program(["ann", "bob"], is_whole=True)) is None
+        assert made == [*effects, "end"]
+    with opened(tmp_path, changes="insert") as store:
+        assert await ending(store, lambda: program(["ann"], is_whole=True)) is None
+
+
+@pytest.mark.parametrize("group", [nh.parallel.map, nh.parallel.settle])
+async def test_items_that_recorded_nothing_or_an_error_are_not_left_over(group: Any, tmp_path: Path) -> None:
+    @nh.repeatable
+    async def fail(name: str) -> None:
+        if name != "ann":
+            raise SystemError(name)
+        await pay(name)
+
+    with opened(tmp_path) as store:
+        await ending(store, lambda: group(fail, ["ann", "bob"]))
+        await ending(store, lambda: group(shout, ["ann"]))
+
+
+async def test_the_losers_of_a_decision_are_not_left_over(tmp_path: Path) -> None:
+    async def program(words: Sequence[str]) -> list[Any]:
+        async def one(word: str) -> str:
+            await shout(word)
+            if word != "ann":
+                await anyio.sleep_forever()
+            return word
+
+        return [await nh.parallel.race(one, words), await shout("end")]
+
+    with opened(tmp_path) as store:
+        assert await ending(store, lambda: program(["ann", "bob"])) is None
+        assert await ending(store, lambda: program(["ann"])) is None
+
+
+def killed_after(kind: str, count: int, records: Sequence[Record]) -> Sequence[Record]:
+    """The records until some of a kind."""
+    numbers = [number for number, record in enumerate(records) if record.kind == kind]
+    return records[: numbers[count - 1] + 1]
+
+
+@pytest.fixture
+def in_doubt(tmp_path: Path) -> Iterator[nh.journal.JournalStore]:
+    with opened(tmp_path) as store:
+        yield store
+
+
+async def test_nothing_new_begins_beside_a_doubt_that_is_not_reached(tmp_path: Path) -> None:
+    begun = anyio.Event()
+
+    @nh.once
+    async def wait_for_others(name: str) -> str:
+        made.append(name)
+        begun.set()
+        await anyio.sleep_forever()
+        return name
+
+    async def program(names: Sequence[str]) -> None:
+        await nh.parallel.map(wait_for_others, names)
+
+    with opened(tmp_path) as store:
+        with anyio.move_on_after(60) as scope:
+            async with anyio.create_task_group() as group:
+                group.start_soon(ending, store, lambda: program(["x", "x", "x"]))
+                await begun.wait()
+                while len(made) < 3:
+                    await anyio.lowlevel.checkpoint()
+                scope.cancel()
+        records = [each for each in store.records("run-1") if each.kind in ("life", "intent")]
+        assert len(records) >= 4
+        begun_again(store, "run-2", killed_after("intent", 2, records))
+        made.clear()
+
+        async def life(names: Sequence[str]) -> list[BaseException]:
+            try:
+                await live(store, shouting(), lambda: program(names), "run-2")
+            except Exception as error:
+                return leaves_of(error)
+            return []
+
+        errors = await life(["y", "y", "y"])
+        assert errors
+        assert all(isinstance(each, JournalDivergenceError) for each in errors)
+        assert made == []
+        errors = await life(["x", "x", "x"])
+        assert made == []
+        assert errors
+        assert all(isinstance(each, CallInDoubtError) for each in errors)
+
+
+async def test_a_doubt_is_held_as_a_new_effect(tmp_path: Path) -> None:
+    async def program(names: Sequence[str]) -> None:
+        async with anyio.create_task_group() as group:
+            for name in names:
+                group.start_soon(pay, name)
+        await book("end")
+
+    with opened(tmp_path) as store:
+        assert await ending(store, lambda: program(["ann", "bob"])) is None
+        records = store.records("run-1")
+        begun_again(store, "run-2", killed_after("intent", 3, records))
+        made.clear()
+        try:
+            await live(store, shouting(), lambda: program(["ann"]), "run-2")
+        except Exception as error:
+            assert all(isinstance(each, JournalDivergenceError) for each in leaves_of(error))
+        else:
+            pytest.fail("nothing was raised")
+        assert made == []
+        await live(store, shouting(), lambda: program(["ann", "bob"]), "run-2")
+        assert made == ["end"]
+
+
+async def test_a_new_effect_does_not_overtake_one_that_is_held(tmp_path: Path) -> None:
+    async def program(*, is_changed: bool) -> None:
+        async with anyio.create_task_group() as group:
+            if is_changed:
+                group.start_soon(shout_and_pay, "new")
+            group.start_soon(book, "ann 2" if is_changed else "ann 1")
+        if not is_changed:
+            raise SystemError("the power is off")
+
+    async def shout_and_pay(name: str) -> None:
+        await pay(name)
+
+    with opened(tmp_path) as store:
+        assert isinstance(await ending(store, lambda: program(is_changed=False)), SystemError)
+        error = await ending(store, lambda: program(is_changed=True))
+        assert isinstance(error, JournalDivergenceError)
+        assert made == ["ann 1"]
+        assert len(places(store, "intent")) == 1

@@ -2,9 +2,9 @@
 
 Arguments are compared before and after the call by their digests. What has no stable form cannot be compared.
 
-Other tasks may change an object meanwhile, which is no change of the call. As long as no other call that is
-watched was given the object, every change counts. From then on, those of an async call count that happen
-while its own code runs: not those of tasks and threads that it starts.
+Other tasks may change an object meanwhile, which is no change of the call. So those changes of an async call
+count that happen while its own code runs: not those of tasks and threads that it starts. In a stage, which
+starts many, every change counts as long as no other call that is watched was given the object.
 """
 
 import logging
@@ -170,11 +170,17 @@ class WatchedCall:
         if self._is_in_step:
             self._at_step = self._digests()
 
-    def follow(self, call: Awaitable[Any]) -> Awaitable[Any]:
-        """Return what awaits the call and looks at what its own code changes."""
+    def follow(self, call: Awaitable[Any], *, is_alone: bool = False) -> Awaitable[Any]:
+        """Return what awaits the call and looks at what its own code changes.
+
+        Args:
+            call: The call.
+            is_alone: Whether what other tasks change counts as well, until another call has the objects.
+        """
         if not self._before and not self._objects:
             return call
         self._is_followed = True
+        self._is_shared = self._is_shared or not is_alone
         return _FollowedCall(call, self)
 
     def begin_step(self) -> None:

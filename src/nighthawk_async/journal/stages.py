@@ -140,7 +140,7 @@ class _Stage:
         watched.begin()
         changed: list[str] = []
         try:
-            result = await watched.follow(self._function())
+            result = await watched.follow(self._function(), is_alone=True)
         except Exception as error:
             changed = watched.end()
             if find_interception_error(error) is not None:

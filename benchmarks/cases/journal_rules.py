@@ -55,6 +55,8 @@ ARGUMENTS: Mapping[str, object] = {
     "model": Mail(sender="ann@example.com", text="Where is my lamp? " * 20, tags=["new", "angry"]),
     "object": Row(17),
     "list-1000": [{"number": number, "name": f"row {number}"} for number in range(1_000)],
+    "dataclasses-200": [Order(number, "ann", ["lamp"]) for number in range(200)],
+    "pairs-1000": [(number, f"row {number}") for number in range(1_000)],
 }
 
 
@@ -132,7 +134,7 @@ BENCHMARKS = (
             name=f"journal-digest-{name}",
             what=f"the digest of an argument of a recorded call: {name}",
             run=partial(digest, value),
-            operations=20 if name == "list-1000" else 2_000,
+            operations=20 if isinstance(value, list) else 2_000,
             quick_operations=10,
             smallest_suite="default",
         )

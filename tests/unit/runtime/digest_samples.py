@@ -135,6 +135,11 @@ MOMENT = datetime.datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin")
 
 PAIRS: dict[str, tuple[Any, Any]] = {
     "dataclasses": (Order("a"), Invoice("a")),
+    "lists of dataclasses": ([Order("a"), Order("b")], [Invoice("a"), Invoice("b")]),
+    "private fields in a list": ([Order("a")], [with_private(Order("a"), "_token", 1)]),
+    "lists of tuples": ([(1, "a")], [[1, "a"]]),
+    "a tuple of lists": (([1], [2]), ([1], (2,))),
+    "lists of subclasses": ([[Name("a")]], [["a"]]),
     "private fields": (Order("a"), with_private(Order("a"), "_token", 1)),
     "closures": (make(1), make(2)),
     "lambdas": (plus[0], plus[1]),

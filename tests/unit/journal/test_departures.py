@@ -96,6 +96,7 @@ async def test_a_service_with_a_counter_continues(tmp_path: Path) -> None:
         return await nh.parallel.map(Counter().both, WORDS)
 
     with opened(tmp_path) as store:
+        model = ArrivingModel(WORDS)
         for _ in range(2):
             model = ArrivingModel(WORDS)
             assert await live(store, model, program) == [word.upper() for word in WORDS]
@@ -110,12 +111,11 @@ async def test_an_answer_that_is_cancelled_while_it_waits_lets_the_next_one_leav
         await departures.leave(place, written)
         left.append(place)
 
-    async with anyio.create_task_group() as outer:
-        async with anyio.create_task_group() as inner:
-            inner.start_soon(leave, "run/map[0]/item[0]/a()[0]", first)
-            await anyio.wait_all_tasks_blocked()
-            outer.start_soon(leave, "run/map[0]/item[1]/a()[0]")
-            await anyio.wait_all_tasks_blocked()
-            assert left == []
-            inner.cancel_scope.cancel()
+    async with anyio.create_task_group() as outer, anyio.create_task_group() as inner:
+        inner.start_soon(leave, "run/map[0]/item[0]/a()[0]", first)
+        await anyio.wait_all_tasks_blocked()
+        outer.start_soon(leave, "run/map[0]/item[1]/a()[0]")
+        await anyio.wait_all_tasks_blocked()
+        assert left == []
+        inner.cancel_scope.cancel()
     assert left == ["run/map[0]/item[1]/a()[0]"]

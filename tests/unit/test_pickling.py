@@ -23,6 +23,7 @@ from nighthawk_async.distributed.crossing_errors import RemoteTraceback
 from nighthawk_async.distributed.frames import BrokenFrameError
 from nighthawk_async.journal.activity import ParkedSignal
 from nighthawk_async.observation import PreviewedError
+from nighthawk_async.parallel.decided_order import EndOfRecords
 from nighthawk_async.pickling import PicklableError
 from nighthawk_async.resilience import EnsembleError, VoteError
 from nighthawk_async.runtime.conclude import StepResult
@@ -45,6 +46,8 @@ BY_NAME: Mapping[str, object] = {
     **dict.fromkeys(("seconds", "window_seconds", "retry_in", "retry_after_seconds"), 1.5),
     **dict.fromkeys(("line", "status", "queued", "max_restarts", "tokens", "context_window", "exit_code"), 7),
     "placements": 3,
+    "lost_alone": 2,
+    "arguments": {"order": "17"},
     **dict.fromkeys(("forced", "is_transient", "is_restored", "may_have_begun"), True),
     "parts": {"program": 5, "tools": 2},
     "faults": [nh.skills.SkillFault(path="SKILL.md", message="no name", line=1)],
@@ -72,7 +75,7 @@ COPIES: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-NOT_RAISED = (AdvertisingError, ParkedSignal, RemoteTraceback, BrokenFrameError, PreviewedError)
+NOT_RAISED = (AdvertisingError, EndOfRecords, ParkedSignal, RemoteTraceback, BrokenFrameError, PreviewedError)
 """Of the demonstration, signals, and what stands for errors inside the package."""
 
 

@@ -13,7 +13,7 @@ from .errors import WorkerStartError
 
 _MOST_FAILED_STARTS = 3
 """The number of starts in succession that may fail before a worker is given up."""
-_MOST_KILLED_STARTS = 20
+_MOST_KILLED_STARTS = 100
 """The same of those in which something else has ended the worker."""
 
 _FIRST_PAUSE_SECONDS = 0.1

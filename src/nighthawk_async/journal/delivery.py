@@ -10,7 +10,7 @@ Nothing new begins before all recorded answers have arrived.
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import count
 from typing import TypeAlias
@@ -73,6 +73,7 @@ class Delivery:
 
     def __init__(self, records: Sequence[Record], index: RecordIndex) -> None:
         self._index = index
+        records = _reachable(records, index)
         self._arrivals = list(_find_arrivals(records, index))
         self._position_of = {record.seq: position for position, record in enumerate(self._arrivals)}
         self._has_passed = bytearray(len(self._arrivals))
@@ -397,6 +398,21 @@ def _find_doubts(records: Iterable[Record], index: RecordIndex) -> Iterator[str]
                 or any(is_within(place, dropped) for dropped in index.dropped)
             ):
                 yield place
+
+
+def _reachable(records: Iterable[Record], index: RecordIndex) -> list[Record]:
+    """The records without those inside of stages whose results are recorded: later lives skip them."""
+    results = (record.place for record in records if record.kind == "result")
+    whole = {place for place in results if not _failed_frame(place) and index.has_below(place)}
+    return [record for record in records if not whole or not _is_inside(record.place, whole)]
+
+
+def _is_inside(place: str, others: Collection[str]) -> bool:
+    while place:
+        place = place.rpartition("/")[0]
+        if place in others:
+            return True
+    return False
 
 
 def _find_arrivals(records: Iterable[Record], index: RecordIndex) -> Iterator[Record]:

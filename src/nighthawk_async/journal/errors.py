@@ -21,7 +21,7 @@ InterceptionError
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
-from ..pickling import set_public_module
+from ..pickling import PicklableError, set_public_module
 from ..runtime.model_access import InterceptionError
 
 
@@ -116,7 +116,7 @@ def refuse_inputs(place: str, kind: str, differing: Sequence[str]) -> NoReturn:
     )
 
 
-class JournalIdentityWarning(UserWarning):
+class JournalIdentityWarning(PicklableError, UserWarning):
     """Nobody knows what an object is that a recorded call depends on, so that a later life may confuse it."""
 
 

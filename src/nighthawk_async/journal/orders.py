@@ -133,10 +133,13 @@ class LaneTurn:
     @property
     def is_due(self) -> bool:
         """Whether it may begin; see `Turn`."""
-        return self._lane.is_due(self._key)
+        is_new = self._recorded is None
+        return self._lane.is_due(self._key) and not (is_new and self._orders.is_driven(self._key[0]))
 
     async def wait(self) -> None:
         """Wait until it is due; see `Turn`."""
+        if self._recorded is None and self._orders.is_driven(self._key[0]):
+            await anyio.sleep_forever()  # a call that does not count does nothing new; it is cancelled
         while not self.is_due:
             blocking = self._lane.head()
             assert blocking is not None, "the order is free"
@@ -223,6 +226,7 @@ class RunOrders:
         self._nameless: dict[str, ReferenceType[object]] = {}  # by frame: the first task without a name
         self._lanes_of: dict[str, dict[str, None]] = {}  # in which a claimant is expected
         self.on_full: Callable[[], object] = lambda: None
+        self.is_driven: Callable[[str], bool] = lambda place: False
         note_orders()
         for record in index.orders:
             if record.place.rpartition("/")[0] == place:

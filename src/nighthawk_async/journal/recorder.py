@@ -122,7 +122,7 @@ class RunRecorder:
     def make_orders(self, place: str) -> RunOrders:
         """The orders of operations in the run, or in a part of it."""
         orders = RunOrders(self._index, place, self.relative, skips=self._new_code == "insert")
-        orders.on_full = self.write_orders
+        orders.on_full, orders.is_driven = self.write_orders, self.gate.is_driven
         return orders
 
     def relative(self, place: str) -> str:

@@ -41,23 +41,26 @@ class Watch:
 
     def tick(self) -> bool:
         """Beat, unless the event loop has not answered the last beat; return whether the watch goes on."""
-        if self._is_over or self._is_asked:
-            return not self._is_over
-        if self._loop is not None:
-            self._is_asked = True
+        if self._loop is not None and not self._is_over:
             try:
-                self._loop.call_soon(self._answer)
-            except RuntimeError:  # the loop has ended
+                self._loop.call_soon(_do_nothing if self._is_asked else self._answer)
+            except RuntimeError:  # the loop has ended, maybe after it was asked
                 self._loop = None
             else:
+                self._is_asked = True
                 return True
-        self._answer()
+        if not self._is_over:
+            self._answer()
         return not self._is_over
 
     def _answer(self) -> None:
         self._is_asked = False
         if not self._is_over and not self._beat():
             self._is_over = True
+
+
+def _do_nothing() -> None:
+    """Do nothing: only whether the loop still takes calls is of interest."""
 
 
 class _Ticker:

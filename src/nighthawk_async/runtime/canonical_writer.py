@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias, cast
 
+from ..pickling import PicklableError
 from .canonical_leaves import LEAVES, sized, text_form
 from .canonical_names import type_name
 
@@ -31,7 +32,7 @@ class RowsMaker(ABC):
         """Return the form of several values; None where each has its own form."""
 
 
-class TooLargeError(Exception):
+class TooLargeError(PicklableError):
     """A value is too large, or too deep, to have a form."""
 
 

@@ -3,6 +3,7 @@
 import importlib.util
 import io
 import logging
+import multiprocessing  # noqa: F401  (which takes the name __mp_main__ when it is imported)
 import os
 import socket
 import subprocess

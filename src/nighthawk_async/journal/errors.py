@@ -116,7 +116,7 @@ def refuse_inputs(place: str, kind: str, differing: Sequence[str]) -> NoReturn:
     )
 
 
-class JournalIdentityWarning(PicklableError, UserWarning):
+class JournalIdentityWarning(PicklableError, UserWarning):  # noqa: N818  (a warning)
     """Nobody knows what an object is that a recorded call depends on, so that a later life may confuse it."""
 
 

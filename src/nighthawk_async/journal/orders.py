@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
+import anyio
 import msgspec
 from msgspec import Struct
 

@@ -42,12 +42,13 @@ class Watch:
     def tick(self) -> bool:
         """Beat, unless the event loop has not answered the last beat; return whether the watch goes on."""
         if self._loop is not None and not self._is_over:
+            ask = _do_nothing if self._is_asked else self._answer
+            self._is_asked = True  # before the loop, on its own thread, answers
             try:
-                self._loop.call_soon(_do_nothing if self._is_asked else self._answer)
+                self._loop.call_soon(ask)
             except RuntimeError:  # the loop has ended, maybe after it was asked
                 self._loop = None
             else:
-                self._is_asked = True
                 return True
         if not self._is_over:
             self._answer()

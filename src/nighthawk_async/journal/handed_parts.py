@@ -25,6 +25,7 @@ class PartsRecorder(RunRecorder):
         place = self.relative(place)
         self._index.reach(place)
         self.delivery.close(place)  # the other process has an order of its own
+        self._index.leave_to_others(place)
         handed = self._handed_out.setdefault(place, HandedOut())
         handed.times += 1
         self.write_orders()

@@ -310,6 +310,15 @@ class RecordIndex:
                 found.append(paid)
         return found
 
+    def leave_to_others(self, place: str) -> None:
+        """Expect nothing in a place here: another process goes through what was recorded there."""
+        places = [place]
+        while places:
+            each = places.pop()
+            self._left.pop(each, None)
+            self._foreign.pop(each, None)
+            places += [f"{each}/{frame}" for frame in self._frames.get(each, ())]
+
     def unbegun_in(self, parent: str, is_begun: Callable[[str], bool]) -> list[str]:
         """The items of a combinator, or the tasks of a block, which earlier lives had and this one has not.
 

@@ -3,7 +3,8 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,21 +32,29 @@ def _done() -> Acknowledgement[None]:
 
 
 def _without_responses() -> None:
-    response.JournaledResponse._find_exchange = lambda self: None  # type: ignore[method-assign]
+    async def find_nothing(self: response.JournaledResponse) -> None:
+        return None
+
+    response.JournaledResponse._find_exchange = find_nothing  # type: ignore[method-assign]
 
 
 def _without_intents() -> None:
-    effects.EffectCall._begin = lambda self: _done()  # type: ignore[method-assign]
+    @contextmanager
+    def begin_without_record(self: effects.EffectCall) -> Iterator[Acknowledgement[None]]:
+        yield _done()
+
+    effects.EffectCall._beginning = begin_without_record  # type: ignore[method-assign,assignment]
 
 
 def _without_waiting() -> None:
-    begin = effects.EffectCall._begin
+    beginning = effects.EffectCall._beginning
 
-    def begin_at_once(self: effects.EffectCall) -> Acknowledgement[None]:
-        begin(self)
-        return _done()
+    @contextmanager
+    def begin_at_once(self: effects.EffectCall) -> Iterator[Acknowledgement[None]]:
+        with beginning(self):
+            yield _done()
 
-    effects.EffectCall._begin = begin_at_once  # type: ignore[method-assign]
+    effects.EffectCall._beginning = begin_at_once  # type: ignore[method-assign,assignment]
 
 
 def _without_fence() -> None:

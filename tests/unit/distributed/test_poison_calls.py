@@ -112,7 +112,7 @@ class BrokenStarts(InMemoryWorkers):
         raise error
 
 
-@pytest.mark.parametrize(("was_killed", "attempts"), [(False, 3), (True, 20)])
+@pytest.mark.parametrize(("was_killed", "attempts"), [(False, 3), (True, 100)])
 async def test_starts_end_in_the_end_and_say_what_each_ended_with(
     monkeypatch: pytest.MonkeyPatch, was_killed: bool, attempts: int
 ) -> None:

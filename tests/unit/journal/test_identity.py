@@ -12,6 +12,7 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.journal import JournalDivergenceError, JournalIdentityError, JournalIdentityWarning
 from nighthawk_async.journal.run_journal import StepRecord
+from nighthawk_async.runtime.canonical_forms import forget_identities
 from nighthawk_async.runtime.registered_identities import _functions
 from nighthawk_async.testing import ModelResponse, model_response, tool_call
 
@@ -297,6 +298,7 @@ async def test_a_registered_identity_makes_an_object_known(tmp_path: Path) -> No
                 await live(store, AnsweringModel(answer), lambda: mail(Session("b")))
     finally:
         _functions.pop(Session)
+        forget_identities()
 
 
 async def test_records_and_runs_have_the_version_of_their_digests(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.parallel.task_node import UNSTABLE
 from nighthawk_async.runtime import canonical_writer
+from nighthawk_async.runtime.canonical_forms import forget_identities
 from nighthawk_async.runtime.registered_identities import _functions
 from nighthawk_async.runtime.stable_digest import identify, stable_digest
 
@@ -188,6 +189,7 @@ def test_a_registered_identity_says_what_an_object_is() -> None:
         assert "ZeroDivisionError" in str(identify(Special("a")).unknown)
     finally:
         _functions.pop(Session), _functions.pop(Special)
+        forget_identities()
 
 
 @pytest.mark.parametrize("options", [{}, {"dump": str}, {"load": str}, {"load": str, "identity": str}])

@@ -90,14 +90,6 @@ CONTROLS: tuple[Control, ...] = (
     _other_call("objects", "stable digests", _call("ask", value="row"), _call("ask", "bob", value="row")),
     _other_call("self", "self", _call("pay by method"), _call("pay by method", "bob")),
     Control(
-        rule="what is left over at the end",
-        switch="leftovers",
-        program=_program(Branch("group", (_call("pay"), _call("pay", "bob"))), _call("pay", "end")),
-        change=_program(Branch("group", (_call("pay"),)), _call("pay", "end")),
-        kill_at=KillPoint(mark="booking", nth=3),
-        found=frozenset({"lost", "late", "repeated"}),
-    ),
-    Control(
         rule="the hold before effects",
         switch="hold",
         program=_program(Branch("group", (_call("pay"),)), _call("pay", "end")),
@@ -170,15 +162,6 @@ CONTROLS: tuple[Control, ...] = (
         program=_program(_call("pay outside")),
         must="refuse",
         found=frozenset({"accepted"}),
-    ),
-    Control(
-        rule="durable results",
-        switch="durable results",
-        program=_program(_call("pay blindly"), _call("pause")),
-        kill_at=KillPoint(mark="paused"),
-        must="know",
-        is_slow=True,
-        found=frozenset({"doubted"}),
     ),
     Control(
         rule="the mark of expected records",

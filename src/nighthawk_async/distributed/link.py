@@ -5,7 +5,7 @@ from typing import Protocol
 
 
 class KilledFromOutside(str):
-    """How a worker has ended that something else has ended: it did not fail by itself."""
+    """The end of a worker that something else has ended: it did not fail by itself."""
 
     __slots__ = ()
 

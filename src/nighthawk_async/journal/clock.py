@@ -15,7 +15,6 @@ from ..parallel import AmbiguousPlaceError
 from ..parallel.event_loop import find_task
 from ..parallel.task_current import find_positions
 from ..runtime.places import new_arguments, take_place
-from ..runtime.stable_digest import stable_digest
 from .activity import DurableWait
 from .open_lives import check_outside
 from .recorder import RunRecorder, find_recorder
@@ -170,8 +169,8 @@ def _take_place(recorder: RunRecorder, frame: str) -> str:
     positions = find_positions()
     if positions.is_owned:
         return recorder.relative(positions.take(frame))
-    if recorder.has_value(f"{positions.path}/{frame}~{stable_digest(None)}[0]"):
-        return recorder.relative(positions.take(frame))  # as earlier versions did
+    if recorder.identity_version == 1:
+        return recorder.relative(positions.take(frame))  # as the version did that has begun the run
     claimant = recorder.orders.find_claimant()
     if claimant is None and not recorder.orders.is_alone(f"{positions.path}/{frame}", find_task()):
         raise AmbiguousPlaceError(

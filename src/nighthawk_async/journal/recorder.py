@@ -139,10 +139,6 @@ class RunRecorder:
             return True
         return self._index.find_handled(place, "failure") is not None
 
-    def has_value(self, place: str) -> bool:
-        """Whether an earlier life recorded a value at a place, without reaching it."""
-        return self._index.has(self.relative(place), "value")
-
     def find_handled(self, place: str, kind: RecordKind) -> Record | None:
         """Return the latest error at a place that the program handled in an earlier life."""
         return self._index.find_handled(place, kind)

@@ -292,7 +292,7 @@ class RecordIndex:
         return False
 
     def lost_in(self, parent: str) -> list[Record]:
-        """What tasks that were started by hand had recorded in a place, and this life has not reached.
+        """Find records of tasks started by hand in a place that this life has not reached.
 
         Tasks that had only begun something do not count, nor do calls with arguments that were reached less
         often, or those of tasks that went on after the place had ended.

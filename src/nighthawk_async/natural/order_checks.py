@@ -231,7 +231,7 @@ def _has_decorator(function: FunctionNode, wanted: Iterable[str]) -> bool:
 
 
 def _imported_names(tree: ast.Module) -> dict[str, str]:
-    """What the imported names of a module stand for."""
+    """The meanings of the imported names of a module."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

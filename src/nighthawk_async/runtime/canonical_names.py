@@ -143,7 +143,7 @@ class _Changes(frozenset[str]):
 
 @lru_cache(maxsize=4096)
 def _changes_of(code: CodeType) -> _Changes:
-    """What the code of a function changes, and the code of the functions in it."""
+    """The variables that the code of a function changes, and the code of the functions in it."""
     instructions = list(dis.get_instructions(code))
     inner = [_changes_of(each) for each in code.co_consts if isinstance(each, CodeType)]
     assigned = [str(each.argval) for each in instructions if each.opname in ("STORE_DEREF", "DELETE_DEREF")]

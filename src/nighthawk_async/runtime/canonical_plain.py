@@ -14,7 +14,7 @@ import msgspec
 PLAIN = frozenset({str, int, float, bool, bytes, types.NoneType})
 ENCODER = msgspec.msgpack.Encoder(order="deterministic")
 UNENCODABLE = (TypeError, ValueError, OverflowError, RuntimeError, msgspec.MsgspecError)
-"""What the encoder raises: a number is too large, for example."""
+"""Errors of the encoder: a number is too large, for example."""
 
 _DICTS: frozenset[type[Any]] = frozenset({dict})
 _LISTS: frozenset[type[Any]] = frozenset({list})

@@ -8,9 +8,10 @@ import anyio.lowlevel
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.testing import ScriptedExecutor
+from nighthawk_async.runtime.digest_of_version_1 import digest_of_version_1
+from nighthawk_async.testing import ScriptedExecutor, ScriptedModel
 
-from .durable_runs import opened
+from .durable_runs import live, opened
 
 pytestmark = pytest.mark.anyio
 
@@ -88,3 +89,28 @@ async def in_group(
     async with nh.run(ScriptedExecutor([]), journal=store, run_id=run_id), anyio.create_task_group() as group:
         for argument in arguments:
             group.start_soon(function, argument)
+
+
+async def test_values_of_a_run_of_version_1_stay_where_they_were_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def program() -> list[float]:
+        values: list[float] = []
+
+        async def draw(word: str) -> None:
+            values.append(nh.journal.random())
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(draw, "a")
+            group.start_soon(draw, "b")
+        return values
+
+    with opened(tmp_path) as store:
+        with monkeypatch.context() as patch:
+            patch.setattr("nighthawk_async.journal.records.VERSION", 1)
+            first = await live(store, ScriptedModel([]), program)
+        places = [each.place for each in store.records("run-1") if each.kind == "value"]
+        place = f"run/random()~{digest_of_version_1(None)}"
+        assert places == [f"{place}[0]", f"{place}[1]"]
+        assert sorted(await live(store, ScriptedModel([]), program)) == sorted(first)
+        assert [each.place for each in store.records("run-1") if each.kind == "value"] == places

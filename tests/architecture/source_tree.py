@@ -4,7 +4,7 @@ Reads source only; nothing is imported, so a lazy import and a type-only import 
 """
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -16,12 +16,13 @@ __all__ = [
     "Module",
     "find_cycle",
     "house_imports",
-    "module_imports",
     "parse_package",
 ]
 
 PACKAGE = "nighthawk_async"
 SOURCE = Path(__file__).parents[2] / "src" / PACKAGE
+_IMPORT_CALLS = ("importlib.import_module", "import_module", "__import__")
+_Importing = ast.Import | ast.ImportFrom | ast.Call
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,21 @@ class Module:
         """The syntax tree of the `.pyi` beside it, which says what a package loads on first use."""
         path = self.path.with_suffix(".pyi")
         return _parse(path) if path.exists() else None
+
+    @cached_property
+    def imports(self) -> "tuple[Import, ...]":
+        """Every import in it and in its stub, wherever it stands, relative ones resolved.
+
+        `importlib.import_module` and `__import__` with a literal name count too.
+        """
+        nodes = _imports_in(self.tree, is_top_level=True)
+        if self.stub is not None:
+            nodes += _imports_in(self.stub, is_top_level=False)
+        return tuple(
+            Import(target=target, line=node.lineno, is_top_level=is_top_level)
+            for node, is_top_level in nodes
+            for target in _targets(self, node)
+        )
 
     @property
     def lines(self) -> list[str]:
@@ -87,26 +103,10 @@ def parse_package(root: Path, package: str) -> Mapping[str, Module]:
     return modules
 
 
-def module_imports(module: Module) -> list[Import]:
-    """Every import in a module and in its stub, wherever it stands, relative ones resolved.
-
-    `importlib.import_module` and `__import__` with a literal name count too.
-    """
-    nodes = list(_walk(module.tree, is_top_level=True))
-    if module.stub is not None:
-        nodes += _walk(module.stub, is_top_level=False)
-    found: list[Import] = []
-    for node, is_top_level in nodes:
-        targets = _targets(module, node)
-        line = getattr(node, "lineno", 0)
-        found += [Import(target=target, line=line, is_top_level=is_top_level) for target in targets]
-    return found
-
-
 def house_imports(module: Module, modules: Mapping[str, Module]) -> list[Import]:
     """The imports of a module that name modules of the same tree, each reduced to the module it names."""
     found: list[Import] = []
-    for item in module_imports(module):
+    for item in module.imports:
         target = item.target
         while target and target not in modules:
             target = target.rpartition(".")[0]
@@ -140,25 +140,35 @@ def _parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
-def _walk(node: ast.AST, *, is_top_level: bool) -> Iterator[tuple[ast.AST, bool]]:
-    for child in ast.iter_child_nodes(node):
-        yield child, is_top_level
-        is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        is_lazy = is_function or _is_type_only(child)
-        yield from _walk(child, is_top_level=is_top_level and not is_lazy)
+def _imports_in(tree: ast.Module, *, is_top_level: bool) -> list[tuple[_Importing, bool]]:
+    """What may import in a tree, in its order, and whether it runs when the module is imported."""
+    found: list[tuple[_Importing, bool]] = []
+    rest: list[tuple[ast.AST, bool]] = [(tree, is_top_level)]
+    while rest:
+        node, is_top_level = rest.pop()
+        if isinstance(node, _Importing):
+            found.append((node, is_top_level))
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        inside = is_top_level and not (is_function or _is_type_only(node))
+        rest += [(child, inside) for child in reversed(list(ast.iter_child_nodes(node)))]
+    return found
 
 
 def _is_type_only(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
 
 
-def _targets(module: Module, node: ast.AST) -> list[str]:
+def _targets(module: Module, node: _Importing) -> list[str]:
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom):
         base = _resolve(module, level=node.level, name=node.module or "")
         return [f"{base}.{alias.name}" for alias in node.names]
-    if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+    if (
+        node.args
+        and isinstance(node.args[0], ast.Constant)
+        and isinstance(node.func, ast.Name | ast.Attribute)
+    ):
         called = ast.unparse(node.func)
         name = node.args[0].value
         if called in ("importlib.import_module", "import_module", "__import__") and isinstance(name, str):

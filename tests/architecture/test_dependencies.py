@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .source_tree import PACKAGE, SOURCE, module_imports, parse_package
+from .source_tree import PACKAGE, SOURCE, parse_package
 
 IMPORT_NAMES = {
     "azure-identity": "azure",
@@ -50,7 +50,8 @@ def import_names(requirements: list[str]) -> set[str]:
 
 def is_below(target: str, names: set[str]) -> bool:
     """Whether an imported name is one of the given modules or stands in one."""
-    return any(target == name or target.startswith(f"{name}.") for name in names)
+    parts = target.split(".")
+    return any(".".join(parts[:count]) in names for count in range(1, len(parts) + 1))
 
 
 MCP_LIBRARIES = {"mcp", "mcp_types", "httpx2"}
@@ -63,7 +64,7 @@ def test_every_imported_library_is_declared() -> None:
     undeclared = {
         f"{module.name}:{item.line} {item.target}"
         for module in MODULES.values()
-        for item in module_imports(module)
+        for item in module.imports
         if not is_below(item.target, known)
         and not (module.name in PYTEST_PLUGINS and is_below(item.target, {"pytest"}))
     }
@@ -74,7 +75,7 @@ def test_optional_libraries_are_imported_on_first_use_only() -> None:
     eager = {
         f"{module.name}:{item.line} {item.target}"
         for module in MODULES.values()
-        for item in module_imports(module)
+        for item in module.imports
         if item.is_top_level
         and is_below(item.target, OPTIONAL)
         and not (TEXTUAL_MODULES.fullmatch(module.name) and is_below(item.target, {"textual"}))
@@ -89,7 +90,7 @@ def test_the_terminal_view_is_imported_on_first_use_only() -> None:
     eager = {
         module.name
         for module in MODULES.values()
-        for item in module_imports(module)
+        for item in module.imports
         if item.is_top_level and TEXTUAL_MODULES.match(item.target)
     }
     assert {name for name in eager if not TEXTUAL_MODULES.fullmatch(name)} == set()
@@ -100,13 +101,13 @@ def test_the_modules_that_need_the_package_mcp_are_imported_by_each_other_only()
     need = {
         module.name
         for module in MODULES.values()
-        for item in module_imports(module)
+        for item in module.imports
         if item.is_top_level and is_below(item.target, MCP_LIBRARIES)
     }
     eager = {
         f"{module.name} {item.target}"
         for module in MODULES.values()
-        for item in module_imports(module)
+        for item in module.imports
         if item.is_top_level and item.target in need and module.name not in need
     }
     assert need
@@ -135,6 +136,6 @@ def _importers(library: str) -> set[str]:
     return {
         module.name
         for module in MODULES.values()
-        for item in module_imports(module)
+        for item in module.imports
         if is_below(item.target, {library})
     }

@@ -21,6 +21,7 @@ import trio
 from hypothesis import HealthCheck, settings
 from trio.testing import MockClock
 
+from tests.bytecode import compile_share
 from tests.detectors.event_loop import EventLoopWatch, TrioSteps, watching_asyncio
 from tests.detectors.leftovers import describe_leftovers, take_stock, wait_for_leftovers
 from tests.detectors.network import Attempts, confined_to_loopback
@@ -113,6 +114,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             marker = item.get_closest_marker(name)
             if marker is not None and not (marker.args or marker.kwargs.get("reason")):
                 raise pytest.UsageError(f"{item.nodeid}: the marker {name} needs a reason")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Collect without the garbage collector, which would look at the same living tests again and again."""
+    compile_share(session.config)
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_finish() -> None:

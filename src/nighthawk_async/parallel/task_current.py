@@ -407,7 +407,8 @@ class using_positions:  # noqa: N801  (a context manager that reads as a functio
 
     def __enter__(self) -> None:
         self._positions.share()
-        self._token = _place.set(_place.get()._replace(positions=self._positions))
+        here = _place.get()  # not its `_replace`, which takes four times as long
+        self._token = _place.set(_Place(here.node, self._positions, here.is_elsewhere, here.resource))
 
     def __exit__(self, *exc_details: object) -> None:
         _place.reset(self._token)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
+from .quick_init import quick_init
+
 _LEAST_COST = Decimal("0.0001")
 """The smallest cost that is shown; less would look like zero."""
 
@@ -10,6 +12,7 @@ MAX_COUNT = 2**53
 """The greatest count; no request consumes more, and floats represent it exactly."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """Consumption of one or more model requests. `+` adds two; `-` gives the difference from an earlier one.

@@ -393,13 +393,18 @@ class StepActor(Steering):
 
     def _admit(self, envelope: _Envelope) -> None:
         """Execute a message, or defer it until the names it mentions have their values."""
-        claimed = frozenset[str]().union(
-            *self._claimed.values(), *(deferred.command.claims(self._state) for deferred in self._deferred)
-        )
-        if claimed and claimed & (envelope.command.reads() | envelope.command.claims(self._state)):
+        if self._is_claimed_for(envelope.command):
             self._deferred.append(envelope)
         else:
             self._execute(envelope)
+
+    def _is_claimed_for(self, command: Command) -> bool:
+        if not self._claimed and not self._deferred:
+            return False
+        claimed = frozenset[str]().union(
+            *self._claimed.values(), *(deferred.command.claims(self._state) for deferred in self._deferred)
+        )
+        return bool(claimed) and bool(claimed & (command.reads() | command.claims(self._state)))
 
     def _execute(self, envelope: _Envelope) -> None:
         if envelope.reply.is_abandoned:

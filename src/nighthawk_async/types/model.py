@@ -379,7 +379,7 @@ class ModelRequest:
     tools: tuple[ToolDefinition, ...] = ()
     tool_choice: ToolChoice = "auto"
     response_format: ResponseFormat | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)  # may hold a key
+    settings: Mapping[str, Any] = field(default_factory=lambda: {}, repr=False)  # may hold a key
     site: str = field(default="", compare=False)
 
 

@@ -6,6 +6,7 @@ kept whole, at the position where it was complete.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -275,8 +276,17 @@ def replay_events(exchange: RecordedExchange) -> list[ModelEvent]:
     if exchange.usage is not None:
         events.append(UsageReported(usage=_usage_of(exchange.usage)))
     if exchange.finish is not None:
-        events.append(msgspec.convert(exchange.finish, ResponseFinished))
+        reason = exchange.finish.get("reason")
+        if len(exchange.finish) == 1 and isinstance(reason, str):  # as most are
+            events.append(_finish_for(reason))
+        else:
+            events.append(msgspec.convert(exchange.finish, ResponseFinished))
     return events
+
+
+@lru_cache(maxsize=32)
+def _finish_for(reason: str) -> ResponseFinished:
+    return msgspec.convert({"reason": reason}, ResponseFinished)
 
 
 def _usage_of(recorded: dict[str, Any]) -> Usage:

@@ -9,7 +9,7 @@ answers with `refuse` if it is invalid.
 
 from typing import TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ..errors import CorrectionCause, ErrorKind, ExecutionError, ModelError, NighthawkError, StepLimitError
 from ..runtime.tool_calls import ToolError, excess_of, project_error
@@ -70,10 +70,10 @@ TurnEnd: TypeAlias = NextTurn | ProposedOutcome
 class _Turn(Struct, kw_only=True):
     """The content of one response so far."""
 
-    text: list[str] = field(default_factory=list[str])
-    reasoning: list[str] = field(default_factory=list[str])
-    calls: list[ToolCall] = field(default_factory=list[ToolCall])
-    results: dict[int, ToolResult] = field(default_factory=dict[int, ToolResult])
+    text: list[str] = []
+    reasoning: list[str] = []
+    calls: list[ToolCall] = []
+    results: dict[int, ToolResult] = {}
     outcome_position: int | None = None
     finish_reason: FinishReason | None = None
     provider_content: ProviderContent | None = None
@@ -129,7 +129,8 @@ class AgentLoop:
 
         The last calls may lack results; a response that broke off is text alone.
         """
-        turn, end = self._turn, list[Message]()
+        turn = self._turn
+        end: list[Message] = []
         if not turn.has_ended and (turn.text or turn.calls):
             end.append(turn.message)
         messages = self._conversation.messages

@@ -23,6 +23,7 @@ from ..runtime.policy import Position
 from ..signatures import read_signature
 from ..types.messages import Message, ToolCall, ToolDefinition, ToolResult, UserContent
 from ..types.outcomes import OutcomeKind, StepOutcome
+from ..types.quick_init import quick_init
 from ..types.usage import Usage
 from .answer_form import AnswerForm, flat_schema
 from .conversation import Conversation
@@ -46,6 +47,7 @@ def _begin_freely(
     return partial(execute, call)
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AgentTask:
     """One step, as an agent sees it.

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ..configuration import LoopGuard
 from ..errors import RepeatedToolCallError, ToolBoundaryError
@@ -58,7 +58,7 @@ class RepeatedCalls(Struct, eq=False):
     """
 
     guard: LoopGuard
-    _streaks: dict[_Key, _Streak] = field(default_factory=dict[_Key, _Streak])
+    _streaks: dict[_Key, _Streak] = {}
     _turn: int = 0
     _turn_is_new: bool = False
     _last_new_turn: int = 0

@@ -27,7 +27,8 @@ async def load_price(model: Model) -> None:
     Args:
         model: The model to ask.
     """
-    if isinstance(model, HasCurrentPrice):
+    # An object without the method is asked for it first, because `isinstance` takes long to deny a protocol.
+    if hasattr(model, "load_price") and isinstance(model, HasCurrentPrice):
         await model.load_price()
 
 

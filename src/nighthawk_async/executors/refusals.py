@@ -33,6 +33,7 @@ from ..runtime.tool_calls import ToolOutcome, outcome_of_failure
 from ..runtime.tool_function import PROVIDED_TOOL_NAMES, Tool
 from ..tracing import note_event
 from ..types.messages import ToolCall, ToolResult
+from ..types.quick_init import quick_init
 
 
 def find_host_error(error: BaseException) -> NighthawkError | None:
@@ -132,6 +133,7 @@ _MAX_STUB_CHARACTERS = 600
 _MAX_PATHS = 3
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Refusals:
     """Phrases the refusals of one step.

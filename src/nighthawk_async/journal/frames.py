@@ -1,5 +1,7 @@
 """Places of a run as paths of frames: what a frame is, and which places run one after the other."""
 
+from functools import lru_cache
+
 
 def is_within(place: str, other: str) -> bool:
     """Whether a place is another one, or is in it."""
@@ -87,6 +89,7 @@ def are_in_one_task(place: str, other: str) -> bool:
 _COMBINATORS = frozenset({"ensemble", "gather", "map", "race", "settle", "vote"})
 
 
+@lru_cache(maxsize=1024)  # asked of every frame of every record, and again in each turn
 def is_awaited(frame: str) -> bool:
     """Whether a task waits for the end of a frame before it takes the next one."""
     return is_sequential(frame) or frame.rpartition("[")[0] in _COMBINATORS

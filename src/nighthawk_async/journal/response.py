@@ -120,7 +120,8 @@ class JournaledResponse(ForwardedStream):
 
     async def __anext__(self) -> ModelEvent:
         if self._is_replay:
-            return await super().__anext__()
+            assert self.events is not None
+            return await self.events.__anext__()  # directly, because most events of a resumed run come here
         while not self._has_ended:
             event = await self._next_event()
             self._events.append(event)

@@ -118,14 +118,19 @@ def find_task() -> object:
 
     `anyio.get_current_task` describes the task as well, which takes longer than everything else here.
     """
-    for name in ("trio.lowlevel", "asyncio"):  # not imported here: which of them is there depends on the loop
-        module: Any = sys.modules.get(name)
-        if module is None:
-            continue
-        with suppress(RuntimeError):  # no loop of this kind runs on this thread
-            task = module.current_task()
-            if task is not None:
-                return task
+    # Not imported here: which of them is there depends on the loop. Called many times in each step of a run
+    # with a journal, so neither an error nor a context manager is made where a loop runs.
+    asyncio: Any = sys.modules.get("asyncio")
+    if asyncio is not None and (loop := asyncio._get_running_loop()) is not None:
+        task = asyncio.current_task(loop)
+        if task is not None:  # None within Trio in guest mode
+            return task
+    trio: Any = sys.modules.get("trio.lowlevel")
+    if trio is not None:
+        try:
+            return trio.current_task()
+        except RuntimeError:  # Trio does not run on this thread
+            pass
     return threading.current_thread()
 
 

@@ -244,6 +244,8 @@ def _last_characters(text: str, room: int) -> str:
 
 _CELLS_PER_TOKEN = 2
 _LEAST_CELLS = 64
+_INTEGER_BITS = 64
+"""Greater integers are shown in a way of their own."""
 _CHARACTERS_PER_TOKEN = 4
 _MOST_CHARACTERS_PER_TOKEN = 32
 _ROUNDS = 8
@@ -298,9 +300,15 @@ def whole_preview(
         style: `strict` for JSON; with the others, like records are a table.
         show_secrets: Whether to show values with secret names.
     """
+    cells = _CELLS_PER_TOKEN * max_tokens + _LEAST_CELLS
+    kind = type(value)
+    if kind is str and (text := cast("str", value)).isascii() and len(text) <= cells:  # as most values are
+        return finished_preview(encode(text))
+    if kind is int and (number := cast("int", value)).bit_length() < _INTEGER_BITS:
+        return int.__repr__(number)
     whole = whole_value(
         value,
-        cells=_CELLS_PER_TOKEN * max_tokens + _LEAST_CELLS,
+        cells=cells,
         with_tables=style != "strict",
         show_secrets=show_secrets,
     )

@@ -158,6 +158,7 @@ class ReplayStream(ResponseStream):
     def __init__(self, exchange: RecordedExchange, *, is_whole: bool = False) -> None:
         self._exchange = exchange
         self._is_whole = is_whole
+        self._has_just_paused = False  # since the last checkpoint nothing has come that is shown
         self._events = deque(replay_events(exchange))
 
     @property
@@ -172,6 +173,7 @@ class ReplayStream(ResponseStream):
 
     async def __aenter__(self) -> Self:
         await checkpoint()
+        self._has_just_paused = self._is_whole
         if not self._events and not self._exchange.left_early:
             await self._end()
         return self
@@ -187,7 +189,9 @@ class ReplayStream(ResponseStream):
     async def __anext__(self) -> ModelEvent:
         events = self._events
         if not self._is_whole or (events and isinstance(events[0], _DELTAS)):
-            await checkpoint()
+            if not self._has_just_paused:
+                await checkpoint()
+            self._has_just_paused = False
         if not events:
             await self._end()
             raise StopAsyncIteration

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from functools import partial
 from types import FunctionType
 from typing import TypeVar
@@ -16,7 +15,6 @@ from .argument_check import ArgumentCheck
 from .environment import find_environment, find_journal, using_environment
 from .natural_entries import promised_type, static_attribute
 from .places import identity_version, placed_owner, using_function_place
-from .tool_scope import ToolScope
 from .tracebacks import fold_frames
 from .validation import Declared, Origin
 
@@ -172,8 +170,7 @@ class _CallScope(_Returning):
     def __enter__(self) -> "_CallScope":
         environment = find_environment()
         if environment is not None:
-            inner = replace(environment, tool_scope=ToolScope(environment.tool_scope))
-            self._scope = using_environment(inner)
+            self._scope = using_environment(environment.of_call())
             self._scope.__enter__()
         return self
 

@@ -9,8 +9,8 @@ Guards execute the commands, and decide about the calls that a step's code makes
 import inspect
 import traceback
 import types
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, Literal, Protocol, TypeAlias
@@ -397,14 +397,20 @@ def _changed_names(before: Mapping[str, object], after: Mapping[str, object]) ->
     )
 
 
-@contextmanager
-def _undoing(undo: Callable[[], None]) -> Generator[None, None, None]:
-    """Call `undo` if the block raises."""
-    try:
-        yield
-    except BaseException:
-        undo()
-        raise
+class _undoing:  # noqa: N801  (a context manager that reads as a function at its call)
+    """Call `undo` if the block raises. No generator, because each assignment enters two."""
+
+    __slots__ = ("_undo",)
+
+    def __init__(self, undo: Callable[[], None]) -> None:
+        self._undo = undo
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
+        if exc is not None:
+            self._undo()
 
 
 def _restore(names: dict[str, object], before: Mapping[str, object]) -> None:
@@ -434,22 +440,26 @@ def _describe_partly_done(
     return f"{text}; changed before the error, and not undone: {names}"
 
 
-@contextmanager
-def _running(
-    call: Callable[[], SlowCall], describe: Callable[[BaseException], str]
-) -> Generator[None, None, None]:
+class _running:  # noqa: N801  (a context manager that reads as a function at its call)
     """Turn errors of user code into `ToolEvaluationError`; warn once of a call that holds the event loop."""
-    stretch = Stretch()
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        # Code of the user or the model: a stray `exit()` must not end the program. Nothing here can be
-        # cancelled, so a cancellation belongs to something else.
-        raise ToolEvaluationError(describe(error)).without_content(type(error).__name__) from error
-    finally:
-        stretch.end(call)
+
+    __slots__ = ("_call", "_describe", "_stretch")
+
+    def __init__(self, call: Callable[[], SlowCall], describe: Callable[[BaseException], str]) -> None:
+        self._call = call
+        self._describe = describe
+
+    def __enter__(self) -> None:
+        self._stretch = Stretch()
+
+    def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
+        try:
+            if exc is not None and not isinstance(exc, KeyboardInterrupt):
+                # Code of the user or the model: a stray `exit()` must not end the program. Nothing here can
+                # be cancelled, so a cancellation belongs to something else.
+                raise ToolEvaluationError(self._describe(exc)).without_content(type(exc).__name__) from exc
+        finally:
+            self._stretch.end(self._call)
 
 
 def _slow_call_in(code: types.CodeType, text: str, context: StepContext) -> SlowCall:

@@ -43,7 +43,7 @@ def take_place(frame: str, arguments: object = None) -> str:
 
 def below_place(place: str) -> using_positions:
     """Let the `with` statement take its places below another one."""
-    return using_positions(Positions(place))
+    return using_positions(Positions(place), is_own=True)
 
 
 def identity_version() -> int:

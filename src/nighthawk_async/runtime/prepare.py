@@ -130,7 +130,8 @@ def _check_return_type(site: NaturalSite, context: StepContext) -> None:
 
 def _refused_kinds(block: NaturalBlock, site: NaturalSite) -> dict[OutcomeKind, str]:
     """The outcomes that would make the function return what its annotation excludes, with the reasons."""
-    check, refused = site.return_check, dict[OutcomeKind, str]()
+    check = site.return_check
+    refused: dict[OutcomeKind, str] = {}
     if check is None:
         return refused
     if block.ends_function and not check.accepts_none:

@@ -271,14 +271,7 @@ async def _run_in_task_group(
     """Wait for admission; then serve the actor while the executor works."""
     run_state, actor = outer.run_state, step.actor
     parent_slot = None if outer.step is None else outer.step.actor.slot
-    environment = replace(
-        outer,
-        execution_ref=step.context.execution_ref,
-        step=step,
-        step_path=(*outer.step_path, block_address),
-        policies=outer.policies.of_step(),
-        past=None,
-    )
+    environment = outer.of_step(step, block_address)
     step.past = outer.past
     step.inspect = make_inspector(environment.policies, step)
     delivery = step.partial_listeners = delivery_of(environment, step, site.on_partial)

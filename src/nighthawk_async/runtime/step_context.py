@@ -14,6 +14,11 @@ __all__ = ["ChangedRoots", "StepContext"]
 _MISSING = object()
 
 
+def _no_names() -> set[str]:
+    """Make an empty set; `set[str]` takes ten times as long, because it tries to note itself in it."""
+    return set()
+
+
 def _is_shared(value: object) -> bool:
     """Whether equal values may be the same object, wherever they come from."""
     kind = type(value)
@@ -137,27 +142,27 @@ class StepContext:
     is_generator: bool = False
     read_names: tuple[str, ...] = ()
     write_names: tuple[str, ...] = ()
-    binding_types: Mapping[str, object] = field(default_factory=dict[str, object])
+    binding_types: Mapping[str, object] = field(default_factory=lambda: {})
     references: tuple[str, ...] = ()
     mentions: tuple[str, ...] = ()
-    referenced_globals: Mapping[str, object] = field(default_factory=dict[str, object])
+    referenced_globals: Mapping[str, object] = field(default_factory=lambda: {})
     visible_builtins: frozenset[str] | None = None
     allowed_kinds: tuple[OutcomeKind, ...] = ()
-    refused_kinds: Mapping[OutcomeKind, str] = field(default_factory=dict[OutcomeKind, str])
-    raise_error_types: Mapping[str, type[Exception]] = field(default_factory=dict[str, type[Exception]])
-    enclosing_names: Mapping[str, object] = field(default_factory=dict[str, object])
-    parameter_annotations: Mapping[str, object] = field(default_factory=dict[str, object])
+    refused_kinds: Mapping[OutcomeKind, str] = field(default_factory=lambda: {})
+    raise_error_types: Mapping[str, type[Exception]] = field(default_factory=lambda: {})
+    enclosing_names: Mapping[str, object] = field(default_factory=lambda: {})
+    parameter_annotations: Mapping[str, object] = field(default_factory=lambda: {})
     return_annotation: object = None
-    initial_values: Mapping[str, object] = field(default_factory=dict[str, object])
-    helper_names: set[str] = field(default_factory=set[str])
-    lost_names: set[str] = field(default_factory=set[str])
-    assigned_names: set[str] = field(default_factory=set[str])
+    initial_values: Mapping[str, object] = field(default_factory=lambda: {})
+    helper_names: set[str] = field(default_factory=_no_names)
+    lost_names: set[str] = field(default_factory=_no_names)
+    assigned_names: set[str] = field(default_factory=_no_names)
     changes: ChangedRoots = field(default_factory=ChangedRoots)
-    converted: dict[str, object] = field(default_factory=dict[str, object])
-    declared: dict[str, object] = field(default_factory=dict[str, object])
-    copies: dict[str, tuple[object, object]] = field(default_factory=dict[str, tuple[object, object]])
-    variable_annotations: Mapping[str, object] = field(default_factory=dict[str, object])
-    initial_variables: Mapping[str, object] = field(default_factory=dict[str, object])
+    converted: dict[str, object] = field(default_factory=lambda: {})
+    declared: dict[str, object] = field(default_factory=lambda: {})
+    copies: dict[str, tuple[object, object]] = field(default_factory=lambda: {})
+    variable_annotations: Mapping[str, object] = field(default_factory=lambda: {})
+    initial_variables: Mapping[str, object] = field(default_factory=lambda: {})
 
     def settle(self, name: str, value: object) -> None:
         """Set a write binding to a value that was converted to its type."""

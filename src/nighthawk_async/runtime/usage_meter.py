@@ -92,10 +92,12 @@ class UsageMeter:
             usage: The usage; impossible numbers are left out.
         """
         usage = usage.credible()
-        for meter in self._path():
+        meter: UsageMeter | None = self
+        while meter is not None:
             with meter._lock:
                 counted = meter._by_model.get(model_name)
                 meter._by_model[model_name] = usage if counted is None else counted + usage
+            meter = meter._parent
         if self._receiver is not None:
             self._receiver.add(model_name, usage)
 

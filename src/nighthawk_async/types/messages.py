@@ -10,6 +10,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from .quick_init import quick_init
+
 if TYPE_CHECKING:
     from mimetypes import MimeTypes
 
@@ -188,6 +190,7 @@ class ToolDefinition:
     is_deferred: bool = False
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
     """A call that the model asks for.
@@ -203,6 +206,7 @@ class ToolCall:
     arguments: str
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
     """The result of a tool call.
@@ -220,6 +224,7 @@ class ToolResult:
     is_error: bool = False
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserMessage:
     """A message to the model, its items in order."""
@@ -243,6 +248,7 @@ class ProviderContent:
     items: tuple[Mapping[str, Any], ...]
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssistantMessage:
     """One response of the model.
@@ -266,6 +272,8 @@ class AssistantMessage:
         return (self.text,) if self.text else ()
 
 
+@quick_init
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResultsMessage:
     """The results of all calls of one response, in the order of the calls."""

@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 from .credentials import Credentials
 from .messages import Message, ProviderContent, ToolCall, ToolDefinition
 from .native_tools import NativeCallFinished, NativeCallStarted, NativeToolName
+from .quick_init import quick_init
 from .usage import Usage
 
 if TYPE_CHECKING:
@@ -356,6 +357,7 @@ class ResponseFormat:
     schema: Mapping[str, Any]
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
     """One request to a model.
@@ -377,10 +379,11 @@ class ModelRequest:
     tools: tuple[ToolDefinition, ...] = ()
     tool_choice: ToolChoice = "auto"
     response_format: ResponseFormat | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)  # may hold a key
+    settings: Mapping[str, Any] = field(default_factory=lambda: {}, repr=False)  # may hold a key
     site: str = field(default="", compare=False)
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDelta:
     """More visible text."""
@@ -395,6 +398,7 @@ class ReasoningDelta:
     text: str
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallStarted:
     """The model began a tool call. `index` counts the calls of this response from 0."""
@@ -404,6 +408,7 @@ class ToolCallStarted:
     name: str
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallArgumentsDelta:
     """More of the JSON text of a call's arguments."""
@@ -412,6 +417,7 @@ class ToolCallArgumentsDelta:
     fragment: str
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallCompleted:
     """A call's arguments are complete; it can be executed while the response continues."""
@@ -420,6 +426,7 @@ class ToolCallCompleted:
     call: ToolCall
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageReported:
     """The usage of this response so far; a later report replaces an earlier one.
@@ -435,6 +442,7 @@ class UsageReported:
             object.__setattr__(self, "usage", credible)
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseFinished:
     """The response is complete. The last event of a good stream, exactly once.

@@ -1,7 +1,11 @@
 """Usage of model requests."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal, InvalidOperation
+from operator import attrgetter
+
+from .quick_init import quick_init
 
 _LEAST_COST = Decimal("0.0001")
 """The smallest cost that is shown; less would look like zero."""
@@ -10,6 +14,7 @@ MAX_COUNT = 2**53
 """The greatest count; no request consumes more, and floats represent it exactly."""
 
 
+@quick_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """Consumption of one or more model requests. `+` adds two; `-` gives the difference from an earlier one.
@@ -89,26 +94,8 @@ class Usage:
             is_complete=self.is_complete,
             cached_requests=_count(self.cached_requests),
         )
-        is_same = cost is not None and credible._counts == self._counts
+        is_same = cost is not None and _counts_of(credible) == _counts_of(self)
         return credible if is_same else replace(credible, is_complete=False)
-
-    @property
-    def _counts(self) -> tuple[int, ...]:
-        return (
-            self.requests,
-            self.input_tokens,
-            self.output_tokens,
-            self.cache_read_tokens,
-            self.cache_write_tokens,
-            self.cache_write_1h_tokens,
-            self.reasoning_tokens,
-            self.retries,
-            self.unpriced_requests,
-            self.web_searches,
-            self.code_executions,
-            self.file_searches,
-            self.cached_requests,
-        )
 
     @property
     def _is_credible(self) -> bool:
@@ -126,7 +113,7 @@ class Usage:
             # All at once: `|` is negative if one of them is, and otherwise no less than the greatest.
             and (tokens := sent | received | read | written | hour | reasoning) >= 0
             and (rest := requests | retries | unpriced | searches | executions | file_searches | cached) >= 0
-            and (tokens | rest <= MAX_COUNT or max(self._counts) <= MAX_COUNT)
+            and (tokens | rest <= MAX_COUNT or max(_counts_of(self)) <= MAX_COUNT)
             and reasoning <= received
             and read + written <= sent
             and hour <= written
@@ -135,23 +122,12 @@ class Usage:
         )
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            requests=self.requests + other.requests,
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
-            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
-            cache_write_1h_tokens=self.cache_write_1h_tokens + other.cache_write_1h_tokens,
-            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
-            retries=self.retries + other.retries,
-            cost=self.cost + other.cost,
-            unpriced_requests=self.unpriced_requests + other.unpriced_requests,
-            web_searches=self.web_searches + other.web_searches,
-            code_executions=self.code_executions + other.code_executions,
-            file_searches=self.file_searches + other.file_searches,
-            is_complete=self.is_complete and other.is_complete,
-            cached_requests=self.cached_requests + other.cached_requests,
-        )
+        total = object.__new__(Usage)  # in a fifth of the time that `__init__` takes with as many names
+        for set_count, mine, its in zip(_SET_COUNTS, _counts_of(self), _counts_of(other), strict=True):
+            set_count(total, mine + its)
+        _set_cost(total, self.cost + other.cost if other.cost else self.cost)
+        _set_complete(total, self.is_complete and other.is_complete)
+        return total
 
     def __sub__(self, earlier: "Usage") -> "Usage":
         return Usage(
@@ -171,6 +147,12 @@ class Usage:
             is_complete=self.is_complete,  # it is unknown when the missing part was used
             cached_requests=self.cached_requests - earlier.cached_requests,
         )
+
+
+_COUNTS = tuple(each.name for each in fields(Usage) if each.name not in ("cost", "is_complete"))
+_counts_of: Callable[[Usage], tuple[int, ...]] = attrgetter(*_COUNTS)
+_SET_COUNTS = tuple(vars(Usage)[name].__set__ for name in _COUNTS)
+_set_cost, _set_complete = (vars(Usage)[name].__set__ for name in ("cost", "is_complete"))
 
 
 def _count(value: object) -> int:

@@ -42,8 +42,9 @@ def _contents_of(kind: type[Any]) -> Iterator[bytes]:
         elif not name.startswith("__") and (leaf := LEAVES.get(type(cast("object", value)))) is not None:
             yield text_form(name) + leaf(value)
     for declared in ("__annotations__", "__dataclass_fields__", "__pydantic_fields__"):
-        if isinstance(fields := vars(kind).get(declared), dict):
-            yield text_form(declared) + _declaration_form(fields, 0)
+        fields = cast("object", vars(kind).get(declared))
+        if type(fields) is dict:
+            yield text_form(declared) + _declaration_form(cast("object", fields), 0)
 
 
 def _declaration_form(value: object, level: int) -> bytes:

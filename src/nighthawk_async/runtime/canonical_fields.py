@@ -5,8 +5,8 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
-from .canonical_leaves import sized, text_form
 from .canonical_classes import class_form
+from .canonical_leaves import sized, text_form
 from .canonical_objects import Fields
 from .canonical_plain import ENCODER, UNENCODABLE, are_plain
 from .canonical_writer import FormWriter, RowsMaker

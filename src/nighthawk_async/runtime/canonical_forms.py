@@ -129,6 +129,10 @@ def _partial_form(writer: FormWriter, value: "partial[Any]") -> bytes:
     return b"(" + writer.forms((value.func, value.args, value.keywords, value.__dict__))
 
 
+def _code_form(writer: FormWriter, value: types.CodeType) -> bytes:
+    return code_form(value)
+
+
 def _module_form(writer: FormWriter, value: types.ModuleType) -> bytes:
     name = (
         "__main__"
@@ -243,7 +247,7 @@ _EXACT: Mapping[Any, Any] = {
     types.MethodDescriptorType: _descriptor_form,
     types.WrapperDescriptorType: _descriptor_form,
     type(re.compile("").match): _builtin_form,
-    types.CodeType: lambda _, value: code_form(value),
+    types.CodeType: _code_form,
     memoryview: _view_form,
     partial: _partial_form,
     operator.itemgetter: _reduced_form,

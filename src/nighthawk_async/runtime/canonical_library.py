@@ -4,7 +4,6 @@ import gc
 import re
 import types
 from collections import OrderedDict
-from operator import attrgetter
 from typing import Any, cast
 
 from .canonical_containers import members_form, ordered_keys
@@ -18,6 +17,18 @@ _PLAIN_KINDS = "biufcSUMm"
 
 _MOST_BYTES = {"f": 8, "c": 16}
 """The size of numbers of numpy that have no bytes without a meaning."""
+
+
+class AddressedText(str):
+    """A text in which objects were written by their addresses in memory, which are left out."""
+
+    __slots__ = ()
+
+
+def addressed_form(writer: FormWriter, value: AddressedText) -> bytes:
+    """The form of such a text: others may have the same."""
+    writer.doubt("", "shows objects by their addresses in memory, which say nothing of them")
+    return b"0" + text_form(value)
 
 
 def namespace_form(writer: FormWriter, value: types.SimpleNamespace) -> bytes:
@@ -68,12 +79,16 @@ def property_form(writer: FormWriter, value: property) -> bytes:
 
 def is_structure(kind: type[Any]) -> bool:
     """Whether a class is a tuple with named parts of the standard library, such as `time.struct_time`."""
-    return issubclass(kind, tuple) and isinstance(vars(kind).get("n_sequence_fields"), int)
+    return tuple in kind.__mro__ and "n_sequence_fields" in vars(kind)
 
 
 def structure_form(writer: FormWriter, value: Any) -> bytes:
     """The form of such a tuple."""
-    return b"&" + text_form(type_name(type(value))) + writer.forms(tuple[Any, ...].__iter__(value))
+    return (
+        b"&"
+        + text_form(type_name(cast("type[Any]", type(value))))
+        + writer.forms(tuple[Any, ...].__iter__(value))
+    )
 
 
 def maker_of_numpy(kind: type[Any]) -> Maker | None:
@@ -89,7 +104,8 @@ def maker_of_numpy(kind: type[Any]) -> Maker | None:
 
 def _numpy_form(writer: FormWriter, value: Any) -> bytes:
     kind, size = value.dtype.kind, value.dtype.itemsize
-    start = b"%%" + text_form(type_name(type(value))) + text_form(repr(value.dtype)) + writer.form(value.shape)
+    named = type_name(cast("type[Any]", type(value)))
+    start = b"%" + text_form(named) + text_form(repr(value.dtype)) + writer.form(value.shape)
     if kind in _PLAIN_KINDS and size <= _MOST_BYTES.get(kind, size):
         return start + sized(b"b", value.tobytes())
     if kind in _MOST_BYTES:  # of a size that depends on the machine
@@ -100,15 +116,18 @@ def _numpy_form(writer: FormWriter, value: Any) -> bytes:
 
 
 def _type_of_numpy_form(writer: FormWriter, value: Any) -> bytes:
-    return b"%%%%" + text_form(repr(value))
+    return b"%%" + text_form(repr(value))
 
+
+_PLAIN: dict[Any, Any] = {}
 
 LIBRARY: dict[type[Any], Maker] = {
+    AddressedText: addressed_form,
     types.SimpleNamespace: namespace_form,
     types.MappingProxyType: proxy_form,
-    type({}.keys()): _view_maker(b"<k", keys=True, values=False),
-    type({}.values()): _view_maker(b"<v", keys=False, values=True),
-    type({}.items()): _view_maker(b"<i", keys=True, values=True),
+    type(_PLAIN.keys()): _view_maker(b"<k", keys=True, values=False),
+    type(_PLAIN.values()): _view_maker(b"<v", keys=False, values=True),
+    type(_PLAIN.items()): _view_maker(b"<i", keys=True, values=True),
     type(OrderedDict[Any, Any]().keys()): _view_maker(b"<K", keys=True, values=False),
     type(OrderedDict[Any, Any]().values()): _view_maker(b"<V", keys=False, values=True),
     type(OrderedDict[Any, Any]().items()): _view_maker(b"<I", keys=True, values=True),

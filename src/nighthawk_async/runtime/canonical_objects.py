@@ -62,6 +62,17 @@ def parts_of_instance(attributes: Mapping[str, object], *, needs_public: bool) -
     return ObjectParts(public, hidden_names(attributes, public))
 
 
+def parts_of(value: object) -> Mapping[object, object]:
+    """The items of a container, or the public attributes of an object; none of other values."""
+    if type(value) in (list, tuple):
+        return dict(enumerate(cast("list[object]", value)))
+    if type(value) is dict:
+        entries = cast("dict[object, object]", value)
+        return {key: entry for key, entry in entries.items() if type(key) in LEAVES}
+    attributes = held_attributes(value) or {}
+    return {name: part for name, part in attributes.items() if _is_public(name)}
+
+
 def _is_public(name: str) -> bool:
     return name[:1] != "_" or name == _COUNTED
 
@@ -76,11 +87,12 @@ def hidden_names(attributes: Mapping[str, object], counted: Collection[str]) -> 
 
 
 def _may_identify(value: object) -> bool:
-    """Whether a private attribute may tell an object apart: whatever it holds but nothing, flags and locks."""
-    kind = cast("type[Any]", type(value))
+    """Whether a private attribute may tell an object apart: it is neither empty, nor a flag, nor a lock."""
+    kind: Any = type(value)
     if kind in _SILENT:
         return False
-    if (base := next((each for each in _CONTAINERS if issubclass(kind, each)), None)) is not None:
+    base: Any = next((each for each in _CONTAINERS if each in kind.__mro__), None)
+    if base is not None:
         return base.__len__(value) > 0
     if kind in LEAVES:
         return True
@@ -112,7 +124,7 @@ class Fields(NamedTuple):
     """The fields of the objects of a class.
 
     Attributes:
-        read: Returns those of an object and what else counts, and the names of what may tell it apart besides.
+        read: Returns those of an object and what else counts, and the names of what else may tell it apart.
         names: The declared ones, sorted.
         are_held: Whether objects hold them as their attributes, and nothing else elsewhere.
         read_given: Returns the names of those that were given to an object; None where nobody knows.
@@ -193,7 +205,13 @@ def text_of(kind: type[Any]) -> Callable[[Any], str] | None:
 
 
 _WRITTEN = frozenset(
-    {"httpx.URL", "httpx.QueryParams", "yarl.URL", "pydantic_core._pydantic_core.Url", "pydantic_core._pydantic_core.MultiHostUrl"}
+    {
+        "httpx.URL",
+        "httpx.QueryParams",
+        "yarl.URL",
+        "pydantic_core._pydantic_core.Url",
+        "pydantic_core._pydantic_core.MultiHostUrl",
+    }
     | {"pydantic.networks._BaseUrl", "pydantic.networks._BaseMultiHostUrl", "bson.objectid.ObjectId"}
 )
 """Types whose texts say everything."""

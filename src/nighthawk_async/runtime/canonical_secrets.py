@@ -5,7 +5,7 @@ A digest of arguments is stored, and a number of four digits, say, would be foun
 
 import hashlib
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from pydantic import SecretBytes, SecretStr
 
@@ -22,14 +22,16 @@ _NAMES = frozenset({"pydantic.types._SecretBase", "pydantic.types._SecretField"}
 
 def is_secret(kind: type[Any]) -> bool:
     """Whether a class holds a secret."""
-    return issubclass(kind, SecretStr | SecretBytes) or any(type_name(each) in _NAMES for each in kind.__mro__)
+    return issubclass(kind, SecretStr | SecretBytes) or any(
+        type_name(each) in _NAMES for each in kind.__mro__
+    )
 
 
 def secret_form(writer: FormWriter, value: Any) -> bytes:
     """The form of a secret. The digest of the text as such is kept nowhere but in memory."""
     if not hasattr(hashlib, "scrypt"):  # in a browser
         return unstable_form(writer, value)
-    kind = type_name(type(value)).encode()
+    kind = type_name(cast("type[Any]", type(value))).encode()
     content = writer.form(object.__getattribute__(value, "_secret_value"))
     return sized(b"#", kind + _slow_digest(hashlib.sha256(sized(b"#", kind) + content).digest()))
 

@@ -20,10 +20,12 @@ from ..parallel import is_async_callable
 from ..parallel.event_loop import is_worker_thread
 from ..runtime.digest_of_version_1 import digests_of_version_1
 from ..runtime.model_access import find_interception_error
+from ..runtime.places import new_arguments, using_function_place
 from ..runtime.stable_digest import VERSION, stable_digests
 from ..signatures import read_signature, type_hints
 from ..types.usage import Usage
 from .acknowledgement import Acknowledgement
+from .carried_values import carried_by, without_owner
 from .changed_arguments import WatchedCall, changed_error
 from .doubts import ask_whether_it_happened, has_person, shown_arguments
 from .durable_ends import DurableEnd
@@ -114,13 +116,23 @@ class Effect:
         return get_args(declared)[-1] if get_origin(declared) in (Awaitable, Coroutine) else declared
 
     def inputs_of(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Mapping[str, object]:
-        """The arguments of a call, by name; also the object of a method."""
+        """The arguments of a call, by name, the object of a method, and what the function carries."""
         names = self.signature.parameters
         try:
             bound = self.signature.bind_partial(*args, **keywords).arguments
         except TypeError:  # the call will say so
             bound = dict(keywords)
-        return {name: bound[name] for name in names if name in bound and name != IDEMPOTENCY_KEY}
+        given = {name: bound[name] for name in names if name in bound and name != IDEMPOTENCY_KEY}
+        return {**given, **carried_by(self.function)}
+
+    def placed(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> using_function_place:
+        """Give a call a place of its own during the `with` statement."""
+
+        def placing() -> object:
+            carried = new_arguments(carried_by(self.function))
+            return (args, keywords, carried) if carried else (args, keywords)
+
+        return using_function_place(self.name, placing, checks_end=False)
 
     def call_of(self, args: tuple[Any, ...], keywords: Mapping[str, Any], key: str) -> Callable[[], Any]:
         """The call with its arguments, and with its key where the function takes one."""
@@ -481,12 +493,6 @@ def check_call(place: str, intent: Record, inputs: Mapping[str, object]) -> None
         return
     present = stable_digests(inputs)
     check_inputs(place, "call", recorded, {**dict.fromkeys(recorded, ""), **present})
-
-
-def without_owner(inputs: Mapping[str, object]) -> dict[str, object]:
-    """The arguments of a call without the object of a method."""
-    first = next(iter(inputs), "")
-    return {name: value for name, value in inputs.items() if name != first or name not in ("self", "cls")}
 
 
 def idempotency_key(run_id: str, place: str) -> str:

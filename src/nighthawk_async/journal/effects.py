@@ -11,9 +11,9 @@ from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from ..natural.tree import CLOSURE_NAMES
 from ..parallel import is_async_callable
-from ..runtime.places import using_function_place
 from ..runtime.tool_function import EFFECT_MARK
 from ..signatures import keep_names
+from .carried_values import carried_by
 from .changed_arguments import telling_changes
 from .effect_call import IDEMPOTENCY_KEY, Effect, EffectCall, Mode, idempotency_key
 from .open_lives import check_outside
@@ -128,7 +128,7 @@ def _decorator(
 def _async_effect(effect: Effect) -> Any:
     @wraps(effect.function)
     async def call_effect(*args: Any, **keywords: Any) -> Any:
-        with using_function_place(effect.name, lambda: (args, keywords), checks_end=False) as place:
+        with effect.placed(args, keywords) as place:
             call = _find_call(effect, place, args, keywords)
             return await (_unrecorded(effect, args, keywords)() if call is None else call.run_async())
 
@@ -138,7 +138,7 @@ def _async_effect(effect: Effect) -> Any:
 def _sync_effect(effect: Effect) -> Any:
     @wraps(effect.function)
     def call_effect(*args: Any, **keywords: Any) -> Any:
-        with using_function_place(effect.name, lambda: (args, keywords), checks_end=False) as place:
+        with effect.placed(args, keywords) as place:
             call = _find_call(effect, place, args, keywords)
             return _unrecorded(effect, args, keywords)() if call is None else call.run()
 
@@ -181,7 +181,8 @@ def tool_effect(
     effect = Effect(function, "once")
     owner = getattr(inspect.unwrap(function), "__self__", None)  # its arguments are made anew in each life
     told = telling_changes(call, owner, effect.name)
-    effect_call = EffectCall(recorder, place, effect, told, None)
+    inputs = recorder.known_objects.first_seen(carried_by(function))
+    effect_call = EffectCall(recorder, place, effect, told, None, inputs)
     return effect_call.run_async if effect.is_async else effect_call.run
 
 

@@ -1,9 +1,11 @@
 """Objects of which nobody knows what they are: the first life says so, before anything depends on them."""
 
 import warnings
+import weakref
 from collections.abc import Mapping
 
-from ..runtime.stable_digest import Identity, identify
+from ..runtime.stable_digest import Identity, coarse_digest, identify
+from .carried_values import OBJECT
 from .errors import JournalIdentityError, JournalIdentityWarning
 from .values import ValueRules
 
@@ -20,6 +22,7 @@ class KnownObjects:
         self._is_strict = rules.is_strict
         self._is_replay = is_replay
         self._said: set[tuple[str, str]] = set()
+        self._seen: dict[int, tuple[object, str]] = {}
 
     def digests(self, place: str, what: str, values: Mapping[str, object]) -> dict[str, str]:
         """Return the digests of what something new depends on.
@@ -40,6 +43,27 @@ class KnownObjects:
             if identity.unknown and not self._is_replay:
                 self._say(place, what, name, identity)
         return digests
+
+    def first_seen(self, values: Mapping[str, object]) -> Mapping[str, object]:
+        """Return the digests of what a tool carries.
+
+        Its object often counts calls, which later lives skip. So it counts as this life has first seen it.
+        """
+        return {
+            name: self._first_digest(value) if name == OBJECT else coarse_digest(value)
+            for name, value in values.items()
+        }
+
+    def _first_digest(self, value: object) -> str:
+        key = id(value)
+        known = self._seen.get(key)
+        if known is None:
+            try:
+                kept: object = weakref.ref(value, lambda _: self._seen.pop(key, None))
+            except TypeError:
+                kept = value
+            known = self._seen[key] = (kept, coarse_digest(value))
+        return known[1]
 
     def _say(self, place: str, what: str, name: str, identity: Identity) -> None:
         for kind, reason in identity.unknown.items():

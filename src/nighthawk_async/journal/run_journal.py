@@ -161,7 +161,7 @@ class RunJournal(QuestionRecorder):
             inputs=self.known_objects.digests(place, "step", inputs.named),
             version=VERSION,
             unnamed=unnamed_digests(inputs.unnamed),
-            text=stable_digests(inputs.text),
+            text=self.known_objects.digests(place, "text", inputs.text),
         )
         self.add(place, "step", msgspec.msgpack.encode(step))
 

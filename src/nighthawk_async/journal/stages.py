@@ -21,8 +21,9 @@ from ..runtime.model_access import find_interception_error
 from ..runtime.places import below_place, current_place, identity_version, using_function_place
 from ..runtime.usage_meter import UsageMeter
 from ..signatures import keep_names
+from .carried_values import without_owner
 from .changed_arguments import WatchedCall, changed_error, closure_of, mutable_defaults
-from .effect_call import Effect, EffectCall, EndedCall, without_owner
+from .effect_call import Effect, EffectCall, EndedCall
 from .open_lives import check_outside
 from .recorder import RunRecorder, find_recorder
 from .records import Record

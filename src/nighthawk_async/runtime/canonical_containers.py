@@ -2,7 +2,6 @@
 
 import datetime
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterable
 from itertools import chain
 from typing import Any, cast
 from zoneinfo import ZoneInfo
@@ -26,7 +25,7 @@ def _list_form(writer: FormWriter, value: list[Any]) -> bytes:
 def _form_of_rows(writer: FormWriter, items: list[Any]) -> bytes | None:
     """The form of items that are encoded at once: plain ones, plain tuples, plain objects of one class."""
     try:
-        if are_plain(items):
+        if writer.are_plain(items):
             return sized(b"l", ENCODER.encode(items))
         kind = cast("type[Any]", type(items[0]))
         if {type(each) for each in items} != {kind}:
@@ -41,7 +40,7 @@ def _form_of_rows(writer: FormWriter, items: list[Any]) -> bytes | None:
 
 def _tuple_form(writer: FormWriter, value: tuple[Any, ...]) -> bytes:
     try:
-        if are_plain(value):
+        if writer.are_plain(value):
             return sized(b"u", ENCODER.encode(value))
     except UNENCODABLE:
         pass
@@ -50,7 +49,7 @@ def _tuple_form(writer: FormWriter, value: tuple[Any, ...]) -> bytes:
 
 def _dict_form(writer: FormWriter, value: dict[Any, Any]) -> bytes:
     try:
-        if have_text_keys((value,)) and are_plain(value.values()):
+        if have_text_keys((value,)) and writer.are_plain(value.values()):
             return sized(b"m", ENCODER.encode(value))
     except UNENCODABLE:
         pass
@@ -62,10 +61,15 @@ def _sorted_entries(writer: FormWriter, value: dict[Any, Any]) -> bytes:
     return b"%d:%b" % (len(entries), b"".join(entries))
 
 
+def ordered_keys(value: "OrderedDict[Any, Any]") -> list[Any]:
+    """The keys in the order that `move_to_end` changes."""
+    keys = list(_KEYS(value))
+    # The hashes of other keys are code of the user's.
+    return list(_ORDERED(value)) if LEAVES.keys() >= set(map(type, keys)) else keys
+
+
 def _ordered_entries(writer: FormWriter, value: "OrderedDict[Any, Any]") -> bytes:
-    keys: Iterable[object] = list(_KEYS(value))
-    if LEAVES.keys() >= set(map(type, keys)):  # the hashes of others are code of the user's
-        keys = list(_ORDERED(value))
+    keys = ordered_keys(value)
     items = dict(zip(_KEYS(value), _VALUES(value), strict=True))
     return b"".join(writer.form(key) + writer.form(items[key]) for key in keys) + b";"
 

@@ -5,6 +5,7 @@ registered as identities. Values that hold the same object twice count as if the
 """
 
 import operator
+import re
 import sys
 import types
 import typing
@@ -14,23 +15,21 @@ from functools import lru_cache, partial
 from typing import Any, cast
 
 from ..parallel.task_node import Callee
-from .canonical_containers import (
-    CONTAINERS,
-    SUBCLASSED,
-    base_maker,
-    members_form,
-)
+from .canonical_classes import class_form
+from .canonical_containers import CONTAINERS, SUBCLASSED, base_maker, members_form
 from .canonical_fields import FieldsMaker
 from .canonical_leaves import sized, text_form
+from .canonical_library import LIBRARY, is_structure, maker_of_numpy, structure_form
 from .canonical_names import (
+    attributes_of_function,
     cells_of,
-    class_form,
     code_form,
     is_importable,
     is_made_in_python,
     is_of_library,
     module_of,
     plain_cells,
+    stands_for,
     type_name,
 )
 from .canonical_objects import (
@@ -40,6 +39,7 @@ from .canonical_objects import (
     parts_of_instance,
     text_of,
 )
+from .canonical_secrets import is_secret, secret_form
 from .canonical_writer import FormWriter, Maker, unstable_form
 from .mutable_state import held_attributes
 from .registered_identities import IdentityFunction, find_identity
@@ -67,7 +67,7 @@ def _function_form(writer: FormWriter, function: types.FunctionType) -> bytes:
     if isinstance(wrapped, types.FunctionType) and is_of_library(function):
         return b"j" + writer.form(wrapped)  # an effect, for example: what it keeps says nothing about it
     cells = {name: type(value) if is_changed else value for name, value, is_changed in cells_of(function)}
-    state = (function.__defaults__, function.__kwdefaults__)
+    state = (function.__defaults__, function.__kwdefaults__, attributes_of_function(function))
     return b"X" + name + code_form(function.__code__) + writer.forms(state) + writer.attributes(cells) + b";"
 
 
@@ -108,7 +108,7 @@ def _wrapper_form(writer: FormWriter, value: Any) -> bytes:
 
 
 def _view_form(writer: FormWriter, value: "memoryview[Any]") -> bytes:
-    return b"v" + text_form(f"{value.format} {value.shape}") + writer.form(bytes(value))
+    return b"v" + text_form(f"{value.format} {value.shape} {value.readonly}") + writer.form(bytes(value))
 
 
 def _descriptor_form(writer: FormWriter, value: Any) -> bytes:
@@ -117,12 +117,20 @@ def _descriptor_form(writer: FormWriter, value: Any) -> bytes:
 
 def _wrapped_form(writer: FormWriter, value: Any) -> bytes:
     """The form of a function with a cache."""
-    wrapped = value.__dict__.get("__wrapped__")
-    return b"W" + (unstable_form(writer, value) if wrapped is None else _callee_form(writer, Callee(wrapped)))
+    held = cast("dict[str, object]", value.__dict__)
+    module, name = held.get("__module__"), held.get("__qualname__")
+    if isinstance(name, str) and stands_for(value, module, name):
+        return b"x" + text_form(f"{module}.{name}")
+    wrapped = held.get("__wrapped__")
+    return b"W" + (unstable_form(writer, value) if wrapped is None else writer.form(wrapped))
 
 
 def _partial_form(writer: FormWriter, value: "partial[Any]") -> bytes:
-    return b"(" + writer.forms((value.func, value.args, value.keywords))
+    return b"(" + writer.forms((value.func, value.args, value.keywords, value.__dict__))
+
+
+def _code_form(writer: FormWriter, value: types.CodeType) -> bytes:
+    return code_form(value)
 
 
 def _module_form(writer: FormWriter, value: types.ModuleType) -> bytes:
@@ -148,7 +156,8 @@ def _alias_form(writer: FormWriter, value: Any) -> bytes:
 
 def _named_form(writer: FormWriter, value: Any) -> bytes:
     """The form of what the standard library and typing know by name: a type variable, a logger."""
-    name = getattr(value, "_name", None) or getattr(value, "__name__", None) or value.name
+    names = ("_name", "__name__", "__forward_arg__", "name")
+    name = next(each for name in names if (each := getattr(value, name, None)) is not None)
     return b"I" + class_form(cast("type[Any]", type(value))) + text_form(str(name))
 
 
@@ -161,11 +170,6 @@ def _enum_form(writer: FormWriter, value: Enum) -> bytes:
         + class_form(cast("type[Any]", type(value)))
         + (writer.form(number) if isinstance(value, Flag) else writer.form(name))
     )
-
-
-def _mapping_proxy_form(writer: FormWriter, value: Any) -> bytes:
-    copied = value.copy()
-    return b"V" + writer.form(copied) if type(copied) is dict else unstable_form(writer, value)
 
 
 def _subclass_maker(kind: type[Any], base: type[Any]) -> Maker:
@@ -233,6 +237,7 @@ def _identity_maker(function: IdentityFunction) -> Maker:
 
 _EXACT: Mapping[Any, Any] = {
     **CONTAINERS,
+    **LIBRARY,
     slice: _slice_form,
     Callee: _callee_form,
     types.FunctionType: _function_form,
@@ -241,7 +246,8 @@ _EXACT: Mapping[Any, Any] = {
     types.MethodWrapperType: _wrapper_form,
     types.MethodDescriptorType: _descriptor_form,
     types.WrapperDescriptorType: _descriptor_form,
-    types.MappingProxyType: _mapping_proxy_form,
+    type(re.compile("").match): _builtin_form,
+    types.CodeType: _code_form,
     memoryview: _view_form,
     partial: _partial_form,
     operator.itemgetter: _reduced_form,
@@ -252,7 +258,9 @@ _EXACT: Mapping[Any, Any] = {
     typing.TypeVar: _named_form,
     typing.ParamSpec: _named_form,
     typing.NewType: _named_form,
+    typing.ForwardRef: _named_form,
     type(typing.Optional): _named_form,
+    type(typing.Literal): _named_form,
 }
 
 
@@ -268,15 +276,20 @@ def _maker_of(kind: type[Any]) -> Maker:
         return _identity_maker(function)
     if (exact := _EXACT.get(kind)) is not None:
         return exact
-    for base, maker in ((Enum, _enum_form), (type, _class_form), (types.ModuleType, _module_form)):
-        if issubclass(kind, base):
-            return cast("Maker", maker)
+    if (known := next((maker for base, maker in _BASES if issubclass(kind, base)), None)) is not None:
+        return known
+    if is_secret(kind):
+        return secret_form
     if (fields := fields_of(kind)) is not None:
         return FieldsMaker(kind, fields)
     if (write := text_of(kind)) is not None:
         return _text_maker(write)
     if issubclass(kind, BaseException):
         return _exception_form
+    if (of_numpy := maker_of_numpy(kind)) is not None:
+        return of_numpy
+    if is_structure(kind):
+        return structure_form
     if (base := next((each for each in SUBCLASSED if issubclass(kind, each)), None)) is not None:
         return _subclass_maker(kind, base) if is_made_in_python(kind, base) else unstable_form
     return _maker_by_name(kind)
@@ -290,11 +303,18 @@ def _maker_by_name(kind: type[Any]) -> Maker:
         return _alias_form
     if name in _NAMED:
         return _named_form
-    if kind is not object and is_made_in_python(kind):
+    base = types.SimpleNamespace if issubclass(kind, types.SimpleNamespace) else object
+    if kind is not object and is_made_in_python(kind, base):
         return _object_form
     return unstable_form
 
 
+_BASES: tuple[tuple[type[Any], Maker], ...] = (
+    (Enum, _enum_form),
+    (type, _class_form),
+    (types.ModuleType, _module_form),
+    (types.GenericAlias, _alias_form),
+)
 _ALIASES = frozenset(
     f"typing.{name}"
     for name in (
@@ -303,6 +323,7 @@ _ALIASES = frozenset(
         "_LiteralGenericAlias",
         "_UnionGenericAlias",
         "_CallableGenericAlias",
+        "_UnpackGenericAlias",
     )
 )
 _NAMED = frozenset(

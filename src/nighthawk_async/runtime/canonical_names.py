@@ -1,6 +1,7 @@
-"""Names of classes, functions and code in canonical forms, the same in a program and on its workers."""
+"""Names of classes and functions, and forms of code, the same in a program and on its workers."""
 
 import dis
+import inspect
 import sys
 from collections import deque
 from collections.abc import Iterator
@@ -8,7 +9,6 @@ from functools import lru_cache
 from itertools import chain
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeGuard, cast
-from weakref import WeakKeyDictionary
 
 from ..natural.tree import CLOSURE_NAMES
 from .canonical_leaves import LEAVES, sized, text_form
@@ -21,6 +21,15 @@ _WITHOUT_STATE = frozenset({"abc", "typing", "typing_extensions"})
 _LIBRARY = __name__.partition(".")[0]
 _MAIN = "__main__"
 _MAIN_ON_WORKERS = "__mp_main__"
+_KINDS = (
+    inspect.CO_VARARGS
+    | inspect.CO_VARKEYWORDS
+    | inspect.CO_GENERATOR
+    | inspect.CO_COROUTINE
+    | inspect.CO_ASYNC_GENERATOR
+    | inspect.CO_ITERABLE_COROUTINE
+)
+"""The flags of code that say how it is called."""
 _MUTABLE = (list, dict, set, bytearray, deque)
 _MUTATORS = frozenset(
     {"add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem", "popleft"}
@@ -28,15 +37,13 @@ _MUTATORS = frozenset(
 )
 """Methods by which lists, dicts and sets are changed."""
 
-_names_of_classes: WeakKeyDictionary[type[Any], bytes] = WeakKeyDictionary()
-
 
 def module_of(value: object) -> str:
     """The name of the module of a class or a function, the same in the program and on its workers."""
     if isinstance(value, FunctionType):
         name: object = value.__module__
     else:
-        name = class_attribute(cast("type[Any]", value), "__module__")
+        name = type.__dict__["__module__"].__get__(value)  # also of classes that are written in C
     return _MAIN if name == _MAIN_ON_WORKERS else str(name)
 
 
@@ -50,18 +57,6 @@ def type_name(kind: type[Any]) -> str:
     return f"{module_of(kind)}.{type.__dict__['__qualname__'].__get__(kind)}"
 
 
-def class_form(kind: type[Any]) -> bytes:
-    """The form of a class: its name, and its contents if nobody can import it by that name."""
-    known = _names_of_classes.get(kind)
-    if known is None:
-        name = text_form(type_name(kind))
-        qualname = type.__dict__["__qualname__"].__get__(kind)
-        if not _is_importable(kind, vars(kind).get("__module__", ""), qualname):
-            name = sized(b"K", name + b"".join(_contents_of(kind)))
-        known = _names_of_classes[kind] = name
-    return known
-
-
 def is_of_library(function: FunctionType) -> bool:
     """Whether a function was made by a decorator of this library."""
     return str(function.__globals__.get("__name__", "")).partition(".")[0] == _LIBRARY
@@ -69,10 +64,11 @@ def is_of_library(function: FunctionType) -> bool:
 
 def is_importable(function: FunctionType) -> bool:
     """Whether a function is what its name stands for in its module."""
-    return _is_importable(function, function.__module__, function.__qualname__)
+    return stands_for(function, function.__module__, function.__qualname__)
 
 
-def _is_importable(value: object, module: object, qualname: str) -> bool:
+def stands_for(value: object, module: object, qualname: str) -> bool:
+    """Whether a class or a function is what a name stands for in a module."""
     if "<" in qualname or not isinstance(module, str):
         return False
     found: Any = sys.modules.get(module)
@@ -86,24 +82,6 @@ def _is_importable(value: object, module: object, qualname: str) -> bool:
         if isinstance(found, staticmethod | classmethod):
             found = cast("Any", found).__func__
     return found is value
-
-
-def _contents_of(kind: type[Any]) -> Iterator[bytes]:
-    """The forms of what a class statement says: bases, functions, and plain values."""
-    yield from (text_form(type_name(base)) for base in kind.__bases__)
-    for name, value in sorted(vars(kind).items()):
-        function: Any = value
-        if isinstance(value, staticmethod | classmethod):
-            function = cast("Any", value).__func__
-        elif isinstance(value, property):
-            function = value.fget
-        if isinstance(function, FunctionType) and not name.startswith("__annotate"):
-            yield text_form(name) + code_form(function.__code__)
-            yield from (text_form(cell) + form for cell, form in plain_cells(function))
-        elif not name.startswith("__") and (leaf := LEAVES.get(type(cast("object", value)))) is not None:
-            yield text_form(name) + leaf(value)
-    fields = cast("dict[str, object]", vars(kind).get("__dataclass_fields__", {}))
-    yield from map(text_form, fields)
 
 
 def plain_cells(function: FunctionType) -> Iterator[tuple[str, bytes]]:
@@ -131,14 +109,23 @@ def cells_of(function: FunctionType) -> Iterator[tuple[str, object, bool]]:
             yield name, value, is_changed
 
 
+def attributes_of_function(function: FunctionType) -> dict[str, object]:
+    """The public attributes of a function, without those that its own code changes, such as a counter."""
+    changed = _changes_of(function.__code__).attributes
+    held = cast("dict[str, object]", function.__dict__)
+    return {name: value for name, value in held.items() if name[:1] != "_" and name not in changed}
+
+
 class _Changes(frozenset[str]):
     """The variables around a function that its code assigns.
 
     Attributes:
         of_contents: Whether it seems to change the contents of lists, dicts or sets.
+        attributes: The names of attributes that it assigns.
     """
 
     of_contents = False
+    attributes: frozenset[str] = frozenset()
 
 
 @lru_cache(maxsize=4096)
@@ -148,6 +135,8 @@ def _changes_of(code: CodeType) -> _Changes:
     inner = [_changes_of(each) for each in code.co_consts if isinstance(each, CodeType)]
     assigned = [str(each.argval) for each in instructions if each.opname in ("STORE_DEREF", "DELETE_DEREF")]
     changes = _Changes((*assigned, *chain.from_iterable(inner)))
+    names = (str(each.argval) for each in instructions if each.opname in ("STORE_ATTR", "DELETE_ATTR"))
+    changes.attributes = frozenset(chain(names, *(each.attributes for each in inner)))
     changes.of_contents = (
         not _MUTATORS.isdisjoint(code.co_names)
         or any(each.opname in ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE") for each in instructions)
@@ -161,7 +150,9 @@ def code_form(code: CodeType) -> bytes:
     """The form of the code of a function, wherever it stands in its file."""
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     parts = [sized(b"b", code.co_code), *(text_form(" ".join(each)) for each in names)]
-    parts.append(text_form(f"{code.co_argcount} {code.co_kwonlyargcount} {code.co_posonlyargcount}"))
+    counts = (code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount, code.co_flags & _KINDS)
+    parts.append(text_form(" ".join(map(str, counts))))
+    parts.append(sized(b"b", code.co_exceptiontable))
     parts += [_constant_form(each) for each in code.co_consts]
     return sized(b"O", b"".join(parts))
 

@@ -1,12 +1,13 @@
 """The writer of one canonical form: it knows what is open, what is too large, and what has no form."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeAlias, cast
 
 from ..pickling import PicklableError
 from .canonical_leaves import LEAVES, sized, text_form
 from .canonical_names import type_name
+from .canonical_plain import MAX_LEVELS, are_plain
 
 MAX_DEPTH = 100
 """The greatest depth of a value that has a form."""
@@ -47,11 +48,12 @@ class FormWriter:
         unknown: The names of classes whose instances may differ in something that is not in the form.
     """
 
-    __slots__ = ("_maker_of", "_nodes", "_objects", "_open", "unknown", "unstable")
+    __slots__ = ("_looks_from", "_maker_of", "_nodes", "_objects", "_open", "unknown", "unstable")
 
     def __init__(self, maker_of: Callable[[type[Any]], Maker]) -> None:
         self._maker_of = maker_of
         self._open: dict[int, int] = {}  # the depths of the values that the present one is in
+        self._looks_from = 0  # the depth from which on values are looked at as a whole
         self._nodes = 0
         self._objects = 0
         self.unstable: list[object] = []
@@ -75,9 +77,11 @@ class FormWriter:
         if depth >= MAX_DEPTH or self._nodes > MAX_NODES:
             raise TooLargeError
         self._open[id(value)] = depth
+        looks_from = self._looks_from
         try:
             return self._maker_of(kind)(self, value)
         finally:
+            self._looks_from = looks_from
             del self._open[id(value)]
 
     def forms(self, values: Iterable[object]) -> bytes:
@@ -89,6 +93,20 @@ class FormWriter:
         """Return the form of several values of one class at once; None where each has its own form."""
         maker = self._maker_of(kind)
         return maker.rows(values) if isinstance(maker, RowsMaker) else None
+
+    def are_plain(self, values: Collection[object]) -> bool:
+        """Whether values are plain as a whole.
+
+        Where they are too deep, those in them are looked at again only below what was looked at here, so that
+        a list that holds one list twice, and so on, takes no longer (see test_what_is_shared_is_cheap).
+        """
+        depth = len(self._open)
+        if depth < self._looks_from:
+            return False
+        is_plain = are_plain(values)
+        if is_plain is None:
+            self._looks_from = depth + MAX_LEVELS
+        return bool(is_plain)
 
     def count_object(self) -> None:
         """Count an object of an ordinary class."""

@@ -14,6 +14,7 @@ from msgspec import Struct
 from ..parallel.task_node import UNSTABLE, ArgumentDigest
 from .canonical_forms import new_writer
 from .canonical_names import type_name
+from .canonical_objects import parts_of
 
 VERSION = 2
 """The version of these digests. Those of version 1 are in `digest_of_version_1`."""
@@ -56,6 +57,19 @@ def stable_digest(value: object) -> str:
 def stable_digests(values: Mapping[str, object]) -> dict[str, str]:
     """Return the digest of each value, by name."""
     return {name: stable_digest(value) for name, value in values.items()}
+
+
+def coarse_digest(value: object) -> str:
+    """Return the digest of a value that nobody names.
+
+    Of one that has no stable form, its type counts, and those parts of it that have one.
+    """
+    digest = stable_digest(value)
+    if not digest.endswith(UNSTABLE):
+        return digest
+    parts = {name: stable_digest(part) for name, part in parts_of(value).items()}
+    known = {name: part for name, part in parts.items() if not part.endswith(UNSTABLE)}
+    return stable_digest((type(value), known) if known else type(value))
 
 
 def argument_digest(value: object) -> ArgumentDigest:

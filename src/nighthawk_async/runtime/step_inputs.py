@@ -5,6 +5,7 @@ the function. Other local variables, the text itself, models, tools and skills d
 changed while a run is in progress.
 """
 
+import re
 import types
 from collections.abc import Iterable, Mapping
 from typing import cast
@@ -12,11 +13,11 @@ from typing import cast
 from ..journal_ports import StepInputs
 from ..natural.blocks import NaturalBlock, RenderedText
 from ..natural.program import root_name
-from ..parallel.task_node import UNSTABLE
 from ..prompt.objects import readable_fields
 from .canonical_leaves import LEAVES
+from .canonical_library import AddressedText
 from .canonical_names import class_attribute
-from .stable_digest import stable_digest
+from .stable_digest import coarse_digest
 from .step_context import StepContext
 
 _CHOSEN = 0
@@ -65,27 +66,31 @@ def inputs_of(
 
 
 def unnamed_digests(values: Mapping[str, object]) -> dict[str, str]:
-    """The digests of values that nobody names: by their types where something in them has no stable form."""
-    digests: dict[str, str] = {}
-    for name, value in values.items():
-        digest = stable_digest(value)
-        digests[name] = stable_digest(type(value)) if digest.endswith(UNSTABLE) else digest
-    return digests
+    """The digests of values that nobody names; see `coarse_digest`."""
+    return {name: coarse_digest(value) for name, value in values.items()}
 
 
 def _text_of(block: NaturalBlock, literal: str | None) -> dict[str, object]:
     """The values in the text of a block, by the interpolations as written."""
     if block.number == _CHOSEN and block.program is not None:
-        return {"": (block.program.text, block.program.denied_kinds)}
+        return {"": (_without_addresses(block.program.text), block.program.denied_kinds)}
     if literal is None:
         return {}
     if not isinstance(literal, RenderedText):
-        return {"": literal}
+        return {"": _without_addresses(literal)}
     texts: dict[str, object] = {}
     for written, value in zip(block.interpolations, literal.interpolated, strict=True):
         name = written if written not in texts else f"{written} #{len(texts) + 1}"
-        texts[name] = value
+        texts[name] = _without_addresses(value)
     return texts
+
+
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+(?=[>, )]|$)")
+
+
+def _without_addresses(text: str) -> str:
+    """A text without the addresses in memory that `repr` writes: each life has others."""
+    return AddressedText(_ADDRESS.sub(" at 0x", text)) if _ADDRESS.search(text) else text
 
 
 def _value_at(path: str, values: Mapping[str, object]) -> object:

@@ -1,7 +1,9 @@
 """A recorded answer is given only to the same call; where nobody knows, the first life says so."""
 
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +95,16 @@ async def about(topic: Any) -> str:
 
 
 @nh.natural_function
+async def show(row: Any) -> str:
+    """Write an object into a text."""
+    text: str = nh.unset
+    f"""natural
+    Set <:text> to a text about {row}.
+    """
+    return text
+
+
+@nh.natural_function
 async def rate(row: Any) -> str:
     """Rate something."""
     text: str = nh.unset
@@ -128,6 +140,81 @@ def answer(prompt: str, turn: int) -> ModelResponse:
     return model_response(tool_call("nh_outcome", kind="pass", bindings={"text": "ok"}))
 
 
+class Till:
+    """An object with a tool."""
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+        self.calls = 0
+
+    async def take(self, cents: int) -> str:
+        """Take money."""
+        self.calls += 1
+        return f"taken by {self.owner}"
+
+    async def look(self) -> str:
+        """Change nothing."""
+        return f"till of {self.owner}"
+
+
+def taking(owner: str) -> Callable[..., Any]:
+    """A tool that was made in a function."""
+
+    async def take(cents: int) -> str:
+        """Take money."""
+        return f"taken by {owner}"
+
+    return take
+
+
+def taking_once(owner: str) -> Callable[..., Any]:
+    """An effect that was made in a function."""
+
+    @nh.once
+    async def take() -> str:
+        return f"taken by {owner}"
+
+    return take
+
+
+def taking_by_default(owner: str) -> Callable[..., Any]:
+    """An effect with a default that was made in a function."""
+
+    @nh.once
+    async def take(by: str = owner) -> str:
+        return f"taken by {by}"
+
+    return take
+
+
+def check_once(owner: str) -> Callable[..., Any]:
+    """A stage that was made in a function."""
+
+    @nh.journal.stage("checked")
+    async def check() -> str:
+        return f"checked by {owner}"
+
+    return check
+
+
+async def raw_take(owner: str, cents: int = 1) -> str:
+    """What is made an effect later."""
+    return f"taken by {owner}"
+
+
+async def use_tool(tool: Callable[..., Any]) -> str:
+    """Run a block whose model calls a tool twice."""
+    reply = await nh.step("Set <:text> with the tool.", {}, outputs={"text": str}, tools=[tool])
+    return reply.text
+
+
+def take_twice(prompt: str, turn: int) -> ModelResponse:
+    """Call the tool, and end the block in the third turn."""
+    if turn < 2:
+        return model_response(tool_call("take", cents=turn))
+    return answer(prompt, turn)
+
+
 CHANGES: dict[str, tuple[Callable[[], Awaitable[str]], Callable[[], Awaitable[str]], str]] = {
     "a dotted path": (lambda: greet(Order("ann")), lambda: greet(Order("bob")), "<order.customer>"),
     "an unnamed argument": (lambda: greet(Order("a")), lambda: greet(Order("a"), "cold"), "argument 'tone'"),
@@ -140,6 +227,31 @@ CHANGES: dict[str, tuple[Callable[[], Awaitable[str]], Callable[[], Awaitable[st
     "a variable that is written": (lambda: extend("a"), lambda: extend("b"), "argument 'text'"),
     "an argument of an effect": (lambda: mail(Row("a")), lambda: mail(Row("b")), "<row>"),
     "the object of an effect": (lambda: Account("a").charge(5), lambda: Account("b").charge(5), "<self>"),
+    "a variable around an effect": (
+        lambda: taking_once("a")(),
+        lambda: taking_once("b")(),
+        "<variable owner>",
+    ),
+    "a default of an effect": (
+        lambda: taking_by_default("a")(),
+        lambda: taking_by_default("b")(),
+        "<default by>",
+    ),
+    "a variable around a stage": (
+        lambda: check_once("a")(),
+        lambda: check_once("b")(),
+        "<variable owner>",
+    ),
+    "a partial": (
+        lambda: nh.once(partial(raw_take, "a"))(),
+        lambda: nh.once(partial(raw_take, "b"))(),
+        "<its arguments>",
+    ),
+    "a bound method": (
+        lambda: nh.once(Till("a").look)(),
+        lambda: nh.once(Till("b").look)(),
+        "<its object>",
+    ),
     "the object of a stage": (lambda: Account("a").check(), lambda: Account("b").check(), "<self>"),
     "the object of a block": (lambda: Account("a").describe(), lambda: Account("b").describe(), "'self'"),
 }
@@ -158,6 +270,41 @@ async def test_another_call_does_not_get_the_recorded_answer(tmp_path: Path, wha
             await live(store, model, second)
         assert said in str(caught.value)
         assert len(model.prompts) == requests <= 1
+
+
+@pytest.mark.parametrize("make", [lambda owner: Till(owner).take, taking], ids=["a method", "a closure"])
+async def test_the_result_of_a_tool_is_not_that_of_another_one(tmp_path: Path, make: Any) -> None:
+    model = AnsweringModel(take_twice)
+    with opened(tmp_path) as store:
+        for _ in range(2):
+            await live(store, model, lambda: use_tool(make("a")))  # it counts its calls, which a replay skips
+        with pytest.raises(JournalDivergenceError, match=r"<its object>|<variable owner>"):
+            await live(store, model, lambda: use_tool(make("b")))
+        assert len(model.prompts) == 3
+
+
+async def test_an_address_in_a_text_is_no_difference_and_is_said(tmp_path: Path) -> None:
+    model = AnsweringModel(answer)
+    with opened(tmp_path) as store:
+        with pytest.warns(JournalIdentityWarning, match="addresses in memory"):
+            await live(store, model, lambda: show(Row("a")))
+        await live(store, model, lambda: show(Row("a")))
+        with pytest.raises(JournalDivergenceError, match="'row'"):
+            await live(store, model, lambda: show(Row("b")))
+
+
+async def test_of_an_unnamed_object_that_holds_a_lock_the_rest_counts(tmp_path: Path) -> None:
+    def locked(name: str) -> Account:
+        account = Account(name)
+        account.lock = threading.Lock()  # type: ignore[attr-defined]
+        return account
+
+    with opened(tmp_path) as store:
+        model = AnsweringModel(answer)
+        for _ in range(2):
+            await live(store, model, lambda: locked("a").describe())
+        with pytest.raises(JournalDivergenceError, match="'self'"):
+            await live(store, model, lambda: locked("b").describe())
 
 
 async def test_a_part_of_an_argument_that_no_path_names_does_not_count(tmp_path: Path) -> None:

@@ -11,17 +11,21 @@ import math
 import pathlib
 import re
 import sys
+import time
+import types
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo
 
 import attrs
 import msgspec
-from pydantic import BaseModel, ConfigDict, PrivateAttr
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretBytes, SecretStr, create_model
 
 from nighthawk_async.runtime.stable_digest import stable_digest
+
+Content = TypeVar("Content")
 
 
 @dataclass
@@ -107,6 +111,23 @@ class Letter(msgspec.Struct):
     name: str
 
 
+class Envelope(msgspec.Struct, dict=True):
+    """A struct with attributes of its own."""
+
+    name: str
+
+
+class Box(Generic[Content]):
+    """An object of a generic class."""
+
+    def __init__(self, content: Content) -> None:
+        self.content = content
+
+
+class Table(dict[str, int]):
+    """A dict of a class of its own."""
+
+
 class Name(str):
     """A text of a class of its own."""
 
@@ -129,6 +150,20 @@ def cyclic(name: str) -> list[Any]:
     return items
 
 
+def ordered(*names: str) -> "collections.OrderedDict[str, int]":
+    """Names in an order."""
+    return collections.OrderedDict((name, 1) for name in names)
+
+
+def noted(*notes: str) -> ValueError:
+    """An error with notes."""
+    error = ValueError("a")
+    for note in notes:
+        error.add_note(note)
+    return error
+
+
+variadic = [lambda x, *y: x, lambda x, **y: x]
 plus = [lambda x: x + 1, lambda x: x - 1]
 UTC = datetime.UTC
 MOMENT = datetime.datetime(2026, 10, 25, 2, 30, tzinfo=ZoneInfo("Europe/Berlin"))
@@ -193,6 +228,44 @@ PAIRS: dict[str, tuple[Any, Any]] = {
     "cycles": (cyclic("a"), cyclic("b")),
     "large numbers": (10**5000, 10**5000 + 1),
     "halves of pairs": ("\ud83d", "\ud83e"),
+    "namespaces": (types.SimpleNamespace(a=1), types.SimpleNamespace(a=2)),
+    "private parts of namespaces": (types.SimpleNamespace(_a=1), types.SimpleNamespace(_a=2)),
+    "namespace and dict": (types.SimpleNamespace(a=1), {"a": 1}),
+    "proxies of mappings": (types.MappingProxyType(Table(a=1)), types.MappingProxyType({"a": 1})),
+    "keys of dicts": ({"a": 1}.keys(), {"b": 1}.keys()),
+    "values of dicts": ({"a": 1}.values(), {"a": 2}.values()),
+    "items of dicts": ({"a": 1}.items(), {"a": 2}.items()),
+    "ordered keys": (ordered("a", "b").keys(), ordered("b", "a").keys()),
+    "matches": (re.search("a", "ba"), re.search("a", "aa")),
+    "matches of groups": (re.search("a", "ba"), re.search("(a)", "ba")),
+    "secrets": (SecretStr("1234"), SecretStr("1235")),
+    "secret and text": (SecretStr("1234"), "1234"),
+    "secrets of bytes": (SecretBytes(b"a"), SecretBytes(b"b")),
+    "fields that were given": (Open(), Open(name="a")),
+    "notes": (noted("first"), noted("second")),
+    "no notes": (noted("first"), noted()),
+    "notes in groups": (ExceptionGroup("a", [noted("first")]), ExceptionGroup("a", [noted("second")])),
+    "attributes of functions": (with_private(make(1), "unit", "m"), with_private(make(1), "unit", "ft")),
+    "kinds of parameters": (variadic[0], variadic[1]),
+    "cached functions": (functools.lru_cache(make(1)), functools.lru_cache(make(2))),
+    "attributes of structs": (with_private(Envelope("a"), "size", 1), with_private(Envelope("a"), "size", 2)),
+    "type arguments of objects": (Box[int](1), Box[str](1)),
+    "attributes of partials": (
+        with_private(functools.partial(int), "unit", 1),
+        with_private(functools.partial(int), "unit", 2),
+    ),
+    "methods as such": (staticmethod(make), classmethod(make)),
+    "properties as such": (property(make), property(with_private)),
+    "literals": (Literal["a"], Literal["b"]),
+    "callables": (Callable[[int], str], Callable[[str], str]),
+    "models made at run time": (create_model("Made", a=(int, ...)), create_model("Made", a=(str, ...))),
+    "limits of such models": (
+        create_model("Made", a=(int, Field(gt=1))),
+        create_model("Made", a=(int, Field(gt=2))),
+    ),
+    "methods of patterns": (re.compile("a").match, re.compile("b").match),
+    "views of memory": (memoryview(b"a"), memoryview(bytearray(b"a"))),
+    "named times": (time.gmtime(0), time.gmtime(1)),
     "joined": (["a", "b"], ["ab"]),
     "shifted": (["a", ["b"]], [["a"], "b"]),
 }

@@ -1,5 +1,6 @@
 """Digests of values: equal ones are the same in every process, different ones differ or are unstable."""
 
+import enum
 import importlib.util
 import io
 import logging
@@ -9,10 +10,12 @@ import socket
 import subprocess
 import sys
 import threading
+from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 import nighthawk_async as nh
@@ -20,7 +23,7 @@ from nighthawk_async.parallel.task_node import UNSTABLE
 from nighthawk_async.runtime import canonical_writer
 from nighthawk_async.runtime.canonical_forms import forget_identities
 from nighthawk_async.runtime.registered_identities import _functions
-from nighthawk_async.runtime.stable_digest import identify, stable_digest
+from nighthawk_async.runtime.stable_digest import coarse_digest, identify, stable_digest
 
 SAMPLES = Path(__file__).parent / "digest_samples.py"
 
@@ -110,6 +113,76 @@ def test_private_state_beside_public_state_is_in_doubt() -> None:
     row = samples.Row("a")
     row._lock, row._cache, row._closed = threading.Lock(), {}, False
     assert not identify(row).unknown
+
+
+class State(enum.Enum):
+    """An enumeration."""
+
+    OPEN = 1
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [samples.Order("a"), samples.Row("a"), samples.Name("a"), State.OPEN, lambda: 1, samples.Row, deque([1])],
+    ids=lambda value: type(value).__name__,
+)
+def test_whatever_is_private_and_says_something_is_in_doubt(hidden: Any) -> None:
+    for value in (samples.Row("a"), samples.Order("a"), samples.Envelope("a"), ValueError("a")):
+        value._hidden = hidden
+        assert list(identify(value).unknown.values()) == ["has private state that does not count: _hidden"]
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [None, False, deque(), anyio.Lock(), threading.Event(), logging.getLogger("a")],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_private_and_says_nothing_is_in_no_doubt(hidden: Any) -> None:
+    for value in (samples.Row("a"), samples.Order("a"), samples.Envelope("a"), ValueError("a")):
+        value._hidden = hidden
+        assert not identify(value).unknown
+
+
+def test_a_cause_does_not_count_and_is_in_doubt() -> None:
+    error = ValueError("a")
+    error.__cause__ = KeyError("b")
+    assert stable_digest(error) == stable_digest(ValueError("a"))
+    assert identify(error).unknown == {
+        "builtins.ValueError": "has private state that does not count: __cause__"
+    }
+
+
+def test_arrays_and_numbers_of_numpy_differ_by_type_shape_and_content() -> None:
+    numpy = pytest.importorskip("numpy")
+    values = [
+        *(numpy.array(each) for each in ([1, 2], [1, 3], [1.0, 2.0], [[1, 2]], ["a", "b"], [True, False])),
+        *(numpy.array([1, 2], dtype=each) for each in ("i4", ">i8", "datetime64[s]", "datetime64[ms]")),
+        *(numpy.array([samples.Order(each)], dtype=object) for each in ("a", "b")),
+        *(numpy.array([(1, 2)], dtype=[(each, int), ("z", int)]) for each in ("x", "y")),
+        *(numpy.int64(1), numpy.int32(1), numpy.float64(1), numpy.float64(2), numpy.longdouble(1), 1, 1.0),
+        *(numpy.str_("a"), "a", numpy.bool_(True), True, numpy.dtype("i4"), numpy.dtype("i8")),
+        *(numpy.datetime64("2026-01-01"), numpy.datetime64("2026-01-02"), numpy.timedelta64(1, "s")),
+    ]
+    identities = list(map(identify, values))
+    assert len({each.digest for each in identities}) == len(values)
+    assert not any(each.unknown for each in identities)
+    turned = numpy.array([[1, 3], [2, 4]]).T  # equal, and held otherwise
+    assert stable_digest(turned) == stable_digest(numpy.array([[1, 2], [3, 4]]))
+
+
+def test_the_order_of_a_view_of_a_dict_does_not_count() -> None:
+    first, second = {"a": 1, "b": 2}, {"b": 2, "a": 1}
+    assert stable_digest(first.keys()) == stable_digest(second.keys())
+    assert stable_digest(first.values()) == stable_digest(second.values())
+
+
+def test_of_what_nobody_names_the_known_parts_count() -> None:
+    rows = [samples.Row("a"), samples.Row("a"), samples.Row("b")]
+    for row in rows:
+        row.lock = threading.Lock()
+    assert coarse_digest(rows[0]) == coarse_digest(rows[1])
+    assert coarse_digest(rows[0]) != coarse_digest(rows[2])
+    assert coarse_digest(threading.Lock()) == coarse_digest(threading.Lock())
 
 
 def test_no_code_of_the_user_is_called() -> None:

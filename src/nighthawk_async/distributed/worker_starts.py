@@ -59,9 +59,8 @@ class WorkerStarts:
                     is_over = (
                         killed >= _MOST_KILLED_STARTS and anyio.current_time() - since >= _MOST_KILLED_SECONDS
                     )
-                    _logger.warning(
-                        "worker %s was killed while it started, %d times: %s", name, killed, error
-                    )
+                    if not killed & killed - 1:  # the first, second, fourth, eighth time: few of many
+                        _logger.warning("start %d of worker %s was killed: %s", killed, name, error)
                 else:
                     failures.append(error)
                     is_over = len(failures) >= most_failed

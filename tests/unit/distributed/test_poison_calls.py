@@ -47,6 +47,19 @@ async def test_a_call_that_ends_its_worker_is_found_among_others(tmp_path: Path)
     assert max(begun.values()) <= 3
 
 
+async def test_a_task_that_ends_its_worker_fails_alone(tmp_path: Path) -> None:
+    async with Processes(2, calls_per_worker=4, max_placements=2) as workers:
+        async with parallel.open_tasks(on=workers) as tasks:
+            handles = [tasks.start(die_beside, (str(tmp_path), number)) for number in range(5)]
+            with pytest.raises(WorkerLostError) as lost:
+                await handles[3]
+            assert lost.value.lost_alone == 2
+            assert [await each for each in handles[:3] + handles[4:]] == [0, 1, 2, 4]
+        # What a call was guilty of before says nothing about the next one, nor about the same one once more.
+        settled = await parallel.settle(die_beside, [(str(tmp_path), 3), (str(tmp_path), 6)], on=workers)
+        assert [isinstance(each, parallel.Failed) for each in settled.outcomes] == [True, False]
+
+
 async def test_workers_that_are_killed_again_and_again_make_no_call_fail(tmp_path: Path) -> None:
     items = [(str(tmp_path), name) for name in "abcd"]
     async with InMemoryWorkers(1, max_placements=3) as workers, anyio.create_task_group() as group:
@@ -154,7 +167,9 @@ async def test_killed_starts_end_nothing_before_their_time_is_over_and_the_log_t
         assert await parallel.map(double, [1], on=workers) == [2]
     texts = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
     assert [text.partition(": ")[0] for text in texts] == [
-        f"worker worker-0.1 was killed while it started, {number} times" for number in range(1, 7)
+        "start 1 of worker worker-0.1 was killed",
+        "start 2 of worker worker-0.1 was killed",
+        "start 4 of worker worker-0.1 was killed",
     ]
 
 

@@ -305,13 +305,6 @@ async def _make_call(call: Call) -> str:
             except ModelStatusError:
                 return await _pay_with(value, "failed")
             return await _pay_with(value, "answered")
-        case "pay after deadline":
-            try:
-                async with nh.deadline(0.05 if clock.life == 1 else 60):
-                    await ask(value)
-            except TimeoutError:
-                return await _pay_with(value, "late")
-            return await _pay_with(value, "in time")
         case "tool":
             return await ask_with_tool(value)
         case "fail":

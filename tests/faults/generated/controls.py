@@ -226,14 +226,6 @@ CONTROLS: tuple[Control, ...] = (
         found=frozenset({"raised"}),
     ),
     Control(
-        rule="deadlines that expired",
-        switch="expiry",
-        program=_program(_call("pay after deadline"), _call("pay", "end"), delays={"1:2": 60_000}),
-        kill_at=KillPoint(mark="booking", nth=2),
-        must="end",
-        found=frozenset({"raised"}),
-    ),
-    Control(
         rule="orders of locks and actors",
         switch="orders",
         program=_program(

@@ -32,7 +32,6 @@ CallKind: TypeAlias = Literal[
     "crash",  # an error that ends the first life
     "pay decided",  # nh.once with what nh.journal.decide has kept, which differs in each life
     "pay after failure",  # nh.once with how a request has ended, which fails in the first life alone
-    "pay after deadline",  # the same of a request that a deadline ends in the first life alone
 ]
 BranchKind: TypeAlias = Literal[
     "sequence",
@@ -74,7 +73,6 @@ OF_CONTROLS = frozenset(
         "crash",
         "pay decided",
         "pay after failure",
-        "pay after deadline",
     }
 )
 """Calls that end the first life already, or differ in each one; only controls make them."""
@@ -90,7 +88,6 @@ EFFECTS = frozenset(
         "pay outside",
         "pay decided",
         "pay after failure",
-        "pay after deadline",
     }
 )
 FOREIGN = frozenset({"group", "asyncio"})

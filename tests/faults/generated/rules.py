@@ -23,7 +23,6 @@ from nighthawk_async.journal.orders import RunOrders
 from nighthawk_async.journal.recorder import RunRecorder
 from nighthawk_async.journal.records import RecordIndex
 from nighthawk_async.journal.run_journal import RunJournal
-from nighthawk_async.parallel.decided_limits import DecidedLimit
 from nighthawk_async.parallel.task_node import Positions
 from nighthawk_async.runtime import stable_digest, step_inputs
 from nighthawk_async.runtime.digest_of_version_1 import digest_of_version_1
@@ -131,11 +130,6 @@ def _without_handled_errors() -> None:
     RecordIndex.is_handled = lambda self, record: False  # type: ignore[method-assign]
 
 
-def _without_expiry() -> None:
-    DecidedLimit.expires = property(lambda self: False)  # type: ignore[assignment]
-    DecidedLimit.reach_new = lambda self: None  # type: ignore[method-assign]
-
-
 def _without_ambiguity() -> None:
     Positions._check_same = lambda self, kind, unstable: None  # type: ignore[method-assign]
 
@@ -179,7 +173,6 @@ RULES: Mapping[str, Callable[[], None]] = {
     "durable results": _without_durable_results,
     "values": _without_values,
     "handled errors": _without_handled_errors,
-    "expiry": _without_expiry,
     "ambiguity": _without_ambiguity,
     "unknown objects": _without_unknown_objects,
     "registered identities": _without_registered_identities,

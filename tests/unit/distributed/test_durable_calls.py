@@ -155,9 +155,9 @@ async def test_an_object_that_nobody_knows_warns_once_on_a_worker(tmp_path: Path
 
 
 async def test_a_strict_store_refuses_such_an_object_on_a_worker(tmp_path: Path) -> None:
+    job = (str(tmp_path), "a")
     with opened(tmp_path, strict=True) as store:
         with pytest.raises(JournalIdentityError, match="Session") as refused:
-            job = (str(tmp_path), "a")
             await live(tmp_path, store, lambda on: parallel.map(functions.store_item, [job], on=on))
         assert "store_in()[0]" in refused.value.place
         assert [record for record in store.records("run-1") if record.kind == "intent"] == []

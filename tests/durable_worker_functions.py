@@ -90,6 +90,27 @@ async def handle(job: tuple[str, str]) -> str:
     return f"{first} {loud} {await charge(folder, item + ' again')} {nh.journal.now().isoformat()}"
 
 
+class Session:
+    """An object of which nobody knows what it is."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+
+@nh.once
+async def store_in(session: Session, folder: str, item: str) -> str:
+    """Take effect through an object."""
+    note(folder, f"stored {item}")
+    await anyio.lowlevel.checkpoint()
+    return item
+
+
+async def store_item(job: tuple[str, str]) -> str:
+    """Take effect through an object of its own."""
+    folder, item = job
+    return await store_in(Session(item), folder, item)
+
+
 @nh.once
 def stamp(folder: str, item: str) -> str:
     """Take effect once, for synchronous code."""

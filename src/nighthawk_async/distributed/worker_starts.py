@@ -1,9 +1,11 @@
 """Starts of workers, in several attempts.
 
 A worker that something else has ended while it started, such as the kernel for want of memory, says nothing
-about the next one: it is tried more often than one that reports an error or fails by itself.
+about the next one. So it is no broken start. A placement gives such a worker up only when it was killed very
+often, for a long time, and no other worker of the placement has been ready meanwhile.
 """
 
+import logging
 from collections.abc import Awaitable, Callable
 
 import anyio
@@ -11,39 +13,70 @@ import anyio
 from .connection import WorkerConnection
 from .errors import WorkerStartError
 
+_logger = logging.getLogger("nighthawk")
+
 _MOST_FAILED_STARTS = 3
-"""The number of starts in succession that may fail before a worker is given up."""
+"""The number of starts that may fail by themselves before a worker is given up."""
 _MOST_KILLED_STARTS = 100
-"""The same of those in which something else has ended the worker."""
+"""The number of starts in which something else may end the worker, while no other one becomes ready."""
+_MOST_KILLED_SECONDS = 600.0
+"""The seconds for which that has to go on: on a busy machine starts take long, and are killed more often."""
 
 _FIRST_PAUSE_SECONDS = 0.1
 _MOST_PAUSE_SECONDS = 2.0
 
 
-async def start_worker(
-    connect: Callable[[], Awaitable[WorkerConnection]], *, is_first: bool
-) -> WorkerConnection:
-    """Start a worker, in several attempts with growing pauses.
+class WorkerStarts:
+    """The starts of the workers of one placement."""
 
-    Args:
-        connect: Starts one.
-        is_first: Whether the placement is about to begin, which a broken start ends at once.
+    def __init__(self) -> None:
+        self._ready = 0  # the number of workers that have become ready
 
-    Raises:
-        WorkerStartError: It cannot be started; the attempts before the last one are its notes.
-    """
-    most_failed = 1 if is_first else _MOST_FAILED_STARTS
-    failures: list[WorkerStartError] = []
-    killed, pause = 0, _FIRST_PAUSE_SECONDS
-    while True:
-        try:
-            return await connect()
-        except WorkerStartError as error:
-            failures.append(error)
-            killed += error.was_killed
-            if len(failures) - killed >= most_failed or killed >= _MOST_KILLED_STARTS:
-                for each in failures[:-1]:
-                    error.add_note(f"before that: {each}")
-                raise
-        await anyio.sleep(pause)
-        pause = min(2 * pause, _MOST_PAUSE_SECONDS)
+    async def start(
+        self, name: str, connect: Callable[[], Awaitable[WorkerConnection]], *, is_first: bool
+    ) -> WorkerConnection:
+        """Start a worker, in several attempts with growing pauses.
+
+        Args:
+            name: Its name.
+            connect: Starts one.
+            is_first: Whether the placement is about to begin, which a broken start ends at once.
+
+        Raises:
+            WorkerStartError: It cannot be started; the attempts before the last one are its notes.
+        """
+        most_failed = 1 if is_first else _MOST_FAILED_STARTS
+        failures: list[WorkerStartError] = []
+        killed, ready, since, pause = 0, self._ready, anyio.current_time(), _FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                connection = await connect()
+            except WorkerStartError as error:
+                if ready != self._ready:
+                    killed, ready, since = 0, self._ready, anyio.current_time()
+                if error.was_killed:
+                    killed += 1
+                    is_over = (
+                        killed >= _MOST_KILLED_STARTS and anyio.current_time() - since >= _MOST_KILLED_SECONDS
+                    )
+                    if not killed & killed - 1:  # the first, second, fourth, eighth time: few of many
+                        _logger.warning("start %d of worker %s was killed: %s", killed, name, error)
+                else:
+                    failures.append(error)
+                    is_over = len(failures) >= most_failed
+                if is_over:
+                    _note_attempts(error, failures, killed)
+                    raise
+            else:
+                self._ready += 1
+                return connection
+            await anyio.sleep(pause)
+            pause = min(2 * pause, _MOST_PAUSE_SECONDS)
+
+
+def _note_attempts(last: WorkerStartError, failures: list[WorkerStartError], killed: int) -> None:
+    for each in failures:
+        if each is not last:
+            last.add_note(f"before that: {each}")
+    if killed:
+        last.add_note(f"it was killed while it started, {killed} times in succession")

@@ -44,7 +44,7 @@ from .messages import (
     Withdraw,
 )
 from .services import begin_services
-from .worker_starts import start_worker
+from .worker_starts import WorkerStarts
 
 _logger = logging.getLogger("nighthawk")
 
@@ -106,6 +106,7 @@ class Workers(ABC):
         self._jobs: dict[int, RemoteJob] = {}
         self._connections: dict[str, WorkerConnection] = {}
         self._calls = CallEncoder(carries_keys=self._carries_keys, withdraw=self._withdraw)
+        self._starts = WorkerStarts()
         self._shields: list[anyio.CancelScope] = []
         self._keepers = 0
         self._is_closed = self._is_over = False
@@ -413,8 +414,9 @@ class Workers(ABC):
         self._carry_out(self._dispatcher.lose_worker(name, reason))
 
     async def _start_worker(self, name: str, *, is_first: bool) -> WorkerConnection:
-        """Start a worker and wait until it is ready; see `start_worker` and `connect_worker`."""
-        return await start_worker(
+        """Start a worker and wait until it is ready; see `WorkerStarts` and `connect_worker`."""
+        return await self._starts.start(
+            name,
             lambda: connect_worker(self.open_link, name, self._start_seconds, self._grace_seconds),
             is_first=is_first,
         )

@@ -3,6 +3,7 @@
 import warnings
 import weakref
 from collections.abc import Mapping
+from functools import lru_cache
 
 from ..runtime.stable_digest import Identity, coarse_digest, identify
 from .carried_values import OBJECT
@@ -16,12 +17,15 @@ class KnownObjects:
     Args:
         rules: The rules of the store, which may refuse it.
         is_replay: Whether to say nothing: nothing is new.
+        said: What was said before, by class and name; None for nothing.
     """
 
-    def __init__(self, rules: ValueRules, *, is_replay: bool) -> None:
+    def __init__(
+        self, rules: ValueRules, *, is_replay: bool, said: set[tuple[str, str]] | None = None
+    ) -> None:
         self._is_strict = rules.is_strict
         self._is_replay = is_replay
-        self._said: set[tuple[str, str]] = set()
+        self._said: set[tuple[str, str]] = set() if said is None else said
         self._seen: dict[int, tuple[object, str]] = {}
 
     def digests(self, place: str, what: str, values: Mapping[str, object]) -> dict[str, str]:
@@ -78,3 +82,9 @@ class KnownObjects:
             if (kind, name) not in self._said:
                 self._said.add((kind, name))
                 warnings.warn(text, JournalIdentityWarning, stacklevel=4)
+
+
+@lru_cache(maxsize=256)
+def said_on_worker(run_id: str, begun_at: float) -> set[tuple[str, str]]:
+    """What this worker has said in one life of a run, of which each call has a journal of its own."""
+    return set()

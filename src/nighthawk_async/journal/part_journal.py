@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from .errors import JournalDivergenceError, JournalError
+from .known_objects import KnownObjects, said_on_worker
 from .mailboxes import Choose, Inbox, Mailboxes
 from .message_table import Message
 from .parts import RunPart
@@ -53,6 +54,8 @@ class PartJournal(RunJournal):
             lives=part.lives,
         )
         self.identity_version = part.identity
+        said = said_on_worker(part.run_id, part.lives[part.epoch].first_at)
+        self.known_objects = KnownObjects(part.rules, is_replay=False, said=said)
         self._root = part.root
         self.orders = self.make_orders(part.place)
         self._blocks_for_ever = blocks_for_ever

@@ -4,6 +4,7 @@ Loading it does everything once, so that the lives, which are forked from there,
 """
 
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from nighthawk_async.journal import tables
 
 from ..generated.interpreter import run_program
 from ..generated.programs import loaded
+from ..generated.rules import record_as_version_1
 from . import switches
 from .service import AskedModel, People, enter_life
 from .shapes import work
@@ -41,6 +43,8 @@ def main(
     without: str = "",
     generated: str | None = None,
     lease_seconds: float | None = None,
+    strict: bool = False,
+    warns: bool = False,
     accidents: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Run one life.
@@ -55,6 +59,8 @@ def main(
         durability: When the run waits for its records.
         without: The part of the journal that is switched off; see `switches`.
         generated: A generated program, which is run in place of the shapes, as JSON.
+        strict: Whether an object that nobody knows is an error.
+        warns: Whether a warning of one is an error.
         lease_seconds: Seconds after which a process that hangs has lost its run.
         accidents: What happens to the process and to its store, with arguments; see `switches`.
     """
@@ -73,11 +79,17 @@ def main(
             switches.pause_at(path, argument)
         elif name == "slow":
             switches.slow_down()
+        elif name == "hold_results":
+            switches.hold_results()
+        elif name == "as_version_1":
+            record_as_version_1()
         elif name == "full_at":
             switches.fill_disk_at(log, *argument)
         elif name == "most_pages":
             switches.limit_pages(argument)
-    with nh.journal.open(address, durability=durability) as store:  # type: ignore[arg-type]
+    if warns:
+        warnings.simplefilter("error", nh.journal.JournalIdentityWarning)
+    with nh.journal.open(address, durability=durability, strict=strict) as store:  # type: ignore[arg-type]
         if generated is not None:
             return anyio.run(run_program, loaded(generated), life, store, run_id, backend=backend)
         return anyio.run(_run, store, run_id, shapes, backend=backend)

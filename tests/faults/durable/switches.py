@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import Any
 
 from nighthawk_async.journal import effects, response, sqlite_database, tables
 from nighthawk_async.journal.acknowledgement import Acknowledgement
+from nighthawk_async.journal.departures import Departures
 from nighthawk_async.journal.records import Record, RecordIndex
 from nighthawk_async.journal.run_journal import RunJournal
 from nighthawk_async.journal.store_thread import StoreThread, commit_listeners
@@ -128,6 +130,26 @@ def slow_down() -> None:
             time.sleep(SLOW_SECONDS)
 
     commit_listeners.insert(0, wait)  # before the one that may kill the process
+
+
+def hold_results() -> None:
+    """Let the result of a call become durable only when its caller waits for that."""
+    waited = threading.Event()
+    leave = Departures.leave
+
+    async def tell_and_leave(
+        self: Departures, place: str, written: Acknowledgement[None] | None = None
+    ) -> None:
+        if written is not None:
+            waited.set()
+        await leave(self, place, written)
+
+    def hold(moment: str, records: Sequence[Record]) -> None:
+        if moment == "before" and any(record.kind == "result" for record in records):
+            waited.wait()  # for ever where nobody waits: then the process is killed
+
+    Departures.leave = tell_and_leave  # type: ignore[method-assign]
+    commit_listeners.insert(0, hold)
 
 
 def stop_at(folder: Path, number: int) -> None:

@@ -34,6 +34,7 @@ from .values import Invoice, Order, make_value, truth_of
 
 WRONG = "wrong.txt"
 DOUBTS = "doubts.txt"
+SILENT_DOUBTS = "silent.txt"
 LONGEST_MILLISECONDS = 6
 
 _call: ContextVar[Call] = ContextVar("call")
@@ -97,7 +98,7 @@ class TruthfulModel:
         call = _call.get()
         append_line(ASKED, f"{clock.life} {task_current.find_positions().path}")
         await clock.wait(call.number)
-        if call.kind == "fail":
+        if call.kind == "fail" or (call.kind == "pay after failure" and clock.life == 1):
             raise ModelStatusError("no capacity", status=503, is_transient=True)
         turn = sum(isinstance(message, nh.models.AssistantMessage) for message in request.messages)
         if call.kind == "tool" and turn == 0:
@@ -176,6 +177,11 @@ async def book_item(item: str, *, idempotency_key: str = "") -> str:
     booked = make_booking(item, idempotency_key)
     await clock.wait(len(item))
     return booked
+
+
+async def _pay_with(value: object, what: object) -> str:
+    await book_item(f"{truth_of(value)}#{what}")
+    return f"booked {truth_of(value)}"
 
 
 def _find_in_thread(value: Any, *, idempotency_key: str) -> str | None:
@@ -277,18 +283,28 @@ async def _make_call(call: Call) -> str:
             return await pay(value)
         case "pay blindly":
             try:
-                return await pay_blindly(value)
-            except nh.journal.CallInDoubtError:
+                booked = await pay_blindly(value)
+            except nh.journal.CallInDoubtError as error:
                 append_line(DOUBTS, truth_of(value))
+                if call.value.word not in str(error) or error.idempotency_key not in str(error):
+                    append_line(SILENT_DOUBTS, str(error))
                 return f"booked {truth_of(value)}"  # a person has looked
+            mark("returned")
+            return booked
         case "pay by method":
             return await Account(value).pay()
         case "pay in thread":
             return await to_thread.run_sync(pay_in_thread, value)
         case "pay with token":
-            item = truth_of(value)
-            await book_item(f"{item}#{nh.journal.random()}")
-            return f"booked {item}"
+            return await _pay_with(value, nh.journal.random())
+        case "pay decided":
+            return await _pay_with(value, nh.journal.decide(clock.life))
+        case "pay after failure":
+            try:
+                await ask(value)
+            except ModelStatusError:
+                return await _pay_with(value, "failed")
+            return await _pay_with(value, "answered")
         case "tool":
             return await ask_with_tool(value)
         case "fail":

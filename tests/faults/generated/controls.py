@@ -13,13 +13,13 @@ from msgspec import Struct
 from nighthawk_async.testing.killing import KillPoint, ProgramKiller
 from tests.faults.durable.service import lines_of
 
-from .calls import DOUBTS
+from .calls import DOUBTS, SILENT_DOUBTS
 from .oracle import GeneratedLives, run_lives
 from .programs import Branch, Call, CallKind, Node, Program, Shared, Value, numbered
 
-Must = Literal["", "end", "refuse", "know", "notice"]
+Must = Literal["", "end", "refuse", "raise", "know", "say", "notice"]
 """What a life after the kill has to do beside what the oracle asks: come to the same end, refuse in the first
-life, know about each effect, or notice that the log is gone."""
+life, raise, know about each effect, say which one it does not know about, or notice that the log is gone."""
 
 
 class Control(Struct, frozen=True, kw_only=True):
@@ -33,7 +33,8 @@ class Control(Struct, frozen=True, kw_only=True):
         kill_at: Where the first life is killed; None to let it end.
         found: The kinds of findings without the rule, one of which is enough.
         must: See `Must`.
-        is_slow: Whether each commit takes long.
+        accident: What happens to the store in the first life; see `durable.program`.
+        options: More arguments of the killed program.
     """
 
     rule: str
@@ -43,7 +44,8 @@ class Control(Struct, frozen=True, kw_only=True):
     change: Program | None = None
     kill_at: KillPoint | None = None
     must: Must = ""
-    is_slow: bool = False
+    accident: str = ""
+    options: Mapping[str, bool] = {}
 
 
 def _program(*parts: Node, delays: Mapping[str, int] | None = None) -> Program:
@@ -72,6 +74,12 @@ _ORDERED = {"1:3": 60, "1:4": 1, "2:3": 1, "2:4": 60}
 _CATCHING_UP = {"1:4": 500, "1:7": 1, "1:9": 1, "2:4": 1, "2:7": 80}
 """The first item is slow in the first life, and the second one in the next life."""
 
+_OVERTAKING = {"1:3": 40, "1:15": 20}
+"""The answer of the first item is recorded first, and becomes durable when the second item has its result."""
+
+_BEFORE_THE_SEAL = KillPoint(record=6)
+"""Two effects are recorded, each with its beginning and its end, and nothing after them."""
+
 _FIRST_ITEM = Branch("sequence", (_call("ask"), _call("pay blindly")))
 
 
@@ -89,6 +97,79 @@ CONTROLS: tuple[Control, ...] = (
     ),
     _other_call("objects", "stable digests", _call("ask", value="row"), _call("ask", "bob", value="row")),
     _other_call("self", "self", _call("pay by method"), _call("pay by method", "bob")),
+    _other_call(
+        "registered identities",
+        "registered identities",
+        _call("ask", value="session"),
+        _call("ask", "bob", value="session"),
+    ),
+    Control(
+        rule="objects that nobody knows, in a strict store",
+        switch="unknown objects",
+        program=_program(_call("pay", value="connection")),
+        options={"strict": True},
+        must="refuse",
+        found=frozenset({"accepted"}),
+    ),
+    Control(
+        rule="objects that nobody knows, in other stores",
+        switch="unknown objects",
+        program=_program(_call("pay", value="connection")),
+        options={"warns": True},
+        must="refuse",
+        found=frozenset({"accepted"}),
+    ),
+    Control(
+        rule="calls that nothing tells apart",
+        switch="ambiguity",
+        program=_program(
+            Branch("group", (_call("pay", value="connection"), _call("pay", "bob", value="connection")))
+        ),
+        must="refuse",
+        found=frozenset({"accepted"}),
+    ),
+    Control(
+        rule="digests of an earlier version",
+        switch="versions",
+        program=_program(_call("pay", value="order"), _call("pay", "end")),
+        kill_at=KillPoint(mark="booking", nth=2),
+        accident="as_version_1",
+        must="end",
+        found=frozenset({"false alarm"}),
+    ),
+    Control(
+        rule="calls that are new before recorded ones",
+        switch="new calls",
+        program=_program(_call("pay"), _call("look", "end")),
+        change=_program(_call("step"), _call("pay"), _call("look", "end")),
+        kill_at=_BEFORE_THE_SEAL,
+        must="raise",
+        found=frozenset({"accepted"}),
+    ),
+    Control(
+        rule="calls that are gone",
+        switch="leftovers",
+        program=_program(Branch("natural", (_call("pay"), _call("pay", "bob")))),
+        change=_program(Branch("natural", (_call("pay"),))),
+        kill_at=_BEFORE_THE_SEAL,
+        found=frozenset({"lost"}),
+    ),
+    Control(
+        rule="items that are gone",
+        switch="leftovers",
+        program=_program(Branch("map", (_call("pay"), _call("pay", "bob")))),
+        change=_program(Branch("map", (_call("pay"),))),
+        kill_at=_BEFORE_THE_SEAL,
+        found=frozenset({"lost"}),
+    ),
+    Control(
+        rule="what is left over at the end",
+        switch="leftovers",
+        program=_program(Branch("natural", (Branch("group", (_call("pay"), _call("pay", "bob"))),))),
+        change=_program(Branch("natural", (Branch("group", (_call("pay"),)),))),
+        kill_at=_BEFORE_THE_SEAL,
+        found=frozenset({"lost"}),
+    ),
     Control(
         rule="the hold before effects",
         switch="hold",
@@ -106,6 +187,43 @@ CONTROLS: tuple[Control, ...] = (
         kill_at=KillPoint(mark="booking", nth=2),
         must="end",
         found=frozenset({"raised", "contradicted", "repeated"}),
+    ),
+    Control(
+        rule="new answers in the order of their records",
+        switch="departures",
+        program=_program(
+            Shared("append", "map", (_call("ask"), _call("pay", "bob"))),
+            _call("pay", "end"),
+            delays=_OVERTAKING,
+        ),
+        kill_at=KillPoint(mark="booking", nth=2),
+        accident="slow",
+        must="end",
+        found=frozenset({"raised", "contradicted", "repeated"}),
+    ),
+    Control(
+        rule="values of nh.journal",
+        switch="values",
+        program=_program(_call("pay with token"), _call("pay", "end")),
+        kill_at=KillPoint(mark="booking", nth=2),
+        must="end",
+        found=frozenset({"raised"}),
+    ),
+    Control(
+        rule="values that nh.journal.decide keeps",
+        switch="values",
+        program=_program(_call("pay decided"), _call("pay", "end")),
+        kill_at=KillPoint(mark="booking", nth=2),
+        must="end",
+        found=frozenset({"raised"}),
+    ),
+    Control(
+        rule="errors that were handled",
+        switch="handled errors",
+        program=_program(_call("pay after failure"), _call("pay", "end")),
+        kill_at=KillPoint(mark="booking", nth=2),
+        must="end",
+        found=frozenset({"raised"}),
     ),
     Control(
         rule="orders of locks and actors",
@@ -145,7 +263,7 @@ CONTROLS: tuple[Control, ...] = (
         rule="intents of calls that did not begin",
         switch="withdrawal",
         program=_program(Branch("map", (_call("pay blindly"), _call("crash"))), delays={"1:4": 8}),
-        is_slow=True,
+        accident="slow",
         must="know",
         found=frozenset({"doubted"}),
     ),
@@ -164,6 +282,23 @@ CONTROLS: tuple[Control, ...] = (
         found=frozenset({"accepted"}),
     ),
     Control(
+        rule="durable results",
+        switch="durable results",
+        program=_program(_call("pay blindly"), _call("pay", "end")),
+        kill_at=KillPoint(mark="returned"),
+        accident="hold_results",
+        must="know",
+        found=frozenset({"doubted"}),
+    ),
+    Control(
+        rule="the text of a doubt",
+        switch="text of doubts",
+        program=_program(_call("pay blindly"), _call("pay", "end")),
+        kill_at=KillPoint(mark="booked"),
+        must="say",
+        found=frozenset({"unsaid"}),
+    ),
+    Control(
         rule="the mark of expected records",
         switch="expected records",
         program=_program(_call("pay"), _call("pay", "bob")),
@@ -178,7 +313,7 @@ def findings_of(
     control: Control, killer: ProgramKiller, folder: Path, backend: str, *, without: str = ""
 ) -> dict[str, list[str]]:
     """Run the lives of a control's program, with or without a rule."""
-    lives = GeneratedLives(killer, folder, backend, control.program, without=without)
+    lives = GeneratedLives(killer, folder, backend, control.program, without=without, **control.options)
     if control.must == "refuse":
         life = lives.live()
         return {} if life.result and "raised" in life.result else {"accepted": [f"{life}"]}
@@ -189,15 +324,19 @@ def findings_of(
         if life.result is None or "ended" in life.result:
             return {"not noticed": [f"{life}"]}
         return {}
-    if control.is_slow:
-        life = lives.live(control.kill_at, slow=True)
+    if control.accident:
+        life = lives.live(control.kill_at, **{control.accident: True})
         assert life.was_killed or "the first life ends" in life.error
         life = lives.live()
         findings = lives.findings(life)
     else:
         findings = run_lives(lives, [control.kill_at] if control.kill_at else [], control.change)
-    if control.must == "know" and (doubts := lines_of(folder, DOUBTS)):
-        findings["doubted"] = doubts
-    if control.must == "end" and lives.raised:
-        findings["raised"] = lives.raised
-    return findings
+    doubts, silent = lines_of(folder, DOUBTS), lines_of(folder, SILENT_DOUBTS)
+    assert doubts or control.must != "say"
+    more = {
+        "doubted": doubts if control.must == "know" else [],
+        "unsaid": silent if control.must == "say" else [],
+        "raised": lives.raised if control.must == "end" else [],
+        "accepted": ["nothing raised"] if control.must == "raise" and not lives.raised else [],
+    }
+    return {**findings, **{kind: found for kind, found in more.items() if found}}

@@ -16,8 +16,9 @@ from nighthawk_async.resilience import retrying, vote
 
 from .calls import Clock, TruthfulModel, book_item, enter_clock, make_call
 from .programs import Branch, Call, Node, Program, Shared
+from .values import Session
 
-REFUSALS = (JournalError, AmbiguousPlaceError)
+REFUSALS = (JournalError, AmbiguousPlaceError, nh.journal.JournalIdentityWarning)
 """What the journal raises where it does not know."""
 
 
@@ -30,6 +31,7 @@ async def run_program(
         The result, as `ended`, or the names of the journal's errors, as `raised`, with a text.
     """
     enter_clock(Clock(program, life))
+    nh.journal.register(Session, identity=lambda session: session._customer)
     executor = nh.AgentStepExecutor.from_model(TruthfulModel())
     try:
         async with nh.run(executor, journal=store, run_id=run_id):

@@ -8,16 +8,12 @@ has a file with its program, which `--program` runs again:
     python -m tests.faults.generated.matrix --program FILE
 """
 
-import argparse
-import collections
 import itertools
 import json
 import random
-import shutil
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,8 +21,8 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from nighthawk_async.testing.killing import KillPoint, ProgramKiller
+from tests.faults.durable.counting import BACKENDS, KillCounter, new_parser, opened_stores
 from tests.faults.durable.lives import warm_killer
-from tests.faults.durable.matrix import BACKENDS, DURABILITIES, STORES, open_addresses
 from tests.faults.durable.plans import KillPlans
 
 from .changes import changed
@@ -37,14 +33,14 @@ from .values import MAKERS
 PROGRAMS_OF_A_PART = 20
 
 
-class GeneratedMatrix:
-    """Counts what happens in the lives of many programs.
+class GeneratedMatrix(KillCounter):
+    """Counts what happens in the lives of generated programs.
 
     Args:
-        killer: Runs the lives.
-        folder: A folder for the files of the runs.
-        chance: Chooses loops, stores, moments and changes.
-        addresses: The addresses of the stores; None for a file of each run.
+        killer: See `KillCounter`, as for `folder`, `chance` and `addresses`.
+        folder: See there.
+        chance: See there; it also chooses loops, stores and changes.
+        addresses: See there.
         kinds: The kinds of values.
         only_supported: Whether programs are left out that keep orders in ways of their own.
         changed_part: The part of the programs that change after their first life.
@@ -61,29 +57,24 @@ class GeneratedMatrix:
         only_supported: bool = False,
         changed_part: float = 0.5,
     ) -> None:
-        self._killer = killer
-        self._folder = folder
-        self._chance = chance
-        self._addresses = addresses
+        super().__init__(killer, folder, chance, addresses)
         self.kinds = kinds
         self._only_supported = only_supported
         self._changed_part = changed_part
-        self._numbers = itertools.count(1)
-        self.figures: collections.Counter[str] = collections.Counter()
 
     def kill_program(self, program: Program) -> None:
         """Run a program once, and then kill it at a named moment of its first life and in recovery."""
         if self._only_supported and not is_supported(program.root):
             return
-        chance = self._chance
-        store, backend = chance.choice(list(self._addresses)), chance.choice(BACKENDS)
+        chance = self.chance
+        store, backend = chance.choice(list(self.addresses)), chance.choice(BACKENDS)
         whole = self._lives(program, store, backend)
         life = whole.live()
         if life.result is not None and "raised" in life.result:
             self.figures["refused in the first life"] += 1
             return
         findings = whole.findings(life)
-        self._count(whole, findings, {"program": program})
+        self._count(whole, findings, {"program": program, "store": store, "backend": backend})
         if findings:
             return
         plans = KillPlans(whole.records, chance)
@@ -97,23 +88,14 @@ class GeneratedMatrix:
             self._count(lives, findings, case)
 
     def _lives(self, program: Program, store: str, backend: str) -> GeneratedLives:
-        folder = self._folder / f"run-{next(self._numbers)}"
-        durability = self._chance.choice(DURABILITIES)
-        address = self._addresses[store]
-        return GeneratedLives(self._killer, folder, backend, program, address, durability=durability)
+        folder, address, durability = self.new_run("run", store)
+        return GeneratedLives(self.killer, folder, backend, program, address, durability=durability)
 
     def _count(self, lives: GeneratedLives, findings: dict[str, list[str]], case: dict[str, Any]) -> None:
-        self.figures.update(runs=1, kills=lives.kills, lives=lives.lives, reconciled=lives.reconciled)
         self.figures["raised"] += bool(lives.raised)
-        for kind, found in findings.items():
-            self.figures[kind] += 1
-            print(f"{kind}: {found[0][-1_500:]}", flush=True)
-        if not findings:
-            shutil.rmtree(lives.folder)
-            return
-        told = {name: _plain(value) for name, value in case.items()}
-        (lives.folder / "case.json").write_text(json.dumps(told))
-        print(f"  the program and the files are in {lives.folder}", flush=True)
+        if self.count(lives, findings, case["store"], case["backend"]):
+            told = {name: _plain(value) for name, value in case.items()}
+            (lives.folder / "case.json").write_text(json.dumps(told))
 
 
 def _plain(value: Any) -> Any:
@@ -137,36 +119,23 @@ def run_case(
 
 def main() -> int:
     """Run the matrix; return the exit status."""
-    parser = argparse.ArgumentParser(description="Kill generated programs.")
+    parser = new_parser("Kill generated programs.")
     parser.add_argument("--kills", type=int, default=2_000)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
-    parser.add_argument("--stores", type=lambda text: text.split(","), default=list(STORES))
     parser.add_argument("--kinds", type=lambda text: text.split(","), default=list(MAKERS))
     parser.add_argument("--supported", action="store_true", help="only programs that may never raise")
     parser.add_argument("--program", type=Path, help="a case.json to run again")
-    parser.add_argument("--folder", type=Path, help="where the files of the runs are; those of failures stay")
     options = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="generated-", dir=options.folder))
-    with ExitStack() as stack:
-        killer = stack.enter_context(warm_killer())
-        if options.program:
+    if options.program:
+        folder = Path(tempfile.mkdtemp(prefix="case-", dir=options.folder))
+        with warm_killer() as killer:
             findings = run_case(killer, folder / "run", json.loads(options.program.read_text()))
-            print(json.dumps(findings, indent=2))
-            return int(bool(findings))
-        print(f"seed {options.seed}", flush=True)
-        addresses = dict(open_addresses(options.stores, stack, folder))
-        chance = random.Random(options.seed)
-        matrix = GeneratedMatrix(
-            killer, folder, chance, addresses, options.kinds, only_supported=options.supported
-        )
+        print(json.dumps(findings, indent=2))
+        return int(bool(findings))
+    with opened_stores(options) as stores:
+        matrix = GeneratedMatrix(*stores, options.kinds, only_supported=options.supported)
         generate_until(matrix, options.kills, options.seed, is_told=True)
     names = ("runs", "lives", "kills", "reconciled", "raised", "refused in the first life")
-    print(", ".join(f"{name}: {matrix.figures[name]}" for name in names))
-    print(", ".join(f"{kind}: {matrix.figures[kind]}" for kind in KINDS))
-    found = sum(matrix.figures[kind] for kind in KINDS)
-    if not found:
-        shutil.rmtree(folder)
-    return int(found > 0)
+    return matrix.finish(names, KINDS)
 
 
 def generate_until(matrix: GeneratedMatrix, kills: int, first_seed: int, *, is_told: bool = False) -> None:

@@ -30,6 +30,8 @@ CallKind: TypeAlias = Literal[
     "pay and change",  # nh.once that changes its argument in place
     "pay outside",  # nh.once in a thread that does not know of the run
     "crash",  # an error that ends the first life
+    "pay decided",  # nh.once with what nh.journal.decide has kept, which differs in each life
+    "pay after failure",  # nh.once with how a request has ended, which fails in the first life alone
 ]
 BranchKind: TypeAlias = Literal[
     "sequence",
@@ -64,8 +66,16 @@ Form: TypeAlias = Literal[
 Spread: TypeAlias = Literal["map", "settle", "gather", "tasks", "group", "asyncio"]
 
 WORDS = ("ann", "bob", "carl")
-REFUSED = frozenset({"pay and change", "pay outside", "crash"})
-"""Calls that end the first life already; only controls make them."""
+OF_CONTROLS = frozenset(
+    {
+        "pay and change",
+        "pay outside",
+        "crash",
+        "pay decided",
+        "pay after failure",
+    }
+)
+"""Calls that end the first life already, or differ in each one; only controls make them."""
 EFFECTS = frozenset(
     {
         "pay",
@@ -76,6 +86,8 @@ EFFECTS = frozenset(
         "tool",
         "pay and change",
         "pay outside",
+        "pay decided",
+        "pay after failure",
     }
 )
 FOREIGN = frozenset({"group", "asyncio"})
@@ -219,7 +231,7 @@ def wanted(node: Node) -> Wanted:
     return Wanted(items, is_exact and node.form not in ("first", "losers"))
 
 
-_CALLS = [kind for kind in get_args(CallKind) if kind not in REFUSED]
+_CALLS = [kind for kind in get_args(CallKind) if kind not in OF_CONTROLS]
 
 
 def values(kinds: list[str]) -> st.SearchStrategy[Value]:

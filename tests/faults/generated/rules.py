@@ -3,15 +3,27 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from nighthawk_async.journal import delivery, effect_call, effects, known_objects, sqlite_database
+from nighthawk_async.journal import (
+    clock,
+    delivery,
+    effect_call,
+    effects,
+    known_objects,
+    sqlite_database,
+    values,
+)
+from nighthawk_async.journal.acknowledgement import Acknowledgement
 from nighthawk_async.journal.changed_arguments import WatchedCall
 from nighthawk_async.journal.delivery import Delivery
+from nighthawk_async.journal.departures import Departures
 from nighthawk_async.journal.effect_call import Effect
 from nighthawk_async.journal.holding import Holding
+from nighthawk_async.journal.known_objects import KnownObjects
 from nighthawk_async.journal.orders import RunOrders
 from nighthawk_async.journal.recorder import RunRecorder
 from nighthawk_async.journal.records import RecordIndex
 from nighthawk_async.journal.run_journal import RunJournal
+from nighthawk_async.parallel.task_node import Positions
 from nighthawk_async.runtime import stable_digest, step_inputs
 from nighthawk_async.runtime.digest_of_version_1 import digest_of_version_1
 
@@ -43,7 +55,12 @@ def _without_self() -> None:
 
 def _without_leftovers() -> None:
     RunJournal._check_left = lambda self, place: None  # type: ignore[method-assign]
+    RunJournal.all_ended = RunJournal.handled_in  # type: ignore[method-assign]
     RecordIndex.lost_in = lambda self, parent: []  # type: ignore[method-assign]
+
+
+def _without_new_calls() -> None:
+    RecordIndex.check_new = lambda self, place: None  # type: ignore[method-assign]
 
 
 def _without_hold() -> None:
@@ -55,6 +72,16 @@ def _without_delivery() -> None:
         return iter(())
 
     delivery._find_arrivals = find_no_arrivals
+
+
+def _without_departures() -> None:
+    async def leave_at_once(
+        self: Departures, place: str, written: Acknowledgement[None] | None = None
+    ) -> None:
+        if written is not None:
+            await written.wait()
+
+    Departures.leave = leave_at_once  # type: ignore[method-assign]
 
 
 def _without_catching_up() -> None:
@@ -88,10 +115,39 @@ def _without_changed_arguments() -> None:
 def _without_durable_results() -> None:
     make = effect_call.DurableEnd
 
-    def make_hasty(*args: Any, is_awaited: bool) -> effect_call.DurableEnd:
-        return make(*args, is_awaited=False)
+    def make_hasty(*args: Any, is_awaited: bool, **more: Any) -> effect_call.DurableEnd:
+        return make(*args, is_awaited=False, **more)
 
     effect_call.DurableEnd = make_hasty  # type: ignore[misc,assignment]
+
+
+def _without_values() -> None:
+    clock.find_recorder = lambda: None
+    clock.check_outside = lambda name: None
+
+
+def _without_handled_errors() -> None:
+    RecordIndex.is_handled = lambda self, record: False  # type: ignore[method-assign]
+
+
+def _without_ambiguity() -> None:
+    Positions._check_same = lambda self, kind, unstable: None  # type: ignore[method-assign]
+
+
+def _without_unknown_objects() -> None:
+    KnownObjects._say = lambda self, *arguments: None  # type: ignore[method-assign]
+
+
+def _without_registered_identities() -> None:
+    values.keep_identity = lambda kind, function: None
+
+
+def _without_versions() -> None:
+    effect_call.digests_of_version_1 = effect_call.stable_digests
+
+
+def _without_text_of_doubts() -> None:
+    effect_call.shown_arguments = lambda arguments: {}
 
 
 def _without_expected_records() -> None:
@@ -104,8 +160,10 @@ RULES: Mapping[str, Callable[[], None]] = {
     "stable digests": _without_stable_digests,
     "self": _without_self,
     "leftovers": _without_leftovers,
+    "new calls": _without_new_calls,
     "hold": _without_hold,
     "delivery": _without_delivery,
+    "departures": _without_departures,
     "catching up": _without_catching_up,
     "orders": _without_orders,
     "losers": _without_losers,
@@ -113,6 +171,23 @@ RULES: Mapping[str, Callable[[], None]] = {
     "outside": _without_outside,
     "changed arguments": _without_changed_arguments,
     "durable results": _without_durable_results,
+    "values": _without_values,
+    "handled errors": _without_handled_errors,
+    "ambiguity": _without_ambiguity,
+    "unknown objects": _without_unknown_objects,
+    "registered identities": _without_registered_identities,
+    "versions": _without_versions,
+    "text of doubts": _without_text_of_doubts,
     "expected records": _without_expected_records,
 }
 """Turns a rule off, by its name in `controls`."""
+
+
+def record_as_version_1() -> None:
+    """Record the arguments of effects as the version before did."""
+
+    def identify(value: object) -> stable_digest.Identity:
+        return stable_digest.Identity(digest=digest_of_version_1(value))
+
+    known_objects.identify = identify
+    effect_call.VERSION = 1

@@ -37,6 +37,20 @@ class Row:
         return self.customer
 
 
+class Session:
+    """An object that says nothing of what it is; the program has registered that."""
+
+    def __init__(self, customer: str) -> None:
+        self._customer = customer
+
+
+class Connection:
+    """An object of which nobody knows what it is."""
+
+    def __init__(self, customer: str) -> None:
+        self._customer = customer
+
+
 class Loose(BaseModel):
     """A model with extra fields."""
 
@@ -92,13 +106,15 @@ MAKERS: Mapping[str, Callable[[str], Any]] = {
 }
 """Makes a value of each kind out of a word. What the truth about it is, `Value.truth` says."""
 
+_OF_CONTROLS: Mapping[str, Callable[[str], Any]] = {"session": Session, "connection": Connection}
+
 CONSTANT_KINDS = frozenset({"none", "infinite", "negative"})
 """Kinds whose values are the same with each word."""
 
 
 def make_value(value: Value) -> Any:
     """Make the object that a program hands to a call."""
-    return MAKERS[value.kind](value.word)
+    return (MAKERS.get(value.kind) or _OF_CONTROLS[value.kind])(value.word)
 
 
 def truth_of(made: object) -> str:
@@ -126,6 +142,8 @@ def truth_of(made: object) -> str:
             return f"extra {made.model_extra and made.model_extra['customer']}"
         case Hidden():
             return f"private {made._customer}"
+        case Session() | Connection():
+            return f"{type(made).__name__.lower()} {made._customer}"
         case Row():
             return f"row {made.customer}"
         case functools.partial():

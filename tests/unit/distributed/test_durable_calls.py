@@ -15,7 +15,14 @@ from nighthawk_async import parallel
 from nighthawk_async.actors import Pool
 from nighthawk_async.distributed import WorkerLostError, journal_writers
 from nighthawk_async.distributed.services import CallChannel
-from nighthawk_async.journal import CallInDoubtError, JournalError, JournalStore, store_thread
+from nighthawk_async.journal import (
+    CallInDoubtError,
+    JournalError,
+    JournalIdentityError,
+    JournalIdentityWarning,
+    JournalStore,
+    store_thread,
+)
 from nighthawk_async.journal.parts import PartEnd
 from nighthawk_async.journal.recorder import RunRecorder
 from tests import durable_worker_functions as functions
@@ -134,6 +141,27 @@ async def test_an_effect_whose_worker_was_lost_is_in_doubt(tmp_path: Path) -> No
                     tmp_path, store, lambda on: parallel.map(functions.charge_in_doubt, [job], on=on), workers
                 )
     assert effects_in(tmp_path) == ["charged a"]
+
+
+async def test_an_object_that_nobody_knows_warns_once_on_a_worker(tmp_path: Path) -> None:
+    program = mapped(tmp_path, functions.store_item)
+    with opened(tmp_path) as store:
+        with pytest.warns(
+            JournalIdentityWarning, match=r"<session> of the call.*Session.*identity="
+        ) as caught:
+            await live(tmp_path, store, program)
+        assert len(caught) == 1  # of three calls, each with a journal of its own
+        await live(tmp_path, store, program)  # nothing is new
+
+
+async def test_a_strict_store_refuses_such_an_object_on_a_worker(tmp_path: Path) -> None:
+    job = (str(tmp_path), "a")
+    with opened(tmp_path, strict=True) as store:
+        with pytest.raises(JournalIdentityError, match="Session") as refused:
+            await live(tmp_path, store, lambda on: parallel.map(functions.store_item, [job], on=on))
+        assert "store_in()[0]" in refused.value.place
+        assert [record for record in store.records("run-1") if record.kind == "intent"] == []
+    assert effects_in(tmp_path) == []
 
 
 async def test_errors_that_the_program_handled_are_raised_again(tmp_path: Path) -> None:

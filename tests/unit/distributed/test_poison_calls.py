@@ -2,6 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import cast
 
 import anyio
 import anyio.lowlevel
@@ -9,8 +10,10 @@ import pytest
 
 from nighthawk_async import parallel
 from nighthawk_async.distributed import Processes, WorkerLostError, WorkerStartError, worker_starts
+from nighthawk_async.distributed.connection import WorkerConnection
 from nighthawk_async.distributed.messages import Begin
 from nighthawk_async.distributed.processes import _ProcessLink
+from nighthawk_async.distributed.worker_starts import WorkerStarts
 from tests.in_memory_workers import InMemoryLink, InMemoryWorkers
 from tests.worker_functions import die_beside, double, pass_file
 
@@ -42,6 +45,19 @@ async def test_a_call_that_ends_its_worker_is_found_among_others(tmp_path: Path)
     begun = await lines_in(tmp_path / "begun.txt", 1)
     assert begun.pop("3") == error.placements <= 4
     assert max(begun.values()) <= 3
+
+
+async def test_a_task_that_ends_its_worker_fails_alone(tmp_path: Path) -> None:
+    async with Processes(2, calls_per_worker=4, max_placements=2) as workers:
+        async with parallel.open_tasks(on=workers) as tasks:
+            handles = [tasks.start(die_beside, (str(tmp_path), number)) for number in range(5)]
+            with pytest.raises(WorkerLostError) as lost:
+                await handles[3]
+            assert lost.value.lost_alone == 2
+            assert [await each for each in handles[:3] + handles[4:]] == [0, 1, 2, 4]
+        # What a call was guilty of before says nothing about the next one, nor about the same one once more.
+        settled = await parallel.settle(die_beside, [(str(tmp_path), 3), (str(tmp_path), 6)], on=workers)
+        assert [isinstance(each, parallel.Failed) for each in settled.outcomes] == [True, False]
 
 
 async def test_workers_that_are_killed_again_and_again_make_no_call_fail(tmp_path: Path) -> None:
@@ -98,32 +114,85 @@ async def test_a_process_that_is_killed_while_it_starts_is_no_broken_start() -> 
 
 
 class BrokenStarts(InMemoryWorkers):
-    """Workers of which only the first one starts."""
+    """Workers of which the first one starts, and then none for a while."""
 
     attempts = 0
     was_killed = False
+    works_from = 1_000
 
     async def open_link(self, name: str, begin: Begin) -> InMemoryLink:
         self.attempts += 1
-        if self.attempts == 1:
+        if self.attempts == 1 or self.attempts >= self.works_from:
             return await super().open_link(name, begin)
         error = WorkerStartError(f"worker {name} did not start: attempt {self.attempts}")
         error.was_killed = self.was_killed
         raise error
 
 
-@pytest.mark.parametrize(("was_killed", "attempts"), [(False, 3), (True, 100)])
-async def test_starts_end_in_the_end_and_say_what_each_ended_with(
-    monkeypatch: pytest.MonkeyPatch, was_killed: bool, attempts: int
-) -> None:
+@pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_starts, "_MOST_PAUSE_SECONDS", 0.001)
     monkeypatch.setattr(worker_starts, "_FIRST_PAUSE_SECONDS", 0.001)
+
+
+@pytest.mark.usefixtures("short_pauses")
+async def test_broken_starts_end_soon_and_say_what_each_ended_with() -> None:
     async with BrokenStarts(1) as workers:
-        workers.was_killed = was_killed
         workers.lose("worker-0")
-        with pytest.raises(WorkerStartError, match=f"attempt {attempts + 1}") as raised:
+        with pytest.raises(WorkerStartError, match="attempt 4") as raised:
             await parallel.map(double, [1], on=workers)
-        notes = raised.value.__notes__
-        assert [f"attempt {number}" in note for number, note in enumerate(notes, 2)] == [True] * (
-            attempts - 1
-        )
+        assert ["attempt 2" in each or "attempt 3" in each for each in raised.value.__notes__] == [True] * 2
+
+
+@pytest.mark.usefixtures("short_pauses")
+async def test_starts_that_are_all_killed_end_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_starts, "_MOST_KILLED_STARTS", 10)
+    monkeypatch.setattr(worker_starts, "_MOST_KILLED_SECONDS", 0.0)
+    async with BrokenStarts(1) as workers:
+        workers.was_killed = True
+        workers.lose("worker-0")
+        with pytest.raises(WorkerStartError, match="attempt 11") as raised:
+            await parallel.map(double, [1], on=workers)
+        assert raised.value.__notes__ == ["it was killed while it started, 10 times in succession"]
+
+
+@pytest.mark.usefixtures("short_pauses")
+async def test_killed_starts_end_nothing_before_their_time_is_over_and_the_log_tells_of_them(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(worker_starts, "_MOST_KILLED_STARTS", 2)
+    async with BrokenStarts(1) as workers:
+        workers.was_killed, workers.works_from = True, 8
+        workers.lose("worker-0")
+        assert await parallel.map(double, [1], on=workers) == [2]
+    texts = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert [text.partition(": ")[0] for text in texts] == [
+        "start 1 of worker worker-0.1 was killed",
+        "start 2 of worker worker-0.1 was killed",
+        "start 4 of worker worker-0.1 was killed",
+    ]
+
+
+async def test_a_worker_that_becomes_ready_lets_the_starts_of_others_be_killed_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker_starts, "_FIRST_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(worker_starts, "_MOST_KILLED_STARTS", 3)
+    monkeypatch.setattr(worker_starts, "_MOST_KILLED_SECONDS", 0.0)
+    starts, attempts = WorkerStarts(), 0
+    ready = cast("WorkerConnection", object())
+
+    async def connect() -> WorkerConnection:
+        nonlocal attempts
+        attempts += 1
+        if attempts in (2, 4):
+            assert await starts.start("other", be_ready, is_first=False) is ready
+        error = WorkerStartError(f"attempt {attempts}")
+        error.was_killed = True
+        raise error
+
+    async def be_ready() -> WorkerConnection:
+        return ready
+
+    with pytest.raises(WorkerStartError, match="attempt 6"):
+        await starts.start("killed", connect, is_first=False)

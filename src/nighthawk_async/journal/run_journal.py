@@ -264,11 +264,19 @@ class RunJournal(QuestionRecorder):
         """Check the regular end of a function; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         if self._new_code == "error":
-            self._refuse_left(place, self._index.left_in(place))
+            self._refuse_left(place, self._left_in(place))
             self._index.note_lost(place)
             if is_recorded:
                 self._check_lost(place)
         self.handled_in(place)
+
+    def _left_in(self, place: str) -> list[str]:
+        """The frames of a place that this life has not reached, without steps that had only begun."""
+        return [
+            frame
+            for frame in self._index.left_in(place)
+            if any(each.kind != "step" for each in self._index.records_in(f"{place}/{frame}"))
+        ]
 
     def _check_lost(self, place: str) -> None:
         lost = self._index.lost_after(place)
@@ -288,7 +296,7 @@ class RunJournal(QuestionRecorder):
         """Note that a part of the run has ended regularly; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         if self._new_code == "error":
-            self._refuse_left(place, self._index.left_in(place))
+            self._refuse_left(place, self._left_in(place))
             self._index.note_lost(place)
         self.handled_in(place)
 
@@ -296,7 +304,7 @@ class RunJournal(QuestionRecorder):
         """Check the regular end of calls or tasks; see `parallel.task_node.Decisions`."""
         place = self.relative(place)
         if self._new_code == "error":
-            left = self._index.left_in(place) or self._index.unbegun_in(place, self.delivery.is_closed)
+            left = self._left_in(place) or self._index.unbegun_in(place, self.delivery.is_closed)
             self._refuse_left(place, left)
         self.handled_in(place)
 

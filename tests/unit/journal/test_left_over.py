@@ -449,3 +449,21 @@ async def test_tasks_that_outlive_the_item_that_has_started_them_are_not_left_ov
         for _ in range(3):
             assert await ending(store, program) is None
     assert made == ["ann"]
+
+
+async def test_a_step_that_had_only_begun_is_not_left_over(tmp_path: Path) -> None:
+    async def program(*, asks: bool) -> None:
+        if asks:
+            await shout("ann")
+        await pay("end")
+
+    with opened(tmp_path) as store:
+        assert await ending(store, lambda: program(asks=True)) is None
+        begun_again(store, "run-2", killed_after("step", 1, store.records("run-1")))
+        with pytest.raises(JournalDivergenceError):  # the step may still come
+            await live(store, shouting(), lambda: program(asks=False), "run-2")
+
+        async def nothing() -> None:
+            """A program that has no calls any more."""
+
+        await live(store, shouting(), nothing, "run-2")

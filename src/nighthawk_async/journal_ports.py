@@ -287,8 +287,12 @@ class RunJournal(Protocol):
         """Note that only some calls of a combinator are begun; see `parallel.task_node.Decisions`."""
         ...
 
-    def leave(self, place: str) -> None:
+    def leave(self, place: str, *, is_recorded: bool = False) -> None:
         """Check, at the regular end of a function, that nothing recorded in it is left.
+
+        Args:
+            place: Its place.
+            is_recorded: Whether its end is recorded, so that tasks that it has started by hand have ended.
 
         Raises:
             InterceptionError: Something is left: the program has changed.

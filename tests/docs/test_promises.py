@@ -78,10 +78,13 @@ _PROMISES: Mapping[str, tuple[str, ...]] = {
         "unit/journal/test_holding.py::test_an_effect_with_other_arguments_is_not_made_beside_the_recorded_one",
         "unit/journal/test_holding.py::test_an_effect_waits_for_a_recorded_one_that_comes_late",
         "unit/journal/test_holding.py::test_what_a_task_has_left_over_is_a_divergence_at_the_end",
+        "unit/journal/test_left_over.py::test_what_tasks_inside_of_items_had_recorded_is_not_left_over",
+        "unit/journal/test_left_over.py::test_tasks_that_outlive_the_item_that_has_started_them_are_not_left_over",
     ),
     "Another program": (
         "unit/journal/test_changed_programs.py::test_a_call_that_is_new_before_recorded_ones_is_an_error",
         "unit/journal/test_changed_programs.py::test_a_call_that_is_gone_is_an_error_at_the_end_of_its_function",
+        "unit/journal/test_decided_calls.py::test_nothing_new_begins_in_calls_that_have_counted",
     ),
     "Another order": ("unit/journal/test_orders.py::test_a_turn_that_never_comes_is_an_error_or_skipped",),
     "Another file": (

@@ -1,8 +1,8 @@
 """Names of tasks that are the same in every life of a run, also of tasks that were started by hand.
 
 Tasks that the library starts have places of their own. A task that was started by hand shares the place of
-the task that started it. It is named by the function that it was started with and by its arguments, or else
-by the last place that it took by its arguments. Two that are equal in this are interchangeable.
+the task that started it. It is named by the function that it was started with and by its arguments, and by
+the last place that it took by its arguments. Two that are equal in this are interchangeable.
 """
 
 import inspect
@@ -31,8 +31,12 @@ def find_claimant() -> str | None:
     task = find_task()
     if task not in _started_as:
         _started_as[task] = _find_start()
-    start = _started_as[task]
-    return find_task_place(task) if start is None else f"{_task_place(positions.path)}/{start}"
+    start, last = _started_as[task], find_task_place(task)
+    if start is None:
+        return last
+    # Two functions without arguments may differ in the variables around them; what they call says so.
+    taken = "" if last is None else f"+{last.rpartition('/')[2].rpartition('[')[0]}"
+    return f"{_task_place(positions.path)}/{start}{taken}"
 
 
 def _find_start() -> str | None:

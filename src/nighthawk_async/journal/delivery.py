@@ -10,7 +10,8 @@ Nothing new begins before all recorded answers have arrived.
 
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from heapq import heappop, heappush
 from itertools import count
 from typing import TypeAlias
@@ -18,7 +19,7 @@ from typing import TypeAlias
 from anyio import from_thread
 
 from ..parallel.event_loop import LoopEvent, is_loop_thread, is_worker_thread
-from ..parallel.patience import BEAT_SECONDS, Watch
+from ..parallel.patience import BEAT_SECONDS, PatientEvent, Watch
 from ..parallel.settling import wait_settled
 from .frames import are_in_one_task, effect_of_intent, is_combinator, is_within, withdrawn_place
 from .records import Record, RecordIndex, RecordKind
@@ -28,6 +29,9 @@ _PATIENCE_SECONDS = 0.25
 
 It is longer than what programs do between two arrivals, and short where something never arrives.
 """
+
+_EFFECT_PATIENCE_SECONDS = 1.0
+"""The same for what an effect waits for: what begins before it may show that the program has changed."""
 
 _MOST_PATIENCES = 20
 """The number of such times in one life after which each of them is a single beat."""
@@ -81,6 +85,7 @@ class Delivery:
         self._closed = set(index.dropped)
         self._doubts = dict.fromkeys(_find_doubts(records, index))  # calls that this life has not reached
         self._holds = 0  # the number of effects that are held; see `holding`
+        self._held: list[PatientEvent] = []  # to be set when everything has arrived
         self._asleep: set[str] = set()  # the tasks, by the beginning of their places, that came too late
         self._lock = threading.Lock()
         self._numbers = count()
@@ -90,7 +95,7 @@ class Delivery:
         self._beats = 0  # since the last move
         self._moves = self._seen_moves = 0
         self._patiences = 0
-        self._gave_up_at = -1  # the number of moves when something new began before the end
+        self._gave_up_at = self._effects_gave_up_at = -1  # the moves when something new began before the end
         self._last: str | None = None  # the place of the last arrival
         self._is_settled = not self._arrivals  # whether the last one has had its consequences
         self._advance()
@@ -105,9 +110,15 @@ class Delivery:
         """Whether nothing recorded is still to arrive."""
         return self._head == len(self._arrivals)
 
-    def may_begin_new(self) -> bool:
+    def may_begin_new(self, *, is_effect: bool = False) -> bool:
         """Whether nothing that earlier lives had begun is still to be reached, and no effect is held."""
-        return self._gave_up_at == self._moves or (self.is_over and not self._doubts and not self._holds)
+        gave_up_at = self._effects_gave_up_at if is_effect else self._gave_up_at
+        return gave_up_at == self._moves or (self.has_all and not self._holds)
+
+    @property
+    def has_all(self) -> bool:
+        """Whether nothing that earlier lives had begun is still to be reached."""
+        return self.is_over and not self._doubts
 
     def reach(self, place: str) -> None:
         """Note that a call is reached which is in doubt, and that it is the recorded one."""
@@ -124,6 +135,19 @@ class Delivery:
         with self._lock:
             self._holds += 1
             self._moves += 1
+
+    @contextmanager
+    def waking(self, event: PatientEvent) -> Generator[None, None, None]:
+        """Set an event at the moment, during the `with` statement, at which everything has arrived."""
+        with self._lock:
+            if not self.has_all:
+                self._held.append(event)
+        try:
+            yield
+        finally:
+            with self._lock:
+                if event in self._held:
+                    self._held.remove(event)
 
     def end_hold(self, *, is_divergence: bool) -> None:
         """Let new work begin again; where the hold ends the run, not before that had time to cancel it."""
@@ -166,11 +190,11 @@ class Delivery:
                 from_thread.run(wait_settled)
         self._pass(position)
 
-    async def wait_until_over(self, place: str) -> None:
+    async def wait_until_over(self, place: str, *, is_effect: bool = False) -> None:
         """Wait until everything recorded has arrived, before something new begins in a place."""
-        if self._is_settled and self.may_begin_new():
+        if self._is_settled and self.may_begin_new(is_effect=is_effect):
             return
-        while (waiter := self._begin_wait_for_end(place, LoopEvent)) is not None:
+        while (waiter := self._begin_wait_for_end(place, LoopEvent, is_effect=is_effect)) is not None:
             try:
                 await waiter.wait()
             finally:
@@ -179,11 +203,11 @@ class Delivery:
             await wait_settled()
         self._is_settled = True
 
-    def wait_until_over_in_thread(self, place: str) -> None:
+    def wait_until_over_in_thread(self, place: str, *, is_effect: bool = False) -> None:
         """Wait as `wait_until_over` does, and block the thread; on that of an event loop, do not wait."""
-        if self.may_begin_new() or is_loop_thread():
+        if self.may_begin_new(is_effect=is_effect) or is_loop_thread():
             return
-        while (waiter := self._begin_wait_for_end(place, threading.Event)) is not None:
+        while (waiter := self._begin_wait_for_end(place, threading.Event, is_effect=is_effect)) is not None:
             try:
                 waiter.wait_in_thread()
             finally:
@@ -241,15 +265,15 @@ class Delivery:
         _wake(woken)
         return waiter
 
-    def _begin_wait_for_end(self, place: str, make: _Make) -> _Waiter | None:
+    def _begin_wait_for_end(self, place: str, make: _Make, *, is_effect: bool) -> _Waiter | None:
         with self._lock:
-            if self.may_begin_new():
+            if self.may_begin_new(is_effect=is_effect):
                 return None
             awaited = [*self._doubts] if self.is_over else [self._arrivals[self._head].place, *self._doubts]
             # What comes in the same task, or in the place itself, comes after what is about to begin.
             is_held = self._holds > 0 and not self._index.has_below(place)
             if is_held or not all(are_in_one_task(each, place) or is_within(each, place) for each in awaited):
-                return self._add_waiter(len(self._arrivals), make)
+                return self._add_waiter(len(self._arrivals) + is_effect, make)  # effects come last
             return None
 
     def _skip_passed_by(self, place: str) -> None:
@@ -305,13 +329,18 @@ class Delivery:
             woken = self._advance()
         _wake(woken)
 
-    def _advance(self) -> list[_Waiter]:
-        """Go on to the next arrival that can be reached; return the waiters whose turn has come."""
+    def _advance(self) -> list[_Waiter | PatientEvent]:
+        """Go on to the next arrival that can be reached; return those whose turn has come."""
         while not self.is_over and (self._has_passed[self._head] or self._is_out(self._head)):
             self._has_passed[self._head] = True
             self._head += 1
-        woken: list[_Waiter] = []
-        turn = self._head if self.may_begin_new() or not self.is_over else self._head - 1
+        woken: list[_Waiter | PatientEvent] = []
+        if self.has_all:  # once: effects that wait on wake no others
+            woken += self._held
+            self._held.clear()
+        turn = self._head
+        if self.is_over:
+            turn += 1 if self.may_begin_new(is_effect=True) else 0 if self.may_begin_new() else -1
         while self._waiters and self._waiters[0][0] <= turn:
             woken.append(self._pop_waiter())
         return woken
@@ -334,23 +363,30 @@ class Delivery:
                 return False
             self._beats = self._beats + 1 if self._moves == self._seen_moves else 0
             self._seen_moves = self._moves
-            is_patient = self._patiences < _MOST_PATIENCES
-            if self._beats * BEAT_SECONDS < (_PATIENCE_SECONDS if is_patient else BEAT_SECONDS):
+            is_held = self._holds > 0 and self._waiters[0][0] >= len(self._arrivals)
+            if is_held or self._beats * BEAT_SECONDS < self._patience():
                 return True
-            self._beats = 0
             self._patiences += 1
             woken = self._give_up()
         _wake(woken)
         return True
 
-    def _give_up(self) -> list[_Waiter]:
+    def _patience(self) -> float:
+        """The time for which the first waiter waits without an arrival."""
+        if self._patiences >= _MOST_PATIENCES:
+            return BEAT_SECONDS
+        is_effect = self._waiters[0][0] > len(self._arrivals)
+        return _EFFECT_PATIENCE_SECONDS if is_effect else _PATIENCE_SECONDS
+
+    def _give_up(self) -> list[_Waiter | PatientEvent]:
         """Let the first waiter go on without what should have arrived before."""
         first = self._waiters[0][0]
-        if first == len(self._arrivals):
-            if self._holds:
-                return []
+        if first >= len(self._arrivals):
             self._gave_up_at = self._moves
-            return [self._pop_waiter() for _ in range(len(self._waiters))]
+            if first > len(self._arrivals):
+                self._effects_gave_up_at = self._moves
+            return [self._pop_waiter() for each in tuple(self._waiters) if each[0] == first]
+        self._beats = 0
         place = self._arrivals[first].place
         while self._head < first:
             missing = self._arrivals[self._head].place
@@ -361,7 +397,7 @@ class Delivery:
         return self._advance()
 
 
-def _wake(waiters: Iterable[_Waiter]) -> None:
+def _wake(waiters: Iterable[_Waiter | PatientEvent]) -> None:
     for waiter in waiters:
         waiter.set()
 

@@ -40,8 +40,7 @@ Mode: TypeAlias = Literal["once", "repeatable", "every_life"]
 IDEMPOTENCY_KEY = "idempotency_key"
 """The name of the parameter that takes the key of a call."""
 
-_KEY_CHARACTERS = 32
-_MOST_CHARACTERS = 2_000  # of the reason why something could not be stored
+_KEY_CHARACTERS, _MOST_CHARACTERS = 32, 2_000  # of a key; of the reason why something could not be stored
 
 
 class Happened(Struct, frozen=True):
@@ -186,7 +185,6 @@ class EffectCall:
         self._effect = effect
         self._call = call
         self._reconcile = reconcile
-        self._digests_known: Mapping[str, str] | None = None
         self._end = DurableEnd(
             place, effect.name, is_awaited=effect.is_durable, departures=recorder.departures
         )
@@ -198,7 +196,7 @@ class EffectCall:
             self._recorder.delivery.deliver_in_thread(ended)
             return self._replay(ended)
         self._recorder.delivery.reach(self._place)
-        self._recorder.begin_new_in_thread(self._place)
+        self._recorder.begin_new_in_thread(self._place, self._hold_in_thread)
         self._recorder.check_may_begin()
         with self._in_progress():
             if self._is_in_doubt():
@@ -212,7 +210,7 @@ class EffectCall:
                 if (held := self._recorder.hold()) is not None:
                     held.wait_in_thread()
             else:
-                self._recorder.holding.hold_in_thread(self._place, self._digests())
+                self._recorder.holding.let_others_hold_in_thread(self._place)
                 with self._beginning() as begun:
                     begun.wait_in_thread()
                     if (held := self._recorder.hold()) is not None:
@@ -242,7 +240,7 @@ class EffectCall:
             await self._recorder.delivery.deliver(ended)
             return self._replay(ended)
         self._recorder.delivery.reach(self._place)
-        await self._recorder.begin_new(self._place)
+        await self._recorder.begin_new(self._place, self._hold)
         self._recorder.check_may_begin()
         with self._in_progress():
             if self._is_in_doubt():
@@ -257,12 +255,20 @@ class EffectCall:
                 if (held := self._recorder.hold()) is not None:
                     await held.wait()
             else:
-                await self._recorder.holding.hold(self._place, self._digests())
+                await self._recorder.holding.let_others_hold(self._place)
                 with self._beginning() as begun:
                     await begun.wait()
                     if (held := self._recorder.hold()) is not None:
                         await held.wait()
             return await self._wait(self._call())
+
+    async def _hold(self) -> None:
+        if not self._is_in_doubt():
+            await self._recorder.holding.hold(self._place, self._digests)
+
+    def _hold_in_thread(self) -> None:
+        if not self._is_in_doubt():
+            self._recorder.holding.hold_in_thread(self._place, self._digests)
 
     @contextmanager
     def _in_progress(self) -> Generator[None, None, None]:
@@ -300,16 +306,14 @@ class EffectCall:
         if record is not None and self._inputs is not None:
             check_call(self._place, record, self._inputs)
 
+    @cached_property
     def _digests(self) -> Mapping[str, str]:
         """The digests of its arguments; the first time, the run says what it does not know of them."""
-        if self._digests_known is None:
-            known = self._recorder.known_objects
-            self._digests_known = known.digests(self._place, "call", self._inputs or {})
-        return self._digests_known
+        return self._recorder.known_objects.digests(self._place, "call", self._inputs or {})
 
     def _find_end(self) -> Record | None:
-        record = self._recorder.find_record(self._place, "result")
-        return record or self._recorder.find_handled(self._place, "result")
+        recorder, place = self._recorder, self._place
+        return recorder.find_record(place, "result") or recorder.find_handled(place, "result")
 
     def _is_in_doubt(self) -> bool:
         return self._recorder.find_intent(self._place) is not None
@@ -323,7 +327,7 @@ class EffectCall:
         """
         place, rules = f"{self._place}, result", self._recorder.rules
         check_declared(self._effect.result_type, place=place, rules=rules)
-        body = msgspec.msgpack.encode((VERSION, self._digests()))
+        body = msgspec.msgpack.encode((VERSION, self._digests))
         intent, begun = self._recorder.begin_effect(self._place, body)
         try:
             yield begun

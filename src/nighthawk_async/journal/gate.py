@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import anyio
 from anyio import from_thread
@@ -15,6 +15,8 @@ from .acknowledgement import Acknowledgement
 from .delivery import Delivery
 from .frames import function_place
 from .records import Record, RecordIndex, RecordKind
+
+Hold: TypeAlias = Callable[[], Awaitable[None]]
 
 _GRACE_SECONDS = 60.0
 """The time beyond that of an earlier life in which a call is expected to be cancelled again."""
@@ -31,6 +33,7 @@ class Gate:
         index: The records of earlier lives.
         delivery: The order of their arrivals.
         depending: Notes that a place waits only for other places.
+        check_new: Raises if a place without a record cannot be new.
     """
 
     def __init__(
@@ -38,15 +41,23 @@ class Gate:
         index: RecordIndex,
         delivery: Delivery,
         depending: Callable[[str], AbstractContextManager[None]],
+        check_new: Callable[[str], None],
     ) -> None:
+        self._check_new = check_new
         self._depending = depending
         self._driven: set[str] = set()
         self._index = index
         self._delivery = delivery
         self._begun_functions: set[str] = set()  # in which something new has begun
 
-    async def begin_new(self, place: str) -> None:
-        """Pass a place."""
+    async def begin_new(self, place: str, hold: Hold | None = None) -> None:
+        """Pass a place.
+
+        Args:
+            place: The place.
+            hold: Waits before an effect until no recorded call may come that it stands for; None for what is
+                no effect.
+        """
         if self.is_driven(place):
             await self.wait_cancelled(place)
         if reach_new():
@@ -54,9 +65,12 @@ class Gate:
         seconds = self._seconds_given_up(place)
         if seconds is not None:
             await anyio.sleep(seconds)
-        await self._delivery.wait_until_over(place)
+        self._check_new(place)  # before any wait, in which others would begin something new
+        if hold is not None:
+            await hold()
+        await self._delivery.wait_until_over(place, is_effect=hold is not None)
 
-    def begin_new_in_thread(self, place: str) -> None:
+    def begin_new_in_thread(self, place: str, hold: Callable[[], None] | None = None) -> None:
         """Pass a place as `begin_new` does, from synchronous code.
 
         Raises:
@@ -73,7 +87,10 @@ class Gate:
         seconds = self._seconds_given_up(place)
         if seconds is not None and not is_loop_thread():
             _wait_from_sync(anyio.sleep, seconds)
-        self._delivery.wait_until_over_in_thread(place)
+        self._check_new(place)
+        if hold is not None:
+            hold()
+        self._delivery.wait_until_over_in_thread(place, is_effect=hold is not None)
 
     def drive(self, place: str) -> None:
         """Let nothing new begin in a call that did not count in an earlier life."""

@@ -51,22 +51,30 @@ class Holding:
             JournalDivergenceError: A recorded call is not reached. The effect was not begun.
         """
         while (expected := self._find_expected(place)) is not None:
-            with self._held():
-                if not await self._wait_for(expected).wait():
+            event = self._wait_for(expected)
+            with self._held(), self._delivery.waking(event):
+                if not await event.wait():
                     raise self._divergence(place, inputs, expected)
-        if self._is_active and not self._delivery.is_over:  # others went on in the same moment
+
+    async def let_others_hold(self, place: str) -> None:
+        """Wait for effects that went on in the same moment as the one of a place, and are held now."""
+        if self._is_active and not self._delivery.has_all:
             await wait_settled()
-            await self._delivery.wait_until_over(place)  # if one of them is held now
+            await self._delivery.wait_until_over(place, is_effect=True)
 
     def hold_in_thread(self, place: str, inputs: Mapping[str, str]) -> None:
         """Wait as `hold` does, and block the thread; on that of an event loop, raise at once."""
         while (expected := self._find_expected(place)) is not None:
-            with self._held():
-                if is_loop_thread() or not self._wait_for(expected).wait_in_thread():
+            event = self._wait_for(expected)
+            with self._held(), self._delivery.waking(event):
+                if is_loop_thread() or not event.wait_in_thread():
                     raise self._divergence(place, inputs, expected)
-        if self._is_active and not self._delivery.is_over and is_worker_thread():
+
+    def let_others_hold_in_thread(self, place: str) -> None:
+        """Wait as `let_others_hold` does, and block the thread."""
+        if self._is_active and not self._delivery.has_all and is_worker_thread():
             from_thread.run(wait_settled)
-            self._delivery.wait_until_over_in_thread(place)
+            self._delivery.wait_until_over_in_thread(place, is_effect=True)
 
     @contextmanager
     def _held(self) -> Generator[None, None, None]:
@@ -84,12 +92,18 @@ class Holding:
     def _wait_for(self, expected: Record) -> PatientEvent:
         seconds = min(_MOST_SECONDS, self._index.seconds_until(expected)) + _SLACK_SECONDS
         place = effect_of_intent(expected.place)
-        return PatientEvent(seconds, is_over=lambda: not self._may_come(place))
+        return PatientEvent(
+            seconds,
+            lambda: self._delivery.moves,  # a long replay takes its time
+            is_over=lambda: not self._may_come(place) and expected not in self._index.lost_after(),
+        )
 
     def _find_expected(self, place: str) -> Record | None:
         """The first recorded call that may still come, and that the effect of a place may stand for."""
         if not self._is_active or self._index.is_empty:
             return None
+        if lost := self._index.lost_after():
+            return lost[0]
         parent, _, frame = place.rpartition("/")
         if "~" not in frame:
             for lost in self._index.lost_in(parent):
@@ -102,6 +116,8 @@ class Holding:
         if self._effects is None:
             self._effects = {}
             for record in self._index.of_kind("intent"):
+                if not self._index.is_paid(record) or self._index.is_after_end(record):
+                    continue  # it was not made, or the life that made it was ending
                 effect = effect_of_intent(record.place)
                 self._effects.setdefault(_function_of(effect.rpartition("/")[2]), []).append(record)
         left = self._effects.get(name)

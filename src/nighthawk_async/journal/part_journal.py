@@ -78,7 +78,7 @@ class PartJournal(RunJournal):
     def _divergence_at(self, place: str) -> tuple[str, str] | None:
         return self._divergence or super()._divergence_at(place)
 
-    def begin_new_in_thread(self, place: str) -> None:
+    def begin_new_in_thread(self, place: str, hold: Callable[[], None] | None = None) -> None:
         """Pass a place from synchronous code; see `RunRecorder.begin_new_in_thread`.
 
         Raises:
@@ -90,7 +90,7 @@ class PartJournal(RunJournal):
                 "loop, which has to wait until the program has recorded it. Make the function async, or call "
                 "it in a thread, with anyio.to_thread.run_sync for example. Nothing was begun."
             )
-        super().begin_new_in_thread(place)
+        super().begin_new_in_thread(place, hold)
 
 
 class _NoInbox(Inbox):

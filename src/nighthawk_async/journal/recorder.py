@@ -20,6 +20,7 @@ from .departures import Departures
 from .errors import JournalError, RunParked
 from .frames import are_concurrent, failure_place, intent_place, withdrawn_place
 from .gate import Gate, nothing_written
+from .gate import Hold as HoldEffect
 from .holding import Holding
 from .known_objects import KnownObjects
 from .mailboxes import Inbox, Mailboxes
@@ -97,7 +98,7 @@ class RunRecorder:
         self._new_code: NewCode = new_code
         self._index = RecordIndex(records, lives)
         self.delivery = Delivery(records, self._index)
-        self.gate = Gate(self._index, self.delivery, self._depending)
+        self.gate = Gate(self._index, self.delivery, self._depending, self._check_begun)
         self.holding = Holding(
             self._index, self.delivery, is_active=new_code == "error" and not self.is_replay
         )
@@ -187,7 +188,7 @@ class RunRecorder:
 
     def is_behind(self, place: str) -> bool:
         """Whether an earlier life recorded something in a place that this life has not reached."""
-        return bool(self._index.left_in(place))
+        return bool(self._index.left_in(place)) or self._index.find_decided(place) is not None
 
     def encode_value(self, value: object, *, place: str, declared: object = None) -> bytes:
         """Write a value; see `values.encode_value`."""
@@ -267,10 +268,15 @@ class RunRecorder:
     def exit(self, place: str) -> None:
         """Note that a function or an item has ended; see `journal_ports.RunJournal`."""
         place = self.relative(place)
-        self.delivery.close(place)
-        self.orders.leave(place)
+        self._close(place)
         if self.activity is not None:
             self.activity.close_place(place)
+
+    def _close(self, place: str) -> None:
+        """Expect nothing more in a place."""
+        self.delivery.close(place)
+        self.orders.leave(place)
+        self._index.end_decided(place)
 
     def depending(self, place: str) -> AbstractContextManager[None]:
         """Note that a place waits only for other places; see `journal_ports.RunJournal`."""
@@ -329,9 +335,14 @@ class RunRecorder:
         if (error := self.parking_error()) is not None:
             raise error
 
-    async def begin_new(self, place: str) -> None:
+    def _check_begun(self, place: str) -> None:
+        """Check that something new may begin in a place. In a replay nothing begins."""
+        if not self.is_replay:
+            self.check_new(place)
+
+    async def begin_new(self, place: str, hold: HoldEffect | None = None) -> None:
         """Pass a place at which something begins that no earlier life has recorded; see `Gate`."""
-        await self.gate.begin_new(place)
+        await self.gate.begin_new(place, hold)
 
     async def begin_new_wait(self, place: str) -> None:
         """Pass the place of a wait, as `begin_new` does; the wait belongs to the function that it is in.
@@ -341,13 +352,13 @@ class RunRecorder:
         """
         await self.gate.begin_new(place.rpartition("/")[0])
 
-    def begin_new_in_thread(self, place: str) -> None:
+    def begin_new_in_thread(self, place: str, hold: Callable[[], None] | None = None) -> None:
         """Pass a place as `begin_new` does, from synchronous code.
 
         Raises:
             DeadlineExceededError: A time limit expired here in an earlier life.
         """
-        self.gate.begin_new_in_thread(place)
+        self.gate.begin_new_in_thread(place, hold)
 
     def find_intent(self, place: str) -> Record | None:
         """Return the record that a call has begun and may have taken effect; see `RecordIndex`."""

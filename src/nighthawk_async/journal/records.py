@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NoReturn, TypeAlias, get_args
 
 import msgspec
 from msgspec import Struct
@@ -136,6 +136,8 @@ class RecordIndex:
         self._foreign: dict[str, dict[str, None]] = {}  # as `_left`, the frames of tasks started by hand
         self._errors: dict[tuple[str, RecordKind], list[Record]] = {}  # by the place that has them below it
         self._reached: set[str] = set()
+        self._lost: dict[str, Record] = {}  # by place: see `note_lost`
+        self._decided: set[str] = set()  # calls in progress whose ends a recorded decision knows
         self.dropped: set[str] = set()  # places that later lives may leave out, since an error ended a life
         self._times: dict[int, tuple[float, float]] = {}  # of the first and the last record of each life
         self._last_work: dict[int, int] = {}  # the number of the last step or response of each life
@@ -271,6 +273,7 @@ class RecordIndex:
             self._left.get(place, {}).pop(frame, None)
             if "~" in frame:
                 self._foreign.get(place, {}).pop(frame, None)
+                self._lost.pop(f"{place}/{frame}" if place else frame, None)
 
     @property
     def is_empty(self) -> bool:
@@ -300,14 +303,37 @@ class RecordIndex:
         Returns:
             The first record of each that counts.
         """
-        found: list[Record] = []
+        return list(self._find_lost(parent).values())
+
+    def note_lost(self, parent: str) -> None:
+        """Note that a place has ended regularly, while tasks that were started by hand in it may go on."""
+        if self._foreign.get(parent):
+            self._lost.update(self._find_lost(parent))
+
+    def forget_lost(self, place: str) -> None:
+        """Expect nothing more of such tasks in a place, which an error has left."""
+        for each in [each for each in self._lost if is_within(each, place)]:
+            del self._lost[each]
+
+    def lost_after(self, place: str | None = None) -> list[Record]:
+        """Find what such tasks had recorded in places that have ended, and have not reached in this life.
+
+        Args:
+            place: The place that these are in; None for the whole run.
+        """
+        lost = tuple(self._lost.items()) if self._lost else ()  # beats look from another thread
+        inside = lost if place is None else [(at, each) for at, each in lost if is_within(at, place)]
+        return [each for at, each in inside if not self.is_interchanged(at)]
+
+    def _find_lost(self, parent: str) -> dict[str, Record]:
+        found: dict[str, Record] = {}
         for frame in self._foreign.get(parent, ()):
             place = f"{parent}/{frame}"
             if place in self.dropped or self.is_interchanged(place):
                 continue
-            paid = next((each for each in self.records_in(place) if self._is_paid(each)), None)
+            paid = next((each for each in self.records_in(place) if self.is_paid(each)), None)
             if paid is not None and not self._has_ended_before(parent, paid.seq):
-                found.append(paid)
+                found[place] = paid
         return found
 
     def leave_to_others(self, place: str) -> None:
@@ -336,11 +362,11 @@ class RecordIndex:
                 continue
             inside = self.records_in(place)
             is_cancelled = any(each.kind == "decision" and self.is_handled(each) for each in inside)
-            if not is_cancelled and any(self._is_paid(each) for each in inside):
+            if not is_cancelled and any(self.is_paid(each) for each in inside):
                 found.append(frame)
         return found
 
-    def _is_paid(self, record: Record) -> bool:
+    def is_paid(self, record: Record) -> bool:
         """Whether a record is of something that was paid or done, and that did not end with an error."""
         is_withdrawn = record.kind == "intent" and self.has(withdrawn_place(record.place), "decision")
         return record.kind in _PAID and not is_withdrawn and "/failed[" not in record.place
@@ -392,16 +418,38 @@ class RecordIndex:
             JournalDivergenceError: It was, so the program has changed.
         """
         parent, new = self._first_new(place)
-        if parent is None or not is_awaited(new):
-            return
-        left = self.left_in(parent)
-        if left:
-            raise JournalDivergenceError(
-                f"{parent}/{new} is not in the journal, which has {left[0]} there: the program has changed "
-                "since. Guard new code with nighthawk_async.journal.patched(name), or open the journal with "
-                'changes="insert".',
-                place=f"{parent}/{new}",
-            )
+        if parent is not None and is_awaited(new) and (left := self.left_in(parent)):
+            self._refuse_new(f"{parent}/{new}", f"has {left[0]} there")
+        if self._decided and not self.knows(place) and (ended := self.find_decided(place)) is not None:
+            self._refuse_new(place, f"knows that {ended} had ended")
+
+    def _refuse_new(self, place: str, why: str) -> NoReturn:
+        raise JournalDivergenceError(
+            f"{place} is not in the journal, which {why}: the program has changed since. Guard new code with "
+            'nighthawk_async.journal.patched(name), or open the journal with changes="insert".',
+            place=place,
+        )
+
+    def begin_decided(self, place: str) -> None:
+        """Note that a call had ended in an earlier life, which has decided that it counts."""
+        self._decided.add(place)
+
+    def end_decided(self, place: str) -> None:
+        """Note that such a call has ended in this life. Tasks that it has started may go on."""
+        self._decided.discard(place)
+
+    def find_decided(self, place: str) -> str | None:
+        """Return the call in progress that a place is in, if an earlier life knew its end; else None.
+
+        Tasks of its own that run beside it may come further than in that life.
+        """
+        while place and place not in self._decided:
+            parent, _, frame = place.rpartition("/")
+            beside = f"{parent}/{frame.rpartition('[')[0]}[0]" if "~" in frame else parent
+            if not is_awaited(frame) and self.knows(beside):
+                return None
+            place = parent
+        return place or None
 
     def left_in(self, parent: str) -> list[str]:
         """The frames of a place, in the order of its records, that this life has not reached."""

@@ -74,7 +74,7 @@ class ReplayJournal(RunJournal):
         self._keep_error = keep_error
         self._index = _ReplayIndex(records, reached)
         self.delivery = Delivery(records, self._index)
-        self.gate = Gate(self._index, self.delivery, self._depending)
+        self.gate = Gate(self._index, self.delivery, self._depending, self._check_begun)
         self._answered = {  # steps whose requests were answered, or have failed
             record.place.rpartition("/turn[")[0] for record in records if "/turn[" in record.place
         }

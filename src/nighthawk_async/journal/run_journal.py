@@ -28,7 +28,7 @@ from ..types.outcomes import (
 from ..types.unset import UNSET
 from .effects import tool_effect
 from .errors import JournalDivergenceError, JournalError, check_inputs, refuse_inputs
-from .frames import counted_place
+from .frames import counted_place, is_combinator
 from .questions import QuestionRecorder
 from .recorder import NO_DECISION, ROOT
 from .records import life_body
@@ -117,7 +117,12 @@ class RunJournal(QuestionRecorder):
             if record is None:
                 return None
             self.note_raised(record.place, None)
-        return msgspec.msgpack.decode(record.body, type=tuple[int, ...])
+        decision = msgspec.msgpack.decode(record.body, type=tuple[int, ...])
+        calls = place.rpartition("/taken[")[0] or place
+        if is_combinator(calls.rpartition("/")[2]):
+            for index in decision:
+                self._index.begin_decided(f"{calls}/item[{index}]")
+        return decision
 
     def keep(self, place: str, decision: tuple[int, ...], *, is_failure: bool = False) -> None:
         """Keep a decision; see `journal_ports.RunJournal`."""
@@ -204,9 +209,7 @@ class RunJournal(QuestionRecorder):
 
     def close(self, place: str) -> None:
         """Note that calls have ended, in whatever way; see `parallel.task_node.Decisions`."""
-        place = self.relative(place)
-        self.delivery.close(place)
-        self.orders.leave(place)
+        self._close(self.relative(place))
 
     def keep_answer(
         self, place: str, answer: object, types: Mapping[str, object], converted: Collection[str]
@@ -257,16 +260,26 @@ class RunJournal(QuestionRecorder):
         """Note that only some calls of a combinator are begun; see `parallel.task_node.Decisions`."""
         self.orders.keep_items(self.relative(place), items)
 
-    def leave(self, place: str) -> None:
+    def leave(self, place: str, *, is_recorded: bool = False) -> None:
         """Check the regular end of a function; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         if self._new_code == "error":
-            self._check_left(place)
+            self._refuse_left(place, self._left_in(place))
+            self._index.note_lost(place)
+            if is_recorded:
+                self._check_lost(place)
         self.handled_in(place)
 
-    def _check_left(self, place: str) -> None:
-        self._refuse_left(place, self._index.left_in(place))
-        lost = self._index.lost_in(place)
+    def _left_in(self, place: str) -> list[str]:
+        """The frames of a place that this life has not reached, without steps that had only begun."""
+        return [
+            frame
+            for frame in self._index.left_in(place)
+            if any(each.kind != "step" for each in self._index.records_in(f"{place}/{frame}"))
+        ]
+
+    def _check_lost(self, place: str) -> None:
+        lost = self._index.lost_after(place)
         if lost:
             first = lost[0].place.removeprefix(f"{place}/")
             self._refuse_left(place, [first], ", which a task that was started by hand has not reached")
@@ -283,20 +296,23 @@ class RunJournal(QuestionRecorder):
         """Note that a part of the run has ended regularly; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         if self._new_code == "error":
-            self._refuse_left(place, self._index.left_in(place))
+            self._refuse_left(place, self._left_in(place))
+            self._index.note_lost(place)
         self.handled_in(place)
 
     def all_ended(self, place: str) -> None:
         """Check the regular end of calls or tasks; see `parallel.task_node.Decisions`."""
         place = self.relative(place)
         if self._new_code == "error":
-            left = self._index.left_in(place) or self._index.unbegun_in(place, self.delivery.is_closed)
+            left = self._left_in(place) or self._index.unbegun_in(place, self.delivery.is_closed)
             self._refuse_left(place, left)
         self.handled_in(place)
 
     def raised(self, place: str, to: str | None = None) -> None:
         """Note that errors are raised in another place; see `journal_ports.RunJournal`."""
-        self.delivered(self.relative(place), None if to is None else self.relative(to))
+        place = self.relative(place)
+        self._index.forget_lost(place)
+        self.delivered(place, None if to is None else self.relative(to))
 
     def refuse(self, place: str) -> NoReturn:
         """Refuse calls that ended otherwise; see `parallel.task_node.Decisions`."""
@@ -310,4 +326,4 @@ class RunJournal(QuestionRecorder):
 
     def check_end(self) -> None:
         """Check the regular end of the run; see `leave`."""
-        self.leave(self._root)
+        self.leave(self._root, is_recorded=True)

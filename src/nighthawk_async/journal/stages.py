@@ -151,7 +151,7 @@ class _Stage:
         finally:
             changed = changed or watched.end()
         self._refuse_changes(changed, None)
-        journal.leave(current_place())
+        journal.leave(current_place(), is_recorded=True)
         return result
 
     def _read_variables(self) -> Mapping[str, object]:

@@ -23,7 +23,7 @@ def changed(program: Program, chance: random.Random, kinds: list[str]) -> Progra
     branches = [node for node in nodes if isinstance(node, Branch | Shared) and len(node.parts) > 1]
     call = chance.choice(calls)
     word = chance.choice([word for word in WORDS if word != call.value.word])
-    kind = chance.choice([kind for kind in kinds if kind != call.value.kind])
+    kind = chance.choice([kind for kind in kinds if kind != call.value.kind] or kinds)
 
     def with_value(value: Value) -> Node:
         return _replaced(program.root, call.number, lambda node: msgspec.structs.replace(node, value=value))

@@ -228,3 +228,242 @@ async def test_a_new_effect_does_not_overtake_one_that_is_held(tmp_path: Path) -
         assert isinstance(error, JournalDivergenceError)
         assert made == ["ann 1"]
         assert len(places(store, "intent")) == 1
+
+
+@pytest.mark.parametrize("is_reached_late", [False, True])
+async def test_no_effect_of_another_task_is_made_before_a_divergence_is_noticed(
+    *, is_reached_late: bool, tmp_path: Path
+) -> None:
+    async def program(*, is_changed: bool) -> None:
+        cell = nh.actors.shared_cell("seats", initial=0)
+
+        async def sit(name: str) -> None:
+            if is_reached_late:
+                await shout(name)  # recorded, so that the effect after it comes when that has arrived
+            seat = cell.update(lambda given: given + 1)
+            await book(f"{name} {seat}")
+
+        async def one(name: str) -> None:
+            cell.update(lambda given: given + 1)
+            await pay(name)
+
+        async with anyio.create_task_group() as group:
+            if is_changed:
+                group.start_soon(one, "new")
+            for name in ("ann", "bob"):
+                group.start_soon(sit, name)
+        if not is_changed:
+            raise SystemError("the power is off")
+
+    with opened(tmp_path) as store:
+        assert isinstance(await ending(store, lambda: program(is_changed=False)), SystemError)
+        effects = list(made)
+        assert isinstance(await ending(store, lambda: program(is_changed=True)), JournalDivergenceError)
+        assert made == effects
+
+
+async def test_a_place_that_cannot_be_new_is_refused_before_others_go_on(tmp_path: Path) -> None:
+    async def program(*, is_changed: bool) -> None:
+        async def one(name: str) -> None:
+            if is_changed and name == "ann":
+                await pay("new")
+            await shout(name)
+            if not is_changed:
+                raise SystemError("the power is off")
+            await book(name)
+
+        await nh.parallel.map(one, ["ann", "bob"])
+
+    with opened(tmp_path) as store:
+        await ending(store, lambda: program(is_changed=False))
+        records = store.records("run-1")
+        begun_again(store, "run-2", killed_after("response", 2, records) if is_two(records) else records)
+        with pytest.raises(JournalDivergenceError):
+            await live(store, shouting(), lambda: program(is_changed=True), "run-2")
+        assert made == []
+
+
+def is_two(records: Sequence[Record]) -> bool:
+    return sum(record.kind == "response" for record in records) == 2
+
+
+async def test_a_withdrawn_effect_holds_up_no_other(tmp_path: Path) -> None:
+    async def program(name: str, *, is_cancelled: bool) -> None:
+        async with anyio.create_task_group() as group:
+            if is_cancelled:
+                group.cancel_scope.cancel()
+            group.start_soon(book, name)
+        if is_cancelled:
+            raise SystemError("the power is off")
+
+    with opened(tmp_path) as store:
+        assert isinstance(await ending(store, lambda: program("ann", is_cancelled=True)), SystemError)
+        assert await ending(store, lambda: program("bob", is_cancelled=False)) is None
+    assert made == ["bob"]
+
+
+async def test_effects_that_wait_for_what_never_comes_end_with_an_error(tmp_path: Path) -> None:
+    async def program(names: Sequence[str], *, is_changed: bool) -> None:
+        async with anyio.create_task_group() as group:
+            for name in names:
+                group.start_soon(book, name)
+            if is_changed:
+                group.start_soon(shout, "new")  # the order of answers goes on without those of the others
+        if not is_changed:
+            raise SystemError("the power is off")
+
+    with opened(tmp_path) as store:
+        await ending(store, lambda: program(["ann 1", "bob 1"], is_changed=False))
+        with anyio.fail_after(120):
+            error = await ending(store, lambda: program(["ann 2", "bob 2"], is_changed=True))
+        assert isinstance(error, JournalDivergenceError)
+        assert sorted(made) == ["ann 1", "bob 1"]
+
+
+async def hand_started(names: Sequence[str]) -> None:
+    async with anyio.create_task_group() as group:
+        for name in names:
+            group.start_soon(pay, name)
+
+
+async def in_pool(names: Sequence[str]) -> None:
+    async with nh.actors.Pool(max_concurrent=2) as pool:
+        for name in names:
+            await pool.submit(pay, name)
+
+
+async def in_threads(names: Sequence[str]) -> None:
+    @nh.once
+    def pay_in_thread(name: str) -> None:
+        made.append(name)
+
+    async with anyio.create_task_group() as group:
+        for name in names:
+            group.start_soon(anyio.to_thread.run_sync, pay_in_thread, name)
+
+
+async def around_item(inner: Any) -> None:
+    await nh.parallel.map(lambda _: inner(), [0])
+
+
+async def around_settled(inner: Any) -> None:
+    await nh.parallel.settle(lambda _: inner(), [0])
+
+
+async def around_gathered(inner: Any) -> None:
+    await nh.parallel.gather(inner())
+
+
+async def around_raced(inner: Any) -> None:
+    await nh.parallel.race(lambda _: inner(), [0])
+
+
+async def around_streamed(inner: Any) -> None:
+    async with nh.parallel.stream(lambda _: inner(), [0]) as results:
+        async for _ in results:
+            pass
+
+
+async def around_task(inner: Any) -> None:
+    async with nh.open_tasks() as tasks:
+        await tasks.start(inner)
+
+
+async def around_nothing(inner: Any) -> None:
+    await inner()
+
+
+async def around_items(inner: Any) -> None:
+    await nh.parallel.map(lambda _: around_item(inner), [0])
+
+
+AROUND = (
+    around_nothing,
+    around_item,
+    around_settled,
+    around_gathered,
+    around_raced,
+    around_streamed,
+    around_task,
+    around_items,
+)
+
+
+@pytest.mark.parametrize("ends_with_effect", [False, True])
+@pytest.mark.parametrize("group", [hand_started, in_pool, in_threads], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("around", AROUND, ids=lambda each: each.__name__)
+async def test_what_tasks_inside_of_items_had_recorded_is_not_left_over(
+    around: Any, group: Any, *, ends_with_effect: bool, tmp_path: Path
+) -> None:
+    async def program(names: Sequence[str], *, is_whole: bool) -> None:
+        async def inner() -> None:
+            await group(names)
+
+        await around(inner)
+        if not is_whole:
+            raise SystemError("the power is off")
+        if ends_with_effect:
+            await pay("end")
+
+    with opened(tmp_path) as store:
+        assert isinstance(await ending(store, lambda: program(["ann", "bob"], is_whole=False)), SystemError)
+        effects = list(made)
+        error = await ending(store, lambda: program(["ann"], is_whole=True))
+        assert isinstance(error, JournalDivergenceError)
+        assert made == effects
+        assert await ending(store, lambda: program(["ann", "bob"], is_whole=True)) is None
+    with opened(tmp_path, changes="insert") as store:
+        assert await ending(store, lambda: program(["ann"], is_whole=True)) is None
+
+
+@nh.natural_function
+async def handled(start: Callable[[], None]) -> None:
+    """A natural function that starts a task, and has no block that is reached."""
+    start()
+    if start is None:
+        """natural
+        Nobody gets here with <start>.
+        """
+
+
+@pytest.mark.parametrize("around", [*AROUND, handled], ids=lambda each: each.__name__)
+async def test_tasks_that_outlive_the_item_that_has_started_them_are_not_left_over(
+    around: Any, tmp_path: Path
+) -> None:
+    async def program() -> None:
+        async with anyio.create_task_group() as group:
+
+            async def notify(name: str) -> None:
+                await anyio.lowlevel.checkpoint()
+                await pay(name)
+
+            async def inner() -> None:
+                group.start_soon(notify, "ann")
+
+            def start() -> None:
+                group.start_soon(notify, "ann")
+
+            await around(start if around is handled else inner)
+
+    with opened(tmp_path) as store:
+        for _ in range(3):
+            assert await ending(store, program) is None
+    assert made == ["ann"]
+
+
+async def test_a_step_that_had_only_begun_is_not_left_over(tmp_path: Path) -> None:
+    async def program(*, asks: bool) -> None:
+        if asks:
+            await shout("ann")
+        await pay("end")
+
+    with opened(tmp_path) as store:
+        assert await ending(store, lambda: program(asks=True)) is None
+        begun_again(store, "run-2", killed_after("step", 1, store.records("run-1")))
+        with pytest.raises(JournalDivergenceError):  # the step may still come
+            await live(store, shouting(), lambda: program(asks=False), "run-2")
+
+        async def nothing() -> None:
+            """A program that has no calls any more."""
+
+        await live(store, shouting(), nothing, "run-2")

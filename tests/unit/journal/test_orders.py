@@ -323,6 +323,37 @@ async def test_a_race_is_won_again_where_the_loser_was_served_before(tmp_path: P
                 assert await program(crash) == ["bob", 1]
 
 
+async def test_tasks_of_functions_without_arguments_are_told_apart_by_what_they_call(tmp_path: Path) -> None:
+    async def program(first: str) -> list[str]:
+        seats = iter(range(1, 10))
+        served: list[str] = []
+        has_come = anyio.Event()
+
+        def sitting(name: str) -> Callable[[], Awaitable[None]]:
+            async def sit() -> None:
+                await note(name)
+                if name != first:
+                    await has_come.wait()
+                has_come.set()
+                async with semaphore("room", capacity=1):
+                    seat = next(seats)
+                served.append(await note(f"{name} has {seat}"))
+
+            return sit
+
+        async with anyio.create_task_group() as group:
+            for name in ("ann", "bob"):
+                group.start_soon(sitting(name))
+        return sorted(served)
+
+    with opened(tmp_path) as store:
+        served = []
+        for first in ("bob", "ann", "bob"):
+            async with nh.run(ScriptedExecutor([]), journal=store, run_id="told apart"):
+                served.append(await program(first))
+    assert served == 3 * served[:1]
+
+
 async def test_a_task_that_has_ended_without_its_turn_lets_the_next_one_begin(tmp_path: Path) -> None:
     with opened(tmp_path) as store:
         seats = iter(range(1, 10))

@@ -72,13 +72,16 @@ class RunJournal(Protocol):
         """
         ...
 
-    def begin_step(self, place: str, program: str, inputs: StepInputs) -> None:
-        """Record that a step begins, or compare it with the step that was recorded.
+    def begin_step(self, place: str, program: str, inputs: StepInputs) -> bytes | None:
+        """Begin a step, or compare it with the step that was recorded.
 
         Args:
             place: The place of the step.
             program: Its program text.
             inputs: Its inputs.
+
+        Returns:
+            What `begin_work` is to record; None if the step is recorded.
 
         Raises:
             InterceptionError: The recorded step is another one, or the run was taken over.
@@ -307,6 +310,10 @@ class RunJournal(Protocol):
         """Note that all calls or tasks have ended regularly; see `parallel.task_node.Decisions`."""
         ...
 
+    def miss(self, place: str) -> None:
+        """Note that a call which counted is not there; see `parallel.task_node.Decisions`."""
+        ...
+
     def raised(self, place: str, to: str | None = None) -> None:
         """Note that errors have been raised in the caller's task; see `parallel.task_node.Decisions`."""
         ...
@@ -335,11 +342,12 @@ class RunJournal(Protocol):
         """
         ...
 
-    async def begin_work(self, place: str) -> None:
-        """Wait at a step that is new in this life and that an earlier life gave up, until it is cancelled.
+    async def begin_work(self, place: str, step: bytes | None) -> None:
+        """Wait until a step may ask a model or an executor, and record it if it is new.
 
         Args:
             place: The place of the step.
+            step: What `begin_step` has returned for it.
         """
         ...
 

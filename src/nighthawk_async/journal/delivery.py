@@ -21,6 +21,7 @@ from anyio import from_thread
 from ..parallel.event_loop import LoopEvent, is_loop_thread, is_worker_thread
 from ..parallel.patience import BEAT_SECONDS, PatientEvent, Watch
 from ..parallel.settling import wait_settled
+from .errors import JournalDivergenceError
 from .frames import are_in_one_task, effect_of_intent, is_combinator, is_within, withdrawn_place
 from .records import Record, RecordIndex, RecordKind
 
@@ -87,6 +88,7 @@ class Delivery:
         self._holds = 0  # the number of effects that are held; see `holding`
         self._held: list[PatientEvent] = []  # to be set when everything has arrived
         self._asleep: set[str] = set()  # the tasks, by the beginning of their places, that came too late
+        self._divergence: str | None = None
         self._lock = threading.Lock()
         self._numbers = count()
         self._waiters: list[tuple[int, int, _Waiter]] = []  # a heap, by position
@@ -129,6 +131,34 @@ class Delivery:
             self._moves += 1
             woken = self._advance()
         _wake(woken)
+
+    @contextmanager
+    def noting_divergence(self) -> Generator[None, None, None]:
+        """Let nothing new begin any more if an error says that the program is not the recorded one."""
+        try:
+            yield
+        except JournalDivergenceError as error:
+            self.diverge(error)
+            raise
+
+    def diverge(self, error: JournalDivergenceError) -> None:
+        """Let nothing new begin any more; see `check_same`."""
+        if self._divergence is None:
+            self._divergence = str(error)
+
+    def check_same(self, place: str) -> None:
+        """Check that the program is still the recorded one, before something new begins in a place.
+
+        Raises:
+            JournalDivergenceError: It is not, and has gone on nevertheless: it has handled the error, or
+                other tasks do not know of it yet.
+        """
+        if self._divergence is not None:
+            raise JournalDivergenceError(
+                f"{place}: nothing new begins in this life, because the program has changed: "
+                f"{self._divergence}",
+                place=place,
+            )
 
     def begin_hold(self) -> None:
         """Let nothing new begin while an effect is held."""
@@ -423,17 +453,29 @@ def _tasks_of(place: str) -> Iterator[str]:
 
 
 def _find_doubts(records: Iterable[Record], index: RecordIndex) -> Iterator[str]:
-    """The places of the calls that had begun, and are not known to have ended."""
+    """The places of the calls and steps that had begun, and are not known to have ended."""
     for record in records:
-        if record.kind == "intent":
+        if record.kind == "step":
+            is_open = _is_begun_only(record, index)
+            place = record.place
+        elif record.kind == "intent":
             place = effect_of_intent(record.place)
-            if not (
+            is_open = not (
                 index.has(place, "result")
                 or index.has(withdrawn_place(record.place), "decision")
                 or index.find_handled(place, "result") is not None
-                or any(is_within(place, dropped) for dropped in index.dropped)
-            ):
-                yield place
+            )
+        else:
+            continue
+        if is_open and not any(is_within(place, dropped) for dropped in index.dropped):
+            yield place
+
+
+def _is_begun_only(step: Record, index: RecordIndex) -> bool:
+    """Whether a step had asked, and nothing is recorded of the answer, in a life that went on."""
+    if index.has_below(step.place) or index.has(step.place, "answer"):
+        return False
+    return index.find_handled(step.place, "answer") is None and not index.is_after_end(step)
 
 
 def _reachable(records: Iterable[Record], index: RecordIndex) -> list[Record]:

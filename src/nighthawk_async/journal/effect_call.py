@@ -304,7 +304,8 @@ class EffectCall:
         """Check that this is the recorded call, so that it does not get the result of another one."""
         record = None if self._inputs is None else self._recorder.find_intent(self._place)
         if record is not None and self._inputs is not None:
-            check_call(self._place, record, self._inputs)
+            with self._recorder.delivery.noting_divergence():
+                check_call(self._place, record, self._inputs)
 
     @cached_property
     def _digests(self) -> Mapping[str, str]:

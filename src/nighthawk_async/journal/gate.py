@@ -27,7 +27,8 @@ class Gate:
 
     If a time limit around it expired in an earlier life, it is cancelled here instead. A function that an
     earlier life cancelled for a reason of the program's own waits for that reason, at most as long as it took
-    in that life. Everything else waits until all recorded answers have arrived; see `delivery`.
+    in that life. Everything else waits until all recorded answers have arrived; see `delivery`. Once it is
+    known that the program has changed, nothing passes any more, whatever the program does with that error.
 
     Args:
         index: The records of earlier lives.
@@ -58,6 +59,7 @@ class Gate:
             hold: Waits before an effect until no recorded call may come that it stands for; None for what is
                 no effect.
         """
+        self._delivery.check_same(place)
         if self.is_driven(place):
             await self.wait_cancelled(place)
         if reach_new():
@@ -65,10 +67,14 @@ class Gate:
         seconds = self._seconds_given_up(place)
         if seconds is not None:
             await anyio.sleep(seconds)
-        self._check_new(place)  # before any wait, in which others would begin something new
-        if hold is not None:
-            await hold()
+        with self._delivery.noting_divergence():
+            self._check_new(place)  # before any wait, in which others would begin something new
+            if hold is not None:
+                await hold()
         await self._delivery.wait_until_over(place, is_effect=hold is not None)
+        self._delivery.check_same(place)
+        if seconds is None:
+            self._note_begun(place)
 
     def begin_new_in_thread(self, place: str, hold: Callable[[], None] | None = None) -> None:
         """Pass a place as `begin_new` does, from synchronous code.
@@ -76,6 +82,7 @@ class Gate:
         Raises:
             DeadlineExceededError: A time limit expired here in an earlier life.
         """
+        self._delivery.check_same(place)
         if self.is_driven(place):
             if is_loop_thread():
                 raise EndOfRecords
@@ -87,10 +94,14 @@ class Gate:
         seconds = self._seconds_given_up(place)
         if seconds is not None and not is_loop_thread():
             _wait_from_sync(anyio.sleep, seconds)
-        self._check_new(place)
-        if hold is not None:
-            hold()
+        with self._delivery.noting_divergence():
+            self._check_new(place)
+            if hold is not None:
+                hold()
         self._delivery.wait_until_over_in_thread(place, is_effect=hold is not None)
+        self._delivery.check_same(place)
+        if seconds is None:
+            self._note_begun(place)
 
     def drive(self, place: str) -> None:
         """Let nothing new begin in a call that did not count in an earlier life."""
@@ -137,9 +148,13 @@ class Gate:
             return None
         record = self._index.find_handled(function, "decision")
         if record is None or self._index.was_interrupted_at(record):
-            self._begun_functions.add(function)
             return None
         return self._index.seconds_until(record) + _GRACE_SECONDS
+
+    def _note_begun(self, place: str) -> None:
+        """Note that something new begins. What was cancelled while it waited had begun nothing."""
+        if function := function_place(place):
+            self._begun_functions.add(function)
 
 
 def nothing_written() -> Acknowledgement[None]:

@@ -5,7 +5,7 @@ import weakref
 from collections.abc import Mapping
 from functools import lru_cache
 
-from ..runtime.stable_digest import Identity, coarse_digest, identify
+from ..runtime.stable_digest import Identity, coarse_digest, identify, plain_digest
 from .carried_values import OBJECT
 from .errors import JournalIdentityError, JournalIdentityWarning
 from .values import ValueRules
@@ -66,7 +66,7 @@ class KnownObjects:
                 kept: object = weakref.ref(value, lambda _: self._seen.pop(key, None))
             except TypeError:
                 kept = value
-            known = self._seen[key] = (kept, coarse_digest(value))
+            known = self._seen[key] = (kept, plain_digest(value))
         return known[1]
 
     def _say(self, place: str, what: str, name: str, identity: Identity) -> None:

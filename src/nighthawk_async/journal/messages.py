@@ -182,9 +182,10 @@ def _begin(
         return ends_at, timeout
     recorded_name, ends_at = decode_value(record.body, place=place)
     if recorded_name != name:
-        raise JournalDivergenceError(
-            f"{place}: the run waited for a message {recorded_name!r} there, and now for {name!r}: "
-            "the program has changed since. Guard new code with nighthawk_async.journal.patched(name).",
-            place=place,
-        )
+        with recorder.delivery.noting_divergence():
+            raise JournalDivergenceError(
+                f"{place}: the run waited for a message {recorded_name!r} there, and now for {name!r}: "
+                "the program has changed since. Guard new code with nighthawk_async.journal.patched(name).",
+                place=place,
+            )
     return ends_at, None if ends_at is None else ends_at - time.time()

@@ -227,6 +227,7 @@ class RunOrders:
         self._nameless: dict[str, ReferenceType[object]] = {}  # by frame: the first task without a name
         self._lanes_of: dict[str, dict[str, None]] = {}  # in which a claimant is expected
         self.on_full: Callable[[], object] = lambda: None
+        self.on_divergence: Callable[[JournalDivergenceError], object] = lambda _: None
         self.is_driven: Callable[[str], bool] = lambda place: False
         note_orders()
         for record in index.orders:
@@ -436,11 +437,13 @@ class RunOrders:
 
     def divergence(self, text: str, place: str) -> JournalDivergenceError:
         """Return the error for an order that cannot be repeated."""
-        return JournalDivergenceError(
+        error = JournalDivergenceError(
             f"{text}. The program has changed since, or depends on something else that is not the same in "
             'each life of the run. Open the journal with changes="insert" to go on without it.',
             place=place,
         )
+        self.on_divergence(error)
+        return error
 
     def _close(self, claimants: Iterable[str]) -> None:
         for claimant in claimants:

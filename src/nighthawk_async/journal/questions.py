@@ -69,12 +69,13 @@ class QuestionRecorder(PartsRecorder):
             await checkpoint()
         if asked.content != parts:
             differing = [name for name, part in parts.items() if asked.content.get(name) != part]
-            raise JournalDivergenceError(
-                f"{place}: people were asked something else in an earlier life, so their answers do not "
-                f"count here. Different are: {', '.join(differing)}. Guard the change with "
-                "nighthawk_async.journal.patched(name), or finish the run with the old program.",
-                place=place,
-            )
+            with self.delivery.noting_divergence():
+                raise JournalDivergenceError(
+                    f"{place}: people were asked something else in an earlier life, so their answers do not "
+                    f"count here. Different are: {', '.join(differing)}. Guard the change with "
+                    "nighthawk_async.journal.patched(name), or finish the run with the old program.",
+                    place=place,
+                )
         if end is not None:
             await self.delivery.deliver(end)
         return BegunQuestion(id=question_id(self.run_id, place, asked), begun_at=asked.begun_at)

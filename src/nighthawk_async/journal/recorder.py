@@ -124,6 +124,7 @@ class RunRecorder:
         """The orders of operations in the run, or in a part of it."""
         orders = RunOrders(self._index, place, self.relative, skips=self._new_code == "insert")
         orders.on_full, orders.is_driven = self.write_orders, self.gate.is_driven
+        orders.on_divergence = self.delivery.diverge
         return orders
 
     def relative(self, place: str) -> str:
@@ -244,7 +245,8 @@ class RunRecorder:
     def _check_addition(self, place: str, kind: RecordKind) -> None:
         if (place, kind) in self._written:
             raise JournalError(f"{place} would be recorded twice in one life; please report this.")
-        self.check_new(place)
+        with self.delivery.noting_divergence():
+            self.check_new(place)
         self._written.add((place, kind))
 
     def call_when_written(self, function: Callable[[], object]) -> None:

@@ -82,11 +82,11 @@ class ReplayJournal(RunJournal):
         self.frames: dict[str, FrameType] = {}
         """The frames of the program in which steps began, by their places."""
 
-    def begin_step(self, place: str, program: str, inputs: StepInputs) -> None:
+    def begin_step(self, place: str, program: str, inputs: StepInputs) -> bytes | None:
         """Compare a step with its record; see `RunJournal.begin_step`."""
         if (frame := find_program_frame(inspect.currentframe())) is not None:
             self.frames[self.relative(place)] = frame
-        super().begin_step(place, program, inputs)
+        return super().begin_step(place, program, inputs)
 
     def find_answer(self, place: str, types: Mapping[str, object]) -> RecordedAnswer | None:
         """Return the answer of an executor; see `RunJournal.find_answer`."""

@@ -148,19 +148,29 @@ class RunJournal(QuestionRecorder):
         place = self.relative(place)
         return self.is_behind(place) or self._index.has(place, "answer")
 
-    async def begin_work(self, place: str) -> None:
-        """Wait at a step that an earlier life gave up; see `journal_ports.RunJournal`."""
+    async def begin_work(self, place: str, step: bytes | None) -> None:
+        """Wait until a step may ask, and record it; see `journal_ports.RunJournal`."""
         place = self.relative(place)
         if not self._index.knows(f"{place}/turn[0]"):
             await self.begin_new(place)
+        if step is not None:
+            self.add(place, "step", step)
 
-    def begin_step(self, place: str, program: str, inputs: StepInputs) -> None:
-        """Record a step, or compare it with its record; see `journal_ports.RunJournal`."""
+    def begin_step(self, place: str, program: str, inputs: StepInputs) -> bytes | None:
+        """Return the record of a step, or compare it with that; see `journal_ports.RunJournal`.
+
+        What waits to begin is not recorded yet: if the program turns out to have changed, its records would
+        be in the way of the program before the change (`test_changed_programs`).
+        """
         place = self.relative(place)
         record = self._index.find(place, "step")
-        if record is not None:
-            check_step(place, msgspec.msgpack.decode(record.body, type=StepRecord), inputs)
-            return
+        with self.delivery.noting_divergence():
+            if record is not None:
+                check_step(place, msgspec.msgpack.decode(record.body, type=StepRecord), inputs)
+                self.delivery.reach(place)
+                return None
+            if not self.gate.is_driven(place):
+                self.check_new(place)
         step = StepRecord(
             program=hashlib.sha256(program.encode(errors="surrogatepass")).hexdigest()[:16],
             inputs=self.known_objects.digests(place, "step", inputs.named),
@@ -168,7 +178,7 @@ class RunJournal(QuestionRecorder):
             unnamed=unnamed_digests(inputs.unnamed),
             text=self.known_objects.digests(place, "text", inputs.text),
         )
-        self.add(place, "step", msgspec.msgpack.encode(step))
+        return msgspec.msgpack.encode(step)
 
     def find_answer(self, place: str, types: Mapping[str, object]) -> RecordedAnswer | None:
         """Return the answer of an executor; see `journal_ports.RunJournal`."""
@@ -286,11 +296,12 @@ class RunJournal(QuestionRecorder):
 
     def _refuse_left(self, place: str, left: Sequence[str], what: str = "") -> None:
         if left:
-            raise JournalDivergenceError(
-                f"{place} has ended, and the journal has {left[0]} there too{what}: the program has changed "
-                'since. Open the journal with changes="insert" to go on without it.',
-                place=f"{place}/{left[0]}",
-            )
+            with self.delivery.noting_divergence():
+                raise JournalDivergenceError(
+                    f"{place} has ended, and the journal has {left[0]} there too{what}: the program has "
+                    'changed since. Open the journal with changes="insert" to go on without it.',
+                    place=f"{place}/{left[0]}",
+                )
 
     def ended(self, place: str) -> None:
         """Note that a part of the run has ended regularly; see `journal_ports.RunJournal`."""
@@ -308,6 +319,12 @@ class RunJournal(QuestionRecorder):
             self._refuse_left(place, left)
         self.handled_in(place)
 
+    def miss(self, place: str) -> None:
+        """Refuse that a call which counted is not there; see `parallel.task_node.Decisions`."""
+        if self._new_code == "error":
+            calls, _, frame = self.relative(place).rpartition("/")
+            self._refuse_left(calls, [frame])
+
     def raised(self, place: str, to: str | None = None) -> None:
         """Note that errors are raised in another place; see `journal_ports.RunJournal`."""
         place = self.relative(place)
@@ -317,12 +334,14 @@ class RunJournal(QuestionRecorder):
     def refuse(self, place: str) -> NoReturn:
         """Refuse calls that ended otherwise; see `parallel.task_node.Decisions`."""
         place = self.relative(place)
-        raise JournalDivergenceError(
+        error = JournalDivergenceError(
             f"{place}: a call failed in an earlier life, the program went on, and now the call succeeded. "
             "Everything that a run reads from outside has to be the same in each of its lives: decorate what "
             "failed with nighthawk_async.once or repeatable, which record errors.",
             place=place,
         )
+        self.delivery.diverge(error)
+        raise error
 
     def check_end(self) -> None:
         """Check the regular end of the run; see `leave`."""

@@ -324,6 +324,8 @@ class Calls(Generic[Item, Result]):
                 name = f"{self._options.title}[{started}]"
                 task_group.start_soon(self._call, started, item, name=name)
                 started += 1
+            if self._order is not None:
+                self._order.end_source(started)
             await self._reporter.source_ended(started)
         finally:
             await self._source.close()

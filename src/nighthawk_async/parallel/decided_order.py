@@ -41,6 +41,7 @@ class DecidedOrder:
         "_kept",
         "_place",
         "_taken",
+        "_total",
     )
 
     def __init__(self, decisions: Decisions, place: str, *, keeps_each: bool, drives: bool = True) -> None:
@@ -56,6 +57,7 @@ class DecidedOrder:
             decisions.begins_only(place, (*self._kept, *self._driven))
         self._has_ended = False
         self._taken: list[int] = []
+        self._total: int | None = None
         self._current: int | None = None
         self._changed = anyio.Event()
 
@@ -102,6 +104,28 @@ class DecidedOrder:
         finally:
             self._decisions.exit(place)
 
+    def end_source(self, total: int) -> None:
+        """Note how many calls there are.
+
+        Raises:
+            Exception: Another call counted in an earlier life, and the others would wait for its turn.
+        """
+        self._total = total
+        self._skip_missing()
+
+    def _skip_missing(self) -> None:
+        """Take the turns of calls that are not there."""
+        if self._total is None or self._kept is None:
+            return
+        while (number := len(self._taken)) < len(self._kept) and self._kept[number] >= self._total:
+            self._decisions.miss(f"{self._place}/item[{self._kept[number]}]")
+            self._taken.append(self._kept[number])
+            self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
     async def wait_turn(self, index: int) -> None:
         """Wait until the result of a call is the next one that counts."""
         while self.is_too_early(index):
@@ -127,8 +151,8 @@ class DecidedOrder:
         """Let the next result count."""
         self._current = None
         self._taken.append(index)
-        self._changed.set()
-        self._changed = anyio.Event()
+        self._wake()
+        self._skip_missing()
 
     def decide(self, *, is_failure: bool) -> None:
         """Keep the results that counted, the present one last.

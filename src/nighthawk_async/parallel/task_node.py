@@ -184,6 +184,10 @@ class Decisions(Protocol):
         """Note that all calls or tasks in a place have ended; raises where an earlier life had more."""
         ...
 
+    def miss(self, place: str) -> None:
+        """Note that there is no such call in this life; raises where an earlier life needs it."""
+        ...
+
     def raised(self, place: str, to: str | None = None) -> None:
         """Note that the errors in a place have been raised in the caller's task.
 

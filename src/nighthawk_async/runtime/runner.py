@@ -143,7 +143,7 @@ async def _execute_once(
             if outer.journal is not None:
                 step.place = current_place()
                 inputs = inputs_of(step.context, block, python_locals, literal)
-                outer.journal.begin_step(step.place, step.program, inputs)
+                step.record = outer.journal.begin_step(step.place, step.program, inputs)
             observed.begin(step)
             if attempt is not None:
                 attempt.prepare(step.actor)
@@ -441,7 +441,7 @@ async def _find_or_make_answer(environment: Environment, step: Step) -> object:
     if recorded is not None:
         await journal.deliver_answer(place)
         return step.accept_recorded(recorded)
-    await journal.begin_work(place)
+    await journal.begin_work(place, step.record)
     answer = await _call_executor(environment.step_executor, step)
     journal.keep_answer(place, answer, types, step.converted_names(answer))
     return answer

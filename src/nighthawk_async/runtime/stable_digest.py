@@ -6,20 +6,27 @@ and its digest ends with `UNSTABLE`.
 """
 
 import hashlib
+from collections import deque
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any, cast
 
 from msgspec import Struct
 
 from ..parallel.task_node import UNSTABLE, ArgumentDigest
 from .canonical_forms import new_writer
+from .canonical_leaves import LEAVES
 from .canonical_names import type_name
 from .canonical_objects import parts_of
+from .registered_identities import find_identity
 
 VERSION = 2
 """The version of these digests. Those of version 1 are in `digest_of_version_1`."""
 
 _DIGEST_CHARACTERS = 16
+
+_MOST_LEVELS = 4
+"""The number of objects in one another whose plain values count."""
 
 
 class Identity(Struct, frozen=True, kw_only=True, eq=False):
@@ -70,6 +77,25 @@ def coarse_digest(value: object) -> str:
     parts = {name: stable_digest(part) for name, part in parts_of(value).items()}
     known = {name: part for name, part in parts.items() if not part.endswith(UNSTABLE)}
     return stable_digest((type(value), known) if known else type(value))
+
+
+def plain_digest(value: object) -> str:
+    """Return the digest of an object by its type, its plain values, and those of the objects in it.
+
+    Plain are texts, numbers, dates and members of enumerations. What it collects in lists and the like does
+    not count: that changes while a program runs.
+    """
+    return stable_digest(_plain_form(value, ()))
+
+
+def _plain_form(value: object, outer: tuple[object, ...]) -> object:
+    if type(value) in LEAVES or isinstance(value, Enum) or find_identity(type(value)) is not None:
+        return value
+    kind = type_name(cast("type[Any]", type(value)))
+    if isinstance(value, list | dict | set | deque | bytearray) or any(value is each for each in outer):
+        return kind
+    parts = parts_of(value) if len(outer) < _MOST_LEVELS else {}
+    return kind, {name: _plain_form(part, (*outer, value)) for name, part in parts.items()}
 
 
 def argument_digest(value: object) -> ArgumentDigest:

@@ -123,6 +123,7 @@ class Step:
             that can send a rejection back to its model sets it.
         partial_listeners: The listeners to its values while the model's answer streams; None for none.
         place: Its place in a run with a journal; None without one.
+        record: What the journal is to record when it begins to ask; None if that is recorded.
         past: The past that its conversation begins with; None for none.
         kept: Its facts that are kept for its task; None for none.
     """
@@ -141,6 +142,7 @@ class Step:
         "past",
         "place",
         "program",
+        "record",
         "rejections_left",
     )
 
@@ -165,6 +167,7 @@ class Step:
         self.rejections_left = 0
         self.partial_listeners: PartialListeners | None = None
         self.place: str | None = None
+        self.record: bytes | None = None
         self.past: Past | None = None
         self.kept: LastStep | None = None
 

@@ -117,6 +117,53 @@ async def test_what_items_had_recorded_is_not_left_over(group: Any, tmp_path: Pa
         assert await ending(store, lambda: program(["ann"], is_whole=True)) is None
 
 
+async def streamed(function: Callable[[int], Awaitable[str]], count: int) -> None:
+    async with nh.parallel.stream(function, range(count)) as results:
+        async for _ in results:
+            pass
+
+
+async def voted(function: Callable[[int], Awaitable[str]], count: int) -> None:
+    indices = iter(range(count))
+
+    async def one() -> str:
+        return await function(next(indices))
+
+    await nh.resilience.vote(one, count=count, decide=len)()
+
+
+@pytest.mark.parametrize("group", [streamed, voted])
+async def test_a_call_that_counted_before_the_others_and_is_gone_is_no_hang(
+    group: Any, tmp_path: Path
+) -> None:
+    async def program(count: int, *, is_whole: bool) -> None:
+        ended = [anyio.Event() for _ in range(count)]
+
+        async def one(index: int) -> str:  # the last call ends first
+            if index + 1 < count:
+                await ended[index + 1].wait()
+            name = await pay("x")
+            ended[index].set()
+            return name
+
+        await group(one, count)
+        if not is_whole:
+            raise SystemError("the power is off")
+        await pay("end")
+
+    with opened(tmp_path) as store:
+        assert isinstance(await ending(store, lambda: program(3, is_whole=False)), SystemError)
+        with anyio.fail_after(60):
+            error = await ending(store, lambda: program(2, is_whole=True))
+        assert isinstance(error, JournalDivergenceError)
+        assert "[2]" in error.place
+        assert made == ["x"] * 3
+        assert await ending(store, lambda: program(3, is_whole=True)) is None
+    with opened(tmp_path, changes="insert") as store, anyio.fail_after(60):
+        assert await ending(store, lambda: program(2, is_whole=True)) is None
+    assert made == [*["x"] * 3, "end"]
+
+
 @pytest.mark.parametrize("group", [nh.parallel.map, nh.parallel.settle])
 async def test_items_that_recorded_nothing_or_an_error_are_not_left_over(group: Any, tmp_path: Path) -> None:
     @nh.repeatable
@@ -389,9 +436,15 @@ AROUND = (
 )
 
 
-@pytest.mark.parametrize("ends_with_effect", [False, True])
-@pytest.mark.parametrize("group", [hand_started, in_pool, in_threads], ids=lambda each: each.__name__)
-@pytest.mark.parametrize("around", AROUND, ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    ("around", "group", "ends_with_effect"),
+    [
+        *((around, hand_started, True) for around in AROUND),
+        *((around_items, group, ends) for group in (in_pool, in_threads) for ends in (False, True)),
+        (around_item, hand_started, False),
+    ],
+    ids=lambda each: getattr(each, "__name__", str(each)),
+)
 async def test_what_tasks_inside_of_items_had_recorded_is_not_left_over(
     around: Any, group: Any, *, ends_with_effect: bool, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ __all__ = [
     "SOURCE",
     "Import",
     "Module",
+    "code_length",
     "find_cycle",
     "house_imports",
     "parse_package",
@@ -113,6 +114,19 @@ def house_imports(module: Module, modules: Mapping[str, Module]) -> list[Import]
         if target and target != module.name:
             found.append(Import(target=target, line=item.line, is_top_level=item.is_top_level))
     return found
+
+
+def code_length(module: Module) -> int:
+    """The number of lines of a module that are neither blank, nor comments, nor documentation."""
+    lines = {
+        number for number, line in enumerate(module.lines, 1) if line.strip() and line.lstrip()[0] != "#"
+    }
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            for each in node.body:
+                if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant):
+                    lines.difference_update(range(each.lineno, (each.end_lineno or each.lineno) + 1))
+    return len(lines)
 
 
 def find_cycle(graph: Mapping[str, set[str]]) -> list[str]:

@@ -1,0 +1,194 @@
+"""Figures of the core, counted in its source; run as a program, it prints them.
+
+What must not grow is in `BOUNDS`. Whoever lowers a figure lowers its bound.
+"""
+
+import ast
+from collections import deque
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+from .source_tree import PACKAGE, SOURCE, Import, Module, code_length, house_imports, parse_package
+
+KERNEL, AGENT = "runtime", "executors"
+"""The rooms of the way of a step, and of the model loop."""
+
+FEATURES = (
+    *("policies", "observe", "recording", "journal", "skills"),
+    *("runtime.skill_scope", "runtime.partial_delivery", "runtime.response_cache"),
+    *("executors.compaction", "executors.compaction_plan", "executors.summary_model"),
+    *("executors.turn_summary", "executors.result_digests"),
+    *("executors.managed_agent", "executors.skill_tool", "executors.past"),
+    *("executors.transcripts", "executors.transcript_file", "executors.transcript_text"),
+    *("executors.claude_code", "executors.codex", "executors.coding_agent"),
+)
+"""Rooms and modules of features: the core does without their names."""
+
+FEATURES_IN_THE_CORE: frozenset[tuple[str, str]] = frozenset(
+    {
+        ("executors.agent", "executors.managed_agent"),
+        ("executors.agent", "executors.past"),
+        ("executors.agent", "executors.skill_tool"),
+        ("executors.agent", "executors.summary_model"),
+        ("executors.agent_loop", "executors.past"),
+        ("executors.agent_protocol", "policies.budgets.policy"),
+        ("executors.agent_protocol", "policies.budgets.request"),
+        ("executors.agent_protocol", "policies.budgets.steps"),
+        ("executors.choice", "policies.attempts.resilience"),
+        ("executors.direct", "executors.past"),
+        ("executors.governed_stream", "observe.request_node"),
+        ("executors.governed_stream", "runtime.response_cache"),
+        ("executors.model_agent", "executors.compaction"),
+        ("executors.model_stream", "runtime.response_cache"),
+        ("executors.question", "executors.compaction"),
+        ("runtime.environment", "runtime.skill_scope"),
+        ("runtime.run", "runtime.skill_scope"),
+        ("runtime.runner", "runtime.partial_delivery"),
+        ("runtime.runner", "runtime.skill_scope"),
+    }
+)
+"""The imports of features by the core, lazy and type-only ones too; the list only shrinks."""
+
+ROOTS = ("functions", "runs", "executors.agent", "models.http_model")
+"""Modules that a program needs which runs natural functions with a model behind HTTP."""
+
+BOUNDS: Mapping[str, int] = {
+    "methods of a policy": 27,
+    "context variables": 32,
+    "imports inside functions": 166,
+    "partial(": 203,
+    "cast(": 927,
+    "partials of methods of policies": 3,
+    "modules in eager reach": 201,
+    "lines of code in eager reach": 26_300,
+    "modules in reach": 353,
+    "lines of code in reach": 45_821,
+    "files of a scripted step": 80,
+    "changes of file of a scripted step": 320,
+    "files of a step over HTTP": 107,
+    "changes of file of a step over HTTP": 690,
+}
+"""The highest figures allowed."""
+
+MODULES = parse_package(SOURCE, PACKAGE)
+
+
+def figures() -> dict[str, int]:
+    """The figures of the source as it is; those of the way of a step are counted by `step_way`."""
+    eager, all_ = reach(eager_only=True), reach(eager_only=False)
+    methods = policy_methods()
+    return {
+        "methods of a policy": len(methods),
+        "context variables": len(calls_of("ContextVar")),
+        "imports inside functions": inner_imports(),
+        "partial(": len(calls_of("partial")),
+        "cast(": len(calls_of("cast")),
+        "partials of methods of policies": len(partials_of(methods)),
+        "modules in eager reach": len(eager),
+        "lines of code in eager reach": sum(map(code_length, eager)),
+        "modules in reach": len(all_),
+        "lines of code in reach": sum(map(code_length, all_)),
+    }
+
+
+def feature_imports() -> set[tuple[str, str]]:
+    """The imports of features by modules of the core that belong to none, without the package's name."""
+    found: set[tuple[str, str]] = set()
+    for module in MODULES.values():
+        name = short(module.name)
+        is_core = name.startswith((f"{KERNEL}.", f"{AGENT}."))
+        if is_core and not is_feature(name):
+            targets = {short(item.target) for item in imports_of(module.name)}
+            found |= {(name, target) for target in targets if is_feature(target)}
+    return found
+
+
+@cache
+def imports_of(name: str) -> list[Import]:
+    """The imports of a module that name modules of the library."""
+    return house_imports(MODULES[name], MODULES)
+
+
+def is_feature(name: str) -> bool:
+    """Whether a module belongs to a feature."""
+    return name.startswith(tuple(f"{each}." for each in FEATURES)) or name.startswith(
+        tuple(each for each in FEATURES if "." in each)
+    )
+
+
+def short(name: str) -> str:
+    """The name of a module without the package's."""
+    return name.removeprefix(f"{PACKAGE}.")
+
+
+def policy_methods() -> set[str]:
+    """The methods of `Policy` that a policy may override."""
+    classes = (
+        node
+        for module in MODULES.values()
+        if module.name.startswith(f"{PACKAGE}.{KERNEL}.")
+        for node in module.tree.body
+        if isinstance(node, ast.ClassDef) and node.name == "Policy"
+    )
+    body = next(classes).body
+    names = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    return {name for name in names if not name.startswith("_")}
+
+
+@cache
+def calls() -> list[ast.Call]:
+    """All calls in the source."""
+    nodes = (node for module in MODULES.values() for node in ast.walk(module.tree))
+    return [node for node in nodes if isinstance(node, ast.Call)]
+
+
+def calls_of(function: str) -> list[ast.Call]:
+    """The calls of a function by its name, with type arguments or without, of its module or alone."""
+    return [call for call in calls() if _name_of(call.func) == function]
+
+
+def _name_of(called: ast.expr) -> str:
+    if isinstance(called, ast.Subscript):
+        called = called.value
+    if isinstance(called, ast.Attribute):
+        return called.attr
+    return called.id if isinstance(called, ast.Name) else ""
+
+
+def partials_of(methods: Iterable[str]) -> list[ast.Call]:
+    """The calls of `partial` with a method of a policy."""
+    firsts = ((call, call.args[0]) for call in calls_of("partial") if call.args)
+    return [call for call, first in firsts if isinstance(first, ast.Attribute) and first.attr in methods]
+
+
+def inner_imports() -> int:
+    """The number of import statements inside functions; those in methods of local classes count, too."""
+    found: set[int] = set()
+    for module in MODULES.values():
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                found |= {
+                    id(each) for each in ast.walk(node) if isinstance(each, ast.Import | ast.ImportFrom)
+                }
+    return len(found)
+
+
+def reach(*, eager_only: bool) -> list[Module]:
+    """The modules that `ROOTS` import, and those import; packages only join what they export."""
+    found: dict[str, Module] = {}
+    waiting = deque(f"{PACKAGE}.{root}" for root in ROOTS if f"{PACKAGE}.{root}" in MODULES)
+    while waiting:
+        name = waiting.popleft()
+        if name not in found:
+            module = found[name] = MODULES[name]
+            if module.stub is None:
+                items = imports_of(name)
+                waiting.extend(item.target for item in items if item.is_top_level or not eager_only)
+    return list(found.values())
+
+
+if __name__ == "__main__":
+    for figure, value in figures().items():
+        print(f"{value:7} {figure}")
+    for pair in sorted(feature_imports()):
+        print(pair)

@@ -1,0 +1,53 @@
+"""The core stays closed and short: what it must not have, and figures that must not grow."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from .core_figures import BOUNDS, FEATURES_IN_THE_CORE, MODULES, PACKAGE, feature_imports, figures
+
+TOP = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def found() -> Mapping[str, int]:
+    return figures()
+
+
+def test_the_core_imports_no_more_features() -> None:
+    """A feature that has to open the core shows that a port is missing."""
+    assert feature_imports() - FEATURES_IN_THE_CORE == set()
+
+
+def test_imports_of_features_that_are_gone_are_no_longer_allowed() -> None:
+    existing = {module.removeprefix(f"{PACKAGE}.") for module in MODULES}
+    assert FEATURES_IN_THE_CORE - feature_imports() == set()
+    assert {name for pair in FEATURES_IN_THE_CORE for name in pair} - existing == set()
+
+
+def test_no_figure_of_the_source_grows(found: Mapping[str, int]) -> None:
+    assert {name: value for name, value in found.items() if value > BOUNDS[name]} == {}
+
+
+def test_the_way_of_a_step_does_not_get_longer() -> None:
+    """Changes of file differ a little from run to run, as tasks and network take turns; files do not."""
+    command = [
+        sys.executable,
+        "-m",
+        "tests.architecture.step_way",
+        "trio",
+    ]  # alone: counted from a known state
+    result = subprocess.run(command, cwd=TOP, capture_output=True, text=True, timeout=240)
+    assert result.returncode == 0, result.stderr
+    ways = json.loads(result.stdout)
+    counted = {
+        "files of a scripted step": ways["scripted"][0],
+        "changes of file of a scripted step": ways["scripted"][1],
+        "files of a step over HTTP": ways["http"][0],
+        "changes of file of a step over HTTP": ways["http"][1],
+    }
+    assert {name: value for name, value in counted.items() if value > BOUNDS[name]} == {}

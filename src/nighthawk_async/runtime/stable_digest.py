@@ -25,6 +25,8 @@ VERSION = 2
 
 _DIGEST_CHARACTERS = 16
 
+_COLLECTING: tuple[type[Any], ...] = (list, dict, set, deque, bytearray)
+
 _MOST_LEVELS = 4
 """The number of objects in one another whose plain values count."""
 
@@ -92,10 +94,11 @@ def _plain_form(value: object, outer: tuple[object, ...]) -> object:
     if type(value) in LEAVES or isinstance(value, Enum) or find_identity(type(value)) is not None:
         return value
     kind = type_name(cast("type[Any]", type(value)))
-    if isinstance(value, list | dict | set | deque | bytearray) or any(value is each for each in outer):
+    if isinstance(value, _COLLECTING) or any(value is each for each in outer):
         return kind
-    parts = parts_of(value) if len(outer) < _MOST_LEVELS else {}
-    return kind, {name: _plain_form(part, (*outer, value)) for name, part in parts.items()}
+    if len(outer) == _MOST_LEVELS:
+        return kind
+    return kind, {name: _plain_form(part, (*outer, value)) for name, part in parts_of(value).items()}
 
 
 def argument_digest(value: object) -> ArgumentDigest:

@@ -87,6 +87,9 @@ _PROMISES: Mapping[str, tuple[str, ...]] = {
         "unit/journal/test_decided_calls.py::test_nothing_new_begins_in_calls_that_have_counted",
     ),
     "Another order": ("unit/journal/test_orders.py::test_a_turn_that_never_comes_is_an_error_or_skipped",),
+    "Whatever follows": (
+        "unit/journal/test_changed_programs.py::test_nothing_new_begins_once_the_program_is_known_to_have_changed",
+    ),
     "Another file": (
         "unit/journal/test_removed_logs.py::test_a_log_that_was_removed_after_a_kill_is_noticed",
         "unit/journal/test_removed_logs.py::test_an_older_file_is_noticed_and_without_its_mark_it_goes_on",
@@ -125,6 +128,9 @@ _PROMISES: Mapping[str, tuple[str, ...]] = {
     "Equal calls": (
         "unit/journal/test_holding.py::test_what_is_asked_less_often_with_equal_arguments_is_no_divergence",
         "unit/journal/test_identity.py::test_the_same_object_may_be_called_again_and_again_by_hand",
+    ),
+    "One more task": (
+        "unit/journal/test_changed_programs.py::test_one_more_effect_started_by_hand_is_not_held_for_ever",
     ),
     "Time": (
         "unit/journal/test_orders.py::"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from .programs import WORDS, Branch, Call, Node, Program, Shared, Value, iterate, parts_of
+from .programs import ADDED, WORDS, Branch, Call, Node, Program, Shared, Value, iterate, parts_of
 
 
 def _replaced(node: Node, number: int, change: Callable[[Node], Node]) -> Node:
@@ -41,6 +41,6 @@ def changed(program: Program, chance: random.Random, kinds: list[str]) -> Progra
         ways += [
             lambda: with_parts(lambda parts: parts[::-1]),
             lambda: with_parts(lambda parts: parts[1:]),
-            lambda: with_parts(lambda parts: [Call("pay", Value("text", "new"), 9_999), *parts]),
+            lambda: with_parts(lambda parts: [Call("pay", Value("text", "new"), ADDED), *parts]),
         ]
     return msgspec.structs.replace(program, root=chance.choice(ways)())

@@ -4,7 +4,7 @@
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias, get_args
 
 import msgspec
@@ -92,8 +92,12 @@ EFFECTS = frozenset(
 )
 FOREIGN = frozenset({"group", "asyncio"})
 """What starts tasks that the library does not know."""
-UNSUPPORTED_FORMS = frozenset({"lock of anyio", "append", "first", "losers"})
+UNSUPPORTED_FORMS = frozenset({"cell", "lock of anyio", "append", "first", "losers"})
 """Orders that only the program knows: a later life may raise, before anything new happens."""
+
+
+ADDED = 9_999
+"""The number of a call that a change has added."""
 
 
 class Value(Struct, frozen=True):
@@ -196,6 +200,14 @@ def is_supported(node: Node, *, is_foreign: bool = False) -> bool:
     return not is_bad and all(is_supported(part, is_foreign=is_foreign) for part in parts_of(node))
 
 
+def is_added_by_hand(node: Node, *, is_foreign: bool = False) -> bool:
+    """Whether the call that a change has added is in a task that the library does not know."""
+    if isinstance(node, Call):
+        return is_foreign and node.number == ADDED
+    spread = node.spread if isinstance(node, Shared) else node.kind
+    return any(is_added_by_hand(part, is_foreign=is_foreign or spread in FOREIGN) for part in parts_of(node))
+
+
 class Wanted(Struct):
     """The effects that a program makes.
 
@@ -208,6 +220,12 @@ class Wanted(Struct):
     is_exact: bool
 
 
+def _steps_of(node: Node, part: Node) -> Sequence[Node]:
+    """What a form runs of a part: losers note each step of theirs."""
+    is_taken_apart = isinstance(node, Shared) and node.form == "losers" and isinstance(part, Branch)
+    return parts_of(part) if is_taken_apart else (part,)
+
+
 def wanted(node: Node) -> Wanted:
     """The effects of a program, without what order decides: what stands before `#`."""
     from .values import make_value, truth_of
@@ -215,7 +233,8 @@ def wanted(node: Node) -> Wanted:
     if isinstance(node, Call):
         is_effect = node.kind in EFFECTS
         return Wanted(Counter([truth_of(make_value(node.value))] if is_effect else []), True)
-    found = [wanted(part) for part in node.parts]
+    steps = [each for part in node.parts for each in _steps_of(node, part)]
+    found = [wanted(step) for step in steps]
     if isinstance(node, Branch) and node.kind == "vote":
         found = found[:1] * 3
     if isinstance(node, Branch) and node.kind == "retry":

@@ -1,11 +1,14 @@
 """Programs that changed between two lives."""
 
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
+import anyio
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.journal import JournalDivergenceError
+from nighthawk_async.journal import JournalDivergenceError, JournalError
 
 from .durable_runs import AnsweringModel, assigning, live, opened
 
@@ -177,3 +180,67 @@ async def test_changes_around_a_map_are_noticed(tmp_path: Path) -> None:
 async def test_a_name_of_a_change_that_is_no_part_of_a_place_is_refused(name: str) -> None:
     with pytest.raises(nh.NighthawkError, match="name of a change"):
         nh.journal.patched(name)
+
+
+made: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_made() -> None:
+    made.clear()
+
+
+@nh.once
+async def pay(name: str) -> str:
+    """An effect."""
+    made.append(name)
+    return name
+
+
+@nh.once
+async def mail(name: str) -> str:
+    """Another effect."""
+    made.append(name)
+    return name
+
+
+@pytest.mark.parametrize("ends_with", [pay, shout])
+async def test_nothing_new_begins_once_the_program_is_known_to_have_changed(
+    tmp_path: Path, ends_with: Callable[[str], Awaitable[str]]
+) -> None:
+    async def program(name: str, *, is_whole: bool) -> str:
+        for each in ("ann", name):
+            with suppress(JournalError):
+                await pay(each)
+        if not is_whole:
+            raise CrashError
+        return await ends_with("end")
+
+    model = both()
+    with opened(tmp_path) as store:
+        with pytest.raises(CrashError):
+            await live(store, model, lambda: program("bob", is_whole=False))
+        with pytest.raises(JournalDivergenceError, match="nothing new begins in this life"):
+            await live(store, model, lambda: program("eve", is_whole=True))
+        assert made == ["ann", "bob"]
+        assert not model.prompts
+        assert await live(store, model, lambda: program("bob", is_whole=True)) in ("end", "END")
+
+
+async def test_one_more_effect_started_by_hand_is_not_held_for_ever(tmp_path: Path) -> None:
+    async def program(*names: str, is_whole: bool) -> str:
+        async with anyio.create_task_group() as group:
+            group.start_soon(pay, "ann")
+            for name in names:
+                group.start_soon(mail, name)
+        ended = await pay(f"the end of {len(names)}")
+        if not is_whole:
+            raise CrashError
+        return ended
+
+    with opened(tmp_path) as store:
+        with pytest.raises(CrashError):
+            await live(store, both(), lambda: program(is_whole=False))
+        with pytest.raises(JournalDivergenceError, match="<name>"):
+            await live(store, both(), lambda: program("new", is_whole=True))
+        assert made == ["ann", "the end of 0", "new"]

@@ -4,7 +4,7 @@ import signal
 import sqlite3
 import subprocess
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -172,10 +172,24 @@ async def stop_between_transactions(process: subprocess.Popen[str], address: str
     """Stop a process. One that is stopped while it writes would keep the file of SQLite locked."""
     while True:
         process.send_signal(signal.SIGSTOP)
+        while not _has_stopped(process.pid):
+            await anyio.lowlevel.checkpoint()
         if not address.startswith("sqlite:") or _is_free(address.removeprefix("sqlite:///")):
             return
         process.send_signal(signal.SIGCONT)
         await anyio.lowlevel.checkpoint()
+
+
+def _has_stopped(pid: int) -> bool:
+    """Whether each thread of a process that was told to stop has stopped, where the system says so."""
+    tasks = Path(f"/proc/{pid}/task")
+    if not tasks.is_dir():
+        return True
+    states: list[str] = []
+    for each in tasks.glob("*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
+            states.append(each.read_text().rpartition(") ")[2][0])
+    return all(state in "TtZX" for state in states)
 
 
 def _is_free(path: str) -> bool:

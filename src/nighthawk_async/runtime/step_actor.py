@@ -1,9 +1,6 @@
-"""The owner of a StepContext, which executes the messages of its mailbox.
+"""The task that owns a StepContext and serves its mailbox.
 
 Every change of a running step's state goes through here, one message at a time and in the order of posting.
-An idle actor executes a message in the turn of its sender; the first one that comes while another is being
-executed starts a task that serves the mailbox from then on.
-
 Awaitables are awaited outside the actor, in the task of the sender, so that they run in parallel; the result
 comes back as a message. A message that mentions a name whose assignment is still being awaited waits for it:
 calls that depend on each other keep their order, and independent ones do not wait.
@@ -11,7 +8,6 @@ calls that depend on each other keep their order, and independent ones do not wa
 
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from contextvars import Context
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
@@ -97,40 +93,29 @@ class Pending(Generic[Result]):
     A sender that is cancelled while waiting abandons the command: if it was not executed yet, it never is.
     """
 
-    __slots__ = ("_arrived", "_error", "_has_arrived", "_value", "command", "is_abandoned")
+    __slots__ = ("_arrived", "_error", "_value", "command", "is_abandoned")
 
     def __init__(self, command: Command) -> None:
         self.command = command
         self.is_abandoned = False
-        self._arrived: anyio.Event | None = None  # made for a sender that has to wait
-        self._has_arrived = False
+        self._arrived = anyio.Event()
         self._value: Result | None = None
         self._error: Exception | None = None
 
     def resolve(self, value: Result) -> None:
         """Deliver the value."""
         self._value = value
-        self._arrive()
+        self._arrived.set()
 
     def fail(self, error: Exception) -> None:
         """Deliver a failure."""
         self._error = error
-        self._arrive()
-
-    def _arrive(self) -> None:
-        self._has_arrived = True
-        if self._arrived is not None:
-            self._arrived.set()
+        self._arrived.set()
 
     async def wait(self) -> Result:
-        """Wait for the reply; raises the failure that was delivered. Always a checkpoint."""
+        """Wait for the reply; raises the failure that was delivered."""
         try:
-            if self._has_arrived:
-                await checkpoint()
-            else:
-                if self._arrived is None:
-                    self._arrived = anyio.Event()
-                await self._arrived.wait()
+            await self._arrived.wait()
         except BaseException:  # cancelled
             self.is_abandoned = True
             if type(self._value) is Awaited:
@@ -190,7 +175,6 @@ class StepActor(Steering):
         self._has_begun = False
         self.keeper: ResourceKeeper | None = None
         self._is_started = False
-        self._is_executing = False
 
     # Most steps in flight have had no message yet, so what serves messages is made for the first one.
     @cached_property
@@ -204,12 +188,6 @@ class StepActor(Steering):
         return in_order_of(Mailbox(capacity=None), "")  # its commands have an order of their own
 
     @cached_property
-    def _context(self) -> Context:
-        """The context variables that commands see and set, whoever sends them."""
-        assert self.keeper is not None
-        return self.keeper.context.copy()
-
-    @cached_property
     def call_nodes(self) -> dict[int, NodeWriter]:
         """The nodes of the tool calls that have not ended, by identity, if the tree is observed."""
         return {}
@@ -220,10 +198,13 @@ class StepActor(Steering):
         return self._guard.in_flight()
 
     def serve_in(self, task_group: TaskGroup) -> None:
-        """Execute messages until `close`, in the current context, no matter who sends them.
+        """Execute messages in a task of its own, from the first one until `close`.
+
+        Most steps in flight wait for their model and have had no message, so the task starts with the first
+        one. It gets the current context, no matter who sends that message.
 
         Args:
-            task_group: The task group of the task that executes them where the sender's turn cannot.
+            task_group: The task group of the task.
         """
         self.keeper = ResourceKeeper("step", self.context.step_id, task_group)
         if "_mailbox" in vars(self):
@@ -232,31 +213,27 @@ class StepActor(Steering):
     def _begin_to_serve(self) -> None:
         if self.keeper is not None and not self._is_started:
             self._is_started = True
-            self._context.run(self.keeper.task_group.start_soon, self._serve)
+            self.keeper.context.run(self.keeper.task_group.start_soon, self._serve)
 
     async def _serve(self) -> None:
         async for message in self._mailbox:
-            self._process(message)
-
-    def _process(self, message: _Envelope | Callable[[], object]) -> None:
-        if isinstance(message, _Envelope):
-            self._admit(message)
-        else:
-            message()
+            if isinstance(message, _Envelope):
+                self._admit(message)
+            else:
+                message()
 
     def close(self) -> None:
         """Accept no more messages, and fail those that were not executed."""
         self.end_steering()
         self._has_stopped_serving = True
-        vars(self).pop("_context", None)  # it refers to the step, which refers to this actor
         if "call_nodes" in vars(self):
             for node in self.call_nodes.values():
                 node.end("cancelled")
-        left: list[_Envelope | Callable[[], object]] = [*self._deferred]
+        if "_mailbox" not in vars(self):
+            return
+        self._mailbox.close()
+        left = [*self._deferred, *self._mailbox.drain()]
         self._deferred.clear()
-        if "_mailbox" in vars(self):
-            self._mailbox.close()
-            left += self._mailbox.drain()
         for message in left:
             if isinstance(message, _Envelope):
                 message.reply.fail(self._ended())
@@ -380,31 +357,19 @@ class StepActor(Steering):
     def _send(self, message: _Envelope | Callable[[], object]) -> bool:
         if self._has_stopped_serving:
             return False
-        if self.keeper is None or self._is_executing or "_mailbox" in vars(self):
-            self._mailbox.send_nowait(message)
-            self._begin_to_serve()
-            return True
-        self._is_executing = True
-        try:
-            self._context.run(self._process, message)
-        finally:
-            self._is_executing = False
+        self._mailbox.send_nowait(message)
+        self._begin_to_serve()
         return True
 
     def _admit(self, envelope: _Envelope) -> None:
         """Execute a message, or defer it until the names it mentions have their values."""
-        if self._is_claimed_for(envelope.command):
-            self._deferred.append(envelope)
-        else:
-            self._execute(envelope)
-
-    def _is_claimed_for(self, command: Command) -> bool:
-        if not self._claimed and not self._deferred:
-            return False
         claimed = frozenset[str]().union(
             *self._claimed.values(), *(deferred.command.claims(self._state) for deferred in self._deferred)
         )
-        return bool(claimed) and bool(claimed & (command.reads() | command.claims(self._state)))
+        if claimed and claimed & (envelope.command.reads() | envelope.command.claims(self._state)):
+            self._deferred.append(envelope)
+        else:
+            self._execute(envelope)
 
     def _execute(self, envelope: _Envelope) -> None:
         if envelope.reply.is_abandoned:

@@ -54,9 +54,10 @@ def _without_self() -> None:
 
 
 def _without_leftovers() -> None:
-    RunJournal._check_left = lambda self, place: None  # type: ignore[method-assign]
+    RunJournal._refuse_left = lambda self, place, left, what="": None  # type: ignore[method-assign]
     RunJournal.all_ended = RunJournal.handled_in  # type: ignore[method-assign]
     RecordIndex.lost_in = lambda self, parent: []  # type: ignore[method-assign]
+    RecordIndex.lost_after = lambda self, place=None: []  # type: ignore[method-assign]
 
 
 def _without_new_calls() -> None:
@@ -85,11 +86,14 @@ def _without_departures() -> None:
 
 
 def _without_catching_up() -> None:
-    async def go_on(self: Delivery, place: str) -> None:
+    async def go_on(self: Delivery, place: str, *, is_effect: bool = False) -> None:
+        pass
+
+    def go_on_in_thread(self: Delivery, place: str, *, is_effect: bool = False) -> None:
         pass
 
     Delivery.wait_until_over = go_on  # type: ignore[method-assign]
-    Delivery.wait_until_over_in_thread = lambda self, place: None  # type: ignore[method-assign]
+    Delivery.wait_until_over_in_thread = go_on_in_thread  # type: ignore[method-assign]
 
 
 def _without_orders() -> None:

@@ -15,14 +15,10 @@ from typing import NamedTuple
 import anyio
 
 import nighthawk_async as nh
-from nighthawk_async.testing import ModelReply, ModelServer, ScriptedModel, model_response, tool_call
+from nighthawk_async.testing import ModelReply, ModelServer, ScriptedModel, model_response
+from tests.docs.followed_step import CALLS, PACKAGE, stars
 
-PACKAGE = Path(nh.__file__).parent
 COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>")
-CALLS = (
-    tool_call("nh_assign", target_path="count", expression="len(review)"),
-    tool_call("nh_outcome", kind="pass"),
-)
 THIRD = 3
 
 
@@ -31,15 +27,6 @@ class Way(NamedTuple):
 
     files: int
     changes: int
-
-
-@nh.natural_function
-async def stars(review: str) -> int:
-    count: int
-    """natural
-    Set <:count> to the stars of <review>.
-    """
-    return count
 
 
 async def follow(executor: nh.AgentStepExecutor) -> Way:

@@ -86,5 +86,5 @@ class KnownObjects:
 
 @lru_cache(maxsize=256)
 def said_on_worker(run_id: str, begun_at: float) -> set[tuple[str, str]]:
-    """What this worker has said in one life of a run, of which each call has a journal of its own."""
+    """Return the set of what this worker has said in one life of a run; each call has its own journal."""
     return set()

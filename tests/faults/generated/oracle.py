@@ -15,6 +15,8 @@ what was really asked. So beside what is checked of every killed program (see `d
 """
 
 import collections
+import functools
+import operator
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -55,6 +57,7 @@ class GeneratedLives(Lives):
         super().__init__(killer, folder, backend, [], address, **options)
         self._first = program
         self._program = program
+        self._programs: list[Program] = []  # what it has been in all lives
         self.raised: list[str] = []  # the errors of the journal in all lives, with their texts
         self._late: list[str] = []
         self._stuck: list[str] = []
@@ -66,6 +69,7 @@ class GeneratedLives(Lives):
         """Change the program for the next lives."""
         self.was_changed = self.was_changed or program.root != self._first.root
         self._program = program
+        self._programs.append(program)
         self._arguments["generated"] = dumped(program)
 
     def changed_back(self) -> dict[str, list[str]]:
@@ -137,7 +141,7 @@ class GeneratedLives(Lives):
         return collections.Counter(item for item in items if not item.startswith("seal"))
 
     def _repeated(self) -> list[str]:
-        most = wanted(self._first.root).items | wanted(self._program.root).items
+        most = functools.reduce(operator.or_, (wanted(each.root).items for each in self._programs))
         too_often = self._made() - most
         return [
             *self.repeated_calls(),

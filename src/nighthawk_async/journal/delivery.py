@@ -146,6 +146,11 @@ class Delivery:
         if self._divergence is None:
             self._divergence = str(error)
 
+    @property
+    def has_diverged(self) -> bool:
+        """Whether it is known that the program is not the recorded one."""
+        return self._divergence is not None
+
     def check_same(self, place: str) -> None:
         """Check that the program is still the recorded one, before something new begins in a place.
 

@@ -13,7 +13,7 @@ from .database import Database
 from .effect_call import idempotency_key
 from .errors import CallInDoubtError
 from .frames import effect_of_intent, is_within
-from .records import Record, RecordIndex
+from .records import Record, RecordIndex, records_that_count
 from .tables import RunRow
 
 
@@ -26,7 +26,7 @@ def fork_run(
         if source is None:
             raise NighthawkError(f"there is no run {run_id!r}")
         new_id = _free_id(database, run_id) if to is None else to
-        records = tables.read_records(database, run_id)
+        records = records_that_count(tables.read_records(database, run_id))
         copied = copied_records(run_id, records, at, values)
         now = time.time()
         row = RunRow(

@@ -44,6 +44,14 @@ def function_place(place: str) -> str | None:
     return None
 
 
+def is_stage(place: str) -> bool:
+    """Whether the call at a place is a stage or an attempt at one, which goes on from the records inside it."""
+    parent, _, frame = place.rpartition("/")
+    if frame.startswith("attempt["):
+        frame = parent.rpartition("/")[2]
+    return frame.startswith("stage:")
+
+
 def is_limit(frame: str) -> bool:
     """Whether a frame is that of a time limit, which holds nothing but its own records."""
     return frame.rpartition("[")[0] in ("deadline", "timeout", "step_timeout", "budget_time")

@@ -28,7 +28,7 @@ from .open_errors import OpenErrors, mark_error, marks_of
 from .orders import RunOrders
 from .parts import HandedOut
 from .people import Questions
-from .records import ENDED, LifeTimes, Record, RecordIndex, RecordKind
+from .records import DIVERGED, ENDED, LifeTimes, Record, RecordIndex, RecordKind, records_that_count
 from .values import ValueRules, check_size, encode_value
 from .writers import Writers
 
@@ -96,8 +96,9 @@ class RunRecorder:
         self._append = append
         self.hold = hold
         self._new_code: NewCode = new_code
-        self._index = RecordIndex(records, lives)
-        self.delivery = Delivery(records, self._index)
+        counting = records_that_count(records)
+        self._index = RecordIndex(counting, lives)
+        self.delivery = Delivery(counting, self._index)
         self.gate = Gate(self._index, self.delivery, self._depending, self._check_begun)
         self.holding = Holding(
             self._index, self.delivery, is_active=new_code == "error" and not self.is_replay
@@ -237,6 +238,8 @@ class RunRecorder:
             if is_cancelled or any(place.startswith(f"{calls}/") for place in failed):
                 failed[group] = None
         self._write(*_marks("unhandled", failed))
+        if self.delivery.has_diverged:
+            self._write((ROOT, "life", DIVERGED))
 
     def interrupt(self, content: bytes) -> None:
         """Record that the life was cancelled or parked: only cleanup came after the last work."""

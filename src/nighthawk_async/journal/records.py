@@ -1,6 +1,6 @@
 """Records of a run, and their index by place."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NoReturn, TypeAlias, get_args
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ..runtime.stable_digest import VERSION
 from .errors import JournalDivergenceError
-from .frames import function_place, is_awaited, is_item, is_within, withdrawn_place
+from .frames import function_place, is_awaited, is_item, is_stage, is_within, withdrawn_place
 
 RecordKind: TypeAlias = Literal[
     "life",
@@ -29,7 +29,7 @@ RecordKind: TypeAlias = Literal[
 ]
 """Kinds of records.
 
-- life: a life of the run begins, has ended regularly, was cancelled, or was parked.
+- life: a life of the run begins, has ended regularly, was cancelled or parked, or found another program.
 - step: a step begins, with digests of its inputs.
 - answer: the answer of an executor that asked no model through the journal.
 - response, failure: the response of a model, or the error of a request.
@@ -55,6 +55,9 @@ INTERRUPTED = b"interrupted"
 
 PARKED = b"parked"
 """The content of the record of a life that has ended because everything in the run waits."""
+
+DIVERGED = b"diverged"
+"""The content of the record of a life that has ended because the program has changed; see `records_that_count`."""
 
 
 class Record(Struct, frozen=True, kw_only=True):
@@ -92,7 +95,35 @@ def trace_of_life(record: Record) -> str:
 
 def begins_life(record: Record) -> bool:
     """Whether a record is that of the beginning of a life, and not of its end."""
-    return record.kind == "life" and record.body not in (ENDED, INTERRUPTED, PARKED)
+    return record.kind == "life" and record.body not in (ENDED, INTERRUPTED, PARKED, DIVERGED)
+
+
+_DONE_OUTSIDE = frozenset({"intent", "message", "question"})
+"""The kinds of records of what a life did that others know of, or took from them."""
+
+
+def records_that_count(records: Sequence[Record]) -> Sequence[Record]:
+    """Leave out what lives recorded that have found out that the program has changed, and did nothing outside.
+
+    The program may then be changed back as if there had been no such life
+    (`test_a_life_that_diverged_counts_for_nothing`). It may not if such a life made an effect.
+
+    Args:
+        records: The records of a run, in order.
+
+    Returns:
+        The same without those of such lives, but for the records that they began and ended.
+    """
+    diverged = {each.epoch for each in records if each.kind == "life" and each.body == DIVERGED}
+    if not diverged:
+        return records
+    withdrawn = {each.place for each in records if each.epoch in diverged and each.kind == "decision"}
+    for each in records:
+        if each.epoch in diverged and each.kind in _DONE_OUTSIDE:
+            if each.kind == "intent" and (is_stage(each.place) or withdrawn_place(each.place) in withdrawn):
+                continue
+            diverged.discard(each.epoch)
+    return [each for each in records if each.epoch not in diverged or each.kind == "life"]
 
 
 class LifeTimes(Struct, frozen=True, kw_only=True):
@@ -412,16 +443,36 @@ class RecordIndex:
         return None
 
     def check_new(self, place: str) -> None:
-        """Check that a place without a record may be new: what came after it was not recorded.
+        """Check that a place without a record may be new.
+
+        What came after it was not recorded, and what came before it in its task was reached.
 
         Raises:
-            JournalDivergenceError: It was, so the program has changed.
+            JournalDivergenceError: It was, or was not, so the program has changed.
         """
         parent, new = self._first_new(place)
         if parent is not None and is_awaited(new) and (left := self.left_in(parent)):
             self._refuse_new(f"{parent}/{new}", f"has {left[0]} there")
+        if (passed := self._find_passed(place)) is not None:
+            self._refuse_new(place, f"has {passed}, which the program has passed without reaching it")
         if self._decided and not self.knows(place) and (ended := self.find_decided(place)) is not None:
             self._refuse_new(place, f"knows that {ended} had ended")
+
+    def _find_passed(self, place: str) -> str | None:
+        """Return a place that earlier lives had reached before one that this place is in, and this has not."""
+        parent = ""
+        for frame in place.split("/"):
+            frames = self._frames.get(parent)
+            if frames is None or frame not in frames:
+                return None
+            if self._left.get(parent) and is_awaited(frame):
+                for each in self.left_in(parent):  # in the order of their first records
+                    if frames[each] >= frames[frame]:
+                        break
+                    if any(record.kind != "step" for record in self.records_in(f"{parent}/{each}")):
+                        return f"{parent}/{each}"
+            parent = f"{parent}/{frame}" if parent else frame
+        return None
 
     def _refuse_new(self, place: str, why: str) -> NoReturn:
         raise JournalDivergenceError(

@@ -26,7 +26,7 @@ from .people import Questions
 from .pruning import EndedStatus, PruneReport, prune_runs
 from .queues import Queues
 from .recorder import ROOT, Durability, NewCode
-from .records import Record
+from .records import Record, records_that_count
 from .reencryption import reencrypt_runs
 from .run_journal import RunJournal
 from .store_mark import mark_path
@@ -330,7 +330,8 @@ class JournalStore(StoreQueues, StoreQuestions):
         """Return values that a run has kept; see `journal_ports.JournalStore`."""
         check_id(run_id)
         read = self.thread.perform(lambda: tables.read_records(self.thread.opened(), run_id))
-        bodies = {record.place: record.body for record in await read.wait() if record.kind == "value"}
+        records = records_that_count(await read.wait())
+        bodies = {record.place: record.body for record in records if record.kind == "value"}
         places = {name: f"{ROOT}/{name}" for name in names}
         return {
             name: decode_value(bodies[place], place=place)

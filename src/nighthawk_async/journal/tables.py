@@ -86,6 +86,10 @@ CREATE TABLE records (
     writer_table.MIGRATION,
     queue_suspects.MIGRATION,
     store_mark.MIGRATION,
+    (  # a life that counts for nothing does not take the place of a later one
+        "DROP INDEX records_by_place",
+        "CREATE UNIQUE INDEX records_by_place ON records (run_id, {place}, kind, epoch) WHERE kind <> 'life'",
+    ),
 )
 """The statements that lead from each version of the schema to the next one. Only ever append to them."""
 

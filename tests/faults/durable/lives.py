@@ -19,7 +19,7 @@ from typing import Any
 
 import nighthawk_async as nh
 from nighthawk_async.journal.effect_call import idempotency_key
-from nighthawk_async.journal.records import Record
+from nighthawk_async.journal.records import Record, records_that_count
 from nighthawk_async.testing.killing import KillPoint, Life, ProgramKiller
 
 from .service import ASKED, BOOKINGS, QUESTIONS, READINGS, RECONCILED, lines_of
@@ -148,7 +148,7 @@ class Lives:
         found: list[str] = []
         for line in lines_of(self.folder, ASKED):
             life, place = line.split(" ", 1)
-            before = self._before[int(life) - 1]
+            before = records_that_count(self._before[int(life) - 1])
             if any(
                 (each.kind == "response" and each.place == place)
                 or (each.kind == "decision" and place.startswith(f"{each.place}/"))

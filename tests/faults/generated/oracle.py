@@ -8,7 +8,8 @@ what was really asked. So beside what is checked of every killed program (see `d
 - contradicted: what order had decided, and an effect had made known, was decided otherwise.
 - late: a life raised that it is not the same program after it had made a new effect. A request may be new,
   and so may an effect of one more task that is started by hand: where a recorded call never comes, nothing
-  holds them up for ever.
+  holds them up for ever. Where what never comes is a call of such a task, effects of other functions may be
+  new, too.
 - false alarm: the program was the same, and kept its orders in a supported way, and a life raised.
 - stuck: a life is in doubt about a call that had not begun, or the program does not go on after it was
   changed and, when that raised, changed back.
@@ -17,10 +18,12 @@ what was really asked. So beside what is checked of every killed program (see `d
 import collections
 import functools
 import operator
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from nighthawk_async.journal.frames import effect_of_intent, function_place
 from nighthawk_async.testing.killing import KillPoint, Life, ProgramKiller
 from tests.faults.durable import lives as durable_lives
 from tests.faults.durable.lives import Lives
@@ -28,6 +31,11 @@ from tests.faults.durable.service import lines_of
 
 from .calls import DOUBTS, WRONG
 from .programs import Program, dumped, is_added_by_hand, is_supported, wanted
+
+_MISSING = (
+    re.compile(r"recorded (?P<place>\S+), which this life has not reached"),
+    re.compile(r"journal has (?P<place>\S+) there too, which a task that was started by hand"),
+)
 
 KINDS = (*durable_lives.KINDS, "another's answer", "contradicted", "late", "false alarm", "stuck")
 DOUBT = "CallInDoubtError"
@@ -90,7 +98,8 @@ class GeneratedLives(Lives):
         if life.result is not None and "raised" in life.result:
             names, text = life.result["raised"], life.result["text"]
             self.raised.append(f"{self.lives}: {names} {text}")
-            if self.lives > 1 and (new := self._not_added(self.bookings[effects:])):
+            new = self._not_added(self.bookings[effects:])
+            if self.lives > 1 and new and not self._are_beside_missing(text):
                 self._late.append(f"{names} {text}, after {new}")
             if DOUBT in names and not self._was_killed:
                 self._stuck.append(text)
@@ -101,6 +110,26 @@ class GeneratedLives(Lives):
         """The new effects, without one more of a task started by hand, which only a second is waited for."""
         is_known = is_added_by_hand(self._program.root)
         return [each for each in bookings if not (is_known and each.endswith(" text new"))]
+
+    def _are_beside_missing(self, text: str) -> bool:
+        """Whether the new effects are of other functions than a missing call of a task started by hand.
+
+        The task that the call had been in is not known, nor whether it has ended.
+        """
+        found = next(filter(None, (pattern.search(text) for pattern in _MISSING)), None)
+        missing = "" if found is None else found["place"]
+        parent = missing.partition("~")[0].rpartition("/")[0]
+        return "~" in missing and all(
+            _function_of(effect) != _function_of(function_place(missing))
+            and (effect.rpartition("/")[0] != parent or "~" in effect.rpartition("/")[2])
+            for effect in self._new_effects()
+        )
+
+    def _new_effects(self) -> list[str]:
+        """The places of the effects that were new in the last life."""
+        life = self.records[-1].epoch
+        intents = (each for each in self.records if each.kind == "intent" and each.epoch == life)
+        return [effect_of_intent(each.place) for each in intents]
 
     def findings(self, life: Life) -> dict[str, list[str]]:
         """What is not as it should be after a life that ended; by kind, empty lists left out."""
@@ -207,3 +236,8 @@ def run_lives(
         return findings
     except TimeoutError as error:
         return {"hangs": [str(error)]}
+
+
+def _function_of(place: str | None) -> str:
+    """The name of the function of a call."""
+    return (place or "").rpartition("/")[2].partition("(")[0]

@@ -85,10 +85,15 @@ _PROMISES: Mapping[str, tuple[str, ...]] = {
         "unit/journal/test_changed_programs.py::test_a_call_that_is_new_before_recorded_ones_is_an_error",
         "unit/journal/test_changed_programs.py::test_a_call_that_is_gone_is_an_error_at_the_end_of_its_function",
         "unit/journal/test_decided_calls.py::test_nothing_new_begins_in_calls_that_have_counted",
+        "unit/journal/test_diverged_lives.py::test_nothing_new_begins_after_a_recorded_call_that_is_passed_by",
     ),
     "Another order": ("unit/journal/test_orders.py::test_a_turn_that_never_comes_is_an_error_or_skipped",),
     "Whatever follows": (
         "unit/journal/test_changed_programs.py::test_nothing_new_begins_once_the_program_is_known_to_have_changed",
+    ),
+    "The way back": (
+        "unit/journal/test_diverged_lives.py::test_a_life_that_diverged_counts_for_nothing",
+        "unit/journal/test_diverged_lives.py::test_a_life_that_made_an_effect_before_it_diverged_counts",
     ),
     "Another file": (
         "unit/journal/test_removed_logs.py::test_a_log_that_was_removed_after_a_kill_is_noticed",

@@ -45,7 +45,7 @@ def function_place(place: str) -> str | None:
 
 
 def is_stage(place: str) -> bool:
-    """Whether the call at a place is a stage or an attempt at one, which goes on from the records inside it."""
+    """Whether a place is that of a stage or of an attempt at one, which goes on from its records."""
     parent, _, frame = place.rpartition("/")
     if frame.startswith("attempt["):
         frame = parent.rpartition("/")[2]

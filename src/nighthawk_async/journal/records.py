@@ -57,7 +57,7 @@ PARKED = b"parked"
 """The content of the record of a life that has ended because everything in the run waits."""
 
 DIVERGED = b"diverged"
-"""The content of the record of a life that has ended because the program has changed; see `records_that_count`."""
+"""The content of the record of a life that found another program; see `records_that_count`."""
 
 
 class Record(Struct, frozen=True, kw_only=True):
@@ -103,7 +103,7 @@ _DONE_OUTSIDE = frozenset({"intent", "message", "question"})
 
 
 def records_that_count(records: Sequence[Record]) -> Sequence[Record]:
-    """Leave out what lives recorded that have found out that the program has changed, and did nothing outside.
+    """Leave out what lives recorded that found out that the program has changed, and did nothing outside.
 
     The program may then be changed back as if there had been no such life
     (`test_a_life_that_diverged_counts_for_nothing`). It may not if such a life made an effect.
@@ -459,7 +459,7 @@ class RecordIndex:
             self._refuse_new(place, f"knows that {ended} had ended")
 
     def _find_passed(self, place: str) -> str | None:
-        """Return a place that earlier lives had reached before one that this place is in, and this has not."""
+        """Return a place before one that this place is in, which earlier lives had reached, not this one."""
         parent = ""
         for frame in place.split("/"):
             frames = self._frames.get(parent)

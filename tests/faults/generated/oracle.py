@@ -12,7 +12,7 @@ what was really asked. So beside what is checked of every killed program (see `d
   new, too.
 - false alarm: the program was the same, and kept its orders in a supported way, and a life raised.
 - stuck: a life is in doubt about a call that had not begun, or the program does not go on after it was
-  changed and, when that raised, changed back.
+  changed and, when that raised and had made no effect, changed back.
 """
 
 import collections
@@ -70,6 +70,7 @@ class GeneratedLives(Lives):
         self._late: list[str] = []
         self._stuck: list[str] = []
         self._was_killed = False
+        self._has_left_effects = False  # a life that raised had made some, which another program may not want
         self.was_changed = False
         self.become(program)
 
@@ -85,7 +86,8 @@ class GeneratedLives(Lives):
         self.become(self._first)
         life = self.live()
         findings = self.findings(life)
-        if is_supported(self._first.root) and (life.result is None or "ended" not in life.result):
+        is_clean = not self._has_left_effects and is_supported(self._first.root)
+        if is_clean and (life.result is None or "ended" not in life.result):
             findings.setdefault("stuck", []).append(self.raised[-1])
         return findings
 
@@ -98,6 +100,7 @@ class GeneratedLives(Lives):
         if life.result is not None and "raised" in life.result:
             names, text = life.result["raised"], life.result["text"]
             self.raised.append(f"{self.lives}: {names} {text}")
+            self._has_left_effects |= self.lives > 1 and len(self.bookings) > effects
             new = self._not_added(self.bookings[effects:])
             if self.lives > 1 and new and not self._are_beside_missing(text):
                 self._late.append(f"{names} {text}, after {new}")

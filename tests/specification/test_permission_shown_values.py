@@ -108,6 +108,7 @@ LYING = {
 @every("code", LYING.values())
 @every("place", ["transfer(5, x)", "transfer(5, [x])", "transfer(5, {'to': x})"])
 async def test_people_do_not_approve_what_the_function_does_not_get(code: str, place: str) -> None:
+    DONE.clear()
     handler = approving(["ada"])
     result = await tried(f"{code}\n{place}", ASKING, handler)
     if DONE:  # what people saw is then all that was used

@@ -25,6 +25,7 @@ from tests.bytecode import compile_share
 from tests.detectors.event_loop import EventLoopWatch, TrioSteps, watching_asyncio
 from tests.detectors.leftovers import describe_leftovers, take_stock, wait_for_leftovers
 from tests.detectors.network import Attempts, confined_to_loopback
+from tests.long_first import put_long_tests_first
 from tests.quick_looks import looking_quickly
 from tests.turns import keep_turns
 from tests.unsteady import take_recorder
@@ -107,6 +108,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Watch tests marked `trio` too, refuse markers without a reason, and let backends take turns."""
     keep_turns(config, items)
+    put_long_tests_first(config, items)
     for item in items:
         if item.get_closest_marker("trio") is not None:
             item.add_marker(pytest.mark.trio(run=_run_watched_trio))
@@ -128,8 +130,10 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 
 def pytest_collection_finish() -> None:
-    """Spare the garbage collector what all tests have in common: frameworks, and the tests themselves."""
-    gc.collect()
+    """Spare the garbage collector what all tests have in common: frameworks, and the tests themselves.
+
+    What is garbage by then stays, which costs less than looking for it in everything once more.
+    """
     gc.freeze()
 
 

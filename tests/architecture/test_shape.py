@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import every
+
 from .source_tree import PACKAGE, SOURCE, Module, code_length, parse_package
 from .test_exports import PUBLIC_ROOMS
 from .test_floors import FLOORS, room_of
@@ -48,7 +50,7 @@ def test_the_package_shows_every_room_on_its_floor() -> None:
     assert [room for room in rooms if not re.search(rf"\b{room}\b", shown.get(FLOORS[room], ""))] == []
 
 
-@pytest.mark.parametrize("name", MODULES)
+@every("name", MODULES)
 def test_a_file_is_not_too_long(name: str) -> None:
     """Documentation counts for nothing: it is no reason to divide what belongs together."""
     assert code_length(MODULES[name]) <= MAX_CODE_LINES

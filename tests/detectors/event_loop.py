@@ -16,7 +16,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -25,17 +25,31 @@ import trio
 __all__ = ["EventLoopWatch", "TrioSteps", "seconds_in_run_queue", "watching_asyncio"]
 
 
-@dataclass(slots=True, eq=False)
+_MARK_SECONDS = 0.02
+"""How old the note of a thread's processor time may be: asking at each of thousands of steps takes longer."""
+
+
 class _Step:
-    began: float = field(default_factory=time.monotonic)
-    processor_began: float = field(default_factory=time.thread_time)
-    native_id: int = field(default_factory=threading.get_native_id)
+    """One step of an event loop; thousands of them are made in a test, so there is little to make."""
+
+    __slots__ = ("began", "looks", "outer")
+
+    def __init__(self, began: float, outer: "_Step | None") -> None:
+        self.began = began
+        self.outer = outer
+        self.looks: _Looks | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _Looks:
+    """What the watchdog and the garbage collector note about a step that lasts."""
+
+    native_id: int
+    count: int = 0
     queued_before: float = 0.0
+    stack: str = ""
     collecting_began: float = 0.0
     collecting_seconds: float = 0.0
-    looks: int = 0
-    stack: str = ""
-    outer: "_Step | None" = None
 
 
 def seconds_in_run_queue(native_id: int) -> float:
@@ -71,6 +85,7 @@ class EventLoopWatch:
         self._interval_seconds = interval_seconds
         self.looks_needed = max(1, int(bound_seconds / interval_seconds))
         self._running_steps: dict[int, _Step] = {}
+        self._marks: dict[int, tuple[float, float]] = {}  # by thread: a moment, and its processor time then
         self._reports: list[str] = []
         self._stop = threading.Event()
         self._watchdog = threading.Thread(
@@ -90,8 +105,11 @@ class EventLoopWatch:
 
     def step_begins(self) -> None:
         """Note that the loop of this thread begins a step."""
-        thread_id = threading.get_ident()
-        self._running_steps[thread_id] = _Step(outer=self._running_steps.get(thread_id))
+        thread_id, now = threading.get_ident(), time.monotonic()
+        self._running_steps[thread_id] = _Step(now, self._running_steps.get(thread_id))
+        mark = self._marks.get(thread_id)
+        if mark is None or now - mark[0] > _MARK_SECONDS:
+            self._marks[thread_id] = now, time.thread_time()
 
     def step_ends(self) -> None:
         """Note that the loop of this thread ended the step it began last."""
@@ -100,13 +118,20 @@ class EventLoopWatch:
         if step.outer is not None:
             self._running_steps[thread_id] = step.outer
         elapsed = time.monotonic() - step.began
-        if elapsed < self.bound_seconds:
+        if elapsed >= self.bound_seconds:
+            self._report(step, elapsed, thread_id)
+
+    def _report(self, step: _Step, elapsed: float, thread_id: int) -> None:
+        """Report a step that lasted, unless it was not the step that took the time."""
+        looks = step.looks
+        if looks is not None and looks.stack:
+            self._reports.append(f"a step of the event loop took {elapsed:.1f} s; seen in it:\n{looks.stack}")
             return
-        if step.stack:
-            self._reports.append(f"a step of the event loop took {elapsed:.1f} s; seen in it:\n{step.stack}")
-        elif (
-            busy := time.thread_time() - step.processor_began - step.collecting_seconds
-        ) >= self.bound_seconds:
+        marked, processor_then = self._marks[thread_id]
+        # Between the mark and the beginning of the step the thread was busy no longer than that lasted.
+        busy = time.thread_time() - processor_then - max(0.0, step.began - marked)
+        busy -= looks.collecting_seconds if looks is not None else 0.0
+        if busy >= self.bound_seconds:
             self._reports.append(f"a step of the event loop kept its thread busy for {busy:.1f} s")
 
     def take_reports(self) -> list[str]:
@@ -116,31 +141,42 @@ class EventLoopWatch:
 
     def sees_a_blocked_step(self) -> bool:
         """Whether a step that still runs has already taken too long."""
-        return any(step.stack for step in list(self._running_steps.values()))
+        return any(step.looks and step.looks.stack for step in list(self._running_steps.values()))
 
     def _collecting(self, phase: str, info: dict[str, int]) -> None:
+        if info.get("generation", 2) == 0:  # it looks at what is new, often and briefly
+            return
         step = self._running_steps.get(threading.get_ident())
         if step is None:
             return
+        looks = step.looks = step.looks or _Looks(threading.get_native_id())
         if phase == "start":
-            step.collecting_began = time.thread_time()
-        else:
-            step.collecting_seconds += time.thread_time() - step.collecting_began
+            looks.collecting_began = time.thread_time()
+        elif looks.collecting_began:  # the watchdog has not begun notes of its own meanwhile
+            looks.collecting_seconds += time.thread_time() - looks.collecting_began
+            looks.collecting_began = 0.0
 
     def _look_again_and_again(self) -> None:
         while not self._stop.wait(self._interval_seconds):
             for thread_id, step in list(self._running_steps.items()):
-                step.looks += 1
-                if step.looks == 1:
-                    step.queued_before = self._queued(step.native_id)
-                if not step.stack and self._is_overdue(step):
-                    step.stack = _stack_of(sys._current_frames().get(thread_id))
+                looks = step.looks = step.looks or _Looks(_native_id_of(thread_id))
+                looks.count += 1
+                if looks.count == 1:
+                    looks.queued_before = self._queued(looks.native_id)
+                if not looks.stack and self._is_overdue(step, looks):
+                    looks.stack = _stack_of(sys._current_frames().get(thread_id))
 
-    def _is_overdue(self, step: _Step) -> bool:
+    def _is_overdue(self, step: _Step, looks: _Looks) -> bool:
         elapsed = time.monotonic() - step.began
-        if step.looks < self.looks_needed or elapsed < self.bound_seconds:
+        if looks.count < self.looks_needed or elapsed < self.bound_seconds:
             return False
-        return elapsed - (self._queued(step.native_id) - step.queued_before) >= self.bound_seconds
+        return elapsed - (self._queued(looks.native_id) - looks.queued_before) >= self.bound_seconds
+
+
+def _native_id_of(thread_id: int) -> int:
+    """The id by which the system knows a thread; -1, which it does not know, where the thread has ended."""
+    ids = (each.native_id for each in threading.enumerate() if each.ident == thread_id)
+    return next(ids, None) or -1
 
 
 def _stack_of(frame: FrameType | None) -> str:

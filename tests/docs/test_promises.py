@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-import pytest
+from tests.cases import every
 
 _PROJECT = Path(__file__).parents[2]
 _PAGE = _PROJECT / "docs/durability.md"
@@ -186,7 +186,7 @@ def test_every_promise_has_its_tests() -> None:
     assert promised() == list(_PROMISES)
 
 
-@pytest.mark.parametrize("title", _PROMISES)
+@every("title", _PROMISES)
 def test_the_tests_of_a_promise_are_there(title: str) -> None:
     for test in _PROMISES[title]:
         file, _, name = test.partition("::")

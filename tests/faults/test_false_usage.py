@@ -15,6 +15,7 @@ from nighthawk_async.runtime.usage_meter import UsageMeter
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 from nighthawk_async.types.model import ModelEvent, UsageReported
 from nighthawk_async.types.usage import MAX_COUNT, Usage
+from tests.cases import every
 
 from .http_support import model_at, raw_server, read_request
 
@@ -99,8 +100,8 @@ def reported(events: list[ModelEvent]) -> Usage:
     return [event.usage for event in events if isinstance(event, UsageReported)][-1]
 
 
-@pytest.mark.parametrize("count", INCREDIBLE)
-@pytest.mark.parametrize(("protocol", "document"), _CASES)
+@every("count", INCREDIBLE)
+@every("protocol, document", _CASES)
 def test_a_count_that_cannot_be_true_counts_as_not_told(
     protocol: str, document: Document, count: int
 ) -> None:
@@ -121,15 +122,15 @@ def test_reasoning_that_is_counted_beside_the_completion_is_added_to_it() -> Non
     assert usage == Usage(requests=1, input_tokens=32, output_tokens=103, reasoning_tokens=94)
 
 
-@pytest.mark.parametrize("count", NO_COUNTS)
-@pytest.mark.parametrize(("protocol", "document"), _CASES)
+@every("count", NO_COUNTS)
+@every("protocol, document", _CASES)
 def test_what_is_no_count_is_a_protocol_error(protocol: str, document: Document, count: object) -> None:
     with pytest.raises(ModelProtocolError):
         create_codec(protocol).decode_response(json.dumps(document(count)).encode())
 
 
-@pytest.mark.parametrize("literal", ["1e400", "-1e400", "NaN", "Infinity", "1" * 5_000])
-@pytest.mark.parametrize(("protocol", "document"), _CASES)
+@every("literal", ["1e400", "-1e400", "NaN", "Infinity", "1" * 5_000])
+@every("protocol, document", _CASES)
 def test_what_is_no_number_that_a_machine_knows_is_a_protocol_error(
     protocol: str, document: Document, literal: str
 ) -> None:

@@ -36,6 +36,7 @@ from nighthawk_async.testing import (
     return_response,
     tool_call,
 )
+from tests.cases import every
 from tests.specification.scripted_steps import (
     PASS,
     ScriptedSteps,
@@ -130,8 +131,8 @@ CONVERTED: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "value", "converted"), CONVERTED)
-@pytest.mark.parametrize(
+@every("kind, value, converted", CONVERTED)
+@every(
     "ways",
     [
         lambda value: [tool_call("nh_outcome", kind="pass", bindings={"found": value})],
@@ -148,7 +149,6 @@ CONVERTED: list[Any] = [
         lambda value: [assigning("found", repr(value)), assigning("found", "found"), PASS],
         lambda value: [assigning("found", repr(value)), executing("found = found"), PASS],
     ],
-    ids=["data", "value", "expression", "exec", "looked at", "exec, assigned", "assigned twice", "copied"],
 )
 async def test_7_every_way_to_set_a_variable_converts_it_once(
     ways: Callable[[Any], list[ToolCall]], kind: Any, value: object, converted: object

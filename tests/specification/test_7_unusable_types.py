@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 import nighthawk_async as nh
 from nighthawk_async.resilience import retrying
 from nighthawk_async.testing import ScriptedExecutor, ScriptedModel, pass_response
+from tests.cases import every
 from tests.specification.scripted_steps import PASS, ScriptedSteps, assigning
 
 pytestmark = pytest.mark.anyio
@@ -116,9 +117,9 @@ MISTAKES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("function", "message"), MISTAKES)
-@pytest.mark.parametrize("transport", ["tool", "native", "direct"])
-@pytest.mark.parametrize("is_small", [False, True])
+@every("function, message", MISTAKES)
+@every("transport", ["tool", "native", "direct"])
+@every("is_small", [False, True])
 async def test_7_a_type_that_cannot_be_validated_is_told_before_the_first_request(
     function: Callable[..., Any], message: str, transport: Any, is_small: bool
 ) -> None:

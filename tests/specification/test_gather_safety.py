@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 import nighthawk_async as nh
 from nighthawk_async.actors import SharedCell, SharedMap
+from tests.cases import every
 from tests.specification.scripted_steps import (
     PASS,
     ScriptedSteps,
@@ -139,7 +140,7 @@ CHANGES: dict[str, tuple[Callable[[], Any], nh.models.ToolCall, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("change_of", CHANGES)
+@every("change_of", CHANGES)
 async def test_a_change_of_what_another_step_has_bound_is_reported_with_both_steps(change_of: str) -> None:
     make, call, path, object_type = CHANGES[change_of]
     with pytest.warns(nh.policies.ConcurrentMutationWarning) as caught:
@@ -155,7 +156,7 @@ async def test_a_change_of_what_another_step_has_bound_is_reported_with_both_ste
     assert (warning.filename, warning.lineno) == (__file__, line_of(change))
 
 
-@pytest.mark.parametrize("change_of", CHANGES)
+@every("change_of", CHANGES)
 async def test_in_error_mode_the_model_reads_why_and_the_object_stays_as_it_was(change_of: str) -> None:
     make, call, path, _ = CHANGES[change_of]
     cart = make()
@@ -182,7 +183,7 @@ async def test_the_model_of_a_refused_call_goes_on() -> None:
     assert [envelope["value"] for envelope in steps.envelopes] == [None, 1]
 
 
-@pytest.mark.parametrize("change_of", CHANGES)
+@every("change_of", CHANGES)
 async def test_ignore_turns_the_guard_off(change_of: str) -> None:
     make, call, _, _ = CHANGES[change_of]
     steps = await change_while_held(make(), call, mode="ignore")

@@ -6,6 +6,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.policies.people.request import ApprovalRequest
+from tests.cases import every
 from tests.specification import permitted_shop as shop
 from tests.specification.permitted_shop import DONE, tried
 from tests.unit.runtime.human_handlers import approving, deciding
@@ -104,9 +105,10 @@ LYING = {
 }
 
 
-@pytest.mark.parametrize("code", LYING.values(), ids=LYING)
-@pytest.mark.parametrize("place", ["transfer(5, x)", "transfer(5, [x])", "transfer(5, {'to': x})"])
+@every("code", LYING.values())
+@every("place", ["transfer(5, x)", "transfer(5, [x])", "transfer(5, {'to': x})"])
 async def test_people_do_not_approve_what_the_function_does_not_get(code: str, place: str) -> None:
+    DONE.clear()
     handler = approving(["ada"])
     result = await tried(f"{code}\n{place}", ASKING, handler)
     if DONE:  # what people saw is then all that was used

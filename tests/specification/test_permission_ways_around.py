@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import nighthawk_async as nh
+from tests.cases import every
 from tests.specification import permitted_shop as shop
 from tests.specification.permitted_shop import DONE, tried
 from tests.specification.scripted_steps import ScriptedSteps, assigning, executing, returning
@@ -188,10 +189,8 @@ FIRING = [
 ]
 
 
-@pytest.mark.parametrize("code", FIRING)
-@pytest.mark.parametrize(
-    "rules", [nh.permissions(deny=shop.fire, default="allow"), DENY], ids=["denied", "nothing allowed"]
-)
+@every("code", FIRING)
+@every("rules", [nh.permissions(deny=shop.fire, default="allow"), DENY])
 async def test_a_function_is_not_called_in_another_way(code: str, rules: nh.policies.Permissions) -> None:
     is_of_every_python = "'__import__'" not in code  # later ones ask for it in another way
     await assert_closed(code, rules, is_shown_first=is_of_every_python)
@@ -314,7 +313,7 @@ if sys.version_info >= (3, 13):
 ORDERS = [(target, code) for target, codes in ORDERING.items() for code in codes]
 
 
-@pytest.mark.parametrize(("target", "code"), ORDERS)
+@every("target, code", ORDERS)
 async def test_a_class_that_is_denied_makes_no_objects_in_another_way(target: type, code: str) -> None:
     await assert_closed(code, nh.permissions(deny=target, default="allow"))
     DONE.clear()
@@ -366,12 +365,12 @@ SENDING = [
 ]
 
 
-@pytest.mark.parametrize("code", SENDING)
+@every("code", SENDING)
 async def test_a_method_of_an_object_that_is_denied_is_not_called_in_another_way(code: str) -> None:
     await assert_closed(code, nh.permissions(deny=shop.MAILER.send, default="allow"))
 
 
-@pytest.mark.parametrize("code", SENDING)
+@every("code", SENDING)
 async def test_a_method_that_is_denied_is_not_called_in_another_way(code: str) -> None:
     await assert_closed(code, nh.permissions(deny=shop.Mailer.send, default="allow"))
     await assert_closed(code, nh.permissions(deny="Mailer.send", default="allow"))

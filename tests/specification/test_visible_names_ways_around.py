@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import nighthawk_async as nh
+from tests.cases import every
 from tests.specification.permitted_shop import DONE, shut
 from tests.specification.scripted_steps import ScriptedSteps, assigning, evaluating, executing, returning
 from tests.specification.test_permission_ways_around import FIRING, ORDERS, SENDING
@@ -362,13 +363,13 @@ WAYS = [
 ]
 
 
-@pytest.mark.parametrize("code", [*BY_NAME, *BY_ATTRIBUTE, *BY_BUILTIN, *SMUGGLED])
+@every("code", [*BY_NAME, *BY_ATTRIBUTE, *BY_BUILTIN, *SMUGGLED])
 async def test_every_way_leads_to_a_secret_where_everything_is_visible(code: str) -> None:
     result = await attempt(equipped, code, named=False)
     assert "sesame" in repr(result.value), result.envelopes
 
 
-@pytest.mark.parametrize(("block", "code"), WAYS)
+@every("block, code", WAYS)
 async def test_what_a_block_does_not_name_is_not_reached(block: Any, code: str) -> None:
     result = await attempt(block, code)
     assert "sesame" not in repr(result.value)
@@ -379,7 +380,7 @@ async def test_what_a_block_does_not_name_is_not_reached(block: Any, code: str) 
 # ---- the ways around permissions
 
 
-@pytest.mark.parametrize("code", [*FIRING, *SENDING, *(code for _, code in ORDERS)])
+@every("code", [*FIRING, *SENDING, *(code for _, code in ORDERS)])
 async def test_no_way_around_permissions_leads_to_a_function_that_is_not_named(code: str) -> None:
     DONE.clear()
     steps = ScriptedSteps(executing(code), returning("None"), **NAMED)

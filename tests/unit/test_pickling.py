@@ -29,6 +29,7 @@ from nighthawk_async.resilience import EnsembleError, VoteError
 from nighthawk_async.runtime.conclude import StepResult
 from nighthawk_async.runtime.usage_meter import UsageMeter
 from nighthawk_async.testing import ScriptedModel, StepResponse
+from tests.cases import every
 
 STEP = nh.ExecutionRef(run_id="run", scope_id="scope", step_id="module.function:3")
 REPORT = nh.policies.MutationReport(
@@ -122,8 +123,8 @@ def test_the_errors_of_every_room_are_found() -> None:
     }
 
 
-@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
-@pytest.mark.parametrize("error_type", ERROR_TYPES.values(), ids=ERROR_TYPES)
+@every("copied", COPIES.values())
+@every("error_type", ERROR_TYPES.values())
 def test_every_error_can_be_copied_and_sent_to_another_process(
     error_type: type[BaseException], copied: Callable[[Any], Any]
 ) -> None:
@@ -139,7 +140,7 @@ def test_every_error_can_be_copied_and_sent_to_another_process(
     }
 
 
-@pytest.mark.parametrize("error_type", ERROR_TYPES.values(), ids=ERROR_TYPES)
+@every("error_type", ERROR_TYPES.values())
 def test_one_base_makes_every_exported_error_picklable(error_type: type[BaseException]) -> None:
     is_left_out = error_type in NOT_RAISED
     if not error_type.__name__.startswith("_") and not is_left_out:

@@ -7,6 +7,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 import nighthawk_async as nh
 from nighthawk_async.secret_names import MASK, hides_value, is_masked, masked
+from tests.cases import every
 
 KEY = "sk-the-secret-of-this-test"
 
@@ -34,7 +35,7 @@ def test_what_a_secret_name_holds_is_hidden(name: str) -> None:
     assert not hides_value(name, True)
 
 
-@pytest.mark.parametrize("name", NO_SECRETS)
+@every("name", NO_SECRETS)
 def test_what_other_names_hold_is_shown(name: str) -> None:
     assert not hides_value(name, KEY)
 

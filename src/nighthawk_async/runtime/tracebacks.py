@@ -22,6 +22,9 @@ _FOREIGN = sys.stdlib_module_names | _CARRIERS | {"h11", "httpx", "msgspec", "py
 
 _logger = logging.getLogger("nighthawk")
 
+_modules_seen = 0
+"""How many modules there were when frames were hidden last: thousands, and a step may fail often."""
+
 
 def fold_frames(error: BaseException | None) -> None:
     """Drop the frames of the library from an error that reaches the program, except when debugging.
@@ -68,8 +71,10 @@ def hide_frames_from_pytest() -> None:
     Called when a step has failed, because all modules in its traceback are loaded then. pytest's
     `--full-trace` still shows them.
     """
-    if "_pytest" not in sys.modules or _is_debugging():
+    global _modules_seen
+    if "_pytest" not in sys.modules or len(sys.modules) == _modules_seen or _is_debugging():
         return
+    _modules_seen = len(sys.modules)
     for name, module in tuple(sys.modules.items()):
         if name.partition(".")[0] == _PACKAGE:
             vars(module).setdefault("__tracebackhide__", True)

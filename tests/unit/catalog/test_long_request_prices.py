@@ -3,15 +3,14 @@
 import re
 from decimal import Decimal
 
-import pytest
-
 from nighthawk_async.catalog.model_facts import ModelFacts
 from nighthawk_async.catalog.models import MODELS
+from tests.cases import every
 
 NOTED = [facts for facts in MODELS if "equest of more than" in facts.note]
 
 
-@pytest.mark.parametrize("facts", NOTED, ids=lambda facts: facts.pattern)
+@every("facts", NOTED)
 def test_a_price_rises_where_its_note_says_so(facts: ModelFacts) -> None:
     price = facts.capabilities.price
     assert price is not None

@@ -16,6 +16,7 @@ from nighthawk_async.catalog.request_cost import cost_of
 from nighthawk_async.configuration import DEFAULT_MODEL
 from nighthawk_async.types.model import ModelCapabilities, ReasoningEffort
 from nighthawk_async.types.usage import Usage
+from tests.cases import every
 
 ALL_CAPABILITIES = {
     **{facts.pattern: facts.capabilities for facts in MODELS},
@@ -38,7 +39,7 @@ def names_of(pattern: str) -> Iterator[str]:
     yield from ("".join(chosen) for chosen in product(*choices))
 
 
-@pytest.mark.parametrize("facts", MODELS, ids=lambda facts: facts.pattern)
+@every("facts", MODELS)
 def test_no_row_is_hidden_by_an_earlier_one(facts: ModelFacts) -> None:
     names = list(names_of(facts.pattern))
     assert all(fnmatchcase(name, facts.pattern) for name in names)
@@ -50,14 +51,14 @@ def test_no_pattern_stands_in_the_table_twice() -> None:
     assert len(patterns) == len(set(patterns))
 
 
-@pytest.mark.parametrize("facts", MODELS, ids=lambda facts: facts.pattern)
+@every("facts", MODELS)
 def test_a_row_names_a_provider_and_its_source_with_the_day(facts: ModelFacts) -> None:
     assert facts.pattern.partition(":")[0] in PROVIDERS
     assert re.search(r"read on 20\d\d-\d\d-\d\d$", facts.source)
     assert {facts.only_through, facts.more_through} <= {"", *PROVIDERS}
 
 
-@pytest.mark.parametrize("pattern", ALL_CAPABILITIES)
+@every("pattern", ALL_CAPABILITIES)
 def test_what_a_row_says_is_coherent(pattern: str) -> None:
     capabilities = ALL_CAPABILITIES[pattern]
     assert capabilities.tools or not capabilities.parallel_tool_calls
@@ -73,7 +74,7 @@ def test_what_a_row_says_is_coherent(pattern: str) -> None:
     assert window is not None or longest is None
 
 
-@pytest.mark.parametrize("pattern", ALL_CAPABILITIES)
+@every("pattern", ALL_CAPABILITIES)
 def test_a_price_is_coherent(pattern: str) -> None:
     price = ALL_CAPABILITIES[pattern].price
     if price is None:
@@ -209,7 +210,7 @@ def test_models_that_take_tools_or_an_effort_through_chat_completions_say_so(nam
     assert elsewhere.more_through == ""
 
 
-@pytest.mark.parametrize("facts", MODELS, ids=lambda facts: facts.pattern)
+@every("facts", MODELS)
 def test_another_protocol_is_named_only_where_it_does_more(facts: ModelFacts) -> None:
     if not facts.more_through:
         return

@@ -17,6 +17,7 @@ from typing_extensions import TypedDict
 
 import nighthawk_async as nh
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
+from tests.cases import every
 
 pytestmark = pytest.mark.anyio
 
@@ -160,8 +161,8 @@ def answer(transport: str, **arguments: Any) -> Any:
 TRANSPORTS = ("tool", "native", "direct")
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-@pytest.mark.parametrize(("annotation", "data", "value"), KINDS_OF_TYPES, ids=NAMES)
+@every("transport", TRANSPORTS)
+@every("annotation, data, value", KINDS_OF_TYPES)
 async def test_a_write_binding_takes_data_of_every_kind_of_type(
     annotation: Any, data: Any, value: object, transport: str
 ) -> None:
@@ -175,8 +176,8 @@ async def test_a_write_binding_takes_data_of_every_kind_of_type(
     assert len(model.requests) == 1
 
 
-@pytest.mark.parametrize("transport", TRANSPORTS)
-@pytest.mark.parametrize(("annotation", "data", "value"), KINDS_OF_TYPES, ids=NAMES)
+@every("transport", TRANSPORTS)
+@every("annotation, data, value", KINDS_OF_TYPES)
 async def test_a_block_returns_data_of_every_kind_of_type(
     annotation: Any, data: Any, value: object, transport: str
 ) -> None:

@@ -18,6 +18,7 @@ import nighthawk_async as nh
 from nighthawk_async.executors import partial_answer
 from nighthawk_async.executors.partial_answer import PartialAnswer
 from nighthawk_async.types.outcomes import OutcomeKind
+from tests.cases import every
 
 Tree = TypeAliasType("Tree", "list[Tree] | str")
 
@@ -111,8 +112,8 @@ def shown(annotation: Any, beginning: str) -> object:
     return told[-1].get("v") if told else None
 
 
-@pytest.mark.parametrize(
-    ("annotation", "beginning", "expected"),
+@every(
+    "annotation, beginning, expected",
     [
         (str, '"Once up', "Once up"),
         (str, '"', ""),

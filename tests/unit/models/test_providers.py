@@ -22,6 +22,7 @@ from nighthawk_async.ports import Model
 from nighthawk_async.types.messages import UserMessage
 from nighthawk_async.types.model import ModelCapabilities, ModelRequest
 from nighthawk_async.wire.transport_settings import TRANSPORT_SETTINGS
+from tests.cases import every
 
 EVERY_URL = {
     variable: "https://mine.example" if variable.endswith("ENDPOINT") else "mine"
@@ -91,7 +92,7 @@ def test_an_unknown_provider_is_refused_and_the_known_ones_are_listed() -> None:
         create("opneai:gpt")
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@every("provider", PROVIDERS)
 def test_every_provider_of_the_catalog_can_be_spoken_to(provider: str) -> None:
     model = create(f"{provider}:x", EVERY_URL, settings={"api_key": SECRET})
     assert model.name == f"{provider}:x"
@@ -352,6 +353,6 @@ def test_a_codec_is_loaded_when_it_is_needed_first() -> None:
     subprocess.run([sys.executable, "-c", program], check=True, timeout=240)
 
 
-@pytest.mark.parametrize("facts", PROVIDERS.values(), ids=PROVIDERS.keys())
+@every("facts", PROVIDERS.values())
 def test_every_provider_of_the_catalog_has_a_codec_of_its_protocols_name(facts: ProviderFacts) -> None:
     assert create_codec(facts.protocol).name == facts.protocol

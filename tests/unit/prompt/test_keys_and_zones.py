@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from nighthawk_async.prompt.preview import render_preview
 from nighthawk_async.prompt.tokens import TokenCounter
+from tests.cases import every
 
 _BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -108,7 +109,7 @@ KEYS: list[tuple[object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("key", "text"), KEYS)
+@every("key, text", KEYS)
 def test_8_2_2_keys_are_written_as_in_python(key: object, text: str, counter: TokenCounter) -> None:
     assert _preview({key: 1}, counter) == f"{{{text}: 1}}"
     assert _preview({key: 1}, counter, "detailed") == f"{{{text}: 1}}"

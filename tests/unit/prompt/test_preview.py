@@ -28,6 +28,7 @@ from nighthawk_async.prompt.containers import _take, to_bounded_value
 from nighthawk_async.prompt.preview import render_preview
 from nighthawk_async.prompt.tokens import TokenCounter
 from nighthawk_async.types.messages import BinaryContent
+from tests.cases import every
 
 _STYLES: tuple[JsonRendererStyle, ...] = ("strict", "default", "detailed")
 _ROWS = [{"id": index, "name": f"row {index}", "tags": ["a", "b"]} for index in range(10_000)]
@@ -133,8 +134,8 @@ def _preview(
     return text
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
+@every(
+    "value, text",
     [
         (None, "null"),
         (True, "true"),
@@ -351,9 +352,9 @@ def test_object_whose_dictionary_is_computed_has_no_fields(counter: TokenCounter
     assert _preview([Computed(), odd], counter) == '["<Computed>", "<OddDictionary>"]'
 
 
-@pytest.mark.parametrize("style", _STYLES)
-@pytest.mark.parametrize("max_tokens", [1, 2, 5, 40, 200])
-@pytest.mark.parametrize(
+@every("style", _STYLES)
+@every("max_tokens", [1, 2, 5, 40, 200])
+@every(
     "value",
     [
         _ROWS,
@@ -367,19 +368,6 @@ def test_object_whose_dictionary_is_computed_has_no_fields(counter: TokenCounter
         [2**80] * 500,
         {"bytes": b"\x00" * 100_000, "deep": [[[["x" * 50] * 50] * 50] * 50] * 50},
         [_Point(index, [index] * 50) for index in range(500)],
-    ],
-    ids=[
-        "rows",
-        "nested rows",
-        "mapping",
-        "numbers",
-        "text",
-        "emoji",
-        "long field",
-        "matrix",
-        "integers",
-        "tree",
-        "objects",
     ],
 )
 def test_5_2_budget_holds_in_every_style(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from nighthawk_async.runtime.converted_schemas import gives_back
+from tests.cases import every
 
 
 def fail(value: object) -> object:
@@ -303,6 +304,6 @@ def test_functions_that_only_check_give_back_what_they_are_given(function: Any) 
     assert gives_back(function)
 
 
-@pytest.mark.parametrize("function", OTHERS)
+@every("function", OTHERS)
 def test_functions_that_may_convert_are_no_checks(function: Any) -> None:
     assert not gives_back(function)

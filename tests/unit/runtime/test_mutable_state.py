@@ -19,6 +19,7 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from nighthawk_async.actors import Mailbox, SharedCell
 from nighthawk_async.runtime.mutable_state import attribute_of, shapes_of
+from tests.cases import every
 
 Item = TypeVar("Item")
 
@@ -172,7 +173,7 @@ def is_same(value: object, before: list[Any], now: list[Any]) -> bool:
     return all(shape.is_same(*states) for shape, *states in zip(shapes, before, now, strict=True))
 
 
-@pytest.mark.parametrize(("make", "change"), CHANGES)
+@every("make, change", CHANGES)
 def test_a_change_is_seen_and_put_back(make: Callable[[], Any], change: Callable[[Any], object]) -> None:
     value = make()
     before = read(value)

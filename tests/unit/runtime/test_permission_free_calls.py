@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from nighthawk_async.policies.permissions.free_calls import is_data_callable
+from tests.cases import every
 
 _COMPUTING = """
 abs aiter all anext any ascii bin bool bytearray bytes callable chr classmethod complex delattr dict
@@ -32,7 +33,7 @@ _OF_SITE = "copyright credits exit help license quit"
 COMPUTING, REACHING, OF_SITE = (frozenset(names.split()) for names in (_COMPUTING, _REACHING, _OF_SITE))
 
 
-@pytest.mark.parametrize("name", [name for name in dir(builtins) if callable(getattr(builtins, name))])
+@every("name", [name for name in dir(builtins) if callable(getattr(builtins, name))])
 def test_every_builtin_is_known_and_free_only_when_it_computes(name: str) -> None:
     builtin: Any = getattr(builtins, name)
     if name == "__loader__" or name not in {*COMPUTING, *REACHING, *OF_SITE}:

@@ -17,6 +17,7 @@ from nighthawk_async.runtime.blocking import PausedCode
 from nighthawk_async.runtime.expression import StepNamespace, compile_expression, compile_statements
 from nighthawk_async.runtime.step_context import StepContext
 from nighthawk_async.runtime.tool_scope import ToolScope
+from tests.cases import every
 from tests.unit.runtime.step_contexts import make_context
 
 Result = tuple[str, object]
@@ -182,15 +183,15 @@ if sys.version_info >= (3, 12):
     STATEMENTS.append("type X = double(1)\nx = X.__value__")
 
 
-@pytest.mark.parametrize("sets", [ALLOWED, MAY_ASK])
-@pytest.mark.parametrize("text", EXPRESSIONS)
+@every("sets", [ALLOWED, MAY_ASK])
+@every("text", EXPRESSIONS)
 def test_a_guarded_expression_gives_what_it_gives_without_a_guard(text: str, sets: Permissions) -> None:
     plain, guarded = run(text, None, "eval"), run(text, sets, "eval")
     assert _without_wording(guarded) == _without_wording(plain)
 
 
-@pytest.mark.parametrize("sets", [ALLOWED, MAY_ASK])
-@pytest.mark.parametrize("text", STATEMENTS)
+@every("sets", [ALLOWED, MAY_ASK])
+@every("text", STATEMENTS)
 def test_guarded_statements_do_what_they_do_without_a_guard(text: str, sets: Permissions) -> None:
     assert run(text, sets, "exec") == run(text, None, "exec")
 
@@ -259,7 +260,7 @@ def recording(sets: Permissions, **names: object) -> tuple[Callable[[str], objec
     return carry_out, told
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         "double(1)",
@@ -288,7 +289,7 @@ def recording(sets: Permissions, **names: object) -> tuple[Callable[[str], objec
         "exec('double(1)')",
     ],
 )
-@pytest.mark.parametrize("others", ["allow", "ask"])
+@every("others", ["allow", "ask"])
 def test_a_function_that_is_denied_is_reached_in_no_way_that_shows(
     text: str, others: Literal["allow", "ask"]
 ) -> None:

@@ -18,6 +18,7 @@ from nighthawk_async.policies.permissions.permissions import (
     permissions,
 )
 from nighthawk_async.policies.permissions.rules import PermissionRule, rule
+from tests.cases import every
 
 VERDICTS: tuple[Verdict, ...] = ("allow", "ask", "deny")
 
@@ -29,9 +30,9 @@ def call_to(to: str) -> PermissionCall:
     return describe_call(send_mail, CallArguments(values={"to": to}, given=frozenset({"to"})))
 
 
-@pytest.mark.parametrize("default", VERDICTS)
-@pytest.mark.parametrize(
-    ("rules", "verdict", "by"),
+@every("default", VERDICTS)
+@every(
+    "rules, verdict, by",
     [
         ({}, None, None),
         ({"allow": "send_mail"}, "allow", "send_mail"),

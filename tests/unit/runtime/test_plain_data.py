@@ -18,6 +18,7 @@ from typing_extensions import TypeAliasType, TypedDict
 import nighthawk_async as nh
 from nighthawk_async.runtime.plain_data import data_schemas, validate_data
 from nighthawk_async.runtime.validation import validate_value
+from tests.cases import every
 
 
 def whole_schema_of(annotation: Any) -> dict[str, Any]:
@@ -248,8 +249,8 @@ def test_a_literal_member_of_an_enumeration_is_given_as_the_schema_says(
     assert validate_value(value, annotation, subject="it") == value
 
 
-@pytest.mark.parametrize(
-    ("value", "annotation", "expected"),
+@every(
+    "value, annotation, expected",
     [
         ("2026-01-02", date, date(2026, 1, 2)),
         ("2026-01-02T03:04:05", datetime, datetime(2026, 1, 2, 3, 4, 5)),

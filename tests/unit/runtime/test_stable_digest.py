@@ -24,6 +24,7 @@ from nighthawk_async.runtime import canonical_writer
 from nighthawk_async.runtime.canonical_forms import forget_identities
 from nighthawk_async.runtime.registered_identities import _functions
 from nighthawk_async.runtime.stable_digest import coarse_digest, identify, stable_digest
+from tests.cases import every
 
 SAMPLES = Path(__file__).parent / "digest_samples.py"
 
@@ -41,7 +42,7 @@ def load_samples() -> Any:
 samples = load_samples()
 
 
-@pytest.mark.parametrize("name", samples.PAIRS)
+@every("name", samples.PAIRS)
 def test_different_values_have_different_digests(name: str) -> None:
     first, second = samples.PAIRS[name]
     assert stable_digest(first) != stable_digest(second)

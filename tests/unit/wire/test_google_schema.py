@@ -1,10 +1,10 @@
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-import pytest
 from pydantic import BaseModel, Field
 
 from nighthawk_async.wire.google.codec import adapted_schema
+from tests.cases import every
 
 KNOWN = {
     "$anchor",
@@ -31,9 +31,7 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize(
-    ("schema", "adapted"),
-    [
+@every("schema, adapted", [
         ({"const": "x"}, {"enum": ["x"], "type": "string"}),
         ({"const": 1, "type": "integer"}, {"enum": [1], "type": "integer"}),
         ({"const": True}, {"type": "boolean"}),
@@ -65,8 +63,7 @@ KNOWN = {
         ({"allOf": [{"$ref": "#/$defs/A"}]}, {"$ref": "#/$defs/A"}),
         ({"allOf": [{"$ref": "#/$defs/A"}], "title": "t"}, {"title": "t", "anyOf": [{"$ref": "#/$defs/A"}]}),
         ({"$schema": "x", "type": "object", "patternProperties": {}}, {"type": "object"}),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_schema_is_said_in_the_words_the_endpoint_knows(
     schema: dict[str, Any], adapted: dict[str, Any]
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from nighthawk_async.wire.openai_schemas import is_strict_schema
+from tests.cases import every
 
 CLOSED: dict[str, Any] = {
     "type": "object",
@@ -80,7 +81,7 @@ def test_a_root_that_is_no_plain_object_is_not_strict(schema: dict[str, Any]) ->
     assert not is_strict_schema(schema)
 
 
-@pytest.mark.parametrize(
+@every(
     "part",
     [
         {},

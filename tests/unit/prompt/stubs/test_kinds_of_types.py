@@ -31,6 +31,7 @@ from typing_extensions import TypeAliasType
 from typing_extensions import TypedDict as ExtendedTypedDict
 
 from nighthawk_async.prompt.stubs import TypeNames, stub_of
+from tests.cases import every
 
 Item = TypeVar("Item")
 
@@ -348,7 +349,7 @@ EXPECTED: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("annotation", "expected"), EXPECTED, ids=range(len(EXPECTED)))
+@every("annotation, expected", EXPECTED)
 def test_a_type_has_this_stub(annotation: object, expected: str) -> None:
     assert stub(annotation) == expected
 

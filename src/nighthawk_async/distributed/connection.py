@@ -25,7 +25,7 @@ from .services import ProgramPart
 _LOOK_SECONDS = 10.0
 """The time between looks whether a worker was suspended."""
 _MOST_SUSPENDED_LOOKS = 3
-"""The looks after which a suspended worker is ended. Looks and no time: the program may be suspended itself."""
+"""The looks after which a suspended worker is ended. Looks, no time: the program may be suspended, too."""
 
 _MOST_KEPT_BYTES = 512 * 1024 * 1024
 """The size of all contents that a worker keeps, in bytes."""

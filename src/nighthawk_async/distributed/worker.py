@@ -101,8 +101,8 @@ _current_call: ContextVar["_RunningCall | None"] = ContextVar("nighthawk_async_w
 def _note_memory(error: MemoryError, function: str, worker: str, others: int) -> None:
     beside = f", beside {others} other calls" if others else ""
     error.add_note(
-        f"{function} was refused memory on {worker}{beside}. A limit of the process (ulimit -v, RLIMIT_AS) or "
-        "of the machine was reached: have the call take less, give each worker fewer calls at once "
+        f"{function} was refused memory on {worker}{beside}. A limit of the process (ulimit -v, RLIMIT_AS) "
+        "or of the machine was reached: have the call take less, give each worker fewer calls at once "
         "(calls_per_worker), or raise the limit."
     )
 

@@ -106,6 +106,7 @@ class InMemoryLink(_End):
         self._ended = anyio.Event()
         self._is_killed = False
         self._is_lost = False
+        self._is_suspended = False
 
     async def send(self, messages: Sequence[bytes]) -> None:
         self.sent += sum(map(len, messages))
@@ -139,6 +140,13 @@ class InMemoryLink(_End):
         self._is_lost = True
         self._there.cut()
         self._scope.cancel()
+
+    def suspend(self) -> None:
+        """Have the worker's process seem to be stopped by a signal."""
+        self._is_suspended = True
+
+    def is_suspended(self) -> bool:
+        return self._is_suspended
 
     def kill(self) -> None:
         self._is_killed = True

@@ -1,6 +1,7 @@
 """Functions that workers import."""
 
 import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -85,6 +86,23 @@ async def die_beside(item: tuple[str, int]) -> int:
     await anyio.sleep(0.02 if number == 3 else 0.1)
     if number == 3:
         os._exit(7)
+    return number
+
+
+async def take_too_much(number: int) -> int:
+    """Ask for more memory than there is, for one number."""
+    await anyio.lowlevel.checkpoint()
+    return len(bytearray(2**62)) if number == 3 else number
+
+
+async def stop_beside(item: tuple[str, int]) -> int:
+    """Stop the process for one number, the first time."""
+    folder, number = item
+    mark = Path(folder) / "stopped"
+    if number == 3 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGSTOP)
+    await anyio.lowlevel.checkpoint()
     return number
 
 

@@ -22,6 +22,11 @@ from .messages import Answer, Ask, Begin, Call, Content, Drop, FromWorker, Keep,
 from .outbox import Outbox
 from .services import ProgramPart
 
+_LOOK_SECONDS = 10.0
+"""The time between looks whether a worker was suspended."""
+_MOST_SUSPENDED_LOOKS = 3
+"""The looks after which a suspended worker is ended. Looks, no time: the program may be suspended, too."""
+
 _MOST_KEPT_BYTES = 512 * 1024 * 1024
 """The size of all contents that a worker keeps, in bytes."""
 
@@ -49,7 +54,7 @@ class WorkerConnection:
         self._outbox = Outbox()
         self._kept: OrderedDict[bytes, int] = OrderedDict()
         self._kept_bytes = 0
-        self._is_killed = False
+        self._end = ""  # why it was ended
 
     async def serve(self, take: Callable[[FromWorker], None]) -> str:
         """Send and receive until the worker ends; return why, if it does not end by itself.
@@ -57,19 +62,18 @@ class WorkerConnection:
         Args:
             take: Takes each message of the worker.
         """
-        reason = ""
         async with BareTaskGroup() as group:
             group.start_soon(self._send)
+            group.start_soon(self._watch)
             try:
                 while True:
                     take(await self.receive())
             except anyio.EndOfStream:
                 pass
             except msgspec.DecodeError as error:
-                reason = f"it sent something that is no message: {error}"
-                self._link.kill()
+                self._kill(f"it sent something that is no message: {error}")
             group.cancel_scope.cancel()
-        return "it did not end a cancelled call" if self._is_killed else reason
+        return self._end
 
     async def receive(self) -> FromWorker:
         """Wait for the next message.
@@ -121,8 +125,19 @@ class WorkerConnection:
 
     def kill(self) -> None:
         """End the worker at once, because it does not end a call."""
-        self._is_killed = True
+        self._kill("it did not end a cancelled call")
+
+    def _kill(self, reason: str) -> None:
+        self._end = self._end or reason
         self._link.kill()
+
+    async def _watch(self) -> None:
+        """End the worker when it is suspended for long: its calls would never end."""
+        looks = 0
+        while looks < _MOST_SUSPENDED_LOOKS:
+            await anyio.sleep(_LOOK_SECONDS)
+            looks = looks + 1 if self._link.is_suspended() else 0
+        self._kill(f"it was stopped by a signal for {looks * _LOOK_SECONDS:g} seconds")
 
     def stop(self) -> None:
         """Ask the worker to end."""
@@ -229,8 +244,10 @@ async def connect_worker(
         await connection.close()
         raise
     if problem:
+        was_suspended = link.is_suspended()
         await connection.close()
-        error = WorkerStartError(f"worker {name} did not start: {problem}")
-        error.was_killed = isinstance(how, KilledFromOutside)
+        stopped = ", and was stopped by a signal" if was_suspended else ""
+        error = WorkerStartError(f"worker {name} did not start: {problem}{stopped}")
+        error.was_killed = was_suspended or isinstance(how, KilledFromOutside)
         raise error
     return connection

@@ -78,30 +78,57 @@ class WorkerLostError(DistributedError):
         reason: How that worker ended.
         placements: The number of times that the call was placed.
         lost_alone: The number of workers that were lost while the call was alone there.
+        call: The call, as its function and its place: `reviews:stars at map()[0]/[13]`.
     """
 
     lost_alone: int = 0  # also in records of earlier versions, which have none
+    call: str = ""  # the same
 
-    def __init__(self, worker: str, reason: str, *, placements: int, lost_alone: int = 0) -> None:
+    def __init__(
+        self, worker: str, reason: str, *, placements: int, lost_alone: int = 0, call: str = ""
+    ) -> None:
         super().__init__(
-            f"worker {worker} was lost ({reason}); the call was placed {_times(placements)}, and its worker "
-            f"was lost {_times(lost_alone)} while it ran there alone"
+            f"{call and f'{call}: '}worker {worker} was lost ({reason}); the call was placed "
+            f"{_times(placements)}, and its worker was lost {_times(lost_alone)} while it ran there alone"
+            f"{_remedy(reason)}"
         )
         self.worker = worker
         self.reason = reason
         self.placements = placements
         self.lost_alone = lost_alone
+        self.call = call
 
 
 class WorkerStartError(DistributedError):
     """A worker did not start, or not in time. The message has the reason.
 
     Attributes:
-        was_killed: Whether it did not fail by itself: something else ended it while it started, such as the
-            kernel for want of memory.
+        was_killed: Whether it did not fail by itself: something else ended or stopped it while it started,
+            such as the kernel for want of memory.
     """
 
     was_killed: bool = False
+
+
+_CRASHES = ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT")
+"""The signals of C code that has failed."""
+
+
+def _remedy(reason: str) -> str:
+    """The usual cause of such an end and what to do about it, as the rest of a message; empty for others."""
+    if reason.endswith("SIGKILL"):
+        return (
+            ". The kernel ends processes so for want of memory, and its log says so then: have the call take "
+            "less, or give its worker fewer calls at once (calls_per_worker)."
+        )
+    if reason.endswith(_CRASHES):
+        return (
+            ". C code has crashed there: with PYTHONFAULTHANDLER=1 in the environment, the worker shows the "
+            "line that has called it."
+        )
+    if reason.startswith("exit code"):
+        return ". Something in the worker has ended it, such as os._exit."
+    return ""
 
 
 def _times(number: int) -> str:

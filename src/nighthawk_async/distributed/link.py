@@ -30,6 +30,10 @@ class WorkerLink(Protocol):
         """
         ...
 
+    def is_suspended(self) -> bool:
+        """Whether a signal has stopped the worker's process; false where that cannot be seen."""
+        ...
+
     def kill(self) -> None:
         """End the worker at once; `receive` raises soon."""
         ...

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Literal
 
 import anyio
@@ -136,6 +137,13 @@ class _ProcessLink:
 
     async def receive(self) -> bytes:
         return await self._stream.receive()
+
+    def is_suspended(self) -> bool:
+        try:
+            stat = Path(f"/proc/{self._process.pid}/stat").read_bytes()
+        except OSError:  # it has ended, or the system has no such files
+            return False
+        return stat.rpartition(b") ")[2].startswith(b"T")  # a debugger's stop is a small one
 
     def kill(self) -> None:
         with suppress(ProcessLookupError, PermissionError):

@@ -108,6 +108,10 @@ class RayLink:
             self._received.extend(messages)
         return self._received.popleft()
 
+    def is_suspended(self) -> bool:
+        """False: the process of an actor may be on another machine."""
+        return False
+
     def kill(self) -> None:
         """End the actor at once; `receive` raises soon."""
         # Not here: it asks the head of the cluster, and waits for the answer.

@@ -98,6 +98,15 @@ class BlockingEndpoint(Protocol):
 _current_call: ContextVar["_RunningCall | None"] = ContextVar("nighthawk_async_worker_call", default=None)
 
 
+def _note_memory(error: MemoryError, function: str, worker: str, others: int) -> None:
+    beside = f", beside {others} other calls" if others else ""
+    error.add_note(
+        f"{function} was refused memory on {worker}{beside}. A limit of the process (ulimit -v, RLIMIT_AS) "
+        "or of the machine was reached: have the call take less, give each worker fewer calls at once "
+        "(calls_per_worker), or raise the limit."
+    )
+
+
 def worker_name() -> str | None:
     """Return the name of the worker on which the caller runs; None in the program itself."""
     call = _current_call.get()
@@ -249,6 +258,8 @@ class Worker:
             if is_cancelled():
                 raise  # else the call has cancelled itself, as it can on asyncio
         except BaseException as error:  # one that ends the program is for the program, not for the worker
+            if isinstance(error, MemoryError):  # which says nothing by itself
+                _note_memory(error, call.message.function, self.name, len(self._calls) - 1)
             end = Ended(number=number, error=encode_error(error, self.name))
         finally:
             del self._calls[number]

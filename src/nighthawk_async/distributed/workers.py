@@ -331,7 +331,7 @@ class Workers(ABC):
                 case End():
                     job = self._jobs.pop(effect.call)
                     job.end_placement(is_lost=True)
-                    job.end(Ended(number=effect.call, is_cancelled=True), _error_of(effect))
+                    job.end(Ended(number=effect.call, is_cancelled=True), _error_of(effect, job))
 
     def _place(self, job: RemoteJob, place: Place[str]) -> list[Effect[str]]:
         """Send a call to a worker; what cannot be sent ends with its error."""
@@ -463,8 +463,14 @@ class Workers(ABC):
         return job is not None and job.worker == connection.name and topic in job.parts
 
 
-def _error_of(end: End[str]) -> WorkerLostError | None:
+def _error_of(end: End[str], job: RemoteJob) -> WorkerLostError | None:
     """The error of a call that has ended without an answer; None for one that was cancelled."""
     if end.reason is None:
         return None
-    return WorkerLostError(end.worker or "", end.reason, placements=end.placements, lost_alone=end.lost_alone)
+    return WorkerLostError(
+        end.worker or "",
+        end.reason,
+        placements=end.placements,
+        lost_alone=end.lost_alone,
+        call=f"{job.function.name} at {job.place}" if job.place else job.function.name,
+    )

@@ -1,5 +1,6 @@
 """One life of a run of a queue: from its claimed entry to its end."""
 
+import signal
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeAlias, cast
 
@@ -8,6 +9,7 @@ import anyio.to_thread
 import msgspec
 from msgspec import Struct
 
+from ..actors.task_group import is_cancelled
 from ..causes import leaves_of
 from ..errors import ConfigurationError, ModelError
 from ..parallel import is_async_callable
@@ -101,10 +103,33 @@ async def live(
         return msgspec.structs.replace(_end_of(entry, _exit_of(entry, error), rules), has_begun=has_begun)
 
 
+def interrupted(entry: ClaimedEntry, error: BaseException, rules: ValueRules) -> LifeEnd:
+    """The end of a life that has ended its worker, by a Ctrl-C or by what looks like one.
+
+    It counts: a call that raises `KeyboardInterrupt` would else end one worker after the other. A life that
+    was cancelled because its worker ends does not.
+    """
+    if is_cancelled():
+        return LifeEnd(kind="returned", counts=False)
+    if entry.lives < entry.max_lives:
+        return LifeEnd(kind="returned", text=type(error).__name__)
+    return _end_of(entry, _exit_of(entry, error), rules)
+
+
 def _is_of_call(error: BaseException) -> bool:
     """Whether the call wants to end its worker, as `sys.exit()` does. It must not: others are in progress."""
-    of_worker = (anyio.get_cancelled_exc_class(), KeyboardInterrupt, GeneratorExit)
-    return not any(isinstance(leaf, of_worker) for leaf in leaves_of(error))
+    of_worker: list[type[BaseException]] = [GeneratorExit]
+    if is_cancelled():  # else the call has cancelled itself, as it can on asyncio
+        of_worker.append(anyio.get_cancelled_exc_class())
+    if not _is_ctrl_c_handled():
+        of_worker.append(KeyboardInterrupt)
+    return not any(isinstance(leaf, tuple(of_worker)) for leaf in leaves_of(error))
+
+
+def _is_ctrl_c_handled() -> bool:
+    """Whether Ctrl-C surely raises nothing here, because `anyio.open_signal_receiver` takes it."""
+    module = getattr(signal.getsignal(signal.SIGINT), "__module__", "")
+    return module in ("trio._signals", "asyncio.unix_events")
 
 
 def _exit_of(entry: ClaimedEntry, error: BaseException) -> JournalError:

@@ -179,8 +179,10 @@ class Queues:
                     return decode_end(call.function, run_id, call.result)
                 if call.status == "stuck":
                     raise RunStuckError(
-                        f"run {run_id!r} is stuck: {stuck_text(call.lives, call.losses_alone)}. Find the "
-                        "reason, then call store.requeue."
+                        f"run {run_id!r} of {call.function} is stuck: "
+                        f"{stuck_text(call.lives, call.losses_alone)}. Find the reason (what started the "
+                        "workers knows how they ended: SIGKILL is the kernel's for want of memory), then "
+                        "call store.requeue."
                     )
                 left = pause if ends_at is None else ends_at - anyio.current_time()
                 if left <= 0:

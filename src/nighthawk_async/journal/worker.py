@@ -25,7 +25,7 @@ from .listeners import FIRST_PAUSE_SECONDS, MOST_PAUSE_SECONDS
 from .process_calls import note_calls
 from .queue_claims import ClaimedEntry
 from .queued_call import function_name
-from .queued_life import EndKind, LifeEnd, RunFactory, live, settle
+from .queued_life import EndKind, LifeEnd, RunFactory, interrupted, live, settle
 from .queues import check_queue, enqueue_scheduled
 from .store import JournalStore
 from .worker_health import WorkerApplication, WorkerStatistics
@@ -252,9 +252,9 @@ class Worker:
         except Exception as error:  # of the worker, not of this run
             self._failure = self._failure or error
             runs.cancel_scope.cancel()
-            await self._give_back(entry)
-        except BaseException:
-            await self._give_back(entry)
+            await self._give_back(entry, LifeEnd(kind="returned", counts=False))
+        except BaseException as error:
+            await self._give_back(entry, interrupted(entry, error, self.store.rules))
             raise
         finally:
             self._claims.pop(entry.run_id, None)
@@ -281,17 +281,16 @@ class Worker:
         is_alone = self._turns.is_alone(self._claims.values())
         note_calls(self._holder, len(self._claims), is_alone=is_alone)
 
-    async def _give_back(self, entry: ClaimedEntry) -> None:
-        """Put an entry back that was cancelled; one that cannot be put back is taken over after its lease."""
+    async def _give_back(self, entry: ClaimedEntry, end: LifeEnd) -> None:
+        """Put an entry back that did not end; one that cannot be put back is taken over after its lease."""
         if entry.run_id not in self._claims:
             return
-        end = LifeEnd(kind="returned", counts=False)
         try:
             kind = await self._queues.transact_shielded(partial(settle, entry=entry, end=end))
         except JournalStoreError as error:
             self._note_store_error(error)
         else:
-            self._note_end(entry, kind, "")
+            self._note_end(entry, kind, end.text)
 
     def _note_end(self, entry: ClaimedEntry, kind: EndKind, text: str) -> None:
         del self._claims[entry.run_id]

@@ -9,13 +9,19 @@ import anyio.lowlevel
 import pytest
 
 from nighthawk_async import parallel
-from nighthawk_async.distributed import Processes, WorkerLostError, WorkerStartError, worker_starts
+from nighthawk_async.distributed import (
+    Processes,
+    WorkerLostError,
+    WorkerStartError,
+    connection,
+    worker_starts,
+)
 from nighthawk_async.distributed.connection import WorkerConnection
 from nighthawk_async.distributed.messages import Begin
 from nighthawk_async.distributed.processes import _ProcessLink
 from nighthawk_async.distributed.worker_starts import WorkerStarts
 from tests.in_memory_workers import InMemoryLink, InMemoryWorkers
-from tests.worker_functions import die_beside, double, pass_file
+from tests.worker_functions import die_beside, double, pass_file, stop_beside, take_too_much
 
 pytestmark = pytest.mark.anyio
 
@@ -42,6 +48,9 @@ async def test_a_call_that_ends_its_worker_is_found_among_others(tmp_path: Path)
     assert isinstance(error, WorkerLostError)
     assert error.lost_alone == 2
     assert "its worker was lost 2 times while it ran there alone" in str(error)
+    assert str(error).startswith("tests.worker_functions:die_beside at ")
+    assert "item[3]: worker " in str(error)
+    assert "Something in the worker has ended it, such as os._exit." in str(error)
     begun = await lines_in(tmp_path / "begun.txt", 1)
     assert begun.pop("3") == error.placements <= 4
     assert max(begun.values()) <= 3
@@ -92,6 +101,81 @@ async def test_with_one_placement_nothing_is_placed_again(tmp_path: Path) -> Non
     assert ["the call was placed once, and its worker was lost never" in str(each) for each in errors] == [
         True
     ] * 2
+
+
+@pytest.mark.parametrize(
+    ("reason", "remedy"),
+    [
+        ("signal SIGKILL", "for want of memory"),
+        ("signal SIGSEGV", "PYTHONFAULTHANDLER=1"),
+        ("exit code 1", "os._exit"),
+        ("it did not end a cancelled call", "alone"),
+    ],
+)
+def test_a_lost_call_is_named_with_what_to_do(reason: str, remedy: str) -> None:
+    text = str(WorkerLostError("worker-1", reason, placements=5, lost_alone=3, call="a:f at map()[0]/[13]"))
+    assert text.startswith(f"a:f at map()[0]/[13]: worker worker-1 was lost ({reason}); the call was placed")
+    assert remedy in text
+
+
+async def test_a_call_that_is_refused_memory_fails_alone_and_its_error_says_what_to_do() -> None:
+    async with InMemoryWorkers(1) as workers:
+        settled = await parallel.settle(take_too_much, range(6), on=workers)
+    (error,) = settled.errors()
+    assert isinstance(error, MemoryError)
+    (note,) = error.__notes__
+    assert note.startswith("tests.worker_functions:take_too_much was refused memory on worker-0")
+    assert isinstance(settled.outcomes[3], parallel.Failed)
+
+
+@pytest.fixture
+def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "_LOOK_SECONDS", 0.001)
+
+
+@pytest.mark.usefixtures("quick_looks")
+async def test_a_worker_that_is_suspended_for_long_is_lost(tmp_path: Path) -> None:
+    async with InMemoryWorkers(1, max_placements=1) as workers, anyio.create_task_group() as group:
+        errors: list[Exception] = []
+
+        async def run() -> None:
+            errors.extend((await parallel.settle(pass_file, [(str(tmp_path), "a")], on=workers)).errors())
+
+        group.start_soon(run)
+        await lines_in(tmp_path / "begun.txt", 1)
+        workers.links["worker-0"].suspend()
+    assert "was lost (it was stopped by a signal for " in str(errors[0])
+
+
+@pytest.mark.usefixtures("quick_looks")
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the state of a process cannot be seen")
+async def test_calls_of_a_process_that_is_stopped_go_on_in_another_one(tmp_path: Path) -> None:
+    items = [(str(tmp_path), number) for number in range(6)]
+    async with Processes(1) as workers:
+        assert await parallel.map(stop_beside, items, on=workers) == list(range(6))
+        assert (tmp_path / "stopped").exists()
+
+
+class SuspendedStarts(InMemoryWorkers):
+    """Workers of which the second one is stopped while it starts."""
+
+    async def open_link(self, name: str, begin: Begin) -> InMemoryLink:
+        link = await super().open_link(name, begin)
+        if self._start_seconds < 1:
+            self._start_seconds = 60.0  # of the next attempt
+            link.suspend()
+            setattr(link, "receive", anyio.sleep_forever)  # noqa: B010  (it is a method)
+        return link
+
+
+async def test_a_worker_that_is_stopped_while_it_starts_is_no_broken_start(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with SuspendedStarts(1) as workers:
+        workers._start_seconds = 0.01
+        workers.lose("worker-0")
+        assert await parallel.map(double, [1], on=workers) == [2]
+    assert "and was stopped by a signal" in caplog.text
 
 
 class KilledProcesses(Processes):

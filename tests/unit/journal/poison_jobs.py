@@ -1,5 +1,6 @@
 """Jobs that end their processes, healthy ones, and a worker of them as a process."""
 
+import asyncio
 import ctypes
 import os
 import signal
@@ -50,6 +51,21 @@ async def outlast_poison(folder: str, name: str) -> str:
 async def exit_at_once(code: int) -> None:
     """End the program, as its author thinks."""
     sys.exit(code)
+
+
+async def interrupt(code: int) -> None:
+    """End the program as Ctrl-C does."""
+    raise KeyboardInterrupt(code)
+
+
+def interrupt_in_thread(code: int) -> None:
+    """The same, in a thread."""
+    raise KeyboardInterrupt(code)
+
+
+async def cancel_itself(code: int) -> None:
+    """Raise the cancellation of asyncio, which nobody has asked for."""
+    raise asyncio.CancelledError(code)
 
 
 def exit_in_thread(code: int) -> None:

@@ -1,6 +1,7 @@
 """Calls of queues that may have ended their processes: they run alone, and only losses there count."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -11,9 +12,13 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
+import msgspec
 import pytest
 
 from nighthawk_async.journal import JournalError, JournalStore, RunStuckError, queue_suspects, tables
+from nighthawk_async.journal.queue_claims import ClaimedEntry
+from nighthawk_async.journal.queued_life import interrupted
+from nighthawk_async.journal.values import DEFAULT_RULES
 from tests.unit.journal import poison_jobs, queue_jobs
 from tests.unit.journal.poison_jobs import WAYS_TO_END, end_process, outlast_poison
 from tests.unit.journal.queue_jobs import note, pass_gate, results, serving, status_of, worker_of
@@ -243,7 +248,10 @@ async def test_a_job_that_ends_its_process_gets_stuck_alone(
         for _ in range(4):  # two lives together, and two alone
             await anyio.to_thread.run_sync(serve_in_process, anyio_backend_name, address_of(tmp_path))
         async with serving(worker_of(store, end_process, outlast_poison)):
-            with pytest.raises(RunStuckError, match="2 times, its process crashed"):
+            with pytest.raises(
+                RunStuckError,
+                match=r"poison_jobs:end_process is stuck: .* 2 times, its process crashed",
+            ):
                 await store.result("poison")
             assert await results(store, healthy) == healthy
     begun = Counter((tmp_path / "begun.txt").read_text().split())
@@ -284,6 +292,47 @@ async def test_a_job_that_exits_fails_and_its_worker_goes_on(tmp_path: Path, any
             queue_jobs.gates["a"].set()
             assert await store.result("a") == "a"
         assert {each.lives for each in store.queue_entries()} == {1}
+
+
+async def test_a_job_that_raises_what_ends_programs_fails_where_the_worker_handles_signals(
+    tmp_path: Path, anyio_backend_name: str
+) -> None:
+    functions: list[Callable[[int], Any]] = [poison_jobs.interrupt, poison_jobs.interrupt_in_thread]
+    if anyio_backend_name == "asyncio":
+        functions.append(poison_jobs.cancel_itself)
+    queue_jobs.gates.update(a=anyio.Event())
+    with opened(tmp_path) as store, anyio.open_signal_receiver(signal.SIGINT):
+        await store.enqueue(pass_gate, "a", key="a")
+        async with serving(worker_of(store, pass_gate, *functions)):
+            await _begun("a")
+            for function in functions:
+                run_id = await store.enqueue(function, 3)
+                with pytest.raises(
+                    JournalError,
+                    match=r"raised (KeyboardInterrupt|CancelledError): 3\. A call of a queue cannot end",
+                ):
+                    await store.result(run_id)
+            queue_jobs.gates["a"].set()
+            assert await store.result("a") == "a"
+        assert {each.lives for each in store.queue_entries()} == {1}
+
+
+async def test_a_life_that_ends_its_worker_like_ctrl_c_counts_and_one_that_is_cancelled_does_not() -> None:
+    entry = ClaimedEntry(
+        run_id="a", function="m:f", arguments=b"", lives=1, max_lives=2, claim=1, holder="worker"
+    )
+    end = interrupted(entry, KeyboardInterrupt(), DEFAULT_RULES)
+    assert (end.kind, end.counts, end.text) == ("returned", True, "KeyboardInterrupt")
+    last = interrupted(msgspec.structs.replace(entry, lives=2), KeyboardInterrupt(), DEFAULT_RULES)
+    assert last.kind == "failed"
+    assert "run 'a': m:f raised KeyboardInterrupt" in last.text
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        try:
+            await anyio.lowlevel.checkpoint()
+        finally:
+            end = interrupted(entry, KeyboardInterrupt(), DEFAULT_RULES)
+    assert (end.kind, end.counts) == ("returned", False)
 
 
 async def test_calls_that_workers_of_an_earlier_version_had_are_lost_together(

@@ -7,9 +7,12 @@ from functools import cache
 from pathlib import Path
 
 from tests.cases import every
+from tests.faults.durable.switches import SWITCHES
+from tests.faults.generated.controls import CONTROLS
 
 _PROJECT = Path(__file__).parents[2]
 _PAGE = _PROJECT / "docs/durability.md"
+_FILES_OF_CONTROLS = ("test_journal_kill_controls.py", "test_journal_contention.py")
 
 _PROMISES: Mapping[str, tuple[str, ...]] = {
     "Asked once": (
@@ -165,6 +168,38 @@ _PROMISES: Mapping[str, tuple[str, ...]] = {
 }
 """The tests that keep each promise, by its title on the page."""
 
+_CONTROLS: Mapping[str, tuple[str, ...]] = {
+    "Asked once": ("responses",),
+    "Done once": ("intents",),
+    "Recorded before it begins": ("waiting",),
+    "Recorded before it returns": ("durable results",),
+    "In doubt, or not": ("withdrawal", "text of doubts"),
+    "One process": ("fence", "lease", "confirmation"),
+    "Arrival": ("delivery", "departures", "catching up"),
+    "Orders": ("orders",),
+    "Decisions": ("decisions", "values"),
+    "Losers": ("losers",),
+    "Errors": ("handled errors", "errors of lives"),
+    "Usage": ("usage",),
+    "Deadlines": ("deadlines",),
+    "Queues": ("suspects",),
+    "Versions": ("versions",),
+    "Another call": ("text", "dotted", "stable digests", "self", "registered identities"),
+    "Another argument in a task started by hand": ("hold", "digests"),
+    "Another program": ("new calls", "leftovers"),
+    "Another order": ("orders",),
+    "Whatever follows": ("changed programs",),
+    "Another file": ("expected records",),
+    "Values that would not come back": ("declared types",),
+    "Changed arguments": ("changed arguments",),
+    "Calls that nothing tells apart": ("ambiguity",),
+    "Effects outside of every run": ("outside",),
+    "Unknown objects, if you want": ("unknown objects",),
+    "Unknown objects": ("unknown objects",),
+}
+"""The switches of `tests.faults.durable.switches` whose controls see a promise broken. What is the program's
+own business is no promise, and a line of the log has its test alone."""
+
 
 def promised() -> list[str]:
     """The titles of the promises on the page."""
@@ -184,6 +219,19 @@ def names_in(file: Path) -> frozenset[str]:
 
 def test_every_promise_has_its_tests() -> None:
     assert promised() == list(_PROMISES)
+
+
+def test_every_promise_has_a_control_and_every_control_a_promise() -> None:
+    titles = list(_PROMISES)
+    kept = titles[: titles.index("Objects")]
+    assert [each for each in kept if each not in _CONTROLS] == ["Tools that change their object"]
+    named = {switch for switches in _CONTROLS.values() for switch in switches}
+    assert named == SWITCHES.keys() - {""}
+    with_program = {control.switch for control in CONTROLS}
+    texts = [(_PROJECT / "tests/faults" / name).read_text(encoding="utf-8") for name in _FILES_OF_CONTROLS]
+    assert [
+        switch for switch in named - with_program if not any(f'"{switch}"' in text for text in texts)
+    ] == []
 
 
 @every("title", _PROMISES)

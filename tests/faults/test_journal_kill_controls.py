@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nighthawk_async.testing.killing import KillPoint, ProgramKiller
-from tests.faults.durable.lives import Lives
+from tests.faults.durable.lives import LIFE_SECONDS, ROOT, Lives
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="each life is forked from one that is warm"),
@@ -84,3 +84,23 @@ def test_without_recorded_decisions_a_stream_has_another_order(make_lives: Make)
     kill_at = KillPoint(mark="booked", nth=4)  # of the result of the shape
     assert kinds_found(make_lives, "stream", "", kill_at) == set()
     assert "wrong" in kinds_found(make_lives, "stream", "decisions", kill_at)
+
+
+@pytest.fixture(scope="module")
+def queue_killer() -> Iterator[ProgramKiller]:
+    """A killer of a worker whose queue has a call that ends its process."""
+    program = "tests.faults.durable.poisoned_queue:main"
+    with ProgramKiller(program, {}, path=[ROOT, ROOT / "src"], timeout_seconds=LIFE_SECONDS) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("without", ["", "suspects"])
+def test_where_losses_beside_others_count_healthy_calls_get_stuck(
+    tmp_path: Path, queue_killer: ProgramKiller, backend: str, without: str
+) -> None:
+    arguments = {"address": f"sqlite:///{tmp_path}/queue.db", "backend": backend, "without": without}
+    for _ in range(2):  # as many lives as a call may lose alone
+        killed = queue_killer.live(kill_at=KillPoint(mark="poisoned"), with_poison=True, **arguments)
+        assert killed.was_killed
+    ends = queue_killer.live(**arguments).result
+    assert ends == {name: "stuck" if without else name for name in ("poison", "ann", "bob")}

@@ -68,6 +68,22 @@ class _Waiter:
 _Make: TypeAlias = type[LoopEvent] | type[threading.Event]
 
 
+class NotingDivergence:
+    """See `Delivery.noting_divergence`; no generator, because each step comes here."""
+
+    __slots__ = ("_delivery",)
+
+    def __init__(self, delivery: "Delivery") -> None:
+        self._delivery = delivery
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
+        if isinstance(exc, JournalDivergenceError):
+            self._delivery.diverge(exc)
+
+
 class Delivery:
     """The order of the arrivals of one run, in one life of it. Thread-safe.
 
@@ -132,14 +148,9 @@ class Delivery:
             woken = self._advance()
         _wake(woken)
 
-    @contextmanager
-    def noting_divergence(self) -> Generator[None, None, None]:
+    def noting_divergence(self) -> "NotingDivergence":
         """Let nothing new begin any more if an error says that the program is not the recorded one."""
-        try:
-            yield
-        except JournalDivergenceError as error:
-            self.diverge(error)
-            raise
+        return NotingDivergence(self)
 
     def diverge(self, error: JournalDivergenceError) -> None:
         """Let nothing new begin any more; see `check_same`."""

@@ -343,18 +343,21 @@ class Positions:
             kind: The kind.
             arguments: The arguments that identify it among those of tasks that were started by hand.
         """
-        is_owned = self.is_owned
-        if not is_owned:
-            digest = get_task_hooks().digest(arguments)
-            kind = f"{kind}~{digest.text}"
-            if kind.endswith(UNSTABLE):
-                self._check_same(kind, digest.unstable)
+        if self.is_owned:
+            return self.take_owned(kind)
+        digest = get_task_hooks().digest(arguments)
+        kind = f"{kind}~{digest.text}"
+        if kind.endswith(UNSTABLE):
+            self._check_same(kind, digest.unstable)
+        place = self.take_owned(kind)
+        _places_of_tasks[get_task_hooks().find_owner()] = place
+        return place
+
+    def take_owned(self, kind: str) -> str:
+        """Return the id of the next of a kind, in a task that takes positions as their maker does."""
         index = self._counts.get(kind, 0)
         self._counts[kind] = index + 1
-        place = f"{self.path}/{kind}[{index}]"
-        if not is_owned:
-            _places_of_tasks[get_task_hooks().find_owner()] = place
-        return place
+        return f"{self.path}/{kind}[{index}]"
 
     def _check_same(self, kind: str, unstable: tuple[object, ...]) -> None:
         """Check that calls of one kind have the very same arguments, so that they are interchangeable."""

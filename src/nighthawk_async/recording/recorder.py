@@ -23,10 +23,7 @@ from ..types.messages import Message
 from ..types.model import (
     ModelEvent,
     ModelRequest,
-    ReasoningDelta,
     ResponseFinished,
-    TextDelta,
-    ToolCallArgumentsDelta,
 )
 from ..types.usage import Usage
 from .exchange import (
@@ -44,7 +41,6 @@ from .redaction import Redactor
 from .requests import canonical_messages, canonical_request, digest_of
 
 _GRACE_SECONDS = 30.0
-_DELTAS = (TextDelta, ReasoningDelta, ToolCallArgumentsDelta)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -151,14 +147,13 @@ class ReplayStream(ResponseStream):
 
     Args:
         exchange: The recording.
-        is_whole: Whether what is complete comes at once, as from a journal that had it complete: a checkpoint
-            comes only before texts and arguments, which are shown as they arrive.
+        is_whole: Whether what is complete comes at once, as from a journal that had it complete: the only
+            checkpoint comes on entering.
     """
 
     def __init__(self, exchange: RecordedExchange, *, is_whole: bool = False) -> None:
         self._exchange = exchange
         self._is_whole = is_whole
-        self._has_just_paused = False  # since the last checkpoint nothing has come that is shown
         self._events = deque(replay_events(exchange))
 
     @property
@@ -173,7 +168,6 @@ class ReplayStream(ResponseStream):
 
     async def __aenter__(self) -> Self:
         await checkpoint()
-        self._has_just_paused = self._is_whole
         if not self._events and not self._exchange.left_early:
             await self._end()
         return self
@@ -187,15 +181,12 @@ class ReplayStream(ResponseStream):
         self._events.clear()
 
     async def __anext__(self) -> ModelEvent:
-        events = self._events
-        if not self._is_whole or (events and isinstance(events[0], _DELTAS)):
-            if not self._has_just_paused:
-                await checkpoint()
-            self._has_just_paused = False
-        if not events:
+        if not self._is_whole:
+            await checkpoint()
+        if not self._events:
             await self._end()
             raise StopAsyncIteration
-        return events.popleft()
+        return self._events.popleft()
 
     async def _end(self) -> None:
         exchange = self._exchange

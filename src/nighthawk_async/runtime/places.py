@@ -72,8 +72,9 @@ def take_step_place(block: NaturalBlock, python_locals: Mapping[str, object], li
     """
     name = block.function_name.rpartition(".")[2]
     frame = f"{name}#{block.number}"
-    if find_positions().is_owned:
-        return take_place(frame)
+    positions = find_positions()
+    if positions.is_owned:
+        return positions.take_owned(frame)
     if identity_version() == 1:
         read = {name: python_locals[name] for name in block.read_names if name in python_locals}
         return take_place(frame, read)
@@ -158,7 +159,7 @@ def in_call_place(begin: Callable[[], Callable[[], Awaitable[Result]]]) -> Calla
         begin: Begins the call, and returns what waits for its result.
     """
     positions = Positions(take_place("call"))
-    with using_positions(positions):
+    with using_positions(positions, is_own=True):
         finish = begin()
 
     async def finish_in_place() -> Result:

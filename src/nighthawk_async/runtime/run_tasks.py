@@ -48,7 +48,8 @@ def _find_execution() -> ExecutionRef | None:
 
 def _find_owner() -> object | None:
     """Return the task of the caller where the run has a journal."""
-    return None if find_journal() is None else find_task()
+    environment = find_environment()  # not `find_journal`: many times in each step
+    return None if environment is None or environment.journal is None else find_task()
 
 
 def _digest_arguments(value: object) -> ArgumentDigest:

@@ -6,8 +6,9 @@ comes back as a message. A message that mentions a name whose assignment is stil
 calls that depend on each other keep their order, and independent ones do not wait.
 """
 
-from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
@@ -17,8 +18,6 @@ from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 from msgspec import Struct
 
-from ..actors import Mailbox
-from ..actors.mailbox import in_order_of
 from ..errors import ExecutionError, NighthawkError, StepEndedError, ToolEvaluationError
 from ..observation import NodeWriter, find_node_writer, using_node_writer
 from ..parallel import TaskEndedError
@@ -65,12 +64,13 @@ class Observers(Struct, frozen=True, kw_only=True, eq=False):
     trace_context: "TraceContext | None"
     positions: Positions | None
 
-    @contextmanager
-    def active(self) -> Generator[None, None, None]:
-        """Activate them during the `with` statement, which must not wait."""
+    def call(
+        self, function: Callable[[Command, StepState], object], command: Command, state: StepState
+    ) -> object:
+        """Have a function execute a command while they are active."""
         place = nullcontext() if self.positions is None else using_positions(self.positions)
         with using_trace_context(self.trace_context), using_node_writer(self.node), place:
-            yield
+            return function(command, state)
 
 
 def find_observers() -> Observers | None:
@@ -175,6 +175,8 @@ class StepActor(Steering):
         self._has_begun = False
         self.keeper: ResourceKeeper | None = None
         self._is_started = False
+        self._messages: deque[_Envelope | Callable[[], object]] = deque()
+        self._sent: anyio.Event | None = None  # while the task of the actor waits for a message
 
     # Most steps in flight have had no message yet, so what serves messages is made for the first one.
     @cached_property
@@ -182,10 +184,6 @@ class StepActor(Steering):
         return StepState(
             context=self.context, namespace=StepNamespace(self.context), call_guard=self._call_guard
         )
-
-    @cached_property
-    def _mailbox(self) -> Mailbox[_Envelope | Callable[[], object]]:
-        return in_order_of(Mailbox(capacity=None), "")  # its commands have an order of their own
 
     @cached_property
     def call_nodes(self) -> dict[int, NodeWriter]:
@@ -207,7 +205,7 @@ class StepActor(Steering):
             task_group: The task group of the task.
         """
         self.keeper = ResourceKeeper("step", self.context.step_id, task_group)
-        if "_mailbox" in vars(self):
+        if self._messages:
             self._begin_to_serve()
 
     def _begin_to_serve(self) -> None:
@@ -216,11 +214,20 @@ class StepActor(Steering):
             self.keeper.context.run(self.keeper.task_group.start_soon, self._serve)
 
     async def _serve(self) -> None:
-        async for message in self._mailbox:
+        # No `Mailbox`: this is made in each step, has one receiver, and its messages have an order already.
+        await checkpoint_if_cancelled()
+        while not self._has_stopped_serving:
+            if not self._messages:
+                self._sent = anyio.Event()
+                await self._sent.wait()
+                continue
+            message = self._messages.popleft()
             if isinstance(message, _Envelope):
                 self._admit(message)
             else:
                 message()
+            if self._messages:
+                await checkpoint()
 
     def close(self) -> None:
         """Accept no more messages, and fail those that were not executed."""
@@ -229,11 +236,11 @@ class StepActor(Steering):
         if "call_nodes" in vars(self):
             for node in self.call_nodes.values():
                 node.end("cancelled")
-        if "_mailbox" not in vars(self):
-            return
-        self._mailbox.close()
-        left = [*self._deferred, *self._mailbox.drain()]
+        left = [*self._deferred, *self._messages]
         self._deferred.clear()
+        self._messages.clear()
+        if self._sent is not None:
+            self._sent.set()
         for message in left:
             if isinstance(message, _Envelope):
                 message.reply.fail(self._ended())
@@ -357,8 +364,11 @@ class StepActor(Steering):
     def _send(self, message: _Envelope | Callable[[], object]) -> bool:
         if self._has_stopped_serving:
             return False
-        self._mailbox.send_nowait(message)
-        self._begin_to_serve()
+        self._messages.append(message)
+        if self._sent is None:
+            self._begin_to_serve()
+        else:
+            self._sent.set()
         return True
 
     def _admit(self, envelope: _Envelope) -> None:
@@ -378,8 +388,7 @@ class StepActor(Steering):
             if envelope.observers is None:
                 reply = self._guard.execute(envelope.command, self._state)
             else:
-                with envelope.observers.active():
-                    reply = self._guard.execute(envelope.command, self._state)
+                reply = envelope.observers.call(self._guard.execute, envelope.command, self._state)
         except Exception as error:  # the sender gets every error
             envelope.reply.fail(error)
             return

@@ -3,8 +3,7 @@
 import reprlib
 import threading
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -156,15 +155,23 @@ class StepProgress:
         """The tool calls without a result yet, in the order of their beginning."""
         return tuple(self._calls.values())
 
-    @contextmanager
-    def in_flight(self, call: ToolCall) -> Generator[None, None, None]:
+    def in_flight(self, call: ToolCall) -> "_InFlight":
         """Count a tool call as in flight during the `with` statement."""
-        key = object()
-        self._calls[key] = call
-        try:
-            yield
-        finally:
-            del self._calls[key]
+        return _InFlight(self._calls, call)
+
+
+class _InFlight:
+    __slots__ = ("_call", "_calls")
+
+    def __init__(self, calls: dict[object, ToolCall], call: ToolCall) -> None:
+        self._calls = calls
+        self._call = call
+
+    def __enter__(self) -> None:
+        self._calls[self] = self._call
+
+    def __exit__(self, *exc_details: object) -> None:
+        del self._calls[self]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

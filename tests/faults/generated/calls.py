@@ -5,7 +5,7 @@ does not. So an answer that belongs to another call is seen at once.
 """
 
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -17,6 +17,7 @@ from anyio import to_thread
 import nighthawk_async as nh
 from nighthawk_async.errors import ModelStatusError
 from nighthawk_async.parallel import task_current
+from nighthawk_async.runtime.environment import get_environment
 from nighthawk_async.testing import model_response, tool_call
 from nighthawk_async.testing.killing import mark
 from tests.faults.durable.service import (
@@ -36,6 +37,8 @@ WRONG = "wrong.txt"
 DOUBTS = "doubts.txt"
 SILENT_DOUBTS = "silent.txt"
 LONGEST_MILLISECONDS = 6
+FIRST_SECONDS = 0.05
+"""Those of the deadline that expires in the first life."""
 
 _call: ContextVar[Call] = ContextVar("call")
 
@@ -98,8 +101,8 @@ class TruthfulModel:
         call = _call.get()
         append_line(ASKED, f"{clock.life} {task_current.find_positions().path}")
         await clock.wait(call.number)
-        if call.kind == "fail" or (call.kind == "pay after failure" and clock.life == 1):
-            raise ModelStatusError("no capacity", status=503, is_transient=True)
+        if call.kind == "fail" or (clock.life == 1 and call.kind in ("pay after failure", "ask in vain")):
+            raise ModelStatusError("no capacity, so the first life ends", status=503, is_transient=True)
         turn = sum(isinstance(message, nh.models.AssistantMessage) for message in request.messages)
         if call.kind == "tool" and turn == 0:
             yield ResponseEvents(model_response(tool_call("reserve", item=truth_of(make_value(call.value)))))
@@ -184,6 +187,25 @@ async def _pay_with(value: object, what: object) -> str:
     return f"booked {truth_of(value)}"
 
 
+async def _end_of_deadline(value: object) -> str:
+    """How a deadline ends that only the first life is too slow for."""
+    try:
+        async with nh.deadline(FIRST_SECONDS if clock.life == 1 else 60):
+            if clock.life == 1:
+                await anyio.sleep_forever()
+            await read(truth_of(value))
+    except TimeoutError:
+        return "late"
+    return "in time"
+
+
+@nh.once
+async def pay_for_code(value: Any, *, idempotency_key: str = "") -> Callable[[], str]:
+    """Take effect, and return what no journal can store."""
+    booked = make_booking(truth_of(value), idempotency_key)
+    return lambda: booked
+
+
 def _find_in_thread(value: Any, *, idempotency_key: str) -> str | None:
     return find_booking_in_thread(truth_of(value), idempotency_key=idempotency_key)
 
@@ -263,7 +285,7 @@ async def make_call(call: Call) -> str:
 async def _make_call(call: Call) -> str:
     value = make_value(call.value)
     match call.kind:
-        case "ask":
+        case "ask" | "ask in vain":
             return await ask(value)
         case "step":
             text = f"Set <:reply> to what is known about {truth_of(value)}."
@@ -305,6 +327,18 @@ async def _make_call(call: Call) -> str:
             except ModelStatusError:
                 return await _pay_with(value, "failed")
             return await _pay_with(value, "answered")
+        case "pay with usage":
+            await ask(value)
+            return await _pay_with(value, get_environment().usage_meter.usage.requests)
+        case "pay after deadline":
+            return await _pay_with(value, await _end_of_deadline(value))
+        case "pay forgiving":
+            try:
+                return await pay(value)
+            except nh.journal.JournalDivergenceError:
+                return f"booked {truth_of(value)}"
+        case "pay for code":
+            return (await pay_for_code(value))()
         case "tool":
             return await ask_with_tool(value)
         case "fail":

@@ -17,9 +17,10 @@ from .calls import DOUBTS, SILENT_DOUBTS
 from .oracle import GeneratedLives, run_lives
 from .programs import Branch, Call, CallKind, Node, Program, Shared, Value, numbered
 
-Must = Literal["", "end", "refuse", "raise", "know", "say", "notice"]
+Must = Literal["", "end", "refuse", "spare", "raise", "know", "say", "notice"]
 """What a life after the kill has to do beside what the oracle asks: come to the same end, refuse in the first
-life, raise, know about each effect, say which one it does not know about, or notice that the log is gone."""
+life, refuse there before the effect, raise, know about each effect, say which one it does not know about, or
+notice that the log is gone."""
 
 
 class Control(Struct, frozen=True, kw_only=True):
@@ -226,6 +227,39 @@ CONTROLS: tuple[Control, ...] = (
         found=frozenset({"raised"}),
     ),
     Control(
+        rule="errors that ended a life",
+        switch="errors of lives",
+        program=_program(_call("pay"), _call("ask in vain"), _call("pay", "end")),
+        accident="slow",
+        must="end",
+        found=frozenset({"wrong"}),
+    ),
+    Control(
+        rule="nothing new once the program is known to have changed",
+        switch="changed programs",
+        program=_program(_call("pay forgiving"), _call("pay", "end")),
+        change=_program(_call("pay forgiving", "bob"), _call("pay", "end")),
+        kill_at=KillPoint(record=4),  # before it is recorded that the second effect begins
+        must="raise",
+        found=frozenset({"accepted", "lost"}),
+    ),
+    Control(
+        rule="deadlines that expired",
+        switch="deadlines",
+        program=_program(_call("pay after deadline"), _call("pay", "end")),
+        kill_at=KillPoint(mark="booking", nth=2),
+        must="end",
+        found=frozenset({"raised"}),
+    ),
+    Control(
+        rule="recorded usage counts as it did, and once",
+        switch="usage",
+        program=_program(_call("pay with usage"), _call("pay", "end")),
+        kill_at=KillPoint(mark="booking", nth=2),
+        must="end",
+        found=frozenset({"raised"}),
+    ),
+    Control(
         rule="orders of locks and actors",
         switch="orders",
         program=_program(
@@ -275,6 +309,13 @@ CONTROLS: tuple[Control, ...] = (
         found=frozenset({"accepted"}),
     ),
     Control(
+        rule="results that can never be stored",
+        switch="declared types",
+        program=_program(_call("pay for code")),
+        must="spare",
+        found=frozenset({"accepted"}),
+    ),
+    Control(
         rule="effects outside of every run",
         switch="outside",
         program=_program(_call("pay outside")),
@@ -314,9 +355,11 @@ def findings_of(
 ) -> dict[str, list[str]]:
     """Run the lives of a control's program, with or without a rule."""
     lives = GeneratedLives(killer, folder, backend, control.program, without=without, **control.options)
-    if control.must == "refuse":
+    if control.must in ("refuse", "spare"):
         life = lives.live()
-        return {} if life.result and "raised" in life.result else {"accepted": [f"{life}"]}
+        is_refused = bool(life.result and "raised" in life.result)
+        made = lives.bookings if control.must == "spare" else []
+        return {} if is_refused and not made else {"accepted": [f"{life}", *made]}
     if control.must == "notice":
         assert lives.live(control.kill_at).was_killed
         (folder / "runs.db-wal").unlink()

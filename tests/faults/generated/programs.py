@@ -32,6 +32,11 @@ CallKind: TypeAlias = Literal[
     "crash",  # an error that ends the first life
     "pay decided",  # nh.once with what nh.journal.decide has kept, which differs in each life
     "pay after failure",  # nh.once with how a request has ended, which fails in the first life alone
+    "pay with usage",  # nh.once with the requests that the run has counted
+    "pay after deadline",  # nh.once with how a deadline has ended, which expires in the first life alone
+    "pay forgiving",  # nh.once, and the program handles that it is not the recorded call
+    "pay for code",  # nh.once whose result is a function, which cannot be stored
+    "ask in vain",  # a request that fails in the first life, which ends it
 ]
 BranchKind: TypeAlias = Literal[
     "sequence",
@@ -73,6 +78,11 @@ OF_CONTROLS = frozenset(
         "crash",
         "pay decided",
         "pay after failure",
+        "pay with usage",
+        "pay after deadline",
+        "pay forgiving",
+        "pay for code",
+        "ask in vain",
     }
 )
 """Calls that end the first life already, or differ in each one; only controls make them."""
@@ -88,6 +98,9 @@ EFFECTS = frozenset(
         "pay outside",
         "pay decided",
         "pay after failure",
+        "pay with usage",
+        "pay after deadline",
+        "pay forgiving",
     }
 )
 FOREIGN = frozenset({"group", "asyncio"})

@@ -3,12 +3,15 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from nighthawk_async.executors import model_agent
 from nighthawk_async.journal import (
     clock,
     delivery,
     effect_call,
     effects,
     known_objects,
+    queue_claims,
+    queue_suspects,
     sqlite_database,
     values,
 )
@@ -23,6 +26,7 @@ from nighthawk_async.journal.orders import RunOrders
 from nighthawk_async.journal.recorder import RunRecorder
 from nighthawk_async.journal.records import RecordIndex
 from nighthawk_async.journal.run_journal import RunJournal
+from nighthawk_async.parallel.decided_limits import DecidedLimit
 from nighthawk_async.parallel.task_node import Positions
 from nighthawk_async.runtime import stable_digest, step_inputs
 from nighthawk_async.runtime.digest_of_version_1 import digest_of_version_1
@@ -134,6 +138,42 @@ def _without_handled_errors() -> None:
     RecordIndex.is_handled = lambda self, record: False  # type: ignore[method-assign]
 
 
+def _without_errors_of_lives() -> None:
+    RecordIndex.is_handled = lambda self, record: True  # type: ignore[method-assign]
+
+
+def _without_changed_programs() -> None:
+    Delivery.check_same = lambda self, place: None  # type: ignore[method-assign]
+
+
+def _without_deadlines() -> None:
+    DecidedLimit.expires = property(lambda self: False)  # type: ignore[assignment]
+
+
+def _without_usage() -> None:
+    report_request = model_agent.report_request
+
+    def report_again(report: Any, model: Any, stream: Any, reported: Any) -> None:
+        for _ in range(2 if stream.is_replay else 1):
+            report_request(report, model, stream, reported)
+
+    model_agent.report_request = report_again
+
+
+def _without_suspects() -> None:
+    write_claims = queue_claims._write_claims
+
+    def write_alone(*arguments: Any, has_company: bool) -> None:
+        write_claims(*arguments, has_company=False)
+
+    queue_claims._write_claims = write_alone
+    queue_claims.note_company = queue_suspects.note_company = lambda *arguments: None
+
+
+def _without_declared_types() -> None:
+    effect_call.check_declared = lambda *arguments, **more: None
+
+
 def _without_ambiguity() -> None:
     Positions._check_same = lambda self, kind, unstable: None  # type: ignore[method-assign]
 
@@ -177,6 +217,12 @@ RULES: Mapping[str, Callable[[], None]] = {
     "durable results": _without_durable_results,
     "values": _without_values,
     "handled errors": _without_handled_errors,
+    "errors of lives": _without_errors_of_lives,
+    "changed programs": _without_changed_programs,
+    "deadlines": _without_deadlines,
+    "usage": _without_usage,
+    "suspects": _without_suspects,
+    "declared types": _without_declared_types,
     "ambiguity": _without_ambiguity,
     "unknown objects": _without_unknown_objects,
     "registered identities": _without_registered_identities,

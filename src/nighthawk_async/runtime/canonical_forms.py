@@ -205,7 +205,7 @@ def _object_form(writer: FormWriter, value: object) -> bytes:
     if attributes is None:
         return unstable_form(writer, value)
     if not attributes:
-        writer.unstable.append(value)  # it is known, but no other such object can be told from it
+        writer.note_unstable(value)  # it is known, but no other such object can be told from it
     parts = parts_of_instance(attributes, needs_public=True)
     return b"J" + class_form(cast("type[Any]", type(value))) + _parts_form(writer, value, parts)
 
@@ -227,7 +227,7 @@ def _identity_maker(function: IdentityFunction) -> Maker:
         try:
             given = function(value)
         except Exception as error:  # code of the user's
-            writer.unstable.append(value)
+            writer.note_unstable(value)
             writer.doubt(value, f"has an identity function that failed: {type(error).__name__}: {error}")
             return sized(b"?", type_name(cast("type[Any]", type(value))).encode())
         return b"=" + text_form(type_name(cast("type[Any]", type(value)))) + writer.form(given)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,82 @@ def test_the_order_of_a_dict_and_of_a_set_does_not_count() -> None:
 def test_an_object_that_a_value_holds_twice_counts_as_two_equal_ones() -> None:
     row = samples.Row("a")
     assert stable_digest([row, row]) == stable_digest([samples.Row("a"), samples.Row("a")])
+
+
+def shared(levels: int, hold: Callable[[Any], Any], lowest: Any) -> Any:
+    """A value in which each level holds the next one twice."""
+    for _ in range(levels):
+        lowest = hold(lowest)
+    return lowest
+
+
+HOLDERS: dict[str, Callable[[Any], Any]] = {
+    "list": lambda each: [each, each],
+    "tuple": lambda each: (each, each),
+    "dict": lambda each: {"a": each, "b": each},
+    "row": lambda each: with_part(samples.Row(each), each),
+    "order": lambda each: with_part(samples.Order(each), each),
+}
+
+
+def with_part(value: Any, part: object) -> Any:
+    """Set an attribute."""
+    value.part = part
+    return value
+
+
+@pytest.mark.parametrize("hold", HOLDERS.values(), ids=HOLDERS)
+@pytest.mark.parametrize("is_cyclic", [False, True], ids=["plain", "cyclic"])
+def test_what_is_shared_is_written_once(hold: Callable[[Any], Any], is_cyclic: bool) -> None:
+    def make(name: str) -> Any:
+        lowest: list[Any] = [name]
+        value = shared(40, hold, lowest)  # a form of each level in each place would have no end
+        if is_cyclic:
+            lowest.append(value)
+        return value
+
+    first, again, other = map(identify, (make("a"), make("a"), make("b")))
+    assert first.digest == again.digest != other.digest
+    assert not first.unknown
+    assert not first.digest.endswith(UNSTABLE)
+
+
+def test_what_is_shared_counts_as_its_copies() -> None:
+    def copied(levels: int) -> list[Any]:
+        return [copied(levels - 1), copied(levels - 1)] if levels else ["a", ()]
+
+    assert stable_digest(shared(10, HOLDERS["list"], ["a", ()])) == stable_digest(copied(10))
+    assert stable_digest(shared(10, HOLDERS["list"], "a")) != stable_digest(shared(11, HOLDERS["list"], "a"))
+
+
+def test_circles_differ_by_what_is_in_them() -> None:
+    def ring(*names: str, of: Callable[[str], Any] = samples.Row) -> Any:
+        rows = [of(name) for name in names]
+        for row, following in zip(rows, [*rows[1:], rows[0]], strict=True):
+            row.next = following
+        return rows[0]
+
+    def family(*names: str) -> Any:
+        parent = samples.Row("parent")
+        parent.children = {samples.Row(name) for name in names}
+        for child in parent.children:
+            child.parent = parent
+        return parent
+
+    rings = [ring(*names) for names in ("ab", "ba", "abc", "acb", "ababc", "aab")]
+    values = [*rings, ring("a", "b", of=samples.Order), rings[0].next, family("a", "b"), family("a", "c")]
+    different = list(map(stable_digest, values))
+    assert different[7] == different[1]  # the ring from its second row
+    assert len(set(different)) == len(values) - 1
+    assert stable_digest(family("a", "b", "c")) == stable_digest(family("c", "b", "a"))
+    assert stable_digest([rings[0], rings[0].next]) == stable_digest([ring("a", "b"), ring("b", "a")])
+
+
+def test_objects_without_a_form_are_told_apart_wherever_they_are_shared() -> None:
+    first, second = object(), object()
+    pair = [first, first]
+    assert identify((pair, pair)).unstable == (first,) * 4
+    assert identify([[first, first, second], second]).unstable == (first, first, second, second)
 
 
 def test_what_an_attribute_computes_does_not_count() -> None:

@@ -161,6 +161,11 @@ def _named_form(writer: FormWriter, value: Any) -> bytes:
     return b"I" + class_form(cast("type[Any]", type(value))) + text_form(str(name))
 
 
+def _single_form(_: FormWriter, value: object) -> bytes:
+    """The form of the one object of a class."""
+    return b"1" + text_form(type_name(cast("type[Any]", type(value))))
+
+
 def _enum_form(writer: FormWriter, value: Enum) -> bytes:
     content = cast("dict[str, object]", object.__getattribute__(value, "__dict__"))
     name, number = content.get("_name_"), content.get("_value_")
@@ -303,6 +308,8 @@ def _maker_by_name(kind: type[Any]) -> Maker:
         return _alias_form
     if name in _NAMED:
         return _named_form
+    if name in _SINGLE:
+        return _single_form
     base = types.SimpleNamespace if issubclass(kind, types.SimpleNamespace) else object
     if kind is not object and is_made_in_python(kind, base):
         return _object_form
@@ -330,3 +337,9 @@ _NAMED = frozenset(
     {"logging.Logger", "logging.RootLogger", "typing.TypeAliasType", "typing._SpecialGenericAlias"}
     | {"typing._AnyMeta", "typing_extensions.TypeAliasType", "typing._CallableType", "typing._TupleType"}
 )
+_SINGLE = frozenset(
+    {"msgspec.UnsetType", "msgspec._core.NoDefaultType", "dataclasses._MISSING_TYPE"}
+    | {"pydantic_core._pydantic_core.PydanticUndefinedType", "dataclasses._KW_ONLY_TYPE"}
+    | {"nighthawk_async.types.unset._UnsetVariable"}
+)
+"""Classes that have one object, which says that there is no value."""

@@ -17,7 +17,7 @@ from .mutable_state import held_attributes
 FieldParts = tuple[Mapping[str, object], tuple[str, ...]]
 FieldReader = Callable[[Any], FieldParts]
 
-_SILENT = frozenset({types.NoneType, bool, types.EllipsisType, types.NotImplementedType, types.ModuleType})
+_SILENT = frozenset({types.NoneType, types.EllipsisType, types.NotImplementedType, types.ModuleType})
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
 _INFRASTRUCTURE = frozenset(
     {"threading", "_thread", "asyncio", "_asyncio", "anyio", "trio", "sniffio", "logging", "contextvars"}
@@ -28,10 +28,14 @@ _INFRASTRUCTURE = frozenset(
 _BOOKKEEPING = frozenset({"sqlalchemy.orm.state.InstanceState", "django.db.models.base.ModelState"})
 """Classes by which libraries follow the changes of a row, whose columns are public."""
 
-_COUNTED = "__orig_class__"
+_TYPE_ARGUMENTS = "__orig_class__"
 """The attribute that has the type arguments of an object of a generic class."""
 
-_CACHES = ("_attrs_cached_hash",)
+_COUNTED = frozenset({_TYPE_ARGUMENTS, "__wrapped__"})
+"""Attributes with private names that count: `update_wrapper` keeps the function that an object stands for."""
+
+_OF_WRAPPERS = ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__", "__type_params__")
+_SAY_NOTHING = frozenset({"_attrs_cached_hash", *_OF_WRAPPERS})
 _NO_PARTS_OF_ERRORS = ("obj", "__suppress_context__")
 
 
@@ -57,7 +61,7 @@ def parts_of_instance(attributes: Mapping[str, object], *, needs_public: bool) -
         needs_public: Whether nothing is known about it if it has private ones alone.
     """
     public = {name: value for name, value in attributes.items() if _is_public(name)}
-    if attributes and needs_public and public.keys() <= {_COUNTED}:
+    if attributes and needs_public and public.keys() <= {_TYPE_ARGUMENTS}:
         return ObjectParts(public, is_unstable=True)
     return ObjectParts(public, hidden_names(attributes, public))
 
@@ -74,20 +78,20 @@ def parts_of(value: object) -> Mapping[object, object]:
 
 
 def _is_public(name: str) -> bool:
-    return name[:1] != "_" or name == _COUNTED
+    return name[:1] != "_" or name in _COUNTED
 
 
 def hidden_names(attributes: Mapping[str, object], counted: Collection[str]) -> tuple[str, ...]:
     """The names of attributes that do not count and may tell an object apart.
 
-    Those do not that are empty, truth values, locks or loggers.
+    Those do not that are None or empty, locks or loggers.
     """
-    others = (name for name in attributes if name not in counted and name not in _CACHES)
+    others = (name for name in attributes if name not in counted and name not in _SAY_NOTHING)
     return tuple(name for name in others if _may_identify(attributes[name]))
 
 
 def _may_identify(value: object) -> bool:
-    """Whether a private attribute may tell an object apart: it is neither empty, nor a flag, nor a lock."""
+    """Whether a private attribute may tell an object apart: it is neither empty nor a lock."""
     kind: Any = type(value)
     if kind in _SILENT:
         return False

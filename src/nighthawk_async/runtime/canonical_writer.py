@@ -66,8 +66,10 @@ class FormWriter:
         unknown: The names of classes whose instances may differ in something that is not in the form.
     """
 
-    __slots__ = ("_circle", "_depth", "_known", "_lowest", "_maker_of", "_objects", "_open", "_positions")
-    __slots__ += ("unknown", "unstable")
+    __slots__ = (
+        *("_circle", "_depth", "_known", "_lowest", "_maker_of", "_objects", "_open", "_positions"),
+        *("unknown", "unstable"),
+    )
 
     def __init__(self, maker_of: Callable[[type[Any]], Maker]) -> None:
         self._maker_of = maker_of

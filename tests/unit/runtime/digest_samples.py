@@ -266,6 +266,14 @@ PAIRS: dict[str, tuple[Any, Any]] = {
     "methods of patterns": (re.compile("a").match, re.compile("b").match),
     "views of memory": (memoryview(b"a"), memoryview(bytearray(b"a"))),
     "named times": (time.gmtime(0), time.gmtime(1)),
+    "zones of named times": (
+        time.struct_time((2026, 1, 1, 0, 0, 0, 3, 1, 0, "CET", 3600)),
+        time.struct_time((2026, 1, 1, 0, 0, 0, 3, 1, 0, "WAT", 3600)),
+    ),
+    "objects that stand for functions": (
+        functools.update_wrapper(Row("a"), make),
+        functools.update_wrapper(Row("a"), ordered),
+    ),
     "joined": (["a", "b"], ["ab"]),
     "shifted": (["a", ["b"]], [["a"], "b"]),
 }

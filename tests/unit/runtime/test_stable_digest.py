@@ -1,6 +1,8 @@
 """Digests of values: equal ones are the same in every process, different ones differ or are unstable."""
 
+import datetime
 import enum
+import functools
 import importlib.util
 import io
 import logging
@@ -12,12 +14,15 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import anyio
+import attrs
+import msgspec
 import pytest
+from pydantic_core import PydanticUndefined
 
 import nighthawk_async as nh
 from nighthawk_async.parallel.task_node import UNSTABLE
@@ -188,7 +193,7 @@ def test_private_state_beside_public_state_is_in_doubt() -> None:
     assert not identity.digest.endswith(UNSTABLE)
     assert list(identity.unknown) == ["__main__.Row"]
     row = samples.Row("a")
-    row._lock, row._cache, row._closed = threading.Lock(), {}, False
+    row._lock, row._cache, row._parent = threading.Lock(), {}, None
     assert not identify(row).unknown
 
 
@@ -200,7 +205,16 @@ class State(enum.Enum):
 
 @pytest.mark.parametrize(
     "hidden",
-    [samples.Order("a"), samples.Row("a"), samples.Name("a"), State.OPEN, lambda: 1, samples.Row, deque([1])],
+    [
+        False,
+        samples.Order("a"),
+        samples.Row("a"),
+        samples.Name("a"),
+        State.OPEN,
+        lambda: 1,
+        samples.Row,
+        deque([1]),
+    ],
     ids=lambda value: type(value).__name__,
 )
 def test_whatever_is_private_and_says_something_is_in_doubt(hidden: Any) -> None:
@@ -211,7 +225,7 @@ def test_whatever_is_private_and_says_something_is_in_doubt(hidden: Any) -> None
 
 @pytest.mark.parametrize(
     "hidden",
-    [None, False, deque(), anyio.Lock(), threading.Event(), logging.getLogger("a")],
+    [None, deque(), anyio.Lock(), threading.Event(), logging.getLogger("a")],
     ids=lambda value: type(value).__name__,
 )
 def test_what_is_private_and_says_nothing_is_in_no_doubt(hidden: Any) -> None:
@@ -299,6 +313,109 @@ def test_two_local_classes_of_one_name_differ() -> None:
 
     assert stable_digest(make(1)) == stable_digest(make(1))
     assert stable_digest(make(1)) != stable_digest(make(2))
+
+
+def local_classes(number: int) -> dict[str, Any]:
+    """Classes whose statements differ in one thing."""
+
+    class Listed:
+        numbers = (number, [number])
+
+    class Inner:
+        pass
+
+    Inner.number = number  # type: ignore[attr-defined]
+
+    class Outer:
+        inner = Inner
+
+    class Derived(Inner):
+        pass
+
+    class Defaults:
+        def get(self, value: int = number) -> int:
+            return value
+
+    class Cached:
+        @functools.cached_property
+        def value(self) -> int:
+            return number
+
+        @functools.lru_cache  # noqa: B019
+        def get(self) -> int:
+            return 0
+
+    class Set:
+        @property
+        def value(self) -> int:
+            return 0
+
+        @value.setter
+        def value(self, value: int) -> None:
+            self.held = value * number
+
+    class Effects:
+        @nh.once
+        async def send(self) -> int:
+            return number
+
+    class Members:
+        color = list(samples.Color)[number - 1]
+        day = datetime.datetime(2026, 1, number)
+        call = functools.partial(int, base=number)
+
+    class Slots:
+        __slots__ = ("a" * number,)
+
+    class Letter(msgspec.Struct, tag=str(number)):
+        name: str = "a"
+
+    class Sealed(msgspec.Struct):
+        size: int = number
+
+    @attrs.define
+    class Parcel:
+        size: int = number
+
+    class Recursive:
+        def copy(self) -> Any:
+            return Recursive if number else type(self)
+
+        def __repr__(self) -> str:
+            return super().__repr__() + str(number)
+
+    class Kinds(enum.Enum):
+        FIRST = number
+
+    class Point(NamedTuple):
+        x: int = number
+
+    classes = (Listed, Outer, Derived, Defaults, Cached, Set, Effects, Members, Slots, Letter, Sealed, Parcel)
+    return {each.__name__: each for each in (*classes, Recursive, Kinds, Point)}
+
+
+@pytest.mark.parametrize("name", local_classes(1))
+def test_local_classes_differ_by_what_their_statements_say(name: str) -> None:
+    first, again, other = (stable_digest(local_classes(number)[name]) for number in (1, 1, 2))
+    assert first == again != other
+
+
+def test_what_a_local_class_counts_later_does_not_count() -> None:
+    class Counting:
+        made = 0
+        names: ClassVar[list[str]] = []
+
+    before = stable_digest(Counting)
+    Counting.made += 1
+    Counting.names.append("a")
+    assert stable_digest(Counting) == before
+
+
+def test_what_says_that_there_is_no_value_is_known() -> None:
+    values = [msgspec.UNSET, msgspec.NODEFAULT, attrs.NOTHING, MISSING, PydanticUndefined, nh.unset]
+    identities = list(map(identify, values))
+    assert len({each.digest for each in identities}) == len(values)
+    assert not any(each.unknown or each.unstable for each in identities)
 
 
 def test_what_a_function_changes_in_its_closure_does_not_count() -> None:

@@ -37,6 +37,7 @@ _DECLARED = (
 """What statements, decorators and metaclasses keep of a class under such names, and what counts of it."""
 
 _TYPING = frozenset({"types", "typing", "typing_extensions"})
+_SEQUENCES: tuple[type[Any], ...] = (tuple, list, deque)
 _METHODS = (FunctionType, staticmethod, classmethod)
 
 _names_of_classes: WeakKeyDictionary[type[Any], bytes] = WeakKeyDictionary()
@@ -78,15 +79,9 @@ class _ClassWriter:
         if issubclass(kind, msgspec.Struct):
             held |= {name: getattr(kind, name) for name in _OF_STRUCTS}
         for name, value in sorted(held.items()):
-            if name[:1] == "_" and not self._counts(name, value, is_enum=is_enum):
+            if name[:1] == "_" and not _counts(kind, name, value, is_enum=is_enum):
                 continue
             yield text_form(name) + self._form(value, 0)
-
-    def _counts(self, name: str, value: object, *, is_enum: bool) -> bool:
-        """Whether something with such a name counts: not what Python and libraries compute from the rest."""
-        if name[:2] == "__" and name[-2:] == "__":
-            return name in _DECLARED or (type(value) is FunctionType and not name.startswith("__annotate"))
-        return not is_enum or type(value) in _METHODS
 
     def _form(self, value: object, level: int) -> bytes:
         """The form of what a class holds or declares: values, types, their arguments and constraints."""
@@ -134,6 +129,16 @@ class _ClassWriter:
         return sized(b"X", code_form(function.__code__) + self._forms(b"t", state, level))
 
 
+def _counts(kind: type[Any], name: str, value: object, *, is_enum: bool) -> bool:
+    """Whether something with such a name counts: not what Python and libraries compute from the rest."""
+    if name[:2] == "__" and name[-2:] == "__":
+        if type(value) is not FunctionType or name.startswith("__annotate"):
+            return name in _DECLARED
+        # Libraries make others, and attrs gives one function to all classes, with the name of the last one.
+        return value.__globals__.get("__name__") == type.__dict__["__module__"].__get__(kind)
+    return not is_enum or type(value) in _METHODS
+
+
 def _entries_of(value: Any) -> dict[Any, object]:
     return dict(zip(dict[Any, Any].keys(value), dict[Any, Any].values(value), strict=True))
 
@@ -144,7 +149,8 @@ def _parts_of(kind: type[Any], value: Any) -> Iterable[object] | None:
         held = held_attributes(value) or {}
         number = held.get("_value_")
         return held.get("_name_"), number if type(number) in LEAVES else None
-    if (base := next((each for each in (tuple, list, deque) if issubclass(kind, each)), None)) is not None:
+    base: Any = next((each for each in _SEQUENCES if issubclass(kind, each)), None)
+    if base is not None:
         return cast("Iterable[object]", base.__iter__(value))
     if kind in (staticmethod, classmethod):
         return (value.__func__,)

@@ -151,7 +151,11 @@ def _alias_form(writer: FormWriter, value: Any) -> bytes:
     arguments = typing.get_args(value)
     if typing.get_origin(value) in (types.UnionType, typing.Union):  # the order does not count
         return b"|" + members_form(writer, arguments)
-    return b"g" + writer.forms((typing.get_origin(value), *arguments))
+    origin = typing.get_origin(value)
+    if getattr(origin, "__module__", None) == "typing":  # forms and classes, by version of Python
+        name = getattr(origin, "_name", None) or getattr(origin, "__name__", "")
+        return b"g" + text_form(f"typing.{name}") + writer.forms(arguments)
+    return b"g" + writer.forms((origin, *arguments))
 
 
 def _named_form(writer: FormWriter, value: Any) -> bytes:

@@ -63,7 +63,7 @@ def _range_form(numbers: range) -> bytes:
 
 
 def _array_form(numbers: "array.array[Any]") -> bytes:
-    return sized(b"a", numbers.typecode.encode() + array.array[Any].tobytes(numbers))
+    return sized(b"a", numbers.typecode.encode() + array.array.tobytes(numbers))
 
 
 def _pattern_form(pattern: "re.Pattern[Any]") -> bytes:

@@ -118,7 +118,9 @@ def parts_of_exception(error: BaseException) -> ObjectParts:
         if base.__module__ == "builtins":
             for name, item in vars(base).items():
                 if isinstance(item, types.MemberDescriptorType) and name not in _NO_PARTS_OF_ERRORS:
-                    known[f"{name} "] = item.__get__(error)
+                    part = item.__get__(error)
+                    if part is not None:  # a later version of Python may have more of them
+                        known[f"{name} "] = part
     # A cause does not come back with a recorded error, so it must not count.
     has_cause = BaseException.__dict__["__cause__"].__get__(error) is not None
     return ObjectParts({**known, **parts.counted}, (*parts.hides, *(["__cause__"] if has_cause else ())))

@@ -181,7 +181,7 @@ def tool_effect(
     effect = Effect(function, "once")
     owner = getattr(inspect.unwrap(function), "__self__", None)  # its arguments are made anew in each life
     told = telling_changes(call, owner, effect.name)
-    inputs = recorder.known_objects.first_seen(carried_by(function))
+    inputs = recorder.known_objects.first_seen(carried_by(function, recorder.known_objects.first_digest))
     effect_call = EffectCall(recorder, place, effect, told, None, inputs)
     return effect_call.run_async if effect.is_async else effect_call.run
 

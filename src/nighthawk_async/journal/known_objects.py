@@ -54,11 +54,12 @@ class KnownObjects:
         Its object often counts calls, which later lives skip. So it counts as this life has first seen it.
         """
         return {
-            name: self._first_digest(value) if name == OBJECT else coarse_digest(value)
+            name: self.first_digest(value) if name == OBJECT else coarse_digest(value)
             for name, value in values.items()
         }
 
-    def _first_digest(self, value: object) -> str:
+    def first_digest(self, value: object) -> str:
+        """Return the digest of the plain parts of a value, as this life has first seen it."""
         key = id(value)
         known = self._seen.get(key)
         if known is None:

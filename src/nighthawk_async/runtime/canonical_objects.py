@@ -100,8 +100,12 @@ def _may_identify(value: object) -> bool:
         return base.__len__(value) > 0
     if kind in LEAVES:
         return True
-    module = module_of(kind).partition(".")[0]
-    return module not in _INFRASTRUCTURE and type_name(kind) not in _BOOKKEEPING
+    return not is_infrastructure(kind) and type_name(kind) not in _BOOKKEEPING
+
+
+def is_infrastructure(kind: type[Any]) -> bool:
+    """Whether the objects of a class say nothing of those that hold them; see `_INFRASTRUCTURE`."""
+    return module_of(kind).partition(".")[0] in _INFRASTRUCTURE
 
 
 def parts_of_exception(error: BaseException) -> ObjectParts:

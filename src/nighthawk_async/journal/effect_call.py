@@ -30,6 +30,7 @@ from .changed_arguments import WatchedCall, changed_error
 from .doubts import ask_whether_it_happened, has_person, shown_arguments
 from .durable_ends import DurableEnd
 from .errors import CallInDoubtError, JournalError, JournalValueError, check_inputs
+from .known_objects import first_digest
 from .recorded_errors import CallFailure, rebuilt_error, recorded_error
 from .recorder import RunRecorder, find_recorder
 from .records import Record, recorded_inputs
@@ -134,8 +135,7 @@ class Effect:
         return using_function_place(self.name, placing, checks_end=False)
 
     def _carried(self) -> Mapping[str, object]:
-        recorder = find_recorder()
-        return carried_by(self.function, None if recorder is None else recorder.known_objects.first_digest)
+        return carried_by(self.function, None if find_recorder() is None else first_digest)
 
     def call_of(self, args: tuple[Any, ...], keywords: Mapping[str, Any], key: str) -> Callable[[], Any]:
         """The call with its arguments, and with its key where the function takes one."""

@@ -378,6 +378,24 @@ async def test_what_a_function_carries_counts_as_it_was_first_seen(tmp_path: Pat
             assert await live(store, AnsweringModel(answer), program) == [2, 3, 4, 5]
 
 
+async def test_an_object_that_runs_share_counts_as_the_process_has_first_seen_it(tmp_path: Path) -> None:
+    till, prices = Till("a"), {"tea": 1}
+
+    async def program() -> int:
+        @nh.once
+        async def pay() -> int:
+            await till.take(1)
+            return prices["tea"]
+
+        return await pay()
+
+    with opened(tmp_path) as store:
+        for run_id in ("run-1", "run-1", "run-2"):
+            assert await live(store, AnsweringModel(answer), program, run_id) == 1
+            prices["sugar"] = 2
+        assert till.calls == 2
+
+
 async def test_an_address_in_a_text_is_no_difference_and_is_said(tmp_path: Path) -> None:
     model = AnsweringModel(answer)
     with opened(tmp_path) as store:

@@ -1,8 +1,8 @@
 """Values that a function carries beside the arguments of a call, and that decide what the call does.
 
 These are the object of a bound method, the arguments of a partial, and, of a function that was made in
-another one, the plain values of the variables around it and of its defaults. What it changes itself does not
-count.
+another one, the variables around it and its defaults, also of those that wrap another function. Objects among
+them count as a life first sees them; what a function changes itself does not count.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from ..natural.tree import CLOSURE_NAMES
 from ..runtime.canonical_leaves import LEAVES
-from ..runtime.canonical_names import cells_of
+from ..runtime.canonical_names import cells_of, is_of_library
 
 OBJECT = "its object"
 """The name of the object of a bound method. The names of carried values have a space: no argument has one."""
@@ -21,13 +21,16 @@ OBJECT = "its object"
 _NOTHING: Mapping[str, object] = {}
 
 
-def carried_by(function: Callable[..., Any]) -> Mapping[str, object]:
+def carried_by(
+    function: Callable[..., Any], first_digest: Callable[[object], str] | None
+) -> Mapping[str, object]:
     """Return what a function carries, by names with a space.
 
     Args:
         function: The function.
+        first_digest: Returns the digest of an object as it was first seen; None where objects do not count.
     """
-    if type(function) is FunctionType and "__wrapped__" not in vars(function) and _is_plain(function):
+    if type(function) is FunctionType and "__wrapped__" not in vars(function) and not _is_made(function):
         return _NOTHING
     carried: dict[str, object] = {}
     each: Any = function
@@ -43,8 +46,11 @@ def carried_by(function: Callable[..., Any]) -> Mapping[str, object]:
             each = called.func
         elif isinstance(each, FunctionType):
             inner = vars(each).get("__wrapped__")
-            if inner is None:
-                carried |= _variables_of(each)
+            for name, value in _variables_of(each, inner).items():
+                if type(value) in LEAVES or isinstance(value, Enum):
+                    carried.setdefault(name, value)
+                elif first_digest is not None:
+                    carried.setdefault(name, first_digest(value))
             each = inner
         else:
             if not isinstance(each, BuiltinFunctionType | type):
@@ -60,12 +66,16 @@ def without_owner(inputs: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in inputs.items() if name != owner and " " not in name}
 
 
-def _is_plain(function: FunctionType) -> bool:
-    return "<locals>" not in function.__qualname__
+def _is_made(function: FunctionType) -> bool:
+    """Whether a function was made in another one, whatever name it was given."""
+    return "<locals>" in function.__code__.co_qualname
 
 
-def _variables_of(function: FunctionType) -> Mapping[str, object]:
-    if _is_plain(function) or CLOSURE_NAMES[0] in function.__code__.co_freevars:
+def _variables_of(function: FunctionType, wrapped: object) -> Mapping[str, object]:
+    """The variables around a function and its defaults, without the function that it wraps."""
+    if not _is_made(function) or is_of_library(function):
+        return _NOTHING
+    if CLOSURE_NAMES[0] in function.__code__.co_freevars:
         return _NOTHING  # what has blocks is no effect of its own
     found = {f"variable {name}": value for name, value, is_changed in cells_of(function) if not is_changed}
     defaults = function.__defaults__ or ()
@@ -74,4 +84,4 @@ def _variables_of(function: FunctionType) -> Mapping[str, object]:
     found |= {
         f"default {name}": value for name, value in {**given, **(function.__kwdefaults__ or {})}.items()
     }
-    return {name: value for name, value in found.items() if type(value) in LEAVES or isinstance(value, Enum)}
+    return {name: value for name, value in found.items() if value is not wrapped}

@@ -30,8 +30,9 @@ from .changed_arguments import WatchedCall, changed_error
 from .doubts import ask_whether_it_happened, has_person, shown_arguments
 from .durable_ends import DurableEnd
 from .errors import CallInDoubtError, JournalError, JournalValueError, check_inputs
+from .known_objects import first_digest
 from .recorded_errors import CallFailure, rebuilt_error, recorded_error
-from .recorder import RunRecorder
+from .recorder import RunRecorder, find_recorder
 from .records import Record, recorded_inputs
 from .values import check_declared, decode_value
 
@@ -122,16 +123,19 @@ class Effect:
         except TypeError:  # the call will say so
             bound = dict(keywords)
         given = {name: bound[name] for name in names if name in bound and name != IDEMPOTENCY_KEY}
-        return {**given, **carried_by(self.function)}
+        return {**given, **self._carried()}
 
     def placed(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> using_function_place:
         """Give a call a place of its own during the `with` statement."""
 
         def placing() -> object:
-            carried = new_arguments(carried_by(self.function))
+            carried = new_arguments(self._carried())
             return (args, keywords, carried) if carried else (args, keywords)
 
         return using_function_place(self.name, placing, checks_end=False)
+
+    def _carried(self) -> Mapping[str, object]:
+        return carried_by(self.function, None if find_recorder() is None else first_digest)
 
     def call_of(self, args: tuple[Any, ...], keywords: Mapping[str, Any], key: str) -> Callable[[], Any]:
         """The call with its arguments, and with its key where the function takes one."""

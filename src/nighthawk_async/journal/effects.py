@@ -16,6 +16,7 @@ from ..signatures import keep_names
 from .carried_values import carried_by
 from .changed_arguments import telling_changes
 from .effect_call import IDEMPOTENCY_KEY, Effect, EffectCall, Mode, idempotency_key
+from .known_objects import first_digest
 from .open_lives import check_outside
 from .recorder import RunRecorder, find_recorder
 
@@ -181,7 +182,7 @@ def tool_effect(
     effect = Effect(function, "once")
     owner = getattr(inspect.unwrap(function), "__self__", None)  # its arguments are made anew in each life
     told = telling_changes(call, owner, effect.name)
-    inputs = recorder.known_objects.first_seen(carried_by(function))
+    inputs = recorder.known_objects.first_seen(carried_by(function, first_digest))
     effect_call = EffectCall(recorder, place, effect, told, None, inputs)
     return effect_call.run_async if effect.is_async else effect_call.run
 

@@ -2,7 +2,9 @@
 
 import warnings
 import weakref
+from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 
 from ..runtime.stable_digest import Identity, coarse_digest, identify, plain_digest
@@ -26,7 +28,6 @@ class KnownObjects:
         self._is_strict = rules.is_strict
         self._is_replay = is_replay
         self._said: set[tuple[str, str]] = set() if said is None else said
-        self._seen: dict[int, tuple[object, str]] = {}
 
     def digests(self, place: str, what: str, values: Mapping[str, object]) -> dict[str, str]:
         """Return the digests of what something new depends on.
@@ -51,23 +52,12 @@ class KnownObjects:
     def first_seen(self, values: Mapping[str, object]) -> Mapping[str, object]:
         """Return the digests of what a tool carries.
 
-        Its object often counts calls, which later lives skip. So it counts as this life has first seen it.
+        Its object often counts calls, which later lives skip. So it counts as this process has first seen it.
         """
         return {
-            name: self._first_digest(value) if name == OBJECT else coarse_digest(value)
+            name: first_digest(value) if name == OBJECT else coarse_digest(value)
             for name, value in values.items()
         }
-
-    def _first_digest(self, value: object) -> str:
-        key = id(value)
-        known = self._seen.get(key)
-        if known is None:
-            try:
-                kept: object = weakref.ref(value, lambda _: self._seen.pop(key, None))
-            except TypeError:
-                kept = value
-            known = self._seen[key] = (kept, plain_digest(value))
-        return known[1]
 
     def _say(self, place: str, what: str, name: str, identity: Identity) -> None:
         for kind, reason in identity.unknown.items():
@@ -88,3 +78,31 @@ class KnownObjects:
 def said_on_worker(run_id: str, begun_at: float) -> set[tuple[str, str]]:
     """Return the set of what this worker has said in one life of a run; each call has its own journal."""
     return set()
+
+
+_seen: dict[int, tuple[weakref.ref[object], str]] = {}
+_kept: OrderedDict[int, tuple[object, str]] = OrderedDict()
+_MOST_KEPT = 256
+
+
+def first_digest(value: object) -> str:
+    """Return the digest of the plain parts of a value, as this process has first seen it.
+
+    It holds for all runs: an object that many of them share has changed when the last one begins, and is new
+    again in the process that continues that one. Of values that nothing can refer to weakly, such as lists,
+    the latest are kept.
+    """
+    key = id(value)
+    if (known := _seen.get(key)) is not None and known[0]() is value:
+        return known[1]
+    if key in _kept:
+        return _kept[key][1]
+    digest = plain_digest(value)
+    try:
+        _seen[key] = weakref.ref(value, lambda _: _seen.pop(key, None)), digest
+    except TypeError:
+        _kept[key] = value, digest
+        while len(_kept) > _MOST_KEPT:
+            with suppress(KeyError):  # another thread was faster
+                _kept.popitem(last=False)
+    return digest

@@ -25,7 +25,7 @@ def _list_form(writer: FormWriter, value: list[Any]) -> bytes:
 def _form_of_rows(writer: FormWriter, items: list[Any]) -> bytes | None:
     """The form of items that are encoded at once: plain ones, plain tuples, plain objects of one class."""
     try:
-        if writer.are_plain(items):
+        if are_plain(items):
             return sized(b"l", ENCODER.encode(items))
         kind = cast("type[Any]", type(items[0]))
         if {type(each) for each in items} != {kind}:
@@ -40,7 +40,7 @@ def _form_of_rows(writer: FormWriter, items: list[Any]) -> bytes | None:
 
 def _tuple_form(writer: FormWriter, value: tuple[Any, ...]) -> bytes:
     try:
-        if writer.are_plain(value):
+        if are_plain(value):
             return sized(b"u", ENCODER.encode(value))
     except UNENCODABLE:
         pass
@@ -49,7 +49,7 @@ def _tuple_form(writer: FormWriter, value: tuple[Any, ...]) -> bytes:
 
 def _dict_form(writer: FormWriter, value: dict[Any, Any]) -> bytes:
     try:
-        if have_text_keys((value,)) and writer.are_plain(value.values()):
+        if have_text_keys((value,)) and are_plain(value.values()):
             return sized(b"m", ENCODER.encode(value))
     except UNENCODABLE:
         pass

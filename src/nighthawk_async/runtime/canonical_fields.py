@@ -41,7 +41,7 @@ class FieldsMaker(RowsMaker):
         if len(fields) == len(self._names):
             try:
                 values = self._row(fields)
-                if writer.are_plain(values):
+                if are_plain(values):
                     return b"P" + self._start + sized(b"l", ENCODER.encode(values)) + self._given(value)
             except (KeyError, *UNENCODABLE):
                 pass

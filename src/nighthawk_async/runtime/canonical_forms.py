@@ -151,7 +151,11 @@ def _alias_form(writer: FormWriter, value: Any) -> bytes:
     arguments = typing.get_args(value)
     if typing.get_origin(value) in (types.UnionType, typing.Union):  # the order does not count
         return b"|" + members_form(writer, arguments)
-    return b"g" + writer.forms((typing.get_origin(value), *arguments))
+    origin = typing.get_origin(value)
+    if getattr(origin, "__module__", None) == "typing":  # forms and classes, by version of Python
+        name = getattr(origin, "_name", None) or getattr(origin, "__name__", "")
+        return b"g" + text_form(f"typing.{name}") + writer.forms(arguments)
+    return b"g" + writer.forms((origin, *arguments))
 
 
 def _named_form(writer: FormWriter, value: Any) -> bytes:
@@ -159,6 +163,11 @@ def _named_form(writer: FormWriter, value: Any) -> bytes:
     names = ("_name", "__name__", "__forward_arg__", "name")
     name = next(each for name in names if (each := getattr(value, name, None)) is not None)
     return b"I" + class_form(cast("type[Any]", type(value))) + text_form(str(name))
+
+
+def _single_form(_: FormWriter, value: object) -> bytes:
+    """The form of the one object of a class."""
+    return b"1" + text_form(type_name(cast("type[Any]", type(value))))
 
 
 def _enum_form(writer: FormWriter, value: Enum) -> bytes:
@@ -205,7 +214,7 @@ def _object_form(writer: FormWriter, value: object) -> bytes:
     if attributes is None:
         return unstable_form(writer, value)
     if not attributes:
-        writer.unstable.append(value)  # it is known, but no other such object can be told from it
+        writer.note_unstable(value)  # it is known, but no other such object can be told from it
     parts = parts_of_instance(attributes, needs_public=True)
     return b"J" + class_form(cast("type[Any]", type(value))) + _parts_form(writer, value, parts)
 
@@ -227,7 +236,7 @@ def _identity_maker(function: IdentityFunction) -> Maker:
         try:
             given = function(value)
         except Exception as error:  # code of the user's
-            writer.unstable.append(value)
+            writer.note_unstable(value)
             writer.doubt(value, f"has an identity function that failed: {type(error).__name__}: {error}")
             return sized(b"?", type_name(cast("type[Any]", type(value))).encode())
         return b"=" + text_form(type_name(cast("type[Any]", type(value)))) + writer.form(given)
@@ -303,6 +312,8 @@ def _maker_by_name(kind: type[Any]) -> Maker:
         return _alias_form
     if name in _NAMED:
         return _named_form
+    if name in _SINGLE:
+        return _single_form
     base = types.SimpleNamespace if issubclass(kind, types.SimpleNamespace) else object
     if kind is not object and is_made_in_python(kind, base):
         return _object_form
@@ -330,3 +341,9 @@ _NAMED = frozenset(
     {"logging.Logger", "logging.RootLogger", "typing.TypeAliasType", "typing._SpecialGenericAlias"}
     | {"typing._AnyMeta", "typing_extensions.TypeAliasType", "typing._CallableType", "typing._TupleType"}
 )
+_SINGLE = frozenset(
+    {"msgspec.UnsetType", "msgspec._core.NoDefaultType", "dataclasses._MISSING_TYPE"}
+    | {"pydantic_core._pydantic_core.PydanticUndefinedType", "dataclasses._KW_ONLY_TYPE"}
+    | {"nighthawk_async.types.unset._UnsetVariable"}
+)
+"""Classes that have one object, which says that there is no value."""

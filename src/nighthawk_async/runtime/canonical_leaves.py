@@ -62,8 +62,11 @@ def _range_form(numbers: range) -> bytes:
     return sized(b"r", b"".join(map(integer_form, (numbers.start, numbers.stop, numbers.step))))
 
 
+_BYTES_OF_ARRAYS: Callable[[Any], bytes] = vars(array.array)["tobytes"]
+
+
 def _array_form(numbers: "array.array[Any]") -> bytes:
-    return sized(b"a", numbers.typecode.encode() + array.array[Any].tobytes(numbers))
+    return sized(b"a", numbers.typecode.encode() + _BYTES_OF_ARRAYS(numbers))
 
 
 def _pattern_form(pattern: "re.Pattern[Any]") -> bytes:

@@ -87,7 +87,7 @@ def structure_form(writer: FormWriter, value: Any) -> bytes:
     return (
         b"&"
         + text_form(type_name(cast("type[Any]", type(value))))
-        + writer.forms(tuple[Any, ...].__iter__(value))
+        + writer.forms(value.__reduce__()[1])  # with the parts that only have names
     )
 
 

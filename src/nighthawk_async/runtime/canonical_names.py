@@ -189,7 +189,7 @@ def _is_class_statement(kind: type[Any]) -> TypeGuard[type]:
     if "__new__" in vars(kind) and not isinstance(vars(kind)["__new__"], staticmethod | FunctionType):
         return False
     slots = sum(type(each).__name__ == "member_descriptor" for each in vars(kind).values())
-    added = (kind.__dictoffset__ > 0 >= below.__dictoffset__) + (
-        kind.__weakrefoffset__ > 0 >= below.__weakrefoffset__
-    )
+    # It is negative in instances of any length, such as whole numbers; -1 says that it is kept before them.
+    has_dictionary = kind.__dictoffset__ not in (0, -1) and below.__dictoffset__ in (0, -1)
+    added = has_dictionary + (kind.__weakrefoffset__ > 0 >= below.__weakrefoffset__)
     return kind.__basicsize__ - below.__basicsize__ <= _WORD * (slots + added)

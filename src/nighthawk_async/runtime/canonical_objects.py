@@ -17,7 +17,7 @@ from .mutable_state import held_attributes
 FieldParts = tuple[Mapping[str, object], tuple[str, ...]]
 FieldReader = Callable[[Any], FieldParts]
 
-_SILENT = frozenset({types.NoneType, bool, types.EllipsisType, types.NotImplementedType, types.ModuleType})
+_SILENT = frozenset({types.NoneType, types.EllipsisType, types.NotImplementedType, types.ModuleType})
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque)
 _INFRASTRUCTURE = frozenset(
     {"threading", "_thread", "asyncio", "_asyncio", "anyio", "trio", "sniffio", "logging", "contextvars"}
@@ -28,10 +28,14 @@ _INFRASTRUCTURE = frozenset(
 _BOOKKEEPING = frozenset({"sqlalchemy.orm.state.InstanceState", "django.db.models.base.ModelState"})
 """Classes by which libraries follow the changes of a row, whose columns are public."""
 
-_COUNTED = "__orig_class__"
+_TYPE_ARGUMENTS = "__orig_class__"
 """The attribute that has the type arguments of an object of a generic class."""
 
-_CACHES = ("_attrs_cached_hash",)
+_COUNTED = frozenset({_TYPE_ARGUMENTS, "__wrapped__"})
+"""Attributes with private names that count: `update_wrapper` keeps the function that an object stands for."""
+
+_OF_WRAPPERS = ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__", "__type_params__")
+_SAY_NOTHING = frozenset({"_attrs_cached_hash", *_OF_WRAPPERS})
 _NO_PARTS_OF_ERRORS = ("obj", "__suppress_context__")
 
 
@@ -57,7 +61,7 @@ def parts_of_instance(attributes: Mapping[str, object], *, needs_public: bool) -
         needs_public: Whether nothing is known about it if it has private ones alone.
     """
     public = {name: value for name, value in attributes.items() if _is_public(name)}
-    if attributes and needs_public and public.keys() <= {_COUNTED}:
+    if attributes and needs_public and public.keys() <= {_TYPE_ARGUMENTS}:
         return ObjectParts(public, is_unstable=True)
     return ObjectParts(public, hidden_names(attributes, public))
 
@@ -74,20 +78,20 @@ def parts_of(value: object) -> Mapping[object, object]:
 
 
 def _is_public(name: str) -> bool:
-    return name[:1] != "_" or name == _COUNTED
+    return name[:1] != "_" or name in _COUNTED
 
 
 def hidden_names(attributes: Mapping[str, object], counted: Collection[str]) -> tuple[str, ...]:
     """The names of attributes that do not count and may tell an object apart.
 
-    Those do not that are empty, truth values, locks or loggers.
+    Those do not that are None or empty, locks or loggers.
     """
-    others = (name for name in attributes if name not in counted and name not in _CACHES)
+    others = (name for name in attributes if name not in counted and name not in _SAY_NOTHING)
     return tuple(name for name in others if _may_identify(attributes[name]))
 
 
 def _may_identify(value: object) -> bool:
-    """Whether a private attribute may tell an object apart: it is neither empty, nor a flag, nor a lock."""
+    """Whether a private attribute may tell an object apart: it is neither empty nor a lock."""
     kind: Any = type(value)
     if kind in _SILENT:
         return False
@@ -96,8 +100,12 @@ def _may_identify(value: object) -> bool:
         return base.__len__(value) > 0
     if kind in LEAVES:
         return True
-    module = module_of(kind).partition(".")[0]
-    return module not in _INFRASTRUCTURE and type_name(kind) not in _BOOKKEEPING
+    return not is_infrastructure(kind) and type_name(kind) not in _BOOKKEEPING
+
+
+def is_infrastructure(kind: type[Any]) -> bool:
+    """Whether the objects of a class say nothing of those that hold them; see `_INFRASTRUCTURE`."""
+    return module_of(kind).partition(".")[0] in _INFRASTRUCTURE
 
 
 def parts_of_exception(error: BaseException) -> ObjectParts:
@@ -114,7 +122,9 @@ def parts_of_exception(error: BaseException) -> ObjectParts:
         if base.__module__ == "builtins":
             for name, item in vars(base).items():
                 if isinstance(item, types.MemberDescriptorType) and name not in _NO_PARTS_OF_ERRORS:
-                    known[f"{name} "] = item.__get__(error)
+                    part = item.__get__(error)
+                    if part is not None:  # a later version of Python may have more of them
+                        known[f"{name} "] = part
     # A cause does not come back with a recorded error, so it must not count.
     has_cause = BaseException.__dict__["__cause__"].__get__(error) is not None
     return ObjectParts({**known, **parts.counted}, (*parts.hides, *(["__cause__"] if has_cause else ())))

@@ -22,19 +22,13 @@ _HOLDERS = _LISTS | _DICTS
 _NESTED: frozenset[type[Any]] = PLAIN | _HOLDERS
 _VALUES = dict[Any, Any].values
 _TEXT: frozenset[type[Any]] = frozenset({str})
-MAX_LEVELS = 8
-"""The greatest number of levels that are looked at."""
-
+_MAX_LEVELS = 8  # that are looked at
 _MAX_NESTED = 1_000_000
 
 
-def are_plain(values: Collection[object]) -> bool | None:
-    """Whether values are plain, and not too many below each other.
-
-    Returns:
-        None where they are plain as far down as this looks, `MAX_LEVELS`.
-    """
-    for _ in range(MAX_LEVELS):
+def are_plain(values: Collection[object]) -> bool:
+    """Whether values are plain, and neither too many nor too deep below each other."""
+    for _ in range(_MAX_LEVELS):
         kinds: set[type[Any]] = {type(value) for value in values}
         if kinds <= PLAIN:
             return True
@@ -50,7 +44,7 @@ def are_plain(values: Collection[object]) -> bool | None:
             lists = _of_kinds(nested, kinds & _HOLDERS, _LISTS) if list in kinds else ()
             nested = [*map(_VALUES, dicts), *lists]
         values = list(chain.from_iterable(nested))
-    return None
+    return False
 
 
 def _of_kinds(

@@ -1,13 +1,14 @@
 """The writer of one canonical form: it knows what is open, what is too large, and what has no form."""
 
+import hashlib
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias, cast
 
 from ..pickling import PicklableError
 from .canonical_leaves import LEAVES, sized, text_form
 from .canonical_names import type_name
-from .canonical_plain import MAX_LEVELS, are_plain
 
 MAX_DEPTH = 100
 """The greatest depth of a value that has a form."""
@@ -33,12 +34,29 @@ class RowsMaker(ABC):
         """Return the form of several values; None where each has its own form."""
 
 
+_NOWHERE = sys.maxsize
+_LONGEST = 1024
+"""The greatest number of bytes of a form within another one: of a longer one there is the digest."""
+
+
+_Known: TypeAlias = tuple[object, bytes, tuple[object, ...]]
+"""What was written, which keeps its address from others; its form; what has none in it."""
+
+
+def _digest(form: bytes) -> bytes:
+    return hashlib.sha256(form).digest()
+
+
 class TooLargeError(PicklableError):
     """A value is too large, or too deep, to have a form."""
 
 
 class FormWriter:
-    """Writes the form of one value.
+    """Writes the form of one value, each object in it once.
+
+    A form depends on nothing but the value, so that two equal objects have the same one as one object that is
+    held twice. Objects that hold each other have digests that are found in rounds: in each one, an object
+    counts by its own content and by what those that it holds had counted as in the round before.
 
     Args:
         maker_of: Returns the function that writes the values of a type.
@@ -48,13 +66,19 @@ class FormWriter:
         unknown: The names of classes whose instances may differ in something that is not in the form.
     """
 
-    __slots__ = ("_looks_from", "_maker_of", "_nodes", "_objects", "_open", "unknown", "unstable")
+    __slots__ = (
+        *("_circle", "_depth", "_known", "_lowest", "_maker_of", "_objects", "_open", "_positions"),
+        *("unknown", "unstable"),
+    )
 
     def __init__(self, maker_of: Callable[[type[Any]], Maker]) -> None:
         self._maker_of = maker_of
-        self._open: dict[int, int] = {}  # the depths of the values that the present one is in
-        self._looks_from = 0  # the depth from which on values are looked at as a whole
-        self._nodes = 0
+        self._known: dict[int, _Known] = {}
+        self._open: list[object] = []  # what is being written, or holds something that is
+        self._positions: dict[int, int] = {}  # of these, by their addresses
+        self._lowest = _NOWHERE  # the position of the first of these that the present one refers to
+        self._circle: dict[int, bytes] | None = None  # what the objects of a circle count as in a round
+        self._depth = 0
         self._objects = 0
         self.unstable: list[object] = []
         self.unknown: dict[str, str] = {}
@@ -69,20 +93,71 @@ class FormWriter:
         leaf = LEAVES.get(kind)
         if leaf is not None:
             return leaf(value)
-        depth = len(self._open)
-        known = self._open.get(id(value))
+        key = id(value)
+        if self._circle is not None and (form := self._circle.get(key)) is not None:
+            return form
+        known = self._known.get(key)
         if known is not None:
-            return b"^%d;" % (depth - known)
-        self._nodes += 1
-        if depth >= MAX_DEPTH or self._nodes > MAX_NODES:
+            _, form, unstable = known
+            if unstable:
+                self._note_unstable(unstable)
+            return form
+        position = self._positions.get(key)
+        if position is not None:
+            self._lowest = min(self._lowest, position)
+            return b"^"
+        if self._depth >= MAX_DEPTH or len(self._known) > MAX_NODES:
             raise TooLargeError
-        self._open[id(value)] = depth
-        looks_from = self._looks_from
+        self._depth += 1
         try:
-            return self._maker_of(kind)(self, value)
+            if self._circle is not None:  # made by the maker of another object, so nothing else refers to it
+                form = self._maker_of(kind)(self, value)
+                return form if len(form) <= _LONGEST else b"*" + _digest(form)
+            return self._write(kind, key, value)
         finally:
-            self._looks_from = looks_from
-            del self._open[id(value)]
+            self._depth -= 1
+
+    def _write(self, kind: type[Any], key: int, value: object) -> bytes:
+        """Write a value for the first time; see Tarjan's algorithm for what refers to each other."""
+        outer, self._lowest = self._lowest, _NOWHERE
+        position, first = len(self._open), len(self.unstable)
+        self._positions[key] = position
+        self._open.append(value)
+        form = self._maker_of(kind)(self, value)
+        lowest, self._lowest = self._lowest, outer
+        if lowest < position:  # its form is written with that of what it refers to
+            self._lowest = min(outer, lowest)
+            return b"^"
+        unstable = tuple(self.unstable[first:]) if len(self.unstable) > first else ()
+        if lowest == _NOWHERE:
+            self._open.pop()
+            del self._positions[key]
+            form = form if len(form) <= _LONGEST else b"*" + _digest(form)
+            self._known[key] = value, form, unstable
+            return form
+        members = self._open[position:]
+        del self._open[position:]
+        for each, digest in zip(members, self._rounds(members), strict=True):
+            del self._positions[id(each)]
+            self._known[id(each)] = each, b"^" + digest, unstable
+        return self._known[key][1]
+
+    def _rounds(self, members: list[object]) -> list[bytes]:
+        """The digests of objects that hold each other.
+
+        When a further round tells no more of them apart, what each kind of them had counted as, and what it
+        is in these terms, says everything of the circle (see test_circles_differ_by_what_is_in_them).
+        """
+        before, count = [b""] * len(members), 1
+        while True:
+            self._circle = {id(each): b"^" + digest for each, digest in zip(members, before, strict=True)}
+            digests = [_digest(self._maker_of(type(each))(self, each)) for each in members]
+            if len(set(digests)) == count:
+                break
+            before, count = digests, len(set(digests))
+        self._circle = None
+        circle = b"".join(sorted({known + digest for known, digest in zip(before, digests, strict=True)}))
+        return [_digest(digest + circle) for digest in digests]
 
     def forms(self, values: Iterable[object]) -> bytes:
         """Return the forms of several values, one after the other, and their number."""
@@ -94,25 +169,21 @@ class FormWriter:
         maker = self._maker_of(kind)
         return maker.rows(values) if isinstance(maker, RowsMaker) else None
 
-    def are_plain(self, values: Collection[object]) -> bool:
-        """Whether values are plain as a whole.
-
-        Where they are too deep, those in them are looked at again only below what was looked at here, so that
-        a list that holds one list twice, and so on, takes no longer (see test_what_is_shared_is_cheap).
-        """
-        depth = len(self._open)
-        if depth < self._looks_from:
-            return False
-        is_plain = are_plain(values)
-        if is_plain is None:
-            self._looks_from = depth + MAX_LEVELS
-        return bool(is_plain)
-
     def count_object(self) -> None:
         """Count an object of an ordinary class."""
-        self._objects += 1
+        self._objects += self._circle is None
         if self._objects > MAX_OBJECTS:
             raise TooLargeError
+
+    def note_unstable(self, value: object) -> None:
+        """Note an object of which the type alone counts."""
+        self._note_unstable((value,))
+
+    def _note_unstable(self, values: tuple[object, ...]) -> None:
+        if self._circle is None:
+            self.unstable += values
+            if len(self.unstable) > MAX_NODES:
+                raise TooLargeError
 
     def doubt(self, value: object, reason: str) -> None:
         """Note that other objects of the class may have the same form."""
@@ -125,6 +196,6 @@ class FormWriter:
 
 def unstable_form(writer: FormWriter, value: object) -> bytes:
     """The form of an object about which nothing is known but its type."""
-    writer.unstable.append(value)
+    writer.note_unstable(value)
     writer.doubt(value, "has no state that is known")
     return sized(b"?", type_name(type(value)).encode())

@@ -10,7 +10,7 @@ import types
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import is_
 from typing import Any, Protocol
 
@@ -397,12 +397,13 @@ def _slots(kind: type[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _computed_names(kind: type[Any]) -> frozenset[str]:
-    """The names of descriptors that an instance attribute overrides, except plain functions."""
+    """The names of descriptors that an instance attribute overrides, except functions and partials."""
     return frozenset(
         name
         for base in kind.__mro__
         for name, item in vars(base).items()
-        if _gives_way(item) and not isinstance(item, types.FunctionType | staticmethod | classmethod)
+        if _gives_way(item)
+        and not isinstance(item, types.FunctionType | staticmethod | classmethod | partial)
     )
 
 

@@ -9,15 +9,18 @@ import hashlib
 from collections import deque
 from collections.abc import Mapping
 from enum import Enum
+from functools import partial
+from types import FunctionType, MethodType
 from typing import Any, cast
 
 from msgspec import Struct
 
 from ..parallel.task_node import UNSTABLE, ArgumentDigest
+from .canonical_classes import class_form
 from .canonical_forms import new_writer
 from .canonical_leaves import LEAVES
-from .canonical_names import type_name
-from .canonical_objects import parts_of
+from .canonical_names import cells_of, code_form, is_importable, is_of_library, module_of, type_name
+from .canonical_objects import is_infrastructure, parts_of
 from .registered_identities import find_identity
 
 VERSION = 2
@@ -84,10 +87,16 @@ def coarse_digest(value: object) -> str:
 def plain_digest(value: object) -> str:
     """Return the digest of an object by its type, its plain values, and those of the objects in it.
 
-    Plain are texts, numbers, dates and members of enumerations. What it collects in lists and the like does
-    not count: that changes while a program runs.
+    Plain are texts, numbers, dates and members of enumerations. What an object collects in lists and the like
+    does not count, since that changes while a program runs; what is in a list that is given itself does.
     """
-    return stable_digest(_plain_form(value, ()))
+    if not isinstance(value, _COLLECTING):
+        return stable_digest(_plain_form(value, ()))
+    kind = type_name(cast("type[Any]", type(value)))
+    if isinstance(value, set | bytearray):
+        return stable_digest((kind, cast("object", value)))
+    items = list(cast("deque[object]", value)) if isinstance(value, deque) else value
+    return stable_digest((kind, {key: _plain_form(part, (items,)) for key, part in parts_of(items).items()}))
 
 
 def _plain_form(value: object, outer: tuple[object, ...]) -> object:
@@ -96,9 +105,36 @@ def _plain_form(value: object, outer: tuple[object, ...]) -> object:
     kind = type_name(cast("type[Any]", type(value)))
     if isinstance(value, _COLLECTING) or any(value is each for each in outer):
         return kind
-    if len(outer) == _MOST_LEVELS:
+    if len(outer) == _MOST_LEVELS or is_infrastructure(type(value)):
         return kind
-    return kind, {name: _plain_form(part, (*outer, value)) for name, part in parts_of(value).items()}
+    return kind, {name: _plain_form(part, (*outer, value)) for name, part in _parts_of(value).items()}
+
+
+def _parts_of(value: Any) -> Mapping[object, object]:
+    """The parts of a value: of a function what it carries, of others see `parts_of`."""
+    if isinstance(value, type):
+        return {"": class_form(cast("type[Any]", value))}
+    if isinstance(value, MethodType):
+        return {"function": value.__func__, "object": value.__self__}
+    if isinstance(value, partial):
+        called = cast("partial[Any]", value)
+        return {"function": called.func, "args": called.args, **called.keywords}
+    if isinstance(value, frozenset):
+        return {"": cast("frozenset[object]", value)}
+    if not isinstance(value, FunctionType):
+        return parts_of(value)
+    wrapped = value.__dict__.get("__wrapped__")
+    if is_of_library(value) and wrapped is not None:
+        return {"function": wrapped}
+    parts: dict[object, object] = {"": f"{module_of(value)}.{value.__qualname__}"}
+    if is_importable(value):
+        return parts
+    parts["code"] = code_form(value.__code__)
+    for name, cell, is_changed in cells_of(value):
+        parts[f"variable {name}"] = type(cell) if is_changed else cell
+    parts["defaults"] = value.__defaults__ or ()
+    parts |= cast("dict[object, object]", value.__kwdefaults__ or {})
+    return parts
 
 
 def argument_digest(value: object) -> ArgumentDigest:

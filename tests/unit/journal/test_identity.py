@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, update_wrapper
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +215,65 @@ def take_twice(prompt: str, turn: int) -> ModelResponse:
     return answer(prompt, turn)
 
 
+async def take(cents: int = 1) -> str:
+    """Take money."""
+    return "taken"
+
+
+def hidden(make: Callable[[str], Callable[..., Any]], owner: str) -> Callable[..., Any]:
+    """What looks like `take` and is not."""
+    return update_wrapper(make(owner), take)
+
+
+def around(value: Any) -> Callable[..., Any]:
+    """A function with a value around it."""
+
+    async def take(cents: int = 1) -> str:
+        """Take money."""
+        return f"taken by {value}"
+
+    return take
+
+
+def by_default(owner: str) -> Callable[..., Any]:
+    """A function with an object as its default."""
+
+    async def take(cents: int = 1, by: Order = Order(owner)) -> str:  # noqa: B008
+        """Take money."""
+        return f"taken by {by.customer}"
+
+    return take
+
+
+class Calling:
+    """An object that is called."""
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+
+    async def __call__(self, cents: int = 1) -> str:
+        """Take money."""
+        return f"taken by {self.owner}"
+
+
+CARRYING: dict[str, Callable[[str], Callable[..., Any]]] = {
+    "a partial": lambda owner: hidden(lambda name: partial(raw_take, name), owner),
+    "an object that is called": lambda owner: hidden(Calling, owner),
+    "a closure": lambda owner: hidden(around, owner),
+    "an object": lambda owner: around(Row(owner)),
+    "an object without a form": lambda owner: around(Account(owner)),
+    "a list": lambda owner: around([owner]),
+    "a dict": lambda owner: around({"owner": owner}),
+    "a set": lambda owner: around({owner}),
+    "a tuple": lambda owner: around((Row(owner),)),
+    "a bound method": lambda owner: around(Till(owner).look),
+    "another partial": lambda owner: around(partial(raw_take, owner)),
+    "another closure": lambda owner: around(around(Row(owner))),
+    "a default": by_default,
+}
+"""Functions that carry an owner, by what they carry it in."""
+
+
 CHANGES: dict[str, tuple[Callable[[], Awaitable[str]], Callable[[], Awaitable[str]], str]] = {
     "a dotted path": (lambda: greet(Order("ann")), lambda: greet(Order("bob")), "<order.customer>"),
     "an unnamed argument": (lambda: greet(Order("a")), lambda: greet(Order("a"), "cold"), "argument 'tone'"),
@@ -281,6 +340,60 @@ async def test_the_result_of_a_tool_is_not_that_of_another_one(tmp_path: Path, m
         with pytest.raises(JournalDivergenceError, match=r"<its object>|<variable owner>"):
             await live(store, model, lambda: use_tool(make("b")))
         assert len(model.prompts) == 3
+
+
+@pytest.mark.parametrize("made", [nh.once, nh.journal.stage("take"), None], ids=["once", "stage", "tool"])
+@pytest.mark.parametrize("carrying", CARRYING)
+async def test_whatever_a_function_carries_tells_it_apart(tmp_path: Path, carrying: str, made: Any) -> None:
+    make, model = CARRYING[carrying], AnsweringModel(take_twice)
+
+    async def program(owner: str) -> None:
+        await (use_tool(make(owner)) if made is None else made(make(owner))())
+
+    with opened(tmp_path) as store:
+        for _ in range(2):
+            await live(store, model, lambda: program("a"))
+        with pytest.raises(JournalDivergenceError, match=r"<(its|variable|default) "):
+            await live(store, model, lambda: program("b"))
+
+
+async def test_what_a_function_carries_counts_as_it_was_first_seen(tmp_path: Path) -> None:
+    async def program() -> list[int]:
+        till, numbers = Till("a"), {"first": 1}
+
+        def make(cents: int) -> Callable[..., Any]:
+            @nh.once
+            async def pay() -> int:
+                await till.take(cents)  # it counts its calls, which a later life skips
+                return cents + numbers["first"]
+
+            return pay
+
+        paid = [await make(cents)() for cents in (1, 2, 3)]
+        numbers["second"] = 2
+        return [*paid, await make(4)()]
+
+    with opened(tmp_path) as store:
+        for _ in range(2):
+            assert await live(store, AnsweringModel(answer), program) == [2, 3, 4, 5]
+
+
+async def test_an_object_that_runs_share_counts_as_the_process_has_first_seen_it(tmp_path: Path) -> None:
+    till, prices = Till("a"), {"tea": 1}
+
+    async def program() -> int:
+        @nh.once
+        async def pay() -> int:
+            await till.take(1)
+            return prices["tea"]
+
+        return await pay()
+
+    with opened(tmp_path) as store:
+        for run_id in ("run-1", "run-1", "run-2"):
+            assert await live(store, AnsweringModel(answer), program, run_id) == 1
+            prices["sugar"] = 2
+        assert till.calls == 2
 
 
 async def test_an_address_in_a_text_is_no_difference_and_is_said(tmp_path: Path) -> None:

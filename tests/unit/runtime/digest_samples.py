@@ -1,5 +1,6 @@
 """Values whose digests are compared with those of another process, and pairs that must differ."""
 
+import array
 import collections
 import datetime
 import decimal
@@ -128,6 +129,14 @@ class Table(dict[str, int]):
     """A dict of a class of its own."""
 
 
+class Number(int):
+    """A number of a class of its own, which Python holds otherwise than a text."""
+
+
+class Pair(tuple[int, int]):
+    """A tuple of a class of its own."""
+
+
 class Name(str):
     """A text of a class of its own."""
 
@@ -215,6 +224,10 @@ PAIRS: dict[str, tuple[Any, Any]] = {
     "patterns": (re.compile("a"), re.compile("a", re.IGNORECASE)),
     "ranges": (range(3), [0, 1, 2]),
     "subclasses": (Name("a"), "a"),
+    "subclasses of numbers": (Number(1), Number(2)),
+    "subclasses of tuples": (Pair((1, 2)), Pair((2, 1))),
+    "arrays": (array.array("i", [1]), array.array("i", [2])),
+    "kinds of arrays": (array.array("i", [1]), array.array("I", [1])),
     "rows": (Row("a"), Row("b")),
     "slots": (Slotted("a"), Slotted("b")),
     "attrs": (Parcel("a"), Parcel("b")),
@@ -266,6 +279,14 @@ PAIRS: dict[str, tuple[Any, Any]] = {
     "methods of patterns": (re.compile("a").match, re.compile("b").match),
     "views of memory": (memoryview(b"a"), memoryview(bytearray(b"a"))),
     "named times": (time.gmtime(0), time.gmtime(1)),
+    "zones of named times": (
+        time.struct_time((2026, 1, 1, 0, 0, 0, 3, 1, 0, "CET", 3600)),
+        time.struct_time((2026, 1, 1, 0, 0, 0, 3, 1, 0, "WAT", 3600)),
+    ),
+    "objects that stand for functions": (
+        functools.update_wrapper(Row("a"), make),
+        functools.update_wrapper(Row("a"), ordered),
+    ),
     "joined": (["a", "b"], ["ab"]),
     "shifted": (["a", ["b"]], [["a"], "b"]),
 }

@@ -1,6 +1,8 @@
 """Digests of values: equal ones are the same in every process, different ones differ or are unstable."""
 
+import datetime
 import enum
+import functools
 import importlib.util
 import io
 import logging
@@ -11,12 +13,16 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import anyio
+import attrs
+import msgspec
 import pytest
+from pydantic_core import PydanticUndefined
 
 import nighthawk_async as nh
 from nighthawk_async.parallel.task_node import UNSTABLE
@@ -72,6 +78,82 @@ def test_an_object_that_a_value_holds_twice_counts_as_two_equal_ones() -> None:
     assert stable_digest([row, row]) == stable_digest([samples.Row("a"), samples.Row("a")])
 
 
+def shared(levels: int, hold: Callable[[Any], Any], lowest: Any) -> Any:
+    """A value in which each level holds the next one twice."""
+    for _ in range(levels):
+        lowest = hold(lowest)
+    return lowest
+
+
+HOLDERS: dict[str, Callable[[Any], Any]] = {
+    "list": lambda each: [each, each],
+    "tuple": lambda each: (each, each),
+    "dict": lambda each: {"a": each, "b": each},
+    "row": lambda each: with_part(samples.Row(each), each),
+    "order": lambda each: with_part(samples.Order(each), each),
+}
+
+
+def with_part(value: Any, part: object) -> Any:
+    """Set an attribute."""
+    value.part = part
+    return value
+
+
+@pytest.mark.parametrize("hold", HOLDERS.values(), ids=HOLDERS)
+@pytest.mark.parametrize("is_cyclic", [False, True], ids=["plain", "cyclic"])
+def test_what_is_shared_is_written_once(hold: Callable[[Any], Any], is_cyclic: bool) -> None:
+    def make(name: str) -> Any:
+        lowest: list[Any] = [name]
+        value = shared(40, hold, lowest)  # a form of each level in each place would have no end
+        if is_cyclic:
+            lowest.append(value)
+        return value
+
+    first, again, other = map(identify, (make("a"), make("a"), make("b")))
+    assert first.digest == again.digest != other.digest
+    assert not first.unknown
+    assert not first.digest.endswith(UNSTABLE)
+
+
+def test_what_is_shared_counts_as_its_copies() -> None:
+    def copied(levels: int) -> list[Any]:
+        return [copied(levels - 1), copied(levels - 1)] if levels else ["a", ()]
+
+    assert stable_digest(shared(10, HOLDERS["list"], ["a", ()])) == stable_digest(copied(10))
+    assert stable_digest(shared(10, HOLDERS["list"], "a")) != stable_digest(shared(11, HOLDERS["list"], "a"))
+
+
+def test_circles_differ_by_what_is_in_them() -> None:
+    def ring(*names: str, of: Callable[[str], Any] = samples.Row) -> Any:
+        rows = [of(name) for name in names]
+        for row, following in zip(rows, [*rows[1:], rows[0]], strict=True):
+            row.next = following
+        return rows[0]
+
+    def family(*names: str) -> Any:
+        parent = samples.Row("parent")
+        parent.children = {samples.Row(name) for name in names}
+        for child in parent.children:
+            child.parent = parent
+        return parent
+
+    rings = [ring(*names) for names in ("ab", "ba", "abc", "acb", "ababc", "aab")]
+    values = [*rings, ring("a", "b", of=samples.Order), rings[0].next, family("a", "b"), family("a", "c")]
+    different = list(map(stable_digest, values))
+    assert different[7] == different[1]  # the ring from its second row
+    assert len(set(different)) == len(values) - 1
+    assert stable_digest(family("a", "b", "c")) == stable_digest(family("c", "b", "a"))
+    assert stable_digest([rings[0], rings[0].next]) == stable_digest([ring("a", "b"), ring("b", "a")])
+
+
+def test_objects_without_a_form_are_told_apart_wherever_they_are_shared() -> None:
+    first, second = object(), object()
+    pair = [first, first]
+    assert identify((pair, pair)).unstable == (first,) * 4
+    assert identify([[first, first, second], second]).unstable == (first, first, second, second)
+
+
 def test_what_an_attribute_computes_does_not_count() -> None:
     row = samples.Row("a")
     before = stable_digest(row)
@@ -112,7 +194,7 @@ def test_private_state_beside_public_state_is_in_doubt() -> None:
     assert not identity.digest.endswith(UNSTABLE)
     assert list(identity.unknown) == ["__main__.Row"]
     row = samples.Row("a")
-    row._lock, row._cache, row._closed = threading.Lock(), {}, False
+    row._lock, row._cache, row._parent = threading.Lock(), {}, None
     assert not identify(row).unknown
 
 
@@ -124,7 +206,16 @@ class State(enum.Enum):
 
 @pytest.mark.parametrize(
     "hidden",
-    [samples.Order("a"), samples.Row("a"), samples.Name("a"), State.OPEN, lambda: 1, samples.Row, deque([1])],
+    [
+        False,
+        samples.Order("a"),
+        samples.Row("a"),
+        samples.Name("a"),
+        State.OPEN,
+        lambda: 1,
+        samples.Row,
+        deque([1]),
+    ],
     ids=lambda value: type(value).__name__,
 )
 def test_whatever_is_private_and_says_something_is_in_doubt(hidden: Any) -> None:
@@ -135,7 +226,7 @@ def test_whatever_is_private_and_says_something_is_in_doubt(hidden: Any) -> None
 
 @pytest.mark.parametrize(
     "hidden",
-    [None, False, deque(), anyio.Lock(), threading.Event(), logging.getLogger("a")],
+    [None, deque(), anyio.Lock(), threading.Event(), logging.getLogger("a")],
     ids=lambda value: type(value).__name__,
 )
 def test_what_is_private_and_says_nothing_is_in_no_doubt(hidden: Any) -> None:
@@ -223,6 +314,109 @@ def test_two_local_classes_of_one_name_differ() -> None:
 
     assert stable_digest(make(1)) == stable_digest(make(1))
     assert stable_digest(make(1)) != stable_digest(make(2))
+
+
+def local_classes(number: int) -> dict[str, Any]:
+    """Classes whose statements differ in one thing."""
+
+    class Listed:
+        numbers = (number, [number])
+
+    class Inner:
+        pass
+
+    Inner.number = number  # type: ignore[attr-defined]
+
+    class Outer:
+        inner = Inner
+
+    class Derived(Inner):
+        pass
+
+    class Defaults:
+        def get(self, value: int = number) -> int:
+            return value
+
+    class Cached:
+        @functools.cached_property
+        def value(self) -> int:
+            return number
+
+        @functools.lru_cache  # noqa: B019
+        def get(self) -> int:
+            return 0
+
+    class Set:
+        @property
+        def value(self) -> int:
+            return 0
+
+        @value.setter
+        def value(self, value: int) -> None:
+            self.held = value * number
+
+    class Effects:
+        @nh.once
+        async def send(self) -> int:
+            return number
+
+    class Members:
+        color = list(samples.Color)[number - 1]
+        day = datetime.datetime(2026, 1, number)
+        call = functools.partial(int, base=number)
+
+    class Slots:
+        __slots__ = ("a" * number,)
+
+    class Letter(msgspec.Struct, tag=str(number)):
+        name: str = "a"
+
+    class Sealed(msgspec.Struct):
+        size: int = number
+
+    @attrs.define
+    class Parcel:
+        size: int = number
+
+    class Recursive:
+        def copy(self) -> Any:
+            return Recursive if number else type(self)
+
+        def __repr__(self) -> str:
+            return super().__repr__() + str(number)
+
+    class Kinds(enum.Enum):
+        FIRST = number
+
+    class Point(NamedTuple):
+        x: int = number
+
+    classes = (Listed, Outer, Derived, Defaults, Cached, Set, Effects, Members, Slots, Letter, Sealed, Parcel)
+    return {each.__name__: each for each in (*classes, Recursive, Kinds, Point)}
+
+
+@pytest.mark.parametrize("name", local_classes(1))
+def test_local_classes_differ_by_what_their_statements_say(name: str) -> None:
+    first, again, other = (stable_digest(local_classes(number)[name]) for number in (1, 1, 2))
+    assert first == again != other
+
+
+def test_what_a_local_class_counts_later_does_not_count() -> None:
+    class Counting:
+        made = 0
+        names: ClassVar[list[str]] = []
+
+    before = stable_digest(Counting)
+    Counting.made += 1
+    Counting.names.append("a")
+    assert stable_digest(Counting) == before
+
+
+def test_what_says_that_there_is_no_value_is_known() -> None:
+    values = [msgspec.UNSET, msgspec.NODEFAULT, attrs.NOTHING, MISSING, PydanticUndefined, nh.unset]
+    identities = list(map(identify, values))
+    assert len({each.digest for each in identities}) == len(values)
+    assert not any(each.unknown or each.unstable for each in identities)
 
 
 def test_what_a_function_changes_in_its_closure_does_not_count() -> None:

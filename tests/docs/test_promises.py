@@ -189,6 +189,7 @@ _CONTROLS: Mapping[str, tuple[str, ...]] = {
     "Another program": ("new calls", "leftovers"),
     "Another order": ("orders",),
     "Whatever follows": ("changed programs",),
+    "The way back": ("diverged lives",),
     "Another file": ("expected records",),
     "Values that would not come back": ("declared types",),
     "Changed arguments": ("changed arguments",),

@@ -246,8 +246,8 @@ class RunRecorder:
         self._write((ROOT, "life", content))
 
     def _check_addition(self, place: str, kind: RecordKind) -> None:
-        if (place, kind) in self._written:
-            raise JournalError(f"{place} would be recorded twice in one life; please report this.")
+        if (place, kind) in self._written or self._index.has(place, kind):
+            raise JournalError(f"{place} would be recorded twice; please report this.")
         with self.delivery.noting_divergence():
             self.check_new(place)
         self._written.add((place, kind))

@@ -159,7 +159,7 @@ def _parts_of(kind: type[Any], value: Any) -> Iterable[object] | None:
     if kind is partial:
         return value.func, value.args, value.keywords
     if kind in (operator.itemgetter, operator.attrgetter, operator.methodcaller):
-        return cast("Iterable[object]", value.__reduce__()[1:])
+        return cast("Iterable[object]", value.__reduce__()[1:])  # type: ignore[call-arg]
     if kind in (datetime.datetime, datetime.time):
         return cast("Iterable[object]", kind.__reduce__(value)[1])
     if kind is msgspec.structs.StructConfig:

@@ -244,6 +244,14 @@ CONTROLS: tuple[Control, ...] = (
         found=frozenset({"accepted", "lost"}),
     ),
     Control(
+        rule="lives that diverged count for nothing",
+        switch="diverged lives",
+        program=_program(Branch("group", (_call("ask"),))),
+        change=_program(Branch("group", (_call("ask", "bob"),))),
+        kill_at=KillPoint(record=4),  # before it is recorded that the last effect begins
+        found=frozenset({"stuck"}),
+    ),
+    Control(
         rule="deadlines that expired",
         switch="deadlines",
         program=_program(_call("pay after deadline"), _call("pay", "end")),

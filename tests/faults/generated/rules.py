@@ -12,6 +12,7 @@ from nighthawk_async.journal import (
     known_objects,
     queue_claims,
     queue_suspects,
+    recorder,
     sqlite_database,
     values,
 )
@@ -190,6 +191,10 @@ def _without_versions() -> None:
     effect_call.digests_of_version_1 = effect_call.stable_digests
 
 
+def _without_diverged_lives() -> None:
+    recorder.records_that_count = lambda records: records
+
+
 def _without_text_of_doubts() -> None:
     effect_call.shown_arguments = lambda arguments: {}
 
@@ -219,6 +224,7 @@ RULES: Mapping[str, Callable[[], None]] = {
     "handled errors": _without_handled_errors,
     "errors of lives": _without_errors_of_lives,
     "changed programs": _without_changed_programs,
+    "diverged lives": _without_diverged_lives,
     "deadlines": _without_deadlines,
     "usage": _without_usage,
     "suspects": _without_suspects,

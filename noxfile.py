@@ -64,7 +64,11 @@ DEPENDS_ON_PYTHON = [
     "tests/unit/natural",
     "tests/unit/parallel",
     "tests/unit/prompt",
-    "tests/unit/runtime",
+    "tests/unit/agent",
+    "tests/unit/kernel",
+    "tests/unit/policies",
+    "tests/unit/telemetry",
+    "tests/unit/values",
     "tests/unit/test_configuration.py",
     "tests/unit/test_errors.py",
     "tests/unit/test_pickling.py",
@@ -90,8 +94,8 @@ DEPENDS_ON_RELEASES = [
     "tests/unit/credentials",
     "tests/unit/mcp/test_serving_tools.py",
     "tests/unit/prompt",
-    "tests/unit/runtime/test_instance_checks.py",
-    "tests/unit/runtime/test_validation.py",
+    "tests/unit/values/test_instance_checks.py",
+    "tests/unit/values/test_validation.py",
     "tests/unit/wire",
 ]
 

@@ -166,9 +166,9 @@ def _no_word_of_a_busy_machine() -> None:
 
     Tests of just that set the time themselves.
     """
-    from nighthawk_async.runtime import blocking
+    from nighthawk_async.kernel import commands
 
-    blocking._SLOW_SECONDS = math.inf  # pyright: ignore[reportPrivateUsage]
+    commands._SLOW_SECONDS = math.inf  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import nighthawk_async as nh
-from nighthawk_async.executors.conversation import text_of_tool, texts_of
+from nighthawk_async.agent.task import text_of_tool, texts_of
 from nighthawk_async.prompt.tokens import TokenCounter
 from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response, tool_call
 

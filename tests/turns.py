@@ -31,7 +31,11 @@ _ON_BOTH = (
     "tests/unit/distributed/test_placements.py",
     "tests/unit/journal/test_orders.py",
     "tests/unit/parallel/",
-    "tests/unit/runtime/",
+    "tests/unit/kernel/",
+    "tests/unit/observe/",
+    "tests/unit/policies/",
+    "tests/unit/telemetry/",
+    "tests/unit/values/",
 )
 """Tests of tasks, cancellation, threads and connections: the event loops differ there."""
 

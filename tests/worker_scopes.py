@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 import nighthawk_async as nh
+from nighthawk_async.agent.model_call import find_response_cache
 from nighthawk_async.hooks import Hooks, StepStarted
+from nighthawk_async.kernel.environment import get_environment
+from nighthawk_async.kernel.run_state import current_depth
 from nighthawk_async.oversight import Accept, Proposal, Reject, ToolCallInspection
-from nighthawk_async.runtime.environment import get_environment
-from nighthawk_async.runtime.nesting import current_depth
-from nighthawk_async.runtime.response_cache import find_response_cache
 from nighthawk_async.testing import (
     ModelResponse,
     StepCall,

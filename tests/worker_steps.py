@@ -5,7 +5,7 @@ import logging
 import anyio
 
 import nighthawk_async as nh
-from nighthawk_async.executors.conversation import texts_of
+from nighthawk_async.agent.task import texts_of
 from nighthawk_async.observation import find_node_writer
 from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response, tool_call
 from nighthawk_async.types.messages import ToolCall

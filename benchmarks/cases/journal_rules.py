@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 import nighthawk_async as nh
 from nighthawk_async import actors
-from nighthawk_async.runtime.stable_digest import stable_digests
+from nighthawk_async.values.stable_digest import stable_digests
 
 from ..measure import Benchmark
 from ..stopwatch import Stopwatch

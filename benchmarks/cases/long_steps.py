@@ -8,8 +8,8 @@ from functools import cache, partial
 import anyio
 
 import nighthawk_async as nh
+from nighthawk_async.agent.task import Conversation, text_of_tool, texts_of
 from nighthawk_async.configuration import StepExecutorConfiguration
-from nighthawk_async.executors.conversation import Conversation, text_of_tool, texts_of
 from nighthawk_async.prompt.tokens import TokenCounter
 from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response, tool_call
 

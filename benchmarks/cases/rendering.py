@@ -6,7 +6,7 @@ from functools import cache, partial
 from typing import Any
 
 from nighthawk_async.configuration import StepContextLimits
-from nighthawk_async.prompt.template import RenderedSection, render_section
+from nighthawk_async.prompt.sections import RenderedSection, render_section
 from nighthawk_async.prompt.tokens import TokenCounter
 
 from ..measure import Benchmark

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 import nighthawk_async as nh
+from nighthawk_async.agent.model_call import load_price, open_stream, report_request, unreported_usage
 from nighthawk_async.errors import ConfigurationError
-from nighthawk_async.executors.model_stream import load_price, open_stream, report_request, unreported_usage
 from nighthawk_async.models import ModelRequest, ResponseFormat, TextDelta, UsageReported, UserMessage
 
 __all__ = ["Chat"]

@@ -6,10 +6,10 @@ Packages by floor, lowest first; each imports only from lower floors (`tests/arc
        threads, backoff, lazy_exports, signatures, suggestions, process_marks,
        placements
     1  confined_files, line_process, natural, prompt, wire, catalog, actors, parallel
-    2  ports, journal_ports, credentials
-    3  runtime
-    4  policies, models, telemetry, observe, recording
-    5  executors, journal, skills
+    2  ports, journal_ports, credentials, values, telemetry_settings
+    3  kernel
+    4  agent, policies, models, telemetry, observe, recording, runtime
+    5  executors, coding_agents, compaction, transcripts, journal, skills
     6  functions, runs, scopes, steps, hooks, human, oversight, resilience, library, asgi, mcp, evals,
        distributed, testing, cli, and this module
 
@@ -46,6 +46,7 @@ _load, __dir__, __all__ = attach_exports(
         "telemetry",
     ),
     names={
+        "coding_agents.settings": ("ClaudeCodeCliSettings", "ClaudeCodeSdkSettings", "CodexSettings"),
         "configuration": ("StepContextLimits", "StepExecutorConfiguration", "StepPromptTemplates"),
         "errors": (
             "BudgetExceededError",
@@ -59,16 +60,24 @@ _load, __dir__, __all__ = attach_exports(
             "ToolValidationError",
         ),
         "executors.agent": ("AgentStepExecutor",),
-        "executors.coding_agent_settings": (
-            "ClaudeCodeCliSettings",
-            "ClaudeCodeSdkSettings",
-            "CodexSettings",
-        ),
-        "executors.transcripts": ("Transcript", "transcript"),
         "functions": ("natural_function",),
         "hooks": ("Hooks",),
         "human": ("ask_user", "request_approval"),
         "journal.effects": ("once", "repeatable"),
+        "kernel.commands": ("blocking",),
+        "kernel.context": ("StepContext",),
+        "kernel.environment": (
+            "get_current_step_actor",
+            "get_current_step_context",
+            "get_execution_ref",
+            "get_step_executor",
+            "get_usage_meter",
+            "resource",
+        ),
+        "kernel.partial_values": ("partial_values",),
+        "kernel.policy": ("Policy",),
+        "kernel.tool_sets": ("tool", "tool_set"),
+        "kernel.tools": ("RunContext",),
         "models.batched": ("batched",),
         "parallel": ("current_task", "deadline", "open_tasks"),
         "policies.budgets.budget": ("budget",),
@@ -76,30 +85,16 @@ _load, __dir__, __all__ = attach_exports(
         "policies.permissions.permissions": ("permissions",),
         "policies.permissions.rules": ("rule",),
         "runs": ("run",),
-        "runtime.blocking": ("blocking",),
-        "runtime.environment": (
-            "get_current_step_actor",
-            "get_current_step_context",
-            "get_execution_ref",
-            "get_step_executor",
-            "get_usage_meter",
-        ),
-        "runtime.partial_delivery": ("partial_values",),
-        "runtime.policy": ("Policy",),
-        "runtime.resources": ("resource",),
-        "runtime.snapshot": ("shared",),
-        "runtime.step_context": ("StepContext",),
-        "runtime.tool_decorator": ("tool",),
-        "runtime.tool_function": ("RunContext",),
-        "runtime.tool_sets": ("tool_set",),
         "scopes": ("scope",),
         "steps": ("step", "step_sync"),
+        "transcripts.transcript": ("Transcript", "transcript"),
         "types.execution": ("ExecutionRef", "PartialValues"),
         "types.json": ("JsonableValue",),
         "types.messages": ("BinaryContent", "ImageUrl"),
         "types.native_tools": ("CodeExecution", "FileSearch", "UserLocation", "WebSearch"),
         "types.unset": ("unset",),
         "types.usage": ("Usage",),
+        "values.snapshots": ("shared",),
     },
 )
 
@@ -115,5 +110,5 @@ def __getattr__(name: str) -> object:
     if name == "open_tasks":  # in a package that knows nothing of the mailboxes of tasks
         from importlib import import_module
 
-        import_module(f"{__name__}.runtime.run_tasks")
+        import_module(f"{__name__}.kernel.run_tasks")
     return _load(name)

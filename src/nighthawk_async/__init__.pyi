@@ -23,6 +23,7 @@ from . import (
     skills,
     telemetry,
 )
+from .coding_agents.settings import ClaudeCodeCliSettings, ClaudeCodeSdkSettings, CodexSettings
 from .configuration import StepContextLimits, StepExecutorConfiguration, StepPromptTemplates
 from .errors import (
     BudgetExceededError,
@@ -36,12 +37,24 @@ from .errors import (
     ToolValidationError,
 )
 from .executors.agent import AgentStepExecutor
-from .executors.coding_agent_settings import ClaudeCodeCliSettings, ClaudeCodeSdkSettings, CodexSettings
-from .executors.transcripts import Transcript, transcript
 from .functions import natural_function
 from .hooks import Hooks
 from .human import ask_user, request_approval
 from .journal.effects import once, repeatable
+from .kernel.commands import blocking
+from .kernel.context import StepContext
+from .kernel.environment import (
+    get_current_step_actor,
+    get_current_step_context,
+    get_execution_ref,
+    get_step_executor,
+    get_usage_meter,
+    resource,
+)
+from .kernel.partial_values import partial_values
+from .kernel.policy import Policy
+from .kernel.tool_sets import tool, tool_set
+from .kernel.tools import RunContext
 from .models.batched import batched
 from .parallel import current_task, deadline, open_tasks
 from .policies.budgets.budget import budget
@@ -49,30 +62,16 @@ from .policies.budgets.terms import BudgetLimits
 from .policies.permissions.permissions import permissions
 from .policies.permissions.rules import rule
 from .runs import run
-from .runtime.blocking import blocking
-from .runtime.environment import (
-    get_current_step_actor,
-    get_current_step_context,
-    get_execution_ref,
-    get_step_executor,
-    get_usage_meter,
-)
-from .runtime.partial_delivery import partial_values
-from .runtime.policy import Policy
-from .runtime.resources import resource
-from .runtime.snapshot import shared
-from .runtime.step_context import StepContext
-from .runtime.tool_decorator import tool
-from .runtime.tool_function import RunContext
-from .runtime.tool_sets import tool_set
 from .scopes import scope
 from .steps import step, step_sync
+from .transcripts.transcript import Transcript, transcript
 from .types.execution import ExecutionRef, PartialValues
 from .types.json import JsonableValue
 from .types.messages import BinaryContent, ImageUrl
 from .types.native_tools import CodeExecution, FileSearch, UserLocation, WebSearch
 from .types.unset import unset
 from .types.usage import Usage
+from .values.snapshots import shared
 
 __all__ = [
     "AgentStepExecutor",

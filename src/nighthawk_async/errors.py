@@ -39,7 +39,7 @@
         ├── ModelProviderError          the provider reported an error inside its stream
         └── ModelProtocolError          the answer is not what the protocol promises
 
-Some packages define their own errors: `InterceptionError` of `runtime.model_access` and the errors of
+Some packages define their own errors: `InterceptionError` of `kernel.inspection` and the errors of
 cassettes below it; `actors.errors` and `parallel.errors`, because those packages do not import this module.
 All of them can be pickled and copied: `pickling` has the base that they share.
 

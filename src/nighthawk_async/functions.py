@@ -4,33 +4,88 @@ import builtins
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, wraps
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast, overload
 from weakref import WeakKeyDictionary
 
+from anyio import from_thread
 from msgspec import Struct
 
 from .errors import NaturalParseError, NighthawkError
 from .executors.choice import ExecutorChoice, FunctionExecutor, checked_model_id
+from .kernel.assignment import ArgumentCheck, captured_names
+from .kernel.calls import CallEntry
+from .kernel.declared_types import ReturnCheck
+from .kernel.environment import get_step_executor
+from .kernel.policy import Listener, Policy
+from .kernel.prepare import NaturalSite
+from .kernel.run_step import run_step, run_step_from_sync
+from .kernel.tools import ToolSource
 from .lazy_exports import LazyModule
 from .natural.blocks import NaturalBlock
 from .natural.scope import NestedBlock
 from .natural.transform import StepResult, TransformedFunction, copy_attributes, transform_function
 from .natural.tree import SCOPE_NAME
-from .placements import Placement, checked_placement
-from .runtime.annotations import ReturnCheck
-from .runtime.argument_check import ArgumentCheck, captured_names
-from .runtime.calls import CallEntry
-from .runtime.environment import get_step_executor
-from .runtime.policy import Listener, Policy
-from .runtime.prepare import NaturalSite
-from .runtime.runner import run_step, run_step_from_sync
-from .runtime.tool_scope import ToolSource
-from .runtime.validation import ItemsAnnotation
+from .parallel import under_thread_deadlines
+from .parallel.event_loop import is_loop_thread, is_worker_thread
+from .placements import Placement, call_placed, checked_placement, is_in_placed_call, note_placed_function
 from .signatures import enclosing_frames, keep_names, names_in_scope, read_annotations, variables_of
 from .types.execution import OnPartial
 from .types.unset import UNSET
+from .values.validation import ItemsAnnotation
+
+
+def placed_function(function: FunctionType, placement: Placement) -> FunctionType:
+    """Return a function whose calls run on a placement; inside a placed call, it runs where it is.
+
+    Args:
+        function: The function, async or not.
+        placement: The placement.
+
+    Raises:
+        NighthawkError: It is a generator, whose values would have to cross one by one.
+    """
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise NighthawkError(
+            f"{function.__qualname__}() is a generator, which cannot have on=: its caller runs between its "
+            "values. Return a list, or make the calls in it natural functions with on=."
+        )
+    make = _placed if inspect.iscoroutinefunction(function) else _placed_from_thread
+    placed = cast("FunctionType", make(function, placement))
+    note_placed_function(placed)
+    return placed
+
+
+def _placed(function: Callable[..., Any], placement: Placement) -> Callable[..., Any]:
+    @wraps(function)
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        if is_in_placed_call():
+            return await function(*args, **kwargs)
+        return await call_placed(placement, call, *args, **kwargs)
+
+    return call
+
+
+def _placed_from_thread(function: Callable[..., Any], placement: Placement) -> Callable[..., Any]:
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if is_in_placed_call():
+            return function(*args, **kwargs)
+        if is_loop_thread() or not is_worker_thread():
+            raise NighthawkError(
+                f"{function.__qualname__}() has on= and is not `async def`: call it in a worker thread of "
+                "the placement's event loop, with anyio.to_thread.run_sync or parallel.map, or make it "
+                "`async def`."
+            )
+
+        async def call_in_loop() -> Any:
+            return await call_placed(placement, call, *args, **kwargs)
+
+        return from_thread.run(cast("Any", under_thread_deadlines(call_in_loop)))
+
+    return call
+
 
 if TYPE_CHECKING:
     from .policies.arguments import PolicyArguments
@@ -200,7 +255,7 @@ def scope_maker(
         return None
     if isinstance(model, str):
         checked_model_id(model)
-    from .runtime.tool_sets import sets_of  # here, because few functions have a scope of their own
+    from .kernel.tool_sets import sets_of  # here, because few functions have a scope of their own
     from .scopes import scope
 
     sets = None if tools is None else sets_of(tools)
@@ -237,8 +292,6 @@ def _decorate_any(
         return type(wrapped)(_decorate_any(wrapped.__func__, frame, options, placement))
     natural = _decorate(function, frame, options)
     if placement is not None:
-        from .runtime.placed_functions import placed_function  # here, because few functions have a placement
-
         natural = placed_function(natural, placement)
     return cast("Function", natural)
 

@@ -4,17 +4,7 @@
 event says when it happens and which answers a hook may give.
 """
 
-from .policies.hooks.registry import Hooks
-from .policies.hooks.rules import HookAnswer, HookFunction, Modify, Veto
-from .policies.people.events import (
-    ApprovalAnswered,
-    ApprovalClosed,
-    ApprovalRequested,
-    QuestionAnswered,
-    QuestionAsked,
-    QuestionClosed,
-)
-from .runtime.events import (
+from .kernel.events import (
     AfterModelRequest,
     AfterToolCall,
     BeforeCommit,
@@ -35,6 +25,16 @@ from .runtime.events import (
     StepSuspended,
     ToolLoopSuspected,
     VerificationRefused,
+)
+from .policies.hooks.registry import Hooks
+from .policies.hooks.rules import HookAnswer, HookFunction, Modify, Veto
+from .policies.people.events import (
+    ApprovalAnswered,
+    ApprovalClosed,
+    ApprovalRequested,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionClosed,
 )
 from .types.execution import PartialValues
 from .types.outcomes import Abort

@@ -47,7 +47,7 @@ class StepInputs(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class RunJournal(Protocol):
-    """The journal of one run, as the runtime needs it. A place is a path in the run; see `runtime.places`."""
+    """The journal of one run, as the runtime needs it. A place is a path in the run; see `kernel.calls`."""
 
     @property
     def orders(self) -> Orders:

@@ -7,6 +7,7 @@ A check examines a `Proposal` and decides whether the step is done; `nighthawk_a
 activates it.
 """
 
+from .kernel.policy import StepCommit
 from .policies.oversight.inspection import (
     Accept,
     Check,
@@ -23,7 +24,6 @@ from .policies.oversight.inspection import (
     verification,
 )
 from .policies.oversight.policy import get_oversight
-from .runtime.policy import StepCommit
 from .types.outcomes import Abort
 
 __all__ = [

@@ -7,17 +7,14 @@ from .actors.errors import check_seconds
 from .errors import NighthawkError
 from .executors.choice import ExecutorChoice, chosen_executor
 from .journal_ports import RunOpener
+from .kernel.environment import find_environment
+from .kernel.policy import NO_POLICIES, InnerScope, Policies
+from .kernel.run import Run
+from .kernel.run_state import DEFAULT_MAX_DEPTH, Server, SyncBackend, checked_max_concurrent_steps
+from .kernel.tools import ToolSet, ToolSource
 from .lazy_exports import LazyModule
 from .policies.arguments import PolicyArguments, with_arguments
 from .policies.people.default_handler import find_default_handler
-from .runtime.admission import checked_max_concurrent_steps
-from .runtime.environment import find_environment
-from .runtime.nesting import DEFAULT_MAX_DEPTH
-from .runtime.policies import NO_POLICIES, Policies
-from .runtime.policy import InnerScope
-from .runtime.run import Run
-from .runtime.run_state import Server, SyncBackend
-from .runtime.tool_scope import ToolSet, ToolSource
 
 if TYPE_CHECKING:
     from .skills import skill as skill_types
@@ -137,7 +134,7 @@ def _check_park_after(seconds: object, store: object) -> None:
 
 
 def _sets_of(tools: Sequence[ToolSource]) -> tuple[ToolSet, ...]:
-    from .runtime.tool_sets import sets_of  # here, because many programs offer no tools
+    from .kernel.tool_sets import sets_of  # here, because many programs offer no tools
 
     return sets_of(tools)
 

@@ -10,26 +10,24 @@ from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar, Unpack, cast
 from .configuration import StepExecutorConfiguration
 from .errors import NighthawkError
 from .executors.choice import ExecutorChoice, chosen_inner_executor
+from .kernel.calls import wrap_calls
+from .kernel.context import ConfigurableStepExecutor, StepExecutor
+from .kernel.environment import Environment, find_environment, get_environment, using_environment
+from .kernel.policy import InnerScope, Policies, active_policies, scope_events
+from .kernel.reports import KernelActivity
+from .kernel.run_state import inner_max_depth
+from .kernel.tool_sets import sets_of
+from .kernel.tools import ToolScope, ToolSet, ToolSource
+from .kernel.usage_meter import Past, UsageMeter
 from .lazy_exports import LazyModule
 from .natural.program import is_usable_name
 from .policies.arguments import PolicyArguments, with_arguments
-from .runtime.activities import KernelActivity
-from .runtime.call_wrapping import wrap_calls
-from .runtime.conversations import Past
-from .runtime.environment import Environment, find_environment, get_environment, using_environment
-from .runtime.nesting import inner_max_depth
-from .runtime.policies import Policies, active_policies, scope_events
-from .runtime.policy import InnerScope
-from .runtime.step_executor import ConfigurableStepExecutor, StepExecutor
-from .runtime.tool_scope import ToolScope, ToolSet, ToolSource
-from .runtime.tool_sets import sets_of
-from .runtime.usage_meter import UsageMeter
 from .tracing import traced
 from .types.unset import UNSET, Unset
 
 if TYPE_CHECKING:
-    from .executors.transcripts import Transcript
     from .skills import skill as skill_types
+    from .transcripts.transcript import Transcript
 else:
     Transcript = object
     skill_types = LazyModule("nighthawk_async.skills.skill")  # few programs have skills
@@ -194,7 +192,7 @@ def scope(
 
 
 def _past_of(transcript: object) -> Past | None:
-    from .executors.transcripts import past_of  # here, because most scopes have no past
+    from .transcripts.transcript import past_of  # here, because most scopes have no past
 
     return past_of(transcript)
 

@@ -13,12 +13,12 @@ from msgspec import Struct
 from .errors import NaturalParseError, NighthawkError
 from .executors.choice import ExecutorChoice
 from .functions import scope_maker, step_runners
+from .kernel.calls import folding_frames
+from .kernel.prepare import NaturalSite
+from .kernel.tools import ToolSource
 from .natural.blocks import NaturalBlock, parse_literal
 from .natural.program import SENTINEL, is_usable_name, root_name
 from .natural.transform import StepResult
-from .runtime.prepare import NaturalSite
-from .runtime.tool_scope import ToolSource
-from .runtime.tracebacks import folding_frames
 from .types.outcomes import OutcomeKind
 
 if TYPE_CHECKING:

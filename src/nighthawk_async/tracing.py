@@ -48,7 +48,7 @@ class Tracing(Protocol):
         """Report that an activity begins, below the current span.
 
         Args:
-            activity: The typed activity; see `runtime.activities`.
+            activity: The typed activity; see `kernel.reports`.
 
         Returns:
             Its span; None when nothing records it.

@@ -36,15 +36,22 @@ FLOORS: Mapping[str, int] = {
     "ports": 2,
     "journal_ports": 2,
     "credentials": 2,
-    "runtime": 3,
+    "telemetry_settings": 2,
+    "values": 2,
+    "kernel": 3,
+    "agent": 4,
+    "runtime": 4,
     "policies": 4,
     "models": 4,
     "telemetry": 4,
     "observe": 4,
     "recording": 4,
+    "coding_agents": 5,
+    "compaction": 5,
     "executors": 5,
     "journal": 5,
     "skills": 5,
+    "transcripts": 5,
     "functions": 6,
     "runs": 6,
     "scopes": 6,
@@ -110,6 +117,8 @@ SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
             "resilience",
         )
     }  # joins them
+    | {("agent", "observe"), ("agent", "policies")}  # see `test_core`
+    | {("executors", feature) for feature in ("coding_agents", "compaction", "skills")}  # joins them
     | {("mcp", "asgi")}  # a server of MCP is an ASGI application
     | {("cli", "evals"), ("testing", "evals")}  # run evaluations
     | {("distributed", "resilience")}  # keeps rate limits for workers
@@ -228,13 +237,13 @@ def test_no_modules_import_each_other_in_a_circle(modules: dict[str, Module]) ->
 @pytest.mark.parametrize(
     ("path", "statement"),
     [
-        pytest.param("types/model.py", "from ..runtime import scope", id="upward"),
+        pytest.param("types/model.py", "from ..kernel import scope", id="upward"),
         pytest.param("errors.py", "from .types import model", id="sideways on the ground floor"),
         pytest.param("natural/program.py", "from ..prompt.tokens import count", id="sideways"),
         pytest.param("models/local.py", "from ..telemetry import chat", id="sideways on floor four"),
         pytest.param("asgi/__init__.py", "from ..resilience import retry", id="sideways on floor six"),
         pytest.param("cli/main.py", "from ..testing import scripted", id="testing"),
-        pytest.param("runtime/run.py", "def f():\n    from .. import run", id="lazy, the package itself"),
+        pytest.param("kernel/run.py", "def f():\n    from .. import run", id="lazy, the package itself"),
         pytest.param(
             "wire/sse.py",
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..ports import Model",
@@ -242,7 +251,7 @@ def test_no_modules_import_each_other_in_a_circle(modules: dict[str, Module]) ->
         ),
         pytest.param(
             "prompt/tokens.py",
-            "import importlib\ndef f():\n    importlib.import_module('nighthawk_async.runtime.run')",
+            "import importlib\ndef f():\n    importlib.import_module('nighthawk_async.kernel.run')",
             id="by name",
         ),
         pytest.param("catalog/local.py", "import nighthawk_async.models.local", id="absolute"),
@@ -264,7 +273,7 @@ def test_a_wrong_arrow_is_found(tmp_path: Path, path: str, statement: str) -> No
             "cli/main.py", "import nighthawk_async as nh\nfrom .. import run", id="the command line"
         ),
         pytest.param("__main__.py", "from .cli import main", id="python -m"),
-        pytest.param("runtime/run.py", "from ..ports import Model\nfrom . import step_actor", id="downward"),
+        pytest.param("kernel/run.py", "from ..ports import Model\nfrom . import step_actor", id="downward"),
     ],
 )
 def test_an_allowed_arrow_is_allowed(tmp_path: Path, path: str, statement: str) -> None:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.policy import Position
+from nighthawk_async.kernel.policy import Position
 
 PAGE = Path(__file__).parents[2] / "docs" / "oversight.md"
 

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from examples.triage_service.app import TriageService, create_app
 from examples.triage_service.servers import serve_with_hypercorn, serve_with_uvicorn
-from nighthawk_async.runtime import blocking
+from nighthawk_async.kernel import commands
 
 PASSING = ("request", "task", "function", "step", "model_request", "tool_call")
 """What ends with what somebody has asked for."""
@@ -90,7 +90,7 @@ def count_sockets() -> int:
 def main(server: str) -> None:
     """Serve until SIGTERM."""
     if os.environ.get("EVERY_CALL_IS_SLOW"):
-        blocking._SLOW_SECONDS = -1.0  # type: ignore[reportPrivateUsage]
+        commands._SLOW_SECONDS = -1.0  # type: ignore[reportPrivateUsage]
     signal.signal(signal.SIGTERM, lambda *_: None)  # Uvicorn raises it again when it has ended
     sockets = count_sockets()
     service = create_app()

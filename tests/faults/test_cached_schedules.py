@@ -4,7 +4,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from nighthawk_async.executors.model_stream import open_stream
+from nighthawk_async.agent.model_call import open_stream
 from nighthawk_async.models import ModelRequest, UserMessage
 from nighthawk_async.resilience import MemoryStore
 from nighthawk_async.resilience.cached import Cached

@@ -13,7 +13,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.shared_resources import shared_in_run
+from nighthawk_async.kernel.environment import shared_in_run
 from nighthawk_async.testing import (
     CallbackExecutor,
     ScriptedModel,

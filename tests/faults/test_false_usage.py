@@ -10,8 +10,8 @@ from anyio.abc import SocketStream
 
 import nighthawk_async as nh
 from nighthawk_async.errors import ModelProtocolError
+from nighthawk_async.kernel.usage_meter import UsageMeter
 from nighthawk_async.models.providers import create_codec
-from nighthawk_async.runtime.usage_meter import UsageMeter
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 from nighthawk_async.types.model import ModelEvent, UsageReported
 from nighthawk_async.types.usage import MAX_COUNT, Usage

@@ -22,8 +22,7 @@ from nighthawk_async.errors import (
     RequestTimeoutError,
 )
 from nighthawk_async.models import http_attempts
-from nighthawk_async.models.pacing import Pacer
-from nighthawk_async.models.pacing_lane import Demand, PacingLimits
+from nighthawk_async.models.pacing import Demand, Pacer, PacingLimits
 from nighthawk_async.models.providers import create_model
 from nighthawk_async.ports import Model
 from nighthawk_async.testing import ScriptedExecutor

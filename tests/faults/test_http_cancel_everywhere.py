@@ -16,8 +16,7 @@ from anyio.lowlevel import checkpoint
 from nighthawk_async.errors import ModelError
 from nighthawk_async.models import http_attempt, http_attempts
 from nighthawk_async.models.http_pool import HttpPool, open_http_pool
-from nighthawk_async.models.pacing import Pacer, PacerStatistics, Permit
-from nighthawk_async.models.pacing_lane import Demand
+from nighthawk_async.models.pacing import Demand, Pacer, PacerStatistics, Permit
 from nighthawk_async.models.providers import create_model
 from nighthawk_async.ports import Model
 from nighthawk_async.testing.model_reply import ModelReply, RecordedRequest, ReplyPacing

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from nighthawk_async.agent.outcome_codec import parse_json_object
 from nighthawk_async.errors import ExecutionError, ModelProtocolError, ModelStatusError
-from nighthawk_async.executors.outcome_codec import parse_json_object
 from nighthawk_async.models.providers import create_codec
 from nighthawk_async.types.messages import ToolCall
 from nighthawk_async.wire.json_text import MAX_DEPTH, arguments_object, check_depth, decode_json

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import nighthawk_async as nh
+from nighthawk_async.kernel.tools import GLOBAL_TOOLS
 from nighthawk_async.models.providers import create_model
 from nighthawk_async.runtime import ForeignTool
-from nighthawk_async.runtime.tool_scope import GLOBAL_TOOLS
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, tool_call
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.partial_delivery import PartialDelivery
+from nighthawk_async.kernel.partial_values import PartialDelivery
 from nighthawk_async.testing import ModelReply, ModelServer, ReplyPacing, tool_call
 
 pytestmark = pytest.mark.anyio

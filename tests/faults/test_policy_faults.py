@@ -12,9 +12,8 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async import hooks as nhh
 from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response, tool_call
-
-from ..unit.runtime.telemetry.traces import traced
-from ..unit.runtime.told_nodes import ENDS, root
+from tests.unit.observe.told_nodes import ENDS, root
+from tests.unit.telemetry.traces import traced
 
 pytestmark = pytest.mark.anyio
 

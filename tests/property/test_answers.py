@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.plain_data import data_schemas
 from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response, tool_call
+from nighthawk_async.values.plain_data import data_schemas
 
 from .plain_types import types
 from .schema_values import values

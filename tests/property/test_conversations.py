@@ -6,9 +6,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import nighthawk_async as nh
-from nighthawk_async.executors.compaction import best_plan
-from nighthawk_async.executors.compaction_plan import compact
-from nighthawk_async.executors.conversation import Conversation
+from nighthawk_async.agent.task import Conversation
+from nighthawk_async.compaction.compaction import best_plan
+from nighthawk_async.compaction.plan import compact
 from tests.long_steps import COUNTER, size_of
 
 WINDOW = 4_000

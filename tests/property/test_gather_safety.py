@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nighthawk_async as nh
-from tests.unit.runtime.gathered_steps import Play, PlayingExecutor, evaluate, refused
+from tests.unit.policies.gathered_steps import Play, PlayingExecutor, evaluate, refused
 
 OBJECTS = 3
 STEPS = 4

@@ -16,7 +16,7 @@ from nighthawk_async.errors import ApprovalDeniedError, ApprovalExpiredError
 from nighthawk_async.policies.people.approvals import Approval, request_approval
 from nighthawk_async.policies.people.errors import AnswerRefusedError, RequestClosedError
 from nighthawk_async.policies.people.request import ApprovalRequest
-from tests.unit.runtime.human_handlers import Handler, run_asking
+from tests.unit.policies.human_handlers import Handler, run_asking
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nighthawk_async.agent.provider_calls import native_calls_in
 from nighthawk_async.errors import ModelProtocolError
-from nighthawk_async.executors.provider_calls import native_calls_in
 from nighthawk_async.recording.exchange import RecordedExchange, record_events, replay_events
 from nighthawk_async.types.messages import (
     AssistantMessage,

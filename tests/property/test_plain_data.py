@@ -14,8 +14,8 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, RootModel
 from pydantic_core import to_jsonable_python
 
-from nighthawk_async.runtime.plain_data import data_schemas, validate_data
-from nighthawk_async.runtime.validation import validate_value
+from nighthawk_async.values.plain_data import data_schemas, validate_data
+from nighthawk_async.values.validation import validate_value
 
 from .plain_types import types
 from .schema_values import values

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nighthawk_async.configuration import JsonRendererStyle, StepContextLimits
 from nighthawk_async.prompt.preview import render_preview
-from nighthawk_async.prompt.template import render_section
+from nighthawk_async.prompt.sections import render_section
 from nighthawk_async.prompt.tokens import TokenCounter
 
 _COUNTER = TokenCounter.resolve(encoding_name="o200k_base", model_name="")

@@ -6,11 +6,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nighthawk_async.agent.schemas import compact_schema, strict_schema
 from nighthawk_async.errors import ConfigurationError
-from nighthawk_async.executors.sent_schemas import compact_schema, strict_schema
-from nighthawk_async.runtime.plain_data import data_schemas
 from nighthawk_async.types.messages import ToolDefinition, UserMessage
 from nighthawk_async.types.model import ModelRequest, ResponseFormat
+from nighthawk_async.values.plain_data import data_schemas
 from nighthawk_async.wire.anthropic.codec import AnthropicCodec
 from nighthawk_async.wire.codec import Codec
 from nighthawk_async.wire.google.codec import GoogleCodec

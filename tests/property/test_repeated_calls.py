@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nighthawk_async as nh
-from nighthawk_async.executors.loop_guard import RepeatedCalls
+from nighthawk_async.agent.refusals import RepeatedCalls
 
 GUARD = nh.executors.LoopGuard(warn_after=2, refuse_after=4, fail_after=6)
 

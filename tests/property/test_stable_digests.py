@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nighthawk_async.parallel.task_node import UNSTABLE
-from nighthawk_async.runtime.stable_digest import stable_digest
+from nighthawk_async.values.stable_digest import stable_digest
 
 HASHABLE = st.one_of(
     st.none(), st.booleans(), st.integers(-3, 3), st.integers(), st.sampled_from([0.0, -0.0, 1.0, math.inf]),

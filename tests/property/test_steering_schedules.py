@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nighthawk_async as nh
+from nighthawk_async.kernel.run_state import StepAdmission
 from nighthawk_async.parallel import NothingToControlError
-from nighthawk_async.runtime.admission import StepAdmission
 from nighthawk_async.testing import (
     CallbackExecutor,
     ModelResponse,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nighthawk_async.runtime.usage_meter import UsageMeter
+from nighthawk_async.kernel.usage_meter import UsageMeter
 from nighthawk_async.types.usage import MAX_COUNT, Usage
 from nighthawk_async.wire import json_text
 

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.shared_resources import shared_in_run
+from nighthawk_async.kernel.environment import shared_in_run
 from nighthawk_async.testing import (
     CallbackExecutor,
     ScriptedExecutor,

@@ -26,8 +26,8 @@ from pydantic import (
 from typing_extensions import TypedDict
 
 import nighthawk_async as nh
+from nighthawk_async.kernel.environment import get_environment
 from nighthawk_async.models import ToolCall
-from nighthawk_async.runtime.environment import get_environment
 from nighthawk_async.testing import (
     ScriptedExecutor,
     ScriptedModel,

@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, PrivateAttr, model_validator
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.snapshot import MAX_REMEMBERED_ITEMS, MAX_REMEMBERED_OBJECTS, Snapshot
+from nighthawk_async.values.snapshots import MAX_REMEMBERED_ITEMS, MAX_REMEMBERED_OBJECTS, Snapshot
 from tests.specification.scripted_steps import PASS, ScriptedSteps, assigning
 
 REFUSED = "too much"

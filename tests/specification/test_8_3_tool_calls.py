@@ -10,8 +10,8 @@ import pytest
 from pydantic import AfterValidator, BaseModel
 
 import nighthawk_async as nh
+from nighthawk_async.kernel import commands
 from nighthawk_async.prompt.tokens import TokenCounter
-from nighthawk_async.runtime import blocking
 from tests.specification.scripted_steps import PASS, ScriptedSteps, assigning, evaluating, returning
 
 pytestmark = pytest.mark.anyio
@@ -434,9 +434,9 @@ async def test_8_3_tools_see_the_step_they_are_called_by() -> None:
 def make_every_call_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second passes between two looks at the clock."""
     clock = iter(range(0, 10_000, 1))
-    monkeypatch.setattr(blocking.time, "perf_counter", lambda: next(clock))
-    monkeypatch.setattr(blocking, "_reported", set())
-    monkeypatch.setattr(blocking, "_SLOW_SECONDS", 0.5)
+    monkeypatch.setattr(commands.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(commands, "_reported", set())
+    monkeypatch.setattr(commands, "_SLOW_SECONDS", 0.5)
 
 
 async def test_8_3_a_function_that_holds_the_loop_is_logged_once_with_its_name(

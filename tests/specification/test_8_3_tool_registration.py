@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.tool_scope import GLOBAL_TOOLS
+from nighthawk_async.kernel.tools import GLOBAL_TOOLS
 from tests.specification.scripted_steps import PASS, ScriptedSteps, evaluating, returning
 
 if TYPE_CHECKING:

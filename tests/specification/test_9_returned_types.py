@@ -28,7 +28,7 @@ from nighthawk_async.testing import (
     return_response,
 )
 from tests.specification.scripted_steps import PASS, ScriptedSteps, returning
-from tests.unit.runtime.told_nodes import ToldNode
+from tests.unit.observe.told_nodes import ToldNode
 
 if TYPE_CHECKING:
     from somewhere import Elsewhere  # type: ignore[import-not-found]

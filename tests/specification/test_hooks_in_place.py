@@ -10,7 +10,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async import hooks as nhh
-from nighthawk_async.executors.model_stream import open_stream
+from nighthawk_async.agent.model_call import open_stream
 from nighthawk_async.hooks import BeforeCommit, BeforeToolCall, Modify
 from nighthawk_async.testing import ScriptedExecutor, ScriptedModel, model_response, pass_response, tool_call
 

@@ -7,7 +7,7 @@ import pytest
 import nighthawk_async as nh
 from tests.specification.permitted_steps import ASK, SENT, carried_out, send_mail
 from tests.specification.scripted_steps import executing
-from tests.unit.runtime.human_handlers import approving
+from tests.unit.policies.human_handlers import approving
 
 pytestmark = pytest.mark.anyio
 

@@ -24,7 +24,7 @@ from tests.specification.scripted_steps import (
     returning,
 )
 from tests.tracing import trace_with
-from tests.unit.runtime.human_handlers import approving
+from tests.unit.policies.human_handlers import approving
 
 pytestmark = pytest.mark.anyio
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 import nighthawk_async as nh
+from nighthawk_async.kernel.tools import ToolScope
 from nighthawk_async.policies.permissions.guarded_calls import CallGuard
 from nighthawk_async.runtime.step_context import StepContext
-from nighthawk_async.runtime.tool_scope import ToolScope
 from nighthawk_async.types.execution import ExecutionRef
 from tests.specification.permitted_steps import MAILER, SENT, send_mail  # noqa: F401  (blocks read them)
 from tests.specification.scripted_steps import ScriptedSteps, executing, returning

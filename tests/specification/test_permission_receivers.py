@@ -10,7 +10,7 @@ import pytest
 import nighthawk_async as nh
 from tests.specification.permitted_steps import SENT, send_mail  # noqa: F401  (blocks read it)
 from tests.specification.scripted_steps import ScriptedSteps, evaluating, executing, returning
-from tests.unit.runtime.human_handlers import approving, deciding
+from tests.unit.policies.human_handlers import approving, deciding
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ from tests.specification.scripted_steps import (
     evaluating,
     executing,
 )
-from tests.unit.runtime.human_handlers import Handler, approving, deciding
+from tests.unit.policies.human_handlers import Handler, approving, deciding
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ from nighthawk_async.policies.people.request import ApprovalRequest
 from tests.cases import every
 from tests.specification import permitted_shop as shop
 from tests.specification.permitted_shop import DONE, tried
-from tests.unit.runtime.human_handlers import approving, deciding
+from tests.unit.policies.human_handlers import approving, deciding
 
 pytestmark = pytest.mark.anyio
 

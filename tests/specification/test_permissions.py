@@ -27,7 +27,7 @@ from tests.specification.scripted_steps import (
     executing,
     returning,
 )
-from tests.unit.runtime.human_handlers import approving, deciding
+from tests.unit.policies.human_handlers import approving, deciding
 
 pytestmark = pytest.mark.anyio
 

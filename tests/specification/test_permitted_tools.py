@@ -22,7 +22,7 @@ from tests.specification.scripted_steps import (
     evaluating,
     executing,
 )
-from tests.unit.runtime.human_handlers import Handler, approving
+from tests.unit.policies.human_handlers import Handler, approving
 
 pytestmark = pytest.mark.anyio
 

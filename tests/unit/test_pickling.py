@@ -22,12 +22,12 @@ from nighthawk_async.cli.demo_functions import AdvertisingError
 from nighthawk_async.distributed.crossing_errors import RemoteTraceback
 from nighthawk_async.distributed.frames import BrokenFrameError
 from nighthawk_async.journal.activity import ParkedSignal
+from nighthawk_async.kernel.conclude import StepResult
+from nighthawk_async.kernel.usage_meter import UsageMeter
 from nighthawk_async.observation import PreviewedError
 from nighthawk_async.parallel.decided_order import EndOfRecords
 from nighthawk_async.pickling import PicklableError
 from nighthawk_async.resilience import EnsembleError, VoteError
-from nighthawk_async.runtime.conclude import StepResult
-from nighthawk_async.runtime.usage_meter import UsageMeter
 from nighthawk_async.testing import ScriptedModel, StepResponse
 from tests.cases import every
 

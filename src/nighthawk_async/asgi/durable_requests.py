@@ -18,10 +18,10 @@ from msgspec import Struct
 from ..actors import BareTaskGroup
 from ..journal.errors import RunInProgressError, RunPrunedError
 from ..journal_ports import JournalStore, RunJournal
+from ..kernel.environment import get_environment, using_environment
+from ..kernel.run_tasks import keeping_resources
 from ..parallel import open_task_root
 from ..parallel.task_current import find_positions
-from ..runtime.environment import get_environment, using_environment
-from ..runtime.run_tasks import keeping_resources
 from .admission import RefusedError
 from .exchange import Inbox, Outbox
 from .kept_response import KeptResponse, ResponseCollector

@@ -167,7 +167,7 @@ _SHOWN_OUTPUTS = frozenset({"model_request", "step", "tool_call"})
 _HIDDEN_TEXTS = ("message", "note")
 
 _FAILED_CALL = '{"value": null, "error": {'
-"""The beginning of the result of a failed tool call; see `runtime.tool_calls`."""
+"""The beginning of the result of a failed tool call; see `kernel.tool_calls`."""
 
 
 def without_internals(event: StreamEvent) -> StreamEvent:

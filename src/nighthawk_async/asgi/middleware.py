@@ -11,16 +11,15 @@ import anyio
 from ..errors import NighthawkError
 from ..executors.choice import ExecutorChoice
 from ..journal_ports import JournalStore
+from ..kernel.run import Run
+from ..kernel.run_state import DEFAULT_MAX_DEPTH, SyncBackend
+from ..kernel.tools import ToolSource
 from ..observation import NodeWriter
 from ..observe.tree import TaskTree
 from ..parallel.outcomes import state_after
 from ..policies.arguments import CommonPolicyArguments
 from ..policies.budgets.budget import Budget
 from ..runs import checked_store, run
-from ..runtime.nesting import DEFAULT_MAX_DEPTH
-from ..runtime.run import Run
-from ..runtime.run_state import SyncBackend
-from ..runtime.tool_scope import ToolSource
 from .admission import Admission, RefusedError
 from .exchange import Outbox
 from .problems import (

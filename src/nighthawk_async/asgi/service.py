@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, cast
 import anyio
 
 from ..errors import NighthawkError
+from ..kernel.run import Run
 from ..observe.tree import TaskTree
 from ..policies.budgets.budget import Budget
 from ..policies.people.default_handler import find_default_handler, using_default_handler
-from ..runtime.run import Run
 from .admission import Admission
 from .protocol import AsgiScope
 from .work import KeptStreams, Work

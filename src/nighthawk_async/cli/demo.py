@@ -20,7 +20,7 @@ from rich.text import Text
 
 import nighthawk_async as nh
 
-from ..runtime.run import Run
+from ..kernel.run import Run
 from .demo_functions import AdvertisingError, Label, Review, classify, publish, stars_in
 
 

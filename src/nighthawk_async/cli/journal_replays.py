@@ -17,13 +17,13 @@ import nighthawk_async as nh
 from ..configuration import StepExecutorConfiguration
 from ..errors import ConfigurationError
 from ..journal import Record, Replay, ReplayEndError
+from ..kernel.inspection import using_interceptor
 from ..models import ModelCapabilities
 from ..parallel import is_async_callable
 from ..recording.exchange import RecordedExchange
 from ..recording.file import dump_exchanges, write_atomically
 from ..recording.recorder import Recorder
 from ..recording.redaction import Redactor
-from ..runtime.model_access import using_interceptor
 from .journal_commands import RUN, STORE, check_run
 from .journal_store import open_store
 from .run_command import CONTEXT_SETTINGS

@@ -25,10 +25,10 @@ from pydantic import ConfigDict, PydanticSchemaGenerationError, TypeAdapter, Val
 import nighthawk_async as nh
 
 from ..errors import ConfigurationError
-from ..runtime.environment import find_environment
-from ..runtime.run import Run
-from ..runtime.validation import keyword_types, positional_types, type_name, type_of_items
+from ..kernel.environment import find_environment
+from ..kernel.run import Run
 from ..signatures import read_signature, type_hints
+from ..values.validation import keyword_types, positional_types, type_name, type_of_items
 
 _OPTION = "--"
 

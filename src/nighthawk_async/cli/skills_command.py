@@ -33,8 +33,8 @@ def check_skills(
 
     The exit code is 1 when there is a fault, or when the names and descriptions are too long.
     """
-    from ..executors.skill_tool import skill_line, skill_list  # here, because most commands need no skills
     from ..skills import SkillsError, load
+    from ..skills.tool import skill_line, skill_list  # here, because most commands need no skills
 
     try:
         loaded = load(*folders)

@@ -6,11 +6,11 @@ from dataclasses import replace
 from itertools import count
 
 from ..errors import BudgetExceededError
+from ..kernel.environment import Environment
 from ..policies.budgets.account import BudgetAccount, counting_time
 from ..policies.budgets.lender import Loan
 from ..policies.budgets.policy import BudgetPolicy
 from ..policies.budgets.terms import Amounts
-from ..runtime.environment import Environment
 from ..types.usage import Usage
 from . import budget_messages as wire
 from .budget_messages import to_wire

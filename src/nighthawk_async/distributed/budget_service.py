@@ -10,6 +10,8 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from ..errors import BudgetExceededError
+from ..kernel.environment import Environment
+from ..kernel.policy import Position
 from ..policies.budgets.account import BudgetAccount, Payer
 from ..policies.budgets.lending import LentReservation, charge_usage, reserve_in_turn
 from ..policies.budgets.lives import counting_time_of_lives
@@ -18,8 +20,6 @@ from ..policies.budgets.policy import BudgetPolicy
 from ..policies.budgets.reservation import Entry, Reservation
 from ..policies.budgets.steps import check_foreign_turn
 from ..policies.budgets.terms import Amounts
-from ..runtime.environment import Environment
-from ..runtime.policy import Position
 from ..types.usage import Usage
 from .budget_messages import (
     CheckTurn,

@@ -8,10 +8,10 @@ from itertools import count
 import anyio
 
 from ..executions import find_execution
+from ..kernel.environment import find_environment, find_journal
 from ..parallel.task_current import VALUES, enter_positions, find_positions
 from ..parallel.task_node import Callee, Positions
 from ..placements import PlacedCall
-from ..runtime.environment import find_environment, find_journal
 from ..tracing import find_trace_parent
 from .caller_scope import ScopeEncoder
 from .caller_task import note_caller_task

@@ -13,17 +13,15 @@ from types import MappingProxyType
 import msgspec
 from msgspec import Struct
 
+from ..agent.model_call import ResponseCache, enter_response_cache, find_response_cache
+from ..kernel.environment import Environment
+from ..kernel.inspection import find_interceptor
+from ..kernel.policy import Policies, Policy, Position
+from ..kernel.run_state import current_depth
+from ..kernel.skill_scope import ActiveSkills, ScopedSkill
+from ..kernel.tools import Tool, ToolScope, ToolSet
+from ..policies.attempts.samples import current_sample, current_seed, enter_sample, enter_seed
 from ..policies.hooks.policy import HookPolicy
-from ..runtime.environment import Environment
-from ..runtime.model_access import find_interceptor
-from ..runtime.nesting import current_depth
-from ..runtime.policies import Policies
-from ..runtime.policy import Policy, Position
-from ..runtime.response_cache import ResponseCache, enter_response_cache, find_response_cache
-from ..runtime.samples import current_sample, current_seed, enter_sample, enter_seed
-from ..runtime.skill_scope import ActiveSkills, ScopedSkill
-from ..runtime.tool_function import Tool
-from ..runtime.tool_scope import ToolScope, ToolSet
 from ..types.execution import ExecutionRef
 from .errors import CrossingError, LocalOnlyError
 from .immutability import is_immutable

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from ..journal.part_journal import PartJournal
-from ..runtime.environment import find_journal
-from ..runtime.places import current_place
+from ..kernel.calls import current_place
+from ..kernel.environment import find_journal
 
 Kind: TypeAlias = Literal["request", "charge", "step", "correction"]
 

@@ -15,16 +15,16 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
+from ..kernel.environment import Environment
+from ..kernel.policy import ask_early, shown, value_of, with_changes
 from ..parallel import is_async_callable
 from ..policies.hooks.calls import Registration, answering_hooks, call_alone
 from ..policies.hooks.policy import HookPolicy
 from ..policies.hooks.registry import Hooks
 from ..policies.hooks.rules import EVENT_RULES, HookFunction
 from ..policies.people.request import ApprovalRequest
-from ..runtime.environment import Environment
-from ..runtime.error_text import callable_name, describe_error
-from ..runtime.late_value import ask_early, shown, value_of, with_changes
 from ..types.unset import UNSET
+from ..values.error_text import callable_name, describe_error
 from .crossing_approvals import CrossedApproval, crossed_approval, rebuilt_approval
 from .crossing_errors import decode_error, encode_error
 from .errors import CrossingError

@@ -3,7 +3,7 @@
 from typing import NoReturn
 
 from ..errors import NighthawkError
-from ..runtime.step_context import StepContext
+from ..kernel.context import StepContext
 
 
 class IdleExecutor:

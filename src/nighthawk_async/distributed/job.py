@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
+from ..kernel.environment import Environment
 from ..parallel.errors import CallCancelledError
-from ..runtime.environment import Environment
 from .contents import HeldContent
 from .counting import Counted
 from .crossing import CrossingFunction

@@ -14,8 +14,8 @@ from ..journal.part_journal import PartJournal
 from ..journal.people import Questions
 from ..journal.store_thread import StoreThread
 from ..journal.values import ValueRules, decode_value, encode_value
+from ..kernel.environment import Environment
 from ..parallel.decided_limits import OuterLimits
-from ..runtime.environment import Environment
 from ..types.asked_questions import AskedQuestion, GivenVote
 from . import journal_messages as messages
 from .journal_messages import (

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import count
 
-from ..models.pacing_lane import PacingLimits, Start
+from ..kernel.environment import Environment
+from ..models.pacing import PacingLimits, Start
 from ..models.shared_limits import LIMIT_FINDER
 from ..parallel.event_loop import shared_time
-from ..runtime.environment import Environment
 from . import limit_service as wire
 from .grants import ask_for_grant
 from .messages import encode

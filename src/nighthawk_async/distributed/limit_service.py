@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from ..models.pacing_lane import PacingLimits, Start
-from ..runtime.environment import Environment
+from ..kernel.environment import Environment
+from ..models.pacing import PacingLimits, Start
 from .grants import Grants
 from .messages import encode
 from .services import ProgramPart, SendOrder

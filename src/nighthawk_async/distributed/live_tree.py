@@ -7,12 +7,12 @@ from contextvars import ContextVar
 import msgspec
 from msgspec import Struct
 
+from ..kernel.environment import Environment
 from ..observation import WORKER, NodeWriter, PreviewedError, find_node_writer, using_node_writer
 from ..observe.mirrored import MirroredNodes
 from ..observe.previews import PreviewLimits
 from ..observe.reports import CALLER, Reporter, ReportingWriter
 from ..observe.tree import TreeNodeWriter
-from ..runtime.environment import Environment
 from .services import CallChannel, ProgramPart, SendOrder
 
 TOPIC = "tree"

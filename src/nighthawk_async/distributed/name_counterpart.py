@@ -16,8 +16,8 @@ import anyio
 from ..actors.errors import LockReentryError
 from ..actors.locks_state import LockKind, Permit
 from ..actors.namespaces import Family, Namespace, NamespaceKind, using_namespace
+from ..kernel.environment import Environment
 from ..parallel.event_loop import EventLoop
-from ..runtime.environment import Environment
 from .crossing import encode_crossing
 from .errors import LocalOnlyError
 from .grants import ask_for_grant

@@ -9,7 +9,7 @@ from ..actors.locks import acquire_for
 from ..actors.locks_state import LockKind, Permit
 from ..actors.mailbox import send
 from ..actors.namespaces import NamespaceKind, find_namespace
-from ..runtime.environment import Environment
+from ..kernel.environment import Environment
 from .caller_task import find_caller_task
 from .crossing import decode_crossing
 from .grants import Grants

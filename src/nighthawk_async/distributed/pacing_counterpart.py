@@ -4,10 +4,9 @@ from collections.abc import Generator, Hashable, Iterable
 from contextlib import contextmanager
 from itertools import count
 
-from ..models.pacing import Pacer, Permit
-from ..models.pacing_lane import Demand
+from ..kernel.environment import Environment
+from ..models.pacing import Demand, Pacer, Permit
 from ..models.shared_limits import PACER_MAKER
-from ..runtime.environment import Environment
 from ..wire.rate_limits import RateLimit
 from . import pacing_service as wire
 from .grants import ask_for_grant

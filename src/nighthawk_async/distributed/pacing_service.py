@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from ..models.pacing import Permit
-from ..models.pacing_lane import Demand
-from ..runtime.environment import Environment, using_environment
+from ..kernel.environment import Environment, using_environment
+from ..models.pacing import Demand, Permit
 from ..wire.rate_limits import RateLimit
 from .grants import Grants
 from .messages import encode

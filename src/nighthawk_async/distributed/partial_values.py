@@ -12,7 +12,7 @@ from typing import cast
 
 import msgspec
 
-from ..runtime.environment import Environment
+from ..kernel.environment import Environment
 from ..types.execution import PartialSink, PartialValues
 from .errors import CrossingError
 from .scope_pickling import dump_part, load_part

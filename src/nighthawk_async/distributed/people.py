@@ -14,14 +14,14 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
+from ..kernel.commands import await_value
+from ..kernel.environment import Environment
 from ..observation import using_node_writer
 from ..policies.people.ballot import Vote
 from ..policies.people.default_handler import find_default_handler, using_default_handler
 from ..policies.people.errors import AnswerRefusedError
 from ..policies.people.policy import PeoplePolicy
 from ..policies.people.request import ApprovalRequest, HumanHandler, Question
-from ..runtime.awaitable import await_value
-from ..runtime.environment import Environment
 from ..types.asked_questions import GivenVote
 from ..types.execution import ExecutionRef
 from .crossing_approvals import CrossedApproval, crossed_approval, rebuilt_approval

@@ -19,7 +19,7 @@ from pydantic import SecretBytes, SecretStr
 
 from ..catalog.providers import PROVIDERS
 from ..configuration import StepExecutorConfiguration
-from ..runtime.tool_function import Tool
+from ..kernel.tools import Tool
 from ..secret_names import is_masked, masked
 from .errors import CrossingError
 from .immutability import is_declared_picklable, is_immutable

@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
-from ..runtime.environment import Environment
+from ..kernel.environment import Environment
 from .counting import Counted, Counting
 from .worker_store import WorkerStore
 

@@ -7,9 +7,9 @@ from itertools import count
 
 import msgspec
 
+from ..kernel.environment import Environment
+from ..kernel.run_state import Slot, StepAdmission
 from ..parallel.event_loop import EventLoop
-from ..runtime.admission import Slot, StepAdmission
-from ..runtime.environment import Environment
 from .errors import LocalOnlyError
 from .grants import Grants, ask_for_grant
 from .messages import encode

@@ -13,10 +13,10 @@ import anyio
 import msgspec
 from msgspec import Struct
 
+from ..kernel.environment import Environment
 from ..parallel.errors import AlreadyResumedError, NotSuspendedError, TaskEndedError
 from ..parallel.task_current import enter_node, find_node
 from ..parallel.task_node import TaskControl, TaskNode
-from ..runtime.environment import Environment
 from .crossing_errors import decode_error, encode_error
 from .messages import encode
 from .scope_pickling import dump_part, load_part

@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Struct
 
 from ..errors import CorrectionCause
-from ..runtime.environment import Environment
-from ..runtime.usage_meter import UsageMeter
+from ..kernel.environment import Environment
+from ..kernel.usage_meter import UsageMeter
 from ..types.usage import Usage
 from .counting import EACH_TIME
 from .messages import encode

@@ -15,16 +15,15 @@ from anyio.abc import TaskGroup
 
 from ..actors import BareTaskGroup
 from ..actors.task_group import is_cancelled
+from ..kernel.environment import Environment, get_environment, using_environment
+from ..kernel.policy import NO_POLICIES
+from ..kernel.run import Run
+from ..kernel.run_state import DEFAULT_MAX_DEPTH, LOOP_SUBSTITUTE
 from ..parallel import call_any
 from ..parallel.event_loop import LoopEvent
 from ..parallel.task_current import VALUES, enter_positions
 from ..parallel.task_node import Positions
 from ..placements import enter_placed_call
-from ..runtime.environment import Environment, get_environment, using_environment
-from ..runtime.nesting import DEFAULT_MAX_DEPTH
-from ..runtime.policies import NO_POLICIES
-from ..runtime.portals import LOOP_SUBSTITUTE
-from ..runtime.run import Run
 from ..tracing import trace_context_of, using_trace_context
 from . import messages
 from .caller_scope import LoadedScope, decode_scope, loaded_scope

@@ -19,11 +19,11 @@ from anyio.lowlevel import checkpoint
 from ..actors import BareTaskGroup
 from ..actors.errors import check_seconds, check_whole_number
 from ..journal.active_replay import is_replaying
+from ..kernel.environment import find_journal
 from ..parallel.errors import PlacementClosedError, PlacementError
 from ..parallel.event_loop import EventLoop
 from ..parallel.here import HereJob
 from ..placements import PlacedCall, PlacedJob
-from ..runtime.environment import find_journal
 from .call_encoder import CallEncoder, place_of
 from .connection import WorkerConnection, connect_worker
 from .dispatch import Dispatcher, Effect, End, Kill, Place, Withdrawal

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from ..configuration import StepExecutorConfiguration
 from ..executors.choice import ExecutorChoice, chosen_executor
-from ..runtime.step_executor import ConfigurableStepExecutor
+from ..kernel.context import ConfigurableStepExecutor
 from .cases import Subject
 from .errors import EvaluationError
 

@@ -13,10 +13,10 @@ import yaml
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
-from ..runtime.error_text import describe_error, describe_validation_error
 from ..signatures import find_function, read_annotations, read_signature, type_hints
 from ..suggestions import did_you_mean
 from ..types.unset import UNSET, Unset
+from ..values.error_text import describe_error, describe_validation_error
 from .cases import Case, Subject
 from .errors import CaseError
 

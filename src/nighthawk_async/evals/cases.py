@@ -8,10 +8,10 @@ from types import MappingProxyType
 from typing import Any, Protocol, cast
 
 from ..parallel.task_node import UNSTABLE
-from ..runtime.digest_of_version_1 import digest_of_version_1
-from ..runtime.error_text import describe_error
 from ..signatures import read_signature
 from ..types.unset import UNSET, Unset
+from ..values.error_text import describe_error
+from ..values.stable_digest import digest_of_version_1
 from .errors import CaseError
 
 _ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes})

@@ -4,13 +4,12 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from ..causes import leaves_of
+from ..kernel.context import StepContext, StepExecutor
+from ..kernel.environment import find_environment
 from ..policies.attempts.resilience import model_of
 from ..policies.budgets.budget import Budget
 from ..ports import Model
 from ..runs import run
-from ..runtime.environment import find_environment
-from ..runtime.step_context import StepContext
-from ..runtime.step_executor import StepExecutor
 from ..scopes import scope
 from ..types.outcomes import StepOutcome
 from .errors import NoExecutorError

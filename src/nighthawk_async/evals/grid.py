@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ..executors.choice import chosen_executor
+from ..kernel.context import StepExecutor
+from ..kernel.environment import Environment, get_environment, using_environment
+from ..kernel.usage_meter import UsageMeter
 from ..observation import NodeWriter, observed, using_node_writer
 from ..parallel import map as parallel_map
 from ..parallel.calling import checked_max_concurrent
 from ..policies.budgets.budget import Budget
-from ..runtime.environment import Environment, get_environment, using_environment
-from ..runtime.step_executor import StepExecutor
-from ..runtime.usage_meter import UsageMeter
 from .arms import Arm, checked_arms
 from .cases import Case
 from .environment import model_name, trial_environment

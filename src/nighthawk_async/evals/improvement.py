@@ -10,13 +10,13 @@ from typing import Any, cast
 
 from ..causes import ends_run
 from ..executors.choice import ExecutorChoice, chosen_executor
+from ..kernel.environment import get_environment
+from ..kernel.usage_meter import UsageMeter
 from ..parallel import map as parallel_map
 from ..parallel.calling import checked_max_concurrent
 from ..policies.budgets.budget import Budget
-from ..runtime.environment import get_environment
-from ..runtime.error_text import describe_error
-from ..runtime.usage_meter import UsageMeter
 from ..types.usage import Usage
+from ..values.error_text import describe_error
 from .arms import Arm
 from .block_source import BlockSource, find_block
 from .cases import Case, Subject, case_digest, checked_cases

@@ -17,9 +17,9 @@ from ..journal.queued_call import decode_arguments, decode_end, function_name
 from ..journal.records import Record
 from ..journal.store import JournalStore
 from ..journal.values import decode_value
-from ..runtime.error_text import describe_error
 from ..signatures import read_signature
 from ..types.unset import UNSET, Unset
+from ..values.error_text import describe_error
 from .cases import Case
 from .errors import CaseError
 

@@ -12,8 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from ..errors import ConfigurationError
 from ..prompt.plain_text import single_line
-from ..runtime.error_text import describe_validation_error
 from ..signatures import read_signature
+from ..values.error_text import describe_validation_error
 from .errors import EvaluationError
 from .scores import QuickScorer, Score, Trial
 

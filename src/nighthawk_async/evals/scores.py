@@ -6,8 +6,8 @@ from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, TypeAlias, cast
 
-from ..runtime.error_text import callable_name
 from ..types.usage import Usage
+from ..values.error_text import callable_name
 from .cases import Case
 from .errors import EvaluationError, ScoreError
 

@@ -13,19 +13,19 @@ from msgspec.structs import replace as replace_fields
 from ..backoff import backoff_seconds
 from ..causes import ends_run, with_causes
 from ..errors import BudgetExceededError, ConfigurationError, ModelError, NighthawkError
+from ..kernel.environment import get_environment, using_environment
+from ..kernel.reports import KernelActivity, ResultEvaluated
+from ..kernel.usage_meter import UsageMeter
 from ..observation import EVALUATION, observed
 from ..parallel import call_any, deadline, is_async_callable
 from ..pickling import PicklableError
+from ..policies.attempts.samples import using_sample
 from ..policies.budgets.notices import noting_refusals
 from ..policies.budgets.policy import BudgetPolicy
 from ..prompt.plain_text import single_line
-from ..runtime.activities import KernelActivity, ResultEvaluated
-from ..runtime.environment import get_environment, using_environment
-from ..runtime.error_text import describe_error
-from ..runtime.samples import using_sample
-from ..runtime.usage_meter import UsageMeter
 from ..tracing import find_tracing, note_event, traced
 from ..types.usage import Usage
+from ..values.error_text import describe_error
 from .cases import Case, Subject
 from .errors import CaseError
 from .results import TrialResult, TrialStatus

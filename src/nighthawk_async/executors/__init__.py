@@ -5,8 +5,17 @@ from ..lazy_exports import attach_exports
 __getattr__, __dir__, __all__ = attach_exports(
     __name__,
     names={
+        "..agent.task": ("AgentTask", "ContextWindowError", "StepExecutionAgent"),
+        "..coding_agents.errors": (
+            "CodingAgentCrashedError",
+            "CodingAgentError",
+            "CodingAgentMissingError",
+            "CodingAgentProtocolError",
+            "CodingAgentRequestError",
+            "CodingAgentVersionError",
+        ),
         "..configuration": ("Compaction", "LoopGuard"),
-        "..runtime.step_executor": (
+        "..kernel.context": (
             "AsyncStepExecutor",
             "ConfigurableStepExecutor",
             "StepExecutor",
@@ -24,16 +33,6 @@ __getattr__, __dir__, __all__ = attach_exports(
             "StepOutcome",
         ),
         "agent": ("AgentStepExecutor",),
-        "agent_protocol": ("AgentTask", "StepExecutionAgent"),
         "choice": ("ExecutorChoice",),
-        "coding_agent_errors": (
-            "CodingAgentCrashedError",
-            "CodingAgentError",
-            "CodingAgentMissingError",
-            "CodingAgentProtocolError",
-            "CodingAgentRequestError",
-            "CodingAgentVersionError",
-        ),
-        "errors": ("ContextWindowError",),
     },
 )

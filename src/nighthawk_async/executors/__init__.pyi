@@ -1,12 +1,16 @@
 """Exports of `nighthawk_async.executors`. Each name is loaded on first use."""
 
-from ..configuration import Compaction, LoopGuard
-from ..runtime.step_executor import (
-    AsyncStepExecutor,
-    ConfigurableStepExecutor,
-    StepExecutor,
-    SyncStepExecutor,
+from ..agent.task import AgentTask, ContextWindowError, StepExecutionAgent
+from ..coding_agents.errors import (
+    CodingAgentCrashedError,
+    CodingAgentError,
+    CodingAgentMissingError,
+    CodingAgentProtocolError,
+    CodingAgentRequestError,
+    CodingAgentVersionError,
 )
+from ..configuration import Compaction, LoopGuard
+from ..kernel.context import AsyncStepExecutor, ConfigurableStepExecutor, StepExecutor, SyncStepExecutor
 from ..types.compaction import CompactionPlan, ResultDigest
 from ..types.model import OutcomeTransport
 from ..types.outcomes import (
@@ -19,17 +23,7 @@ from ..types.outcomes import (
     StepOutcome,
 )
 from .agent import AgentStepExecutor
-from .agent_protocol import AgentTask, StepExecutionAgent
 from .choice import ExecutorChoice
-from .coding_agent_errors import (
-    CodingAgentCrashedError,
-    CodingAgentError,
-    CodingAgentMissingError,
-    CodingAgentProtocolError,
-    CodingAgentRequestError,
-    CodingAgentVersionError,
-)
-from .errors import ContextWindowError
 
 __all__ = [
     "AgentStepExecutor",

@@ -7,40 +7,35 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio.to_thread
 
+from ..agent.prompt import StepPrompt, check_mentioned_tools
+from ..agent.refusals import GuardedCalls, Refusals, RepeatedCalls
+from ..agent.schemas import Endpoint, check_tools, endpoint_of
+from ..agent.task import AgentTask, Conversation, StepExecutionAgent, foreign_task, objection_to_agent
+from ..agent.toolbox import AnswerBindings, ProvidedTool, ResultRoom, Toolbox
 from ..configuration import StepExecutorConfiguration
 from ..errors import ConfigurationError, StepLimitError
+from ..kernel.context import StepContext
+from ..kernel.environment import Environment, get_current_step, get_environment, run_on_own_loop
+from ..kernel.reports import AgentActivity
+from ..kernel.step import Step
+from ..kernel.tool_calls import ToolResultRenderingPolicy
+from ..kernel.tools import OUTCOME_TOOL_NAME, OfferedTools
+from ..kernel.usage_meter import Past
 from ..parallel.decided_limits import run_within
 from ..pickling import checked_picklable
 from ..ports import Model
 from ..prompt.tokens import TokenCounter
-from ..runtime.activities import AgentActivity
-from ..runtime.bridge import run_on_own_loop
-from ..runtime.conversations import Past
-from ..runtime.environment import Environment, get_current_step, get_environment
-from ..runtime.step import Step
-from ..runtime.step_context import StepContext
-from ..runtime.step_executor import StepOutcome
-from ..runtime.tool_calls import ToolResultRenderingPolicy
-from ..runtime.tool_function import OUTCOME_TOOL_NAME
-from ..runtime.tool_scope import OfferedTools
 from ..threads import thread_limiter
 from ..tracing import Span, find_tracing, traced
 from ..types.messages import Message, ToolCall, ToolDefinition, ToolResult
 from ..types.model import OutcomeTransport, UsageReported
+from ..types.outcomes import StepOutcome
 from ..types.usage import Usage
-from .agent_protocol import AgentTask, StepExecutionAgent, foreign_task, objection_to_agent
-from .answer_bindings import AnswerBindings
-from .conversation import Conversation
-from .loop_guard import GuardedCalls, RepeatedCalls
 from .model_agent import ModelAgent
-from .refusals import Refusals
-from .sent_schemas import Endpoint, check_tools, endpoint_of
-from .step_prompt import StepPrompt, check_mentioned_tools
-from .toolbox import ProvidedTool, ResultRoom, Toolbox
 
 if TYPE_CHECKING:
-    from .native_calls import ExecuteCall
-    from .tool_search import ToolFinder
+    from ..agent.observed_calls import ExecuteCall
+    from ..agent.tool_search import ToolFinder
 else:
     ToolFinder = object
 
@@ -66,7 +61,7 @@ class AgentStepExecutor:
         self.agent_is_managed = agent_is_managed
         compaction = configuration.compaction
         if self.model is not None and compaction is not None and compaction.model is not None:
-            from .summary_model import summary_model  # here, because few configurations name one
+            from ..models.summary_model import summary_model  # here, because few configurations name one
 
             summary_model(compaction, self.model, configuration.model_settings)  # raises if it is unknown
         self.token_encoding = TokenCounter.resolve(
@@ -290,7 +285,7 @@ class AgentStepExecutor:
     async def _listed_skills(self, environment: Environment) -> str:
         if not environment.skills:
             return ""
-        from .skill_tool import listed_skills  # here, because few steps have skills
+        from ..skills.tool import listed_skills  # here, because few steps have skills
 
         limit = self.configuration.context_limits.skills_max_tokens
         return await listed_skills(environment.skills, limit, self.token_encoding)
@@ -406,19 +401,19 @@ class AgentStepExecutor:
 
 
 def _finder(offered: OfferedTools, model: Model | None) -> ToolFinder:
-    from .tool_search import ToolFinder  # here, because few steps have deferred tools
+    from ..agent.tool_search import ToolFinder  # here, because few steps have deferred tools
 
     return ToolFinder(offered.deferred, model)
 
 
 def _check_native_search(model: Model | None) -> None:
-    from .tool_search import check_native_search  # here, because few steps have deferred tools
+    from ..agent.tool_search import check_native_search  # here, because few steps have deferred tools
 
     check_native_search(model)
 
 
 def _skill_tool(environment: Environment, room: ResultRoom, model: Model | None) -> ProvidedTool | None:
-    from .skill_tool import make_skill_tool  # here, because few steps have skills
+    from ..skills.tool import make_skill_tool  # here, because few steps have skills
 
     return make_skill_tool(environment, room, model)
 
@@ -452,7 +447,7 @@ async def _finish_counted(
 def _begin_native(
     step: Step, environment: Environment, span: Span | None, call: ToolCall, execute: "ExecuteCall"
 ) -> Callable[[], Awaitable[ToolResult]]:
-    from .native_calls import NativeCalls  # here, because few agents have tools of their own
+    from ..agent.observed_calls import NativeCalls  # here, because few agents have tools of their own
 
     return NativeCalls(step, environment, span).begin(call, execute)
 
@@ -462,7 +457,7 @@ async def _conclude(step: Step, outcome: StepOutcome) -> None:
 
 
 def _past_messages(past: Past, model: Model | None, *, has_tools: bool) -> tuple[Message, ...]:
-    from .past import past_messages  # here, because few steps have a past
+    from ..agent.past import past_messages  # here, because few steps have a past
 
     return past_messages(past, model, has_tools=has_tools)
 

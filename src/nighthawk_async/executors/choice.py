@@ -4,8 +4,8 @@ from typing import TypeAlias, cast
 
 from ..configuration import StepExecutorConfiguration, parse_model_id
 from ..errors import UnknownModelError
+from ..kernel.context import ConfigurableStepExecutor, StepExecutor, check_executor
 from ..ports import Model
-from ..runtime.step_executor import ConfigurableStepExecutor, StepExecutor, check_executor
 
 ExecutorChoice: TypeAlias = str | StepExecutorConfiguration | Model | StepExecutor
 """A model id, a configuration, a model object or an executor."""

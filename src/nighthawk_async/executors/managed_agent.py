@@ -2,6 +2,7 @@
 
 from typing import get_args
 
+from ..agent.task import StepExecutionAgent
 from ..catalog.coding_agents import is_coding_agent
 from ..catalog.models import remedy
 from ..configuration import StepExecutorConfiguration, parse_model_id
@@ -9,7 +10,6 @@ from ..errors import ConfigurationError
 from ..models.providers import create_model
 from ..ports import Model
 from ..types.model import OutcomeTransport
-from .agent_protocol import StepExecutionAgent
 from .model_agent import ModelAgent
 
 
@@ -29,10 +29,10 @@ def managed_agent(configuration: StepExecutorConfiguration) -> StepExecutionAgen
         return ModelAgent(create_model(model_id, settings=settings))
     parsed = parse_model_id(model_id)
     if parsed.provider == "codex":
-        from .codex import CodexAgent  # here, like the other one, because few programs use it
+        from ..coding_agents.codex import CodexAgent  # here, like the other one, because few programs use it
 
         return CodexAgent.from_settings(parsed, settings)
-    from .claude_code import ClaudeCodeAgent
+    from ..coding_agents.claude_code import ClaudeCodeAgent
 
     return ClaudeCodeAgent.from_settings(parsed, settings)
 

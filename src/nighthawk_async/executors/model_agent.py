@@ -6,15 +6,14 @@ from functools import partial
 from anyio import CancelScope
 
 from ..actors import BareTaskGroup
+from ..agent.loop import AgentLoop, ProposedOutcome, is_final, report_refusals
+from ..agent.model_call import find_partial_answer, load_price, open_stream, report_request
+from ..agent.task import AgentTask, plain_task
 from ..errors import ModelError
 from ..ports import Model
 from ..types.messages import ToolResult
 from ..types.model import ModelRequest
 from ..types.outcomes import StepOutcome
-from .agent_loop import AgentLoop, ProposedOutcome
-from .agent_protocol import AgentTask, plain_task
-from .final_answer import is_final, report_refusals
-from .model_stream import find_partial_answer, load_price, open_stream, report_request
 
 
 class ModelAgent:
@@ -49,7 +48,7 @@ class ModelAgent:
         tokens = await task.conversation.find_excess(request)
         if tokens is None:
             return request
-        from .compaction import fitting_request  # here, because most conversations are short
+        from ..compaction.compaction import fitting_request  # here, because most conversations are short
 
         return await fitting_request(self.model, task, request, tokens)
 

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import msgspec
 
+from ..kernel.tools import OUTCOME_TOOL_NAME
 from ..observation import NodeKind, NodeState
 from ..observe.views import ErrorView, TranscriptPart
 from ..recording.exchange import RecordedCall, RecordedError, RecordedExchange
-from ..runtime.tool_function import OUTCOME_TOOL_NAME
 from ..types.usage import Usage
 from .description import shown_value
 from .effect_call import EndedCall

@@ -12,8 +12,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, cast
 
 from ..natural.tree import CLOSURE_NAMES
-from ..runtime.canonical_leaves import LEAVES
-from ..runtime.canonical_names import cells_of, is_of_library
+from ..values.canonical_writing import LEAVES, cells_of, is_of_library
 
 OBJECT = "its object"
 """The name of the object of a bound method. The names of carried values have a space: no argument has one."""

@@ -21,7 +21,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from ..natural.tree import CLOSURE_NAMES
-from ..runtime.stable_digest import stable_digests
+from ..values.stable_digest import stable_digests
 from .errors import JournalValueError
 
 _FIXED = frozenset(

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from ..parallel.event_loop import find_task
 from ..parallel.task_current import find_positions, is_on_foreign_loop
 from ..parallel.task_node import UNSTABLE, find_task_place
-from ..runtime.stable_digest import stable_digest
+from ..values.stable_digest import stable_digest
 from .frames import is_sequential
 
 _started_as: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()

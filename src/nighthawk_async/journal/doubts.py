@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ..kernel.calls import below_place, current_place
 from ..observe.previews import preview_values
 from ..policies.people.policy import find_human_handler
 from ..policies.people.questions import ask_user
 from ..recording.redaction import Redactor
-from ..runtime.places import below_place, current_place
 from .recorder import RunRecorder
 from .values import decode_value
 

@@ -16,14 +16,13 @@ from anyio import from_thread
 from anyio.lowlevel import checkpoint
 from msgspec import Struct
 
+from ..kernel.calls import new_arguments, using_function_place
+from ..kernel.inspection import find_interception_error
 from ..parallel import is_async_callable
 from ..parallel.event_loop import is_worker_thread
-from ..runtime.digest_of_version_1 import digests_of_version_1
-from ..runtime.model_access import find_interception_error
-from ..runtime.places import new_arguments, using_function_place
-from ..runtime.stable_digest import VERSION, stable_digests
 from ..signatures import read_signature, type_hints
 from ..types.usage import Usage
+from ..values.stable_digest import VERSION, digests_of_version_1, stable_digests
 from .acknowledgement import Acknowledgement
 from .carried_values import carried_by, without_owner
 from .changed_arguments import WatchedCall, changed_error

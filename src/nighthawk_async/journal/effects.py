@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
+from ..kernel.tools import EFFECT_MARK
 from ..natural.tree import CLOSURE_NAMES
 from ..parallel import is_async_callable
-from ..runtime.tool_function import EFFECT_MARK
 from ..signatures import keep_names
 from .carried_values import carried_by
 from .changed_arguments import telling_changes

@@ -21,8 +21,8 @@ InterceptionError
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
+from ..kernel.inspection import InterceptionError
 from ..pickling import PicklableError, set_public_module
-from ..runtime.model_access import InterceptionError
 
 
 class JournalError(InterceptionError):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 
-from ..runtime.stable_digest import Identity, coarse_digest, identify, plain_digest
+from ..values.stable_digest import Identity, coarse_digest, identify, plain_digest
 from .carried_values import OBJECT
 from .errors import JournalIdentityError, JournalIdentityWarning
 from .values import ValueRules

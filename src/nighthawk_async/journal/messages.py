@@ -10,7 +10,7 @@ from anyio.lowlevel import checkpoint
 
 from ..actors.errors import check_seconds
 from ..errors import NighthawkError
-from ..runtime.places import take_place
+from ..kernel.calls import take_place
 from .activity import DurableWait
 from .errors import JournalDivergenceError
 from .mailboxes import Choice, Choose, ReceivedMessages, check_names

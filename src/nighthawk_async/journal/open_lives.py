@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from weakref import ReferenceType, ref
 
-from ..runtime.environment import find_environment
+from ..kernel.environment import find_environment
 from .active_replay import is_replaying
 from .errors import JournalError, OutsideRunError
 

@@ -9,6 +9,7 @@ import anyio
 
 from ..errors import NighthawkError, NoHumanError
 from ..journal_ports import GivenAnswers
+from ..kernel.environment import find_journal
 from ..policies.people.ballot import Votes
 from ..policies.people.errors import (
     AnswerRefusedError,
@@ -17,7 +18,6 @@ from ..policies.people.errors import (
     WrongDigestError,
 )
 from ..policies.people.request import ApprovalRequest, Question
-from ..runtime.environment import find_journal
 from ..types.asked_questions import AskedQuestion, GivenVote
 from . import question_table, tables
 from .acknowledgement import Acknowledgement

@@ -12,8 +12,8 @@ from msgspec import Struct
 from ..actors.task_group import is_cancelled
 from ..causes import leaves_of
 from ..errors import ConfigurationError, ModelError
+from ..kernel.environment import find_journal
 from ..parallel import is_async_callable
-from ..runtime.environment import find_journal
 from . import queue_claims
 from .blob_table import is_large
 from .database import Database

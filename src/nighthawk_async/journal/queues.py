@@ -11,9 +11,9 @@ import anyio
 from msgspec import Struct
 
 from ..errors import NighthawkError
+from ..kernel.calls import new_arguments, take_place
+from ..kernel.environment import find_journal
 from ..parallel.event_loop import LoopEvent
-from ..runtime.environment import find_journal
-from ..runtime.places import new_arguments, take_place
 from . import queue_table, schedule_table
 from .active_replay import is_replaying
 from .cron_times import latest_time, next_time

@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias, TypeVar
 import msgspec
 
 from ..causes import with_causes
+from ..kernel.environment import find_journal
 from ..parallel.event_loop import find_task
-from ..runtime.environment import find_journal
 from .acknowledgement import Acknowledgement
 from .activity import Activity, DurableWait, IsDue, ParkedSignal
 from .delivery import Delivery

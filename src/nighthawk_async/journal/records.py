@@ -7,7 +7,7 @@ from typing import Literal, NoReturn, TypeAlias, get_args
 import msgspec
 from msgspec import Struct
 
-from ..runtime.stable_digest import VERSION
+from ..values.stable_digest import VERSION
 from .errors import JournalDivergenceError
 from .frames import function_place, is_awaited, is_item, is_stage, is_within, withdrawn_place
 

@@ -12,10 +12,10 @@ import msgspec
 from anyio.lowlevel import checkpoint
 
 from ..journal_ports import BegunQuestion, RecordedAnswer, StepInputs
+from ..kernel.environment import run_from_sync
 from ..ports import OpenSource
 from ..recording.exchange import RecordedError, RecordedExchange
 from ..recording.recorder import ReplayStream
-from ..runtime.bridge import run_from_sync
 from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
 from .acknowledgement import Acknowledgement
 from .delivery import Delivery

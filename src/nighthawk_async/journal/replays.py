@@ -9,8 +9,8 @@ from typing import Self
 
 from ..errors import NighthawkError
 from ..journal_ports import OpenedJournal
+from ..kernel.inspection import ModelInterceptor, find_interceptor, using_interceptor
 from ..ports import Model
-from ..runtime.model_access import ModelInterceptor, find_interceptor, using_interceptor
 from ..types.model import ModelEvent, ModelRequest
 from .active_replay import using_replay
 from .errors import JournalError, ReplayEndError

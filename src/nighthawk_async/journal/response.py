@@ -11,6 +11,8 @@ from typing import Self
 import msgspec
 
 from ..errors import ConfigurationError, ModelError
+from ..kernel.calls import below_place
+from ..kernel.tools import OUTCOME_TOOL_NAME
 from ..ports import ForwardedStream, OpenSource, Settle
 from ..recording.exchange import (
     RecordedError,
@@ -21,8 +23,6 @@ from ..recording.exchange import (
     replay_error,
 )
 from ..recording.recorder import ReplayStream
-from ..runtime.places import below_place
-from ..runtime.tool_function import OUTCOME_TOOL_NAME
 from ..types.model import ModelEvent, ResponseFinished, ToolCallCompleted
 from .recorder import RunRecorder
 

@@ -10,12 +10,10 @@ import msgspec
 from msgspec import Struct
 
 from ..journal_ports import RecordedAnswer, StepInputs
+from ..kernel.calls import unnamed_digests
+from ..kernel.reports import LifeBegun
 from ..ports import OpenSource
 from ..recording.exchange import RecordedExchange, is_cached
-from ..runtime.activities import LifeBegun
-from ..runtime.digest_of_version_1 import digests_of_version_1
-from ..runtime.stable_digest import VERSION, stable_digests
-from ..runtime.step_inputs import unnamed_digests
 from ..tracing import find_trace_parent, note_event
 from ..types.model import ModelEvent
 from ..types.outcomes import (
@@ -26,6 +24,7 @@ from ..types.outcomes import (
     ReturnStepOutcome,
 )
 from ..types.unset import UNSET
+from ..values.stable_digest import VERSION, digests_of_version_1, stable_digests
 from .effects import tool_effect
 from .errors import JournalDivergenceError, JournalError, check_inputs, refuse_inputs
 from .frames import counted_place, is_combinator

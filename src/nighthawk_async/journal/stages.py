@@ -11,15 +11,15 @@ import msgspec
 
 from ..causes import ends_run, leaves_of
 from ..errors import ConfigurationError, ModelError, NighthawkError
+from ..kernel.calls import below_place, current_place, identity_version, using_function_place
+from ..kernel.environment import find_environment, find_journal, using_environment
+from ..kernel.inspection import find_interception_error
+from ..kernel.usage_meter import UsageMeter
 from ..observation import observed
 from ..parallel import is_async_callable
 from ..policies.attempts.resilience import ExponentialWait, RetryPolicy
 from ..policies.budgets.policy import active_accounts
 from ..policies.budgets.request import charge_replayed
-from ..runtime.environment import find_environment, find_journal, using_environment
-from ..runtime.model_access import find_interception_error
-from ..runtime.places import below_place, current_place, identity_version, using_function_place
-from ..runtime.usage_meter import UsageMeter
 from ..signatures import keep_names
 from .carried_values import without_owner
 from .changed_arguments import WatchedCall, changed_error, closure_of, mutable_defaults

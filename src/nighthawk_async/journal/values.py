@@ -15,8 +15,7 @@ import msgspec
 from msgspec import Struct
 from pydantic import TypeAdapter
 
-from ..runtime.canonical_forms import forget_identities
-from ..runtime.registered_identities import keep_identity
+from ..values.canonical_forms import forget_identities, keep_identity
 from .errors import JournalValueError
 from .registered_types import RegisteredType, registered, registered_names
 from .value_comparison import Comparison

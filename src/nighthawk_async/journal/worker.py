@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ..actors import BareTaskGroup
 from ..errors import NighthawkError
-from ..runtime.activities import QueueLifeEnded
+from ..kernel.reports import QueueLifeEnded
 from ..tracing import note_event
 from . import queue_claims, tables
 from .claim_turns import ClaimTurns

@@ -9,8 +9,8 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from ..kernel.environment import find_task_keeper
 from ..parallel.resources import use_resource
-from ..runtime.resources import find_task_keeper
 from .errors import ShellError
 from .shell_repositories import Repositories
 from .shell_sandbox import (

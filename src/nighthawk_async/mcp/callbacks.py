@@ -10,7 +10,7 @@ from mcp_types import INTERNAL_ERROR, ErrorData
 
 from ..errors import HumanError, NighthawkError, NoHumanError
 from ..policies.people.questions import ask_user
-from ..runtime.error_text import describe_error
+from ..values.error_text import describe_error
 from .description import ServerDescription
 from .in_flight import CallsInFlight
 from .json_data import checked_data

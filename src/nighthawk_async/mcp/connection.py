@@ -18,7 +18,7 @@ from mcp_types import Implementation, JSONRPCResponse, Tool
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from ..causes import leaves_of
-from ..runtime.error_text import describe_error
+from ..values.error_text import describe_error
 from .authentication import screened
 from .callbacks import Callbacks
 from .description import HttpDescription, ServerDescription, StdioDescription

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
 from ..journal.effects import once, repeatable
+from ..kernel.tool_sets import valid_tool_name
 from ..observation import observed
-from ..runtime.tool_sets import valid_tool_name
 from .tool_facts import ToolFacts
 
 Call: TypeAlias = Callable[[ToolFacts, dict[str, object]], Awaitable[object]]

@@ -12,7 +12,7 @@ from functools import partial
 from types import FunctionType
 from typing import Any, TypeAlias, cast
 
-from ..runtime.tool_function import EFFECT_MARK
+from ..kernel.tools import EFFECT_MARK
 from .schema_types import SchemaTypes, allows_null
 from .tool_facts import ToolFacts
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import mcp_types as protocol
 
+from ..agent.model_call import load_price, open_stream, report_request, unreported_usage
 from ..configuration import StepExecutorConfiguration
 from ..errors import ConfigurationError
-from ..executors.model_stream import load_price, open_stream, report_request, unreported_usage
+from ..kernel.environment import get_environment
+from ..kernel.usage_meter import UsageMeter
 from ..ports import Model
-from ..runtime.environment import get_environment
-from ..runtime.usage_meter import UsageMeter
 from ..types.messages import AssistantMessage, BinaryContent, Message, UserContent, UserMessage
 from ..types.model import FinishReason, ModelRequest, ResponseFinished, TextDelta, UsageReported
 from ..types.usage import Usage

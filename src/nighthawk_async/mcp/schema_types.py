@@ -87,7 +87,7 @@ class SchemaTypes:
 
 def record_type(types: Mapping[str, object], required: Sequence[str]) -> object:
     """Return a `TypedDict`, whose name shows its fields: prompts write it wherever it is mentioned."""
-    from ..prompt.annotations import written_type
+    from ..prompt.types import written_type
 
     shown = ", ".join(
         f"{name!r}{'' if name in required else '?'}: {written_type(each)}" for name, each in types.items()

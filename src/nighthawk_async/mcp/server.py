@@ -7,7 +7,7 @@ from typing import Unpack, cast
 from urllib.parse import urlsplit
 
 from ..errors import NighthawkError
-from ..runtime.tool_scope import ToolSearch, ToolSet
+from ..kernel.tools import ToolSearch, ToolSet
 from .description import (
     HttpDescription,
     ServerArguments,

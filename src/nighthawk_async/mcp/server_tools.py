@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from ..runtime.tool_function import PROVIDED_TOOL_NAMES, Tool
-from ..runtime.tool_scope import ToolSearch, ToolSet
-from ..runtime.tool_sets import ForeignTool, check_set_arguments, valid_tool_name
+from ..kernel.tool_sets import ForeignTool, check_set_arguments, valid_tool_name
+from ..kernel.tools import PROVIDED_TOOL_NAMES, Tool, ToolSearch, ToolSet
 from .description import ServerDescription
 from .sessions import find_session, session_in_run
 from .tool_facts import ToolFacts

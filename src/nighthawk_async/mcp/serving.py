@@ -10,9 +10,9 @@ from ..asgi.problems import MOST_RETRY_AFTER_SECONDS
 from ..asgi.protocol import AsgiScope
 from ..asgi.service import Service, Settings, checked_budget, checked_count, checked_seconds
 from ..errors import NighthawkError
+from ..kernel.run import Run
 from ..observe.tree import TaskTree
 from ..policies.budgets.budget import Budget
-from ..runtime.run import Run
 from .package import check_package
 from .serving_http import ANY, LOOPBACK_HOSTS, HttpSettings, McpApplication
 from .serving_protocol import Description, ServedProtocol, checked_run, load_package

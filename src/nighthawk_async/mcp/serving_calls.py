@@ -14,11 +14,11 @@ from ..asgi.problems import CANCELLED, SHUTTING_DOWN, TIMED_OUT, Problem
 from ..asgi.service import Service
 from ..asgi.work import Work
 from ..errors import NoHumanError, ToolBoundaryError
+from ..kernel.tool_calls import excess_of
 from ..observation import NodeWriter, observed
 from ..observe.tree import TaskTree, find_node_id, find_tree
 from ..parallel.task_current import find_node
 from ..policies.people.policy import find_human_handler
-from ..runtime.tool_calls import excess_of
 from ..scopes import Scope, scope
 from .serving_progress import report_progress
 from .serving_questions import ClientPeople, Elicit

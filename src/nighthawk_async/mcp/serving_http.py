@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from ..asgi.protocol import AsgiScope, Receive, Send, header_values
 from ..errors import ConfigurationError, NighthawkError
+from ..kernel.run import Run
 from ..observe.tree import TaskTree
-from ..runtime.run import Run
 from .serving_protocol import ServedProtocol, load_package
 from .serving_requests import HttpRequest
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from ..actors import BareTaskGroup
 from ..asgi.service import Service
 from ..errors import NighthawkError
-from ..runtime.run import Run
+from ..kernel.run import Run
 from .package import load_modules
 from .serving_calls import ServedCalls
 from .serving_rounds import Rounds

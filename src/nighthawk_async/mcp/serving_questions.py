@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ..errors import NoHumanError
 from ..policies.people.request import ApprovalRequest, HumanHandler, Question, typed_answer
-from ..runtime.validation import type_adapter
+from ..values.validation import type_adapter
 from .json_data import characters
 from .serving_schemas import strict_schema
 

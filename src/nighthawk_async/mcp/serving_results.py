@@ -18,9 +18,9 @@ from ..causes import leaves_of
 from ..errors import ErrorKind, NighthawkError, ToolBoundaryError
 from ..prompt.multimodal import as_user_content, project_to_text
 from ..prompt.plain_text import single_line
-from ..runtime.error_text import message_without_content
 from ..threads import call_in_thread
 from ..types.messages import BinaryContent, FileUrl, UserContent
+from ..values.error_text import message_without_content
 from .json_data import characters, checked_data, json_data, shown_fields_of
 from .serving_schemas import ObjectForm, UnsendableResultError, unsendable
 from .values import ERROR_KIND, IS_JSON

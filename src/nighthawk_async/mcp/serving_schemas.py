@@ -19,7 +19,7 @@ from pydantic_core import core_schema
 
 from ..pickling import PicklableError
 from ..prompt.plain_text import single_line
-from ..runtime.validation import type_adapter
+from ..values.validation import type_adapter
 from .json_data import fields_of, json_data
 from .schema_faults import checked_schema
 from .schema_parts import LISTED, NAMED, SINGLE

@@ -9,11 +9,11 @@ from typing import Any, cast
 from msgspec import Struct
 
 from ..errors import NaturalParseError, ToolRegistrationError
+from ..kernel.commands import await_value, is_awaitable
+from ..kernel.declared_types import is_natural
+from ..kernel.tools import MAX_TOOL_NAME_CHARACTERS, ToolFunction, make_tool_function
 from ..natural.program import SENTINEL, as_prose, program_body
 from ..prompt.callables import describe_callable
-from ..runtime.awaitable import await_value, is_awaitable
-from ..runtime.natural_entries import is_natural
-from ..runtime.tool_function import MAX_TOOL_NAME_CHARACTERS, ToolFunction, make_tool_function
 from ..threads import call_in_thread
 from ..types.messages import BinaryContent, FileUrl, UploadedFile
 from .json_data import characters

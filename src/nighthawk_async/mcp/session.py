@@ -22,7 +22,7 @@ from ..actors import BareTaskGroup
 from ..backoff import backoff_seconds
 from ..causes import leaves_of
 from ..errors import NighthawkError, ToolRegistrationError
-from ..runtime.error_text import describe_error
+from ..values.error_text import describe_error
 from .call_failures import (
     ConnectionLostError,
     failure_of,

@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from ..errors import NighthawkError
+from ..kernel.environment import find_environment
 from ..parallel.resource_keeper import ResourceKeeper
 from ..parallel.resources import use_resource
-from ..runtime.environment import find_environment
 from .description import ServerDescription
 from .package import load_modules
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import cast
 
 from ..errors import ToolRegistrationError
-from ..runtime.tool_sets import valid_tool_name
+from ..kernel.tool_sets import valid_tool_name
 from .schema_types import Schema, required_of
 
 _WRAPPED = "result"

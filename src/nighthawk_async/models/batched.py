@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, Self, cast
 from ..catalog.providers import PROVIDERS
 from ..configuration import StepExecutorConfiguration, parse_model_id
 from ..errors import ConfigurationError, ModelError, NighthawkError
+from ..kernel.environment import find_environment, find_journal
+from ..kernel.reports import waiting_state, write_retry
 from ..observation import find_node_writer
 from ..parallel.resources import use_resource
 from ..parallel.task_current import find_positions
 from ..ports import Model, ResendCheck, ResponseStream, may_send_again
-from ..runtime.environment import find_environment, find_journal
-from ..runtime.step_node import waiting_state, write_retry
 from ..types.model import ModelCapabilities, ModelEvent, ModelPrice, ModelRequest, UsageReported
 from ..types.usage import Usage
 from ..wire.codec import Codec

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, TypeAlias, get_args
 
 from ..catalog.models import remedy
 from ..errors import ConfigurationError, UnsupportedContentError
-from ..runtime.request_bound import find_output_limit
 from ..types.messages import (
     AssistantMessage,
     BinaryContent,
@@ -27,6 +26,7 @@ from ..types.messages import (
     UserMessage,
 )
 from ..types.model import ModelCapabilities, ModelRequest, NamedToolChoice, ReasoningEffort, ToolChoice
+from ..values.request_bound import find_output_limit
 from ..wire.media import MediaKind, describe_media, is_all_text, media_kind
 from ..wire.native_tools import native_tools_of
 

@@ -31,7 +31,7 @@ from ..wire.redaction import excerpt
 from ..wire.sse import DEFAULT_MAX_EVENT_BYTES, ServerSentEvent, ServerSentEventDecoder
 from .endpoint import Endpoint
 from .http_pool import HttpExchange, HttpPool, too_long
-from .pacing_lane import Demand
+from .pacing import Demand
 from .time_limits import TransportSettings
 
 _SECONDS_BETWEEN = 0.005
@@ -134,7 +134,7 @@ def trace_headers() -> Mapping[str, str]:
         propagate,
     )
 
-    from ..runtime.telemetry_settings import get_settings  # here, because most requests belong to no trace
+    from ..telemetry_settings import get_settings  # here, because most requests belong to no trace
 
     if not get_settings().propagates:
         return _NO_HEADERS

@@ -16,9 +16,9 @@ import anyio
 from ..backoff import backoff_seconds
 from ..catalog.providers import RetryRules
 from ..errors import ModelError, ModelProviderError, ModelStatusError
+from ..kernel.environment import find_environment
+from ..kernel.reports import waiting_state, write_retry
 from ..ports import AttemptUsage, ResendCheck, may_send_again
-from ..runtime.environment import find_environment
-from ..runtime.step_node import waiting_state, write_retry
 from ..tracing import note_named_event
 from ..types.model import ModelEvent, ModelPrice, ResponseFailed, UsageReported
 from .debug_log import LOGGER, RequestLog
@@ -308,7 +308,7 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         environment = find_environment()
         if environment is None or not environment.policies.overriding["report"]:
             return
-        from ..runtime.reporting import RetryScheduled, report_retry_to_hooks
+        from ..kernel.events import RetryScheduled, report_retry_to_hooks
 
         await report_retry_to_hooks(
             RetryScheduled(

@@ -23,8 +23,7 @@ from .fitting import estimate_input_tokens, fit_request
 from .http_attempt import HttpRequestPlan
 from .http_attempts import BegunResponse, HttpAttempts, raise_failure
 from .http_pool import HttpPool, open_http_pool
-from .pacing import PacerSource, pacer_of_request
-from .pacing_lane import Demand
+from .pacing import Demand, PacerSource, pacer_of_request
 from .prepared_settings import PreparedSettings, SettingsMemory
 from .time_limits import TimeLimits
 

@@ -21,7 +21,7 @@ import anyio
 from msgspec import Struct
 
 from ..errors import ModelProtocolError
-from ..runtime.shared_resources import shared_in_run
+from ..kernel.environment import shared_in_run
 from .pacing import Pacer
 from .shared_limits import PACER_MAKER
 

@@ -19,9 +19,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..catalog.local import GGUF_FILE, LOCAL_MODELS, LocalModelFacts
 from ..errors import ConfigurationError, ModelConnectionError, NighthawkError, UnknownModelError
+from ..kernel.environment import shared_in_run
+from ..kernel.inspection import needs_endpoint
 from ..ports import ForwardedStream, ResponseStream
-from ..runtime.model_access import needs_endpoint
-from ..runtime.shared_resources import shared_in_run
 from ..suggestions import did_you_mean
 from ..types.model import ModelCapabilities, ModelRequest, OpenAIChatSettings
 from ..wire.openai_chat.codec import OpenAIChatCodec

@@ -7,7 +7,7 @@ from typing import Any
 from ..wire.redaction import find_secrets
 from .endpoint import Endpoint, check_header
 from .fitting import response_tokens
-from .pacing_lane import PacingLimits
+from .pacing import PacingLimits
 from .time_limits import TransportSettings
 
 

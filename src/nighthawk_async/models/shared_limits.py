@@ -4,8 +4,7 @@ from collections.abc import Callable, Hashable
 from contextvars import ContextVar
 from typing import Protocol, TypeAlias
 
-from .pacing import Pacer
-from .pacing_lane import PacingLimits, Start
+from .pacing import Pacer, PacingLimits, Start
 
 PACER_MAKER: ContextVar[Callable[[Hashable], Pacer] | None] = ContextVar(
     "nighthawk_async_pacer_maker", default=None

@@ -19,9 +19,9 @@ from msgspec import Struct
 from ..catalog.providers import PROVIDERS, RetryRules
 from ..configuration import parse_model_id
 from ..errors import ConfigurationError, ModelError
+from ..kernel.environment import shared_in_run
+from ..kernel.reports import waiting_state
 from ..ports import ForwardedStream
-from ..runtime.shared_resources import shared_in_run
-from ..runtime.step_node import waiting_state
 from ..types.messages import (
     BinaryContent,
     Message,

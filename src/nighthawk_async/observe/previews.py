@@ -24,9 +24,9 @@ from ..prompt.plain_text import (
     single_line,
     type_name,
 )
-from ..runtime.error_text import describe_validation_error
 from ..secret_names import HIDDEN, hides_value
 from ..types.json import JsonableValue
+from ..values.error_text import describe_validation_error
 from .views import NO_VALUES, ErrorView
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from ..catalog.request_cost import priced
 from ..errors import ModelError, ToolBoundaryError
+from ..kernel.step import Step
 from ..observation import NodeWriter, using_node_writer
-from ..runtime.step import Step
 from ..types.messages import AssistantMessage, Message, UserContent, UserMessage
 from ..types.model import (
     ModelEvent,

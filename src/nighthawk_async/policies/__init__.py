@@ -8,12 +8,12 @@ from ..lazy_exports import attach_exports
 __getattr__, __dir__, __all__ = attach_exports(
     __name__,
     names={
-        "..runtime.policy": ("ModelCall", "Policy", "StepCommit"),
+        "..kernel.policy": ("ModelCall", "Policy", "StepCommit"),
         "budgets.budget": ("Budget",),
         "budgets.terms": ("BudgetAmounts", "BudgetLimits"),
         "permissions.call": ("PermissionCall",),
         "permissions.permissions": ("Permissions",),
         "permissions.rules": ("PermissionRule",),
-        "shared_objects.report": ("ConcurrentMutationWarning", "MutationReport"),
+        "shared_objects.bound_objects": ("ConcurrentMutationWarning", "MutationReport"),
     },
 )

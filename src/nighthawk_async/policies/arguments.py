@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
 
 from ..configuration import StepExecutorConfiguration
 from ..errors import NighthawkError
+from ..kernel.commands import CallGuard
+from ..kernel.context import StepContext, StepExecutor, shows_named_only
+from ..kernel.environment import get_environment
+from ..kernel.policy import InnerScope, Policies, Policy, Position
 from ..lazy_exports import LazyModule
 from ..natural.blocks import NaturalBlock
-from ..runtime.commands import CallGuard
-from ..runtime.environment import get_environment
-from ..runtime.policies import Policies
-from ..runtime.policy import InnerScope, Policy, Position
-from ..runtime.step_context import StepContext
-from ..runtime.step_executor import StepExecutor, shows_named_only
 from ..suggestions import did_you_mean
 from ..types.unset import UNSET, Unset
 
@@ -29,12 +27,12 @@ if TYPE_CHECKING:
     from .oversight import inspection as oversight_types
     from .people import request as people_types
     from .permissions import permissions as permission_types
-    from .shared_objects import report as mutation_types
+    from .shared_objects import bound_objects as mutation_types
 else:
     attempt_types = LazyModule("nighthawk_async.policies.attempts.resilience")
     budget_types = LazyModule("nighthawk_async.policies.budgets.budget")
     hook_types = LazyModule("nighthawk_async.policies.hooks.registry")
-    mutation_types = LazyModule("nighthawk_async.policies.shared_objects.report")
+    mutation_types = LazyModule("nighthawk_async.policies.shared_objects.bound_objects")
     oversight_types = LazyModule("nighthawk_async.policies.oversight.inspection")
     people_types = LazyModule("nighthawk_async.policies.people.request")
     permission_types = LazyModule("nighthawk_async.policies.permissions.permissions")

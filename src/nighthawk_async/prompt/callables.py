@@ -19,7 +19,6 @@ from pydantic import BaseModel
 
 from ..secret_names import HIDDEN, hides_value
 from ..signatures import read_signature
-from .annotations import default_text, written_type
 from .plain_text import (
     class_dictionary,
     find_class_attribute,
@@ -29,7 +28,7 @@ from .plain_text import (
     single_line,
     type_name,
 )
-from .type_names import TypeNames
+from .types import TypeNames, default_text, written_type
 
 _MAX_WRAPPERS = 16
 _SIGNATURE_CHARACTERS = 2_000

@@ -30,7 +30,7 @@ from .plain_text import (
     resolution_order,
     type_name,
 )
-from .type_names import TypeNames, is_library_module
+from .types import TypeNames, is_library_module
 
 _EXCEPTION_ARGUMENTS = BaseException.__dict__["args"]
 

@@ -17,8 +17,8 @@ from typing import Any, cast
 import msgspec
 import yaml
 
+from ..kernel.inspection import InterceptionError
 from ..pickling import set_public_module
-from ..runtime.model_access import InterceptionError
 from .exchange import RecordedExchange, replay_consumed, replay_error, replay_events
 from .redaction import encoded
 from .requests import digest_of

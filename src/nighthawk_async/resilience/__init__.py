@@ -3,9 +3,9 @@
 `Baseline` is for steps: it is passed to `run` and `scope` as `resilience=`.
 """
 
+from ..kernel.events import RetryScheduled
 from ..policies.attempts.resilience import ExponentialWait
 from ..policies.budgets.budget import budget
-from ..runtime.reporting import RetryScheduled
 from .baseline import Baseline
 from .cached import Cached, cached
 from .circuit_breaker import CircuitBreaker, CircuitStatistics, CircuitStatus, circuit_breaker

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeAlias, TypeVar, cast, overload
 from weakref import WeakValueDictionary
 
-from ..runtime.response_cache import enter_response_cache, leave_response_cache
+from ..agent.model_call import enter_response_cache, leave_response_cache
 from ..threads import call_in_thread
 from ..types.unset import UNSET, Unset
 from .errors import InvalidPolicyError

@@ -6,12 +6,12 @@ from itertools import chain, repeat
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 from ..configuration import parse_model_id
+from ..kernel.environment import get_step_executor
 from ..parallel import call_any, is_async_callable
 from ..policies.attempts.resilience import executors_for
-from ..runtime.environment import get_step_executor
-from ..runtime.error_text import describe_error
 from ..scopes import scope
 from ..tracing import note_named_event
+from ..values.error_text import describe_error
 from .errors import EnsembleError, InvalidPolicyError
 from .transforming import Call, Transformer, checked_callable, checked_count, function_name
 from .voting import Deciding, MakeCall, Tally, Votes, make_calls, make_calls_from_sync

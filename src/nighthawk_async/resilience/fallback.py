@@ -7,9 +7,9 @@ from ..causes import leaves_of
 from ..errors import ExecutionError, ModelError
 from ..parallel import DeadlineExceededError, is_async_callable
 from ..policies.attempts.resilience import may_be_retried, note_earlier_errors
-from ..runtime.error_text import describe_error
 from ..tracing import note_named_event
 from ..types.unset import UNSET, Unset
+from ..values.error_text import describe_error
 from .errors import InvalidPolicyError, ResilienceError
 from .transforming import (
     Call,

@@ -1,6 +1,6 @@
 """`rate_limit`: limit the calls, or the tokens, within any minute.
 
-`models.pacing_lane` decides what counts against the limits, as for the requests to a model. This module is
+`models.pacing` decides what counts against the limits, as for the requests to a model. This module is
 only the queue: calls start in the order of their arrival, from any thread or event loop.
 """
 
@@ -14,14 +14,14 @@ from weakref import WeakValueDictionary
 
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from ..models.pacing_lane import Demand, LimitCounts, PacingLimits, Start
+from ..kernel.environment import find_environment, get_environment, using_environment
+from ..kernel.usage_meter import UsageMeter
+from ..models.pacing import Demand, LimitCounts, PacingLimits, Start
 from ..models.shared_limits import LIMIT_FINDER, CallLimit
 from ..parallel import raise_if_cancel_requested
 from ..parallel.event_loop import is_loop_thread, is_worker_thread, shared_time
 from ..parallel.fair_queue import FairQueue, wake
 from ..parallel.task_current import asked_to_end
-from ..runtime.environment import find_environment, get_environment, using_environment
-from ..runtime.usage_meter import UsageMeter
 from ..tracing import note_named_event
 from .errors import InvalidPolicyError
 from .transforming import Call, Transformer, checked_callable, checked_count

@@ -6,17 +6,17 @@ from dataclasses import fields, replace
 from itertools import chain
 from typing import Any, Protocol, cast, runtime_checkable
 
+from ..kernel.context import StepContext
+from ..kernel.environment import find_environment
+from ..kernel.tools import EFFECT_MARK
+from ..policies.attempts.samples import current_sample
 from ..ports import HasSettings, Model
 from ..recording.redaction import encoded, hide_secrets, plain
 from ..recording.requests import canonical_request
-from ..runtime.environment import find_environment
-from ..runtime.request_bound import find_unknown_input
-from ..runtime.samples import current_sample
-from ..runtime.step_context import StepContext
-from ..runtime.tool_function import EFFECT_MARK
 from ..secret_names import is_secret_name
 from ..types.messages import BinaryContent, FileUrl
 from ..types.model import ModelCapabilities, ModelRequest
+from ..values.request_bound import find_unknown_input
 from ..wire.transport_settings import TRANSPORT_SETTINGS
 
 _FORM = 1

@@ -60,7 +60,7 @@ class _Flight:
 
 
 class StoredResponses:
-    """The response cache of a store; see `runtime.response_cache.ResponseCache`. Any thread may use it.
+    """The response cache of a store; see `agent.model_call.ResponseCache`. Any thread may use it.
 
     Args:
         store: The store.
@@ -179,7 +179,7 @@ def _check_of(content: bytes) -> bytes:
 
 
 class StoredEntry:
-    """The entry of one request; see `runtime.response_cache.CacheEntry`.
+    """The entry of one request; see `agent.model_call.CacheEntry`.
 
     Args:
         cache: The cache.

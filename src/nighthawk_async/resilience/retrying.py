@@ -12,6 +12,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, Union, cast, overload
 
 from ..causes import leaves_of
+from ..kernel.calls import skips_waits
+from ..kernel.commands import is_awaitable
+from ..kernel.events import RetryScheduled, report_retry, report_retry_async
 from ..lazy_exports import LazyModule
 from ..parallel import is_async_callable
 from ..policies.attempts.resilience import (
@@ -20,11 +23,8 @@ from ..policies.attempts.resilience import (
     asked_wait_seconds,
     note_earlier_errors,
 )
-from ..runtime.awaitable import is_awaitable
-from ..runtime.error_text import describe_error
-from ..runtime.places import skips_waits
-from ..runtime.reporting import RetryScheduled, report_retry, report_retry_async
-from ..runtime.samples import using_sample
+from ..policies.attempts.samples import using_sample
+from ..values.error_text import describe_error
 from .errors import CircuitOpenError
 from .transforming import (
     Call,

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from types import CoroutineType
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast, overload
 
+from ..kernel.commands import is_awaitable
 from ..parallel import is_async_callable
 from ..policies.attempts.resilience import FINAL_ERRORS
-from ..runtime.awaitable import is_awaitable
 from .errors import InvalidPolicyError
 
 Owner = TypeVar("Owner")

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
 
 from ..parallel import call_any, is_async_callable
-from ..runtime.error_text import describe_error
 from ..tracing import note_named_event
+from ..values.error_text import describe_error
 from .errors import InvalidPolicyError, VoteError
 from .transforming import Call, Transformer, checked_count, function_name
 from .voting import Deciding, Tally, Votes, make_calls, make_calls_from_sync, plurality

@@ -10,13 +10,12 @@ from typing import Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overlo
 
 from anyio import CapacityLimiter
 
+from ..kernel.environment import find_environment, run_from_sync
 from ..parallel import Failed, Outcome, call_any, cancel_requested, raise_if_cancel_requested
 from ..parallel.calls import CallOptions, Calls
 from ..policies.attempts.resilience import may_be_retried
-from ..runtime.bridge import run_from_sync
-from ..runtime.environment import find_environment
-from ..runtime.error_text import describe_error
-from ..runtime.samples import using_sample
+from ..policies.attempts.samples import using_sample
+from ..values.error_text import describe_error
 from .errors import InvalidPolicyError, VoteError
 from .transforming import Call
 from .waiting import wait_from_sync

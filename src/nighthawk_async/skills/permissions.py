@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
+from ..kernel.environment import find_environment
+from ..kernel.events import Verdict
+from ..kernel.policy import Policies
 from ..policies.permissions.call import PermissionCall
 from ..policies.permissions.permissions import PermissionDecision, Permissions
 from ..policies.permissions.policy import PermissionPolicy
-from ..runtime.environment import find_environment
-from ..runtime.events import Verdict
-from ..runtime.policies import Policies
 
 
 class _NarrowingSkill(Protocol):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias, Union, cast
 
 from ..confined_files import ConfinedFiles, OutsideWorkspaceError, WorkspaceError
 from ..errors import NighthawkError
-from ..runtime.policies import Policies
-from ..runtime.skill_scope import ScopedSkill, merged_skills
+from ..kernel.policy import Policies
+from ..kernel.skill_scope import ScopedSkill, merged_skills
 from ..suggestions import did_you_mean
 from ..types.messages import BinaryContent, guess_media_type
 from .allowed_tools import AllowedTool, permissions_of

@@ -9,6 +9,6 @@ from ..lazy_exports import attach_exports
 __getattr__, __dir__, __all__ = attach_exports(
     __name__,
     names={
-        "..runtime.telemetry_settings": ("ContentCapture", "SemanticConventions", "configure_telemetry"),
+        "..telemetry_settings": ("ContentCapture", "SemanticConventions", "configure_telemetry"),
     },
 )

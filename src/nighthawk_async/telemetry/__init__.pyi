@@ -1,6 +1,6 @@
 """Exports of `nighthawk_async.telemetry`. Each name is loaded on first use."""
 
-from ..runtime.telemetry_settings import ContentCapture, SemanticConventions, configure_telemetry
+from ..telemetry_settings import ContentCapture, SemanticConventions, configure_telemetry
 
 __all__ = [
     "ContentCapture",

@@ -8,14 +8,8 @@ from contextvars import ContextVar, Token
 from opentelemetry.trace import Span, SpanKind
 
 from ..catalog.telemetry_names import AGENT_SECONDS, FINISH_REASONS, OWN_AGENT
-from ..runtime.activities import (
-    AgentActivity,
-    EventArrived,
-    RequestActivity,
-    ToolCallActivity,
-    ToolCallFailed,
-)
-from ..runtime.telemetry_settings import get_settings
+from ..kernel.reports import AgentActivity, EventArrived, RequestActivity, ToolCallActivity, ToolCallFailed
+from ..telemetry_settings import get_settings
 from ..types.messages import AssistantMessage, ToolCall, ToolResult
 from ..types.model import (
     ModelEvent,

@@ -18,7 +18,6 @@ import msgspec
 from ..catalog.telemetry_names import PROVIDERS, Names
 from ..errors import ConfigurationError
 from ..ports import HasSettings, Model
-from ..runtime.request_bound import find_output_limit
 from ..types.messages import (
     AssistantMessage,
     AudioUrl,
@@ -36,6 +35,7 @@ from ..types.messages import (
 )
 from ..types.model import ModelRequest
 from ..types.usage import Usage
+from ..values.request_bound import find_output_limit
 from ..wire.json_text import NOT_JSON, decode_json
 from ..wire.redaction import redact
 

@@ -9,8 +9,8 @@ from opentelemetry.trace import Span
 from opentelemetry.util.types import AnyValue
 
 from ..catalog.telemetry_names import EVALUATION_CASE, EVALUATION_TRIAL
-from ..runtime.activities import ResultEvaluated
-from ..runtime.telemetry_settings import get_settings
+from ..kernel.reports import ResultEvaluated
+from ..telemetry_settings import get_settings
 from .spans import LIBRARY, library_version
 
 

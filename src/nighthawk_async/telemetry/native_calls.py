@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from opentelemetry.trace import Span, SpanKind
 
-from ..runtime.telemetry_settings import get_settings
+from ..telemetry_settings import get_settings
 from ..types.native_tools import NativeCallFinished, NativeCallStarted
 from .attributes import Attributes, redacted_json
 from .spans import end_span, execution_attributes, start_span, using_span

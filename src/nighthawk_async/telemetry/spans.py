@@ -20,12 +20,12 @@ from ..errors import (
     ToolEvaluationError,
     ToolValidationError,
 )
-from ..runtime.activities import Corrections, KernelActivity, correction_attributes, identity_attributes
-from ..runtime.environment import find_environment
-from ..runtime.error_text import message_without_content, stacktrace_without_content
-from ..runtime.telemetry_settings import shows_content
+from ..kernel.environment import find_environment
+from ..kernel.reports import Corrections, KernelActivity, correction_attributes, identity_attributes
+from ..telemetry_settings import shows_content
 from ..tracing import using_trace_context
 from ..types.outcomes import RaiseStepOutcome, StepOutcome
+from ..values.error_text import message_without_content, stacktrace_without_content
 
 CANCELLED = "cancelled"
 """The `error.type` of work that was cancelled or abandoned. The status of its span stays unset."""

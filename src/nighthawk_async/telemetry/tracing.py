@@ -5,7 +5,15 @@ from typing import TypeAlias
 
 from opentelemetry import trace
 
-from ..runtime.activities import (
+from ..kernel.events import (
+    BudgetThreshold,
+    OversightDecided,
+    PermissionDecided,
+    Retry,
+    ToolLoopSuspected,
+    VerificationRefused,
+)
+from ..kernel.reports import (
     AgentActivity,
     Corrected,
     HookAnswered,
@@ -17,15 +25,7 @@ from ..runtime.activities import (
     ResultEvaluated,
     ToolCallActivity,
 )
-from ..runtime.events import (
-    BudgetThreshold,
-    OversightDecided,
-    PermissionDecided,
-    Retry,
-    ToolLoopSuspected,
-    VerificationRefused,
-)
-from ..runtime.telemetry_settings import shows_content
+from ..telemetry_settings import shows_content
 from ..tracing import NamedEvent, Span
 from .spans import KernelSpan, is_logged, is_measured, is_traced
 

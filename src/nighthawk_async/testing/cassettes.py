@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeAlias, cast, get_args
 
+from ..kernel.inspection import ModelInterceptor, using_interceptor
 from ..recording.exchange import RecordedExchange
 from ..recording.file import (
     CassetteError,
@@ -18,7 +19,6 @@ from ..recording.file import (
 )
 from ..recording.recorder import Recorder
 from ..recording.redaction import Redaction, Redactor
-from ..runtime.model_access import ModelInterceptor, using_interceptor
 
 CassetteMode: TypeAlias = Literal["none", "once", "new", "all"]
 """The exchanges that a cassette records.

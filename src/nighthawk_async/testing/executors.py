@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from ..errors import ExecutionError
-from ..runtime.step_context import StepContext
+from ..kernel.context import StepContext
 from ..types.outcomes import (
     BreakStepOutcome,
     ContinueStepOutcome,

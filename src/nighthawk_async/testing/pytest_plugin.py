@@ -15,9 +15,9 @@ from typing import Any, cast, get_args
 
 import pytest
 
+from ..kernel.inspection import using_interceptor_everywhere
 from ..natural.checking import check_paths
 from ..recording.redaction import Redaction
-from ..runtime.model_access import using_interceptor_everywhere
 from .cassettes import Cassette, CassetteMode
 
 pytest_plugins = ["nighthawk_async.testing.pytest_evaluations"]

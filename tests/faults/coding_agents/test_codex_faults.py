@@ -226,7 +226,7 @@ async def test_a_step_with_a_server_of_its_own_is_interrupted_before_that_ends(c
 async def test_a_hung_server_fails_the_other_steps_and_is_replaced(
     codex: FakeCodex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nighthawk_async.executors.codex_server._DOUBT_SECONDS", 0.6)
+    monkeypatch.setattr("nighthawk_async.coding_agents.codex_server._DOUBT_SECONDS", 0.6)
     async with nh.run(codex.executor("hung")), nh.open_tasks(at_end="wait") as tasks:
         cancelled, other = tasks.start(work), tasks.start(work)
         await wait_until(lambda: codex.received.count('"turn/start"') == 2)

@@ -16,8 +16,8 @@ from anyio import to_thread
 
 import nighthawk_async as nh
 from nighthawk_async.errors import ModelStatusError
+from nighthawk_async.kernel.environment import get_environment
 from nighthawk_async.parallel import task_current
-from nighthawk_async.runtime.environment import get_environment
 from nighthawk_async.testing import model_response, tool_call
 from nighthawk_async.testing.killing import mark
 from tests.faults.durable.service import (

@@ -27,18 +27,19 @@ from nighthawk_async.journal.orders import RunOrders
 from nighthawk_async.journal.recorder import RunRecorder
 from nighthawk_async.journal.records import RecordIndex
 from nighthawk_async.journal.run_journal import RunJournal
+from nighthawk_async.kernel import calls
 from nighthawk_async.parallel.decided_limits import DecidedLimit
 from nighthawk_async.parallel.task_node import Positions
-from nighthawk_async.runtime import stable_digest, step_inputs
-from nighthawk_async.runtime.digest_of_version_1 import digest_of_version_1
+from nighthawk_async.values import stable_digest
+from nighthawk_async.values.stable_digest import digest_of_version_1
 
 
 def _without_text() -> None:
-    step_inputs._text_of = lambda block, literal: {}
+    calls._text_of = lambda block, literal: {}
 
 
 def _without_dotted_reads() -> None:
-    step_inputs._value_at = lambda path, values: path
+    calls._value_at = lambda path, values: path
 
 
 def _without_stable_digests() -> None:

@@ -15,8 +15,7 @@ from nighthawk_async.actors import (
     open_actor,
 )
 from nighthawk_async.observation import find_node_writer
-
-from ..runtime.told_nodes import root
+from tests.unit.observe.told_nodes import root
 
 pytestmark = pytest.mark.anyio
 

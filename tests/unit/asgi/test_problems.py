@@ -10,9 +10,9 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.asgi import NighthawkMiddleware, Problem, find_problem
+from nighthawk_async.kernel.inspection import InterceptionError
 from nighthawk_async.parallel import TaskCancelledError
 from nighthawk_async.resilience import CircuitOpenError
-from nighthawk_async.runtime.model_access import InterceptionError
 from tests.unit.asgi.applications import Steps, answer
 from tests.unit.asgi.asgi_client import get, http_scope, open_connection
 

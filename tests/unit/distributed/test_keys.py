@@ -6,7 +6,7 @@ from pydantic import SecretStr
 import nighthawk_async as nh
 from nighthawk_async.distributed import CrossingError
 from nighthawk_async.distributed.caller_scope import ScopeEncoder
-from nighthawk_async.runtime.environment import find_environment
+from nighthawk_async.kernel.environment import find_environment
 
 pytestmark = pytest.mark.anyio
 

@@ -16,7 +16,7 @@ from nighthawk_async.distributed import Processes, Workers
 from nighthawk_async.distributed.journal_messages import Append, decode_report
 from nighthawk_async.distributed.messages import Tell, decode_from_worker
 from nighthawk_async.journal import JournalStore, JournalStoreError, RunTakenOverError, tables
-from nighthawk_async.runtime.run import Run
+from nighthawk_async.kernel.run import Run
 from tests import durable_worker_functions as functions
 from tests.durable_worker_functions import NotingModel, effects_in
 from tests.in_memory_workers import InMemoryLink, InMemoryWorkers

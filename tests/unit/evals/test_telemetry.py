@@ -9,7 +9,7 @@ from opentelemetry.sdk._logs import LoggerProvider, LogRecordProcessor, ReadWrit
 
 from nighthawk_async.evals import Case, Score, Trial, equals, evaluate
 from tests.unit.evals.evals_support import cases, executor, stars
-from tests.unit.runtime.telemetry.traces import Traces, telemetry, traced
+from tests.unit.telemetry.traces import Traces, telemetry, traced
 
 pytestmark = pytest.mark.anyio
 

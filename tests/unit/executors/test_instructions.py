@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from nighthawk_async.agent.answer_form import AnswerForm
+from nighthawk_async.agent.outcome_codec import answer_from_mapping
+from nighthawk_async.agent.prompt import answer_instructions, tool_instructions
 from nighthawk_async.errors import ExecutionError
-from nighthawk_async.executors.answer_form import AnswerForm
-from nighthawk_async.executors.outcome_codec import answer_from_mapping
-from nighthawk_async.executors.step_prompt import answer_instructions, tool_instructions
 
 TEXT = {"type": "string"}
 

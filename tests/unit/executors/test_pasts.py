@@ -6,6 +6,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.errors import TranscriptError
+from nighthawk_async.kernel.tools import GLOBAL_TOOLS
 from nighthawk_async.models import (
     AssistantMessage,
     Message,
@@ -17,12 +18,11 @@ from nighthawk_async.models import (
     UploadedFile,
     UserMessage,
 )
-from nighthawk_async.runtime.tool_scope import GLOBAL_TOOLS
 from nighthawk_async.testing import (
     ScriptedModel,
     model_response,
 )
-from tests.unit.executors.transcript_steps import (
+from tests.unit.transcripts.transcript_steps import (
     OPENING,
     looking,
     made_of,

@@ -15,8 +15,8 @@ from pydantic import BaseModel
 
 import nighthawk_async as nh
 from nighthawk_async.journal import Happened, JournalValueError
-from nighthawk_async.runtime.stable_digest import stable_digest
 from nighthawk_async.testing import ModelResponse, ScriptedExecutor, model_response, tool_call
+from nighthawk_async.values.stable_digest import stable_digest
 
 from .durable_runs import AnsweringModel, live, opened, places, shout, shouting
 from .test_effects import CrashError, forget_result, no_model

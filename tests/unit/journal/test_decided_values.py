@@ -8,8 +8,8 @@ import anyio.lowlevel
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.digest_of_version_1 import digest_of_version_1
 from nighthawk_async.testing import ScriptedExecutor, ScriptedModel
+from nighthawk_async.values.stable_digest import digest_of_version_1
 
 from .durable_runs import live, opened
 

@@ -8,7 +8,7 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.errors import NighthawkError
 from nighthawk_async.journal import ReplayEndError
-from tests.unit.runtime.human_handlers import answering
+from tests.unit.policies.human_handlers import answering
 
 from .durable_runs import AnsweringModel, opened
 from .test_run_tree import answer, send, shout, weigh

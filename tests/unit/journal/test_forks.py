@@ -14,7 +14,7 @@ import nighthawk_async as nh
 from nighthawk_async.errors import ModelStatusError, NighthawkError
 from nighthawk_async.journal import CallInDoubtError, JournalValueError
 from nighthawk_async.testing import CallbackExecutor, ModelResponse, pass_response
-from tests.unit.runtime.human_handlers import answering
+from tests.unit.policies.human_handlers import answering
 
 from .durable_runs import AnsweringModel, assigning, opened, places, shout
 

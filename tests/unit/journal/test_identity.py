@@ -14,9 +14,8 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.journal import JournalDivergenceError, JournalIdentityError, JournalIdentityWarning
 from nighthawk_async.journal.run_journal import StepRecord
-from nighthawk_async.runtime.canonical_forms import forget_identities
-from nighthawk_async.runtime.registered_identities import _functions
 from nighthawk_async.testing import ModelResponse, model_response, tool_call
+from nighthawk_async.values.canonical_forms import _functions, forget_identities
 
 from .durable_runs import AnsweringModel, live, opened, places
 

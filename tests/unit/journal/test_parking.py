@@ -15,7 +15,7 @@ from nighthawk_async.errors import AnswerTimeoutError, ApprovalExpiredError
 from nighthawk_async.journal import Record, RunParked
 from nighthawk_async.journal.store_thread import commit_listeners
 from nighthawk_async.testing import model_response, tool_call
-from tests.unit.runtime.human_handlers import Handler
+from tests.unit.policies.human_handlers import Handler
 
 from .durable_runs import AnsweringModel, assigning, opened, places, remind, sent, shout
 

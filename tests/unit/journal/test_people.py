@@ -14,7 +14,7 @@ import nighthawk_async as nh
 from nighthawk_async.errors import AnswerTimeoutError, ApprovalDeniedError, ApprovalExpiredError, NoHumanError
 from nighthawk_async.journal import JournalDivergenceError
 from nighthawk_async.testing import model_response, tool_call
-from tests.unit.runtime.human_handlers import Handler, answering, approving, deciding
+from tests.unit.policies.human_handlers import Handler, answering, approving, deciding
 
 from .durable_runs import AnsweringModel, opened, places, remind, sent
 

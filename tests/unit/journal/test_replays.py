@@ -15,7 +15,7 @@ import nighthawk_async as nh
 from nighthawk_async.errors import ModelStatusError, NighthawkError
 from nighthawk_async.journal import JournalDivergenceError, JournalError, ReplayEndError
 from nighthawk_async.testing import CallbackExecutor, ModelResponse, pass_response
-from tests.unit.runtime.human_handlers import Handler, answering
+from tests.unit.policies.human_handlers import Handler, answering
 
 from .durable_runs import AnsweringModel, assigning, change, opened, query, shout
 from .queue_jobs import note

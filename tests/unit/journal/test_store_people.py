@@ -20,7 +20,7 @@ from nighthawk_async.human import (
     WrongDigestError,
 )
 from nighthawk_async.journal import QuestionRow
-from tests.unit.runtime.human_handlers import Handler
+from tests.unit.policies.human_handlers import Handler
 
 from .durable_runs import AnsweringModel, assigning, change_tables, opened
 

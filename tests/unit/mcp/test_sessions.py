@@ -35,7 +35,7 @@ async def test_a_description_starts_nothing_and_serves_many_runs_at_once(plain: 
 
 
 def server_object(name: str) -> Any:
-    from nighthawk_async.runtime.environment import get_environment
+    from nighthawk_async.kernel.environment import get_environment
 
     return get_environment().implicit_references[name]
 

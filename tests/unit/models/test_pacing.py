@@ -4,8 +4,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from nighthawk_async.models.pacing import Pacer, PacerStatistics, Permit
-from nighthawk_async.models.pacing_lane import Demand, PacingLimits
+from nighthawk_async.models.pacing import Demand, Pacer, PacerStatistics, PacingLimits, Permit
 
 pytestmark = pytest.mark.anyio
 

@@ -1,6 +1,6 @@
 """How refusals and successes change the number of requests in flight."""
 
-from nighthawk_async.models.pacing_lane import Ramp
+from nighthawk_async.models.pacing import Ramp
 
 
 def limit_of(ramp: Ramp) -> int | None:

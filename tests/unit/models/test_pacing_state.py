@@ -7,8 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from nighthawk_async.models.pacing import PacingState
-from nighthawk_async.models.pacing_lane import Demand, PacingLimits, Ticket
+from nighthawk_async.models.pacing import Demand, PacingLimits, PacingState, Ticket
 from nighthawk_async.wire.rate_limits import RateLimit
 
 MODEL = "m"

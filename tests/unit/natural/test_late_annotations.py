@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.tool_scope import GLOBAL_TOOLS
+from nighthawk_async.kernel.tools import GLOBAL_TOOLS
 from nighthawk_async.testing import (
     ScriptedExecutor,
     ScriptedModel,

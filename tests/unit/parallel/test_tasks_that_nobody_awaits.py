@@ -9,8 +9,7 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.parallel import TaskCancelledError, TaskHandle, open_tasks
 from nighthawk_async.testing import CallbackExecutor, StepCall, StepResponse, pass_response
-
-from ..runtime.told_nodes import root
+from tests.unit.observe.told_nodes import root
 
 pytestmark = pytest.mark.anyio
 

@@ -9,8 +9,7 @@ import pytest
 from nighthawk_async import parallel
 from nighthawk_async.observation import find_node_writer
 from nighthawk_async.parallel.task_current import find_node
-
-from ..runtime.told_nodes import root
+from tests.unit.observe.told_nodes import root
 
 pytestmark = pytest.mark.anyio
 

@@ -19,13 +19,8 @@ import pydantic
 import pytest
 from typing_extensions import TypeAliasType
 
-from nighthawk_async.prompt.annotations import (
-    default_text,
-    is_type_alias,
-    is_type_expression,
-    written_type,
-)
 from nighthawk_async.prompt.callables import callable_line, describe_callable, find_signature, signature_text
+from nighthawk_async.prompt.types import default_text, is_type_alias, is_type_expression, written_type
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")

@@ -10,7 +10,7 @@ import pytest
 
 from nighthawk_async.configuration import StepContextLimits
 from nighthawk_async.prompt.preview import render_preview
-from nighthawk_async.prompt.template import render_section
+from nighthawk_async.prompt.sections import render_section
 from nighthawk_async.prompt.tokens import TokenCounter
 
 np: Any = pytest.importorskip("numpy")

@@ -1,6 +1,6 @@
 """Which of the step's locals stand in a prompt (specification 8.2.2)."""
 
-from nighthawk_async.prompt.template import select_locals
+from nighthawk_async.prompt.sections import select_locals
 
 
 def test_8_2_2_locals_are_ordered_lexicographically_without_dunder_names() -> None:

@@ -16,11 +16,7 @@ from typing_extensions import TypeAliasType
 from nighthawk_async.configuration import StepContextLimits
 from nighthawk_async.prompt import containers
 from nighthawk_async.prompt.room import MULTIMODAL_ITEM_TOKENS, SNIPPED
-from nighthawk_async.prompt.template import (
-    RenderedSection,
-    Section,
-    render_section,
-)
+from nighthawk_async.prompt.sections import RenderedSection, Section, render_section
 from nighthawk_async.prompt.tokens import TokenCounter
 from nighthawk_async.types.messages import BinaryContent, ImageUrl, UploadedFile
 

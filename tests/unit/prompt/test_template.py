@@ -3,7 +3,7 @@
 import pytest
 
 from nighthawk_async.configuration import DEFAULT_USER_PROMPT_TEMPLATE, StepPromptTemplates
-from nighthawk_async.prompt.template import RenderedSection, render_system_prompt, render_user_prompt
+from nighthawk_async.prompt.sections import RenderedSection, render_system_prompt, render_user_prompt
 from nighthawk_async.types.messages import ImageUrl
 
 _EMPTY = RenderedSection(parts=())

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.executors.model_stream import open_stream
+from nighthawk_async.agent.model_call import open_stream
 from nighthawk_async.models import (
     AssistantMessage,
     BinaryContent,
@@ -20,9 +20,9 @@ from nighthawk_async.models import (
     UserMessage,
 )
 from nighthawk_async.models.providers import create_model
+from nighthawk_async.policies.attempts.samples import using_sample
 from nighthawk_async.resilience import cached
 from nighthawk_async.resilience.request_digests import digest_of
-from nighthawk_async.runtime.samples import using_sample
 from nighthawk_async.types.model import NamedToolChoice, ResponseFormat
 
 TOOL = ToolDefinition(

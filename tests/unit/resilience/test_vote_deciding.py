@@ -6,10 +6,10 @@ import pytest
 from pydantic import BaseModel
 
 from nighthawk_async.errors import HookError, HumanError, StepAbortedError
+from nighthawk_async.kernel.inspection import InterceptionError
 from nighthawk_async.parallel import Failed, Succeeded
 from nighthawk_async.resilience import InvalidPolicyError, plurality
 from nighthawk_async.resilience.voting import Tally, Votes
-from nighthawk_async.runtime.model_access import InterceptionError
 
 
 class Point(BaseModel):

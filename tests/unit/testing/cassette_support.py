@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import nighthawk_async as nh
-from nighthawk_async.executors.model_stream import open_stream
+from nighthawk_async.agent.model_call import open_stream
 from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response, tool_call
 from nighthawk_async.types.messages import UserContent, UserMessage
 from nighthawk_async.types.model import ModelEvent, ModelRequest, TextDelta

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from nighthawk_async.executors.model_stream import open_stream
+from nighthawk_async.agent.model_call import open_stream
 from nighthawk_async.testing import CassetteMissError, cassette
 from nighthawk_async.types.model import (
     ModelCapabilities,

@@ -8,7 +8,7 @@ import anyio.to_thread
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.executors.model_stream import open_stream
+from nighthawk_async.agent.model_call import open_stream
 from nighthawk_async.recording.file import dump_exchanges
 from nighthawk_async.recording.requests import digest_of
 from nighthawk_async.testing import (

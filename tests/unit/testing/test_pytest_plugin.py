@@ -23,7 +23,7 @@ filterwarnings = error
 PREAMBLE = """
 import pytest
 import nighthawk_async as nh
-from nighthawk_async.executors.model_stream import open_stream
+from nighthawk_async.agent.model_call import open_stream
 from nighthawk_async.testing import CassetteMissError, ScriptedModel, model_response
 from nighthawk_async.types.messages import UserMessage
 from nighthawk_async.types.model import ModelRequest, TextDelta

@@ -68,9 +68,9 @@ def test_frames_of_the_library_are_left_out(project: pytest.Pytester) -> None:
     for text in ("act(2)", "'''natural", "bad number", "No recording is left"):
         assert text in shown
     assert "test_it.py:14: ValueError" in shown
-    assert "nighthawk_async/runtime/runner.py" not in shown
+    assert "nighthawk_async/kernel/run_step.py" not in shown
 
 
 @pytest.mark.parametrize("options", [("-k", "debugging"), ("-k", "wrong_type", "--full-trace")])
 def test_frames_of_the_library_are_shown(project: pytest.Pytester, options: tuple[str, ...]) -> None:
-    assert "nighthawk_async/runtime/runner.py" in shown_by(project, *options)
+    assert "nighthawk_async/kernel/run_step.py" in shown_by(project, *options)

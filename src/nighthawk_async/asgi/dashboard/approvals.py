@@ -21,8 +21,8 @@ from ...observe.tree import TaskTree, find_node_id, find_tree
 from ...parallel.event_loop import LoopEvent
 from ...policies.people.errors import AnswerRefusedError
 from ...policies.people.request import ApprovalRequest, Question, typed_answer
-from ...runtime.validation import type_adapter, type_name
 from ...types.json import JsonableValue
+from ...values.validation import type_adapter, type_name
 from .request import RefusalError, bad_request, not_allowed, not_now, not_valid
 
 _MAX_CHOICES = 200

@@ -9,19 +9,17 @@ from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from ...causes import leaves_of
 from ...errors import ExecutionError, ModelError, StepLimitError
+from ...kernel.commands import is_awaitable
+from ...kernel.conclude import StepResult
+from ...kernel.environment import Environment, get_environment, using_environment
+from ...kernel.events import RetryScheduled, report_retry_async
+from ...kernel.policy import InnerScope, Policies, Policy, Position
+from ...kernel.step import ExecuteAttempt, StepAttempt
 from ...parallel import raise_if_cancel_requested
 from ...parallel.decided_limits import run_within
-from ...runtime.awaitable import is_awaitable
-from ...runtime.conclude import StepResult
-from ...runtime.environment import Environment, get_environment, using_environment
-from ...runtime.error_text import describe_error
-from ...runtime.policies import Policies
-from ...runtime.policy import InnerScope, Policy, Position
-from ...runtime.reporting import RetryScheduled, report_retry_async
-from ...runtime.samples import using_sample
-from ...runtime.step_control import ExecuteAttempt, StepAttempt
 from ...tracing import note_named_event
 from ...types.unset import Unset
+from ...values.error_text import describe_error
 from .resilience import (
     StepBaseline,
     StepResilience,
@@ -30,6 +28,7 @@ from .resilience import (
     model_of,
     note_earlier_errors,
 )
+from .samples import using_sample
 
 Result = TypeVar("Result")
 

@@ -35,8 +35,8 @@ from ...errors import (
     StepRejectedError,
     StepStoppedError,
 )
+from ...kernel.context import ConfigurableStepExecutor, StepExecutor
 from ...parallel import TaskCancelledError, cancel_requested
-from ...runtime.step_executor import ConfigurableStepExecutor, StepExecutor
 from ...types.unset import Unset
 
 _MOST_ERRORS = 5

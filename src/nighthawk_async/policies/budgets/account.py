@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ...errors import BudgetExceededError
+from ...kernel.usage_meter import UsageMeter
 from ...parallel.event_loop import Stopwatch
 from ...pickling import checked_picklable
-from ...runtime.usage_meter import UsageMeter
 from .lender import Lender
 from .terms import Amount, Amounts, BudgetAmounts, BudgetLimits, BudgetTerms, Resource
 

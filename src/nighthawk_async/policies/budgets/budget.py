@@ -9,10 +9,9 @@ from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from ...catalog.request_cost import Prices
 from ...errors import NighthawkError
-from ...runtime.call_wrapping import wrap_calls
-from ...runtime.environment import get_environment, using_environment
-from ...runtime.policies import Policies
-from ...runtime.policy import InnerScope
+from ...kernel.calls import wrap_calls
+from ...kernel.environment import get_environment, using_environment
+from ...kernel.policy import InnerScope, Policies
 from ...types.usage import Usage
 from .account import BudgetAccount
 from .lives import counting_time_of_lives

@@ -6,13 +6,13 @@ from contextvars import ContextVar
 from dataclasses import replace
 
 from ...errors import BudgetExceededError, HookError
+from ...kernel.context import StepContext
+from ...kernel.environment import get_environment
+from ...kernel.events import BudgetThreshold
+from ...kernel.policy import Listener
+from ...kernel.step import Step
+from ...kernel.tools import OUTCOME_TOOL_NAME
 from ...ports import Model
-from ...runtime.environment import get_environment
-from ...runtime.events import BudgetThreshold
-from ...runtime.policy import Listener
-from ...runtime.step import Step
-from ...runtime.step_context import StepContext
-from ...runtime.tool_function import OUTCOME_TOOL_NAME
 from ...tracing import note_event, note_named_event
 from ...types.messages import UserMessage
 from ...types.model import ModelRequest, NamedToolChoice

@@ -7,12 +7,11 @@ from typing import ClassVar, TypeVar
 
 from ...causes import with_causes
 from ...errors import BudgetExceededError
+from ...kernel.calls import below_place
+from ...kernel.environment import find_environment, get_environment
+from ...kernel.policy import ModelCall, Policies, Policy, Position
+from ...kernel.tools import Tool
 from ...ports import AttemptsSource
-from ...runtime.environment import find_environment, get_environment
-from ...runtime.places import below_place
-from ...runtime.policies import Policies
-from ...runtime.policy import ModelCall, Policy, Position
-from ...runtime.tool_function import Tool
 from ...types.messages import ToolCall
 from ...types.model import ModelEvent
 from ...types.outcomes import StepOutcome

@@ -21,7 +21,11 @@ from ...catalog.request_cost import Prices, highest_cost, known_cost, priced
 from ...errors import BudgetExceededError, ConfigurationError
 from ...ports import AttemptsSource, HasSettings, Model
 from ...prompt.tokens import TokenCounter
-from ...runtime.request_bound import (
+from ...threads import thread_limiter
+from ...types.model import ModelEvent, ModelRequest, ReasoningDelta, TextDelta, ToolCallArgumentsDelta
+from ...types.native_tools import NativeCallStarted
+from ...types.usage import Usage
+from ...values.request_bound import (
     TOKENS_OF_NATIVE_USE,
     USES,
     RequestBound,
@@ -34,10 +38,6 @@ from ...runtime.request_bound import (
     reasons,
     request_text,
 )
-from ...threads import thread_limiter
-from ...types.model import ModelEvent, ModelRequest, ReasoningDelta, TextDelta, ToolCallArgumentsDelta
-from ...types.native_tools import NativeCallStarted
-from ...types.usage import Usage
 from .account import BudgetAccount, Payer
 from .lending import LentReservation, charge_usage, reserve_in_turn
 from .notices import CONCLUSION_TOKENS

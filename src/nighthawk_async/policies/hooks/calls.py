@@ -17,15 +17,15 @@ from typing import Any, TypeAlias, TypeVar, cast
 import anyio
 
 from ...errors import HookError, StepAbortedError, StepRejectedError, ToolBoundaryError
+from ...kernel.commands import await_value, is_awaitable
+from ...kernel.events import BeforeToolCall, FinishedEvent, HookEvent
+from ...kernel.policy import ask_early, wants_value, with_changes
+from ...kernel.reports import HookAnswer, HookAnswered, HookFailed
 from ...parallel import TaskCancelledError, cancel_requested, is_async_callable
-from ...runtime.activities import HookAnswer, HookAnswered, HookFailed
-from ...runtime.awaitable import await_value, is_awaitable
-from ...runtime.error_text import callable_name, describe_error
-from ...runtime.events import BeforeToolCall, FinishedEvent, HookEvent
-from ...runtime.late_value import ask_early, wants_value, with_changes
 from ...tracing import note_event
 from ...types.outcomes import Abort
 from ...types.unset import UNSET
+from ...values.error_text import callable_name, describe_error
 from .registry import Hooks
 from .rules import EVENT_RULES, HookFunction, Modify, Veto
 

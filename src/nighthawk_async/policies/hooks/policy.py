@@ -6,11 +6,10 @@ from types import TracebackType
 from typing import ClassVar, Literal, TypeVar, cast
 
 from ...errors import NighthawkError
-from ...runtime.awaitable import await_value, is_awaitable
-from ...runtime.conclude import StepResult, rewritten
-from ...runtime.environment import get_current_step, get_environment
-from ...runtime.error_text import callable_name
-from ...runtime.events import (
+from ...kernel.commands import await_value, is_awaitable
+from ...kernel.conclude import StepResult, rewritten
+from ...kernel.environment import get_current_step, get_environment
+from ...kernel.events import (
     AfterModelRequest,
     AfterToolCall,
     BeforeCommit,
@@ -28,18 +27,26 @@ from ...runtime.events import (
     StepStarted,
     StepSuspended,
 )
-from ...runtime.failures import failing_as_rewriter
-from ...runtime.late_value import deeply_read_only, read_only, shown
-from ...runtime.policies import Policies
-from ...runtime.policy import InnerScope, ModelCall, Policy, Position
-from ...runtime.steering import ParkingMoment
-from ...runtime.step import Step
-from ...runtime.tool_calls import parsed_arguments, with_arguments
+from ...kernel.inspection import failing_as_rewriter
+from ...kernel.policy import (
+    InnerScope,
+    ModelCall,
+    Policies,
+    Policy,
+    Position,
+    deeply_read_only,
+    read_only,
+    shown,
+)
+from ...kernel.steering import ParkingMoment
+from ...kernel.step import Step
+from ...kernel.tool_calls import parsed_arguments, with_arguments
 from ...types.compaction import CompactionPlan
 from ...types.execution import OnPartial, PartialValues
 from ...types.messages import AssistantMessage, Message, ToolCall, ToolDefinition, ToolResult
 from ...types.model import ModelRequest
 from ...types.outcomes import StepOutcome
+from ...values.error_text import callable_name
 from .calls import (
     Registration,
     emit,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar, cast, overload
 
 from ...errors import NighthawkError
 from ...parallel import is_async_callable
-from ...runtime.error_text import callable_name
+from ...values.error_text import callable_name
 from .rules import EVENT_RULES, HookAnswer, HookFunction
 
 Event = TypeVar("Event")

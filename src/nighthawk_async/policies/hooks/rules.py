@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 
-from ...runtime.events import (
+from ...kernel.events import (
     AfterModelRequest,
     AfterToolCall,
     BeforeCommit,
@@ -29,7 +29,7 @@ from ...runtime.events import (
     ToolLoopSuspected,
     VerificationRefused,
 )
-from ...runtime.late_value import deeply_read_only, read_only
+from ...kernel.policy import deeply_read_only, read_only
 from ...types.compaction import CompactionPlan, ResultDigest
 from ...types.execution import PartialValues
 from ...types.messages import (

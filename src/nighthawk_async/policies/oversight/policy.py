@@ -10,18 +10,23 @@ from functools import partial
 from typing import Any, ClassVar, TypeVar, cast
 
 from ...errors import HookError, StepAbortedError, StepRejectedError, ToolBoundaryError
-from ...runtime.conclude import StepResult, rewritten
-from ...runtime.environment import Environment, get_environment, using_environment
-from ...runtime.events import OversightDecided, OversightDecision, OversightSubject
-from ...runtime.failures import failing_as_hook, failing_as_rewriter
-from ...runtime.inspection import DecidedOnce
-from ...runtime.late_value import ask_early, deeply_read_only
-from ...runtime.policies import Policies
-from ...runtime.policy import CommitReview, InnerScope, Policy, Position, StepCommit
-from ...runtime.reporting import report
-from ...runtime.step import Step
-from ...runtime.step import Verify as VerifyOutcome
-from ...runtime.tool_calls import parsed_arguments, with_arguments
+from ...kernel.conclude import StepResult, rewritten
+from ...kernel.environment import Environment, get_environment, using_environment
+from ...kernel.events import OversightDecided, OversightDecision, OversightSubject, report
+from ...kernel.inspection import DecidedOnce, failing_as_hook, failing_as_rewriter
+from ...kernel.policy import (
+    CommitReview,
+    InnerScope,
+    Policies,
+    Policy,
+    Position,
+    StepCommit,
+    ask_early,
+    deeply_read_only,
+)
+from ...kernel.step import Step
+from ...kernel.step import Verify as VerifyOutcome
+from ...kernel.tool_calls import parsed_arguments, with_arguments
 from ...types.messages import ToolCall
 from ...types.outcomes import StepOutcome
 from ...types.unset import UNSET

@@ -9,16 +9,15 @@ from dataclasses import replace
 from typing import Any, cast
 
 from ...errors import HookError, VerificationError
+from ...kernel.commands import await_value
+from ...kernel.conclude import OutcomeRefusedError, StepResult
+from ...kernel.environment import get_environment, using_environment
+from ...kernel.events import VerificationRefused, report
+from ...kernel.inspection import failing_as_hook
+from ...kernel.policy import Policy
 from ...parallel import call_any
-from ...runtime.awaitable import await_value
-from ...runtime.conclude import OutcomeRefusedError, StepResult
-from ...runtime.environment import get_environment, using_environment
-from ...runtime.error_text import callable_name
-from ...runtime.events import VerificationRefused
-from ...runtime.failures import failing_as_hook
-from ...runtime.policy import Policy
-from ...runtime.reporting import report
 from ...types.outcomes import StepOutcome
+from ...values.error_text import callable_name
 from .inspection import Continue, Proposal, Verification
 
 _DEFAULT_FEEDBACK = "a check finds that it is not done; look again at what the block asks"

@@ -19,9 +19,9 @@ from ...actors.errors import check_seconds, check_whole_number
 from ...actors.task_group import is_cancelled
 from ...errors import ApprovalDeniedError, ApprovalExpiredError, NighthawkError, NoHumanError
 from ...journal_ports import GivenAnswers
+from ...kernel.commands import await_value
 from ...parallel.outcomes import without_cancellations
-from ...runtime.awaitable import await_value
-from ...runtime.error_text import describe_error
+from ...values.error_text import describe_error
 from .ballot import ApprovalStatus, Ballot, Vote
 from .digest import digest_action
 from .errors import ArgumentsChangedError, NobodyToApproveError, RequestClosedError

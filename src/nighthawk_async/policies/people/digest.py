@@ -29,7 +29,7 @@ from uuid import UUID
 from msgspec import Struct
 from pydantic import AnyUrl, BaseModel, ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter
 
-from ...runtime.expression import runs_step_code
+from ...kernel.context import runs_step_code
 from ...types.json import JsonableValue
 from .errors import UndigestibleArgumentError
 from .plain_data import (

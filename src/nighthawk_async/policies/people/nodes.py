@@ -4,7 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from ...observation import observed
-from ...runtime.validation import type_name
+from ...values.validation import type_name
 from .request import ApprovalRequest, Question
 
 

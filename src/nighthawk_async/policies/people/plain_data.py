@@ -20,7 +20,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from ...runtime.expression import is_step_function, runs_step_code
+from ...kernel.context import is_step_function, runs_step_code
 
 MISSING = object()
 """Represents an attribute that an object does not have."""

@@ -5,9 +5,8 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from ...runtime.environment import find_environment
-from ...runtime.policies import Policies
-from ...runtime.policy import InnerScope, Policy, Position
+from ...kernel.environment import find_environment
+from ...kernel.policy import InnerScope, Policies, Policy, Position
 from ...types.execution import ExecutionRef
 from .events import HumanEvent, HumanObserver
 from .request import HumanHandler, checked_human_handler

@@ -15,9 +15,9 @@ from ...actors import BareTaskGroup
 from ...actors.errors import check_seconds
 from ...errors import AnswerTimeoutError, NighthawkError, NoHumanError, ToolValidationError
 from ...journal_ports import GivenAnswers
-from ...runtime.awaitable import await_value
-from ...runtime.validation import type_adapter, type_name
+from ...kernel.commands import await_value
 from ...types.unset import UNSET
+from ...values.validation import type_adapter, type_name
 from .errors import InvalidAnswerError
 from .events import (
     HumanObserver,

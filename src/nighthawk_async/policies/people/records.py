@@ -12,11 +12,11 @@ from pydantic import PydanticInvalidForJsonSchema, PydanticUserError
 
 from ...errors import ApprovalDeniedError
 from ...journal_ports import BegunQuestion, GivenAnswers, RunJournal
-from ...runtime.environment import find_journal
-from ...runtime.model_access import InterceptionError
-from ...runtime.places import take_place
-from ...runtime.validation import type_adapter, type_name
+from ...kernel.calls import take_place
+from ...kernel.environment import find_journal
+from ...kernel.inspection import InterceptionError
 from ...types.asked_questions import AskedQuestion, GivenVote
+from ...values.validation import type_adapter, type_name
 from .ballot import Ballot, Vote
 from .digest import DigestedAction
 from .errors import AnswerRefusedError

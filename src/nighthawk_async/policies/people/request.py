@@ -11,10 +11,10 @@ from decimal import Decimal
 from typing import Protocol, runtime_checkable
 
 from ...errors import NighthawkError, ToolValidationError
-from ...runtime.validation import validate_value
 from ...types.execution import ExecutionRef
 from ...types.json import JsonableValue
 from ...types.unset import UNSET
+from ...values.validation import validate_value
 from .ballot import ApprovalStatus, Ballot, Vote
 from .errors import WrongDigestError
 

@@ -23,8 +23,8 @@ from anyio.lowlevel import RunVar, checkpoint_if_cancelled
 from ...actors import BareTaskGroup
 from ...errors import ConfigurationError, NoHumanError
 from ...lazy_exports import LazyModule
-from ...runtime.validation import type_name
 from ...types.json import JsonableValue
+from ...values.validation import type_name
 from .request import ApprovalRequest, Question, typed_answer
 
 if TYPE_CHECKING:

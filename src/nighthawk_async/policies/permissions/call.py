@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, cast
 
-from ...runtime.events import CallKind
+from ...kernel.events import CallKind
 from ...signatures import read_signature
 from .callables import (
     faithfully_wrapped,

@@ -12,10 +12,9 @@ from itertools import chain
 from typing import Any, Union, cast
 
 from ...errors import HookError
-from ...runtime.events import Verdict
-from ...runtime.expression import functions_in
-from ...runtime.step_context import StepContext
-from ...runtime.tool_scope import ToolScope
+from ...kernel.context import StepContext, functions_in
+from ...kernel.events import Verdict
+from ...kernel.tools import ToolScope
 from .call import NO_ARGUMENTS, CallArguments, PermissionCall, arguments_of, describe_call, without_partials
 from .callables import called_function, is_same_callable, module_of, own_attributes
 from .declared_methods import borrowed_by, declared_by, smuggled_by

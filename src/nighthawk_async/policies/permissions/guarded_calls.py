@@ -15,11 +15,10 @@ from functools import lru_cache, partial
 from inspect import CO_COROUTINE
 from typing import Any, Literal, TypeVar, cast
 
-from ...runtime.argument_check import with_checked_arguments
-from ...runtime.blocking import PausedCode
-from ...runtime.expression import StepNamespace, compile_tree, parse_code, with_constant
-from ...runtime.step_context import StepContext
-from ...runtime.tool_scope import ToolScope
+from ...kernel.assignment import with_checked_arguments
+from ...kernel.commands import PausedCode
+from ...kernel.context import StepContext, StepNamespace, compile_tree, parse_code, with_constant
+from ...kernel.tools import ToolScope
 from .call import PermissionCall
 from .call_checks import CallChecks
 from .equivalents import without_operators

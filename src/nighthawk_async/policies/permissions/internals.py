@@ -15,8 +15,7 @@ from typing import Literal, cast
 from msgspec import Struct
 
 from ...errors import ToolBoundaryError
-from ...runtime.expression import name_not_visible
-from ...runtime.step_context import StepContext
+from ...kernel.context import StepContext, name_not_visible
 from .call import PermissionCall
 from .permissions import permissions
 from .rules import rule

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import cast, get_args
 
 from ...errors import NighthawkError, ToolBoundaryError
-from ...runtime.events import Verdict
+from ...kernel.events import Verdict
 from ..people.errors import ArgumentsChangedError
 from .call import PermissionCall
 from .free_calls import is_data_callable

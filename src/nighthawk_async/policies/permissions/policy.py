@@ -7,18 +7,16 @@ from enum import Enum
 from typing import ClassVar, cast, get_args
 
 from ...errors import ExecutionError, HumanError
+from ...kernel.commands import CallGuard
+from ...kernel.context import StepContext
+from ...kernel.declared_types import return_type
+from ...kernel.environment import get_environment
+from ...kernel.events import PermissionDecided, report_at_once
+from ...kernel.policy import InnerScope, Policies, Policy, Position
+from ...kernel.tool_calls import parsed_arguments
+from ...kernel.tool_sets import ForeignTool
+from ...kernel.tools import Tool, ToolFunction
 from ...natural.blocks import NaturalBlock
-from ...runtime.annotations import return_type
-from ...runtime.commands import CallGuard
-from ...runtime.environment import get_environment
-from ...runtime.events import PermissionDecided
-from ...runtime.policies import Policies
-from ...runtime.policy import InnerScope, Policy, Position
-from ...runtime.reporting import report_at_once
-from ...runtime.step_context import StepContext
-from ...runtime.tool_calls import parsed_arguments
-from ...runtime.tool_function import Tool, ToolFunction
-from ...runtime.tool_sets import ForeignTool
 from ...types.messages import ToolCall
 from ..people.approvals import request_approval
 from ..people.errors import UndigestibleArgumentError

@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import cast
 
-from ...runtime.expression import runs_step_code
-from ...runtime.step_context import StepContext
-from ...runtime.tool_scope import ToolScope
+from ...kernel.context import StepContext, runs_step_code
+from ...kernel.tools import ToolScope
 from ..people.digest import digest_action
 from ..people.errors import UndigestibleArgumentError
 from .callables import BOUND_TYPES, is_own_method, is_same_callable, layers_of, other_names_of

@@ -18,9 +18,9 @@ from types import MappingProxyType
 from typing import Any, TypeAlias, cast
 
 from ...errors import HookError, NighthawkError
-from ...runtime.awaitable import is_awaitable
-from ...runtime.error_text import describe_error
+from ...kernel.commands import is_awaitable
 from ...signatures import read_signature
+from ...values.error_text import describe_error
 from ..people.plain_data import as_data, is_plain
 from .call import PermissionCall, without_partials
 from .callables import called_function, function_title, is_same_callable, layers_of, own_attributes

@@ -1,4 +1,4 @@
-"""Objects bound by steps in flight, by identity, in the whole process.
+"""Objects bound by steps in flight: their snapshots before some code runs, and reports of changes.
 
 A step binds the values of its `<name>` and `<:name>` bindings when it begins, and the objects that tools bind
 them to later; for a dotted `<name.field>`, the last object on the path that can hold others. This costs one
@@ -6,17 +6,74 @@ dictionary operation per object when the step begins and one when it ends. A bin
 identity is used twice.
 
 `report` says which step changed an object.
+
+A watch is open while code runs in one thread. On one event loop no two are open at once, so that code made
+every change found. Watches of several threads can overlap: then the watch that closes first reports the
+change and names the other step, and the other watch does not report it again.
+
+Steps never share their state, but they can bind the same objects, such as two steps of a task group that both
+read `<basket>`. While one waits for its model, the other may change the basket through its tools, and the
+first acts on outdated data. The guard reports this with both steps, the names of the bindings and the type of
+the object, as a `ConcurrentMutationWarning` at the block that made the change. With
+`run(…, concurrent_mutation="error")` the tool call fails instead: the model reads why, and the object is
+restored. With `"ignore"` steps of the run are neither watched nor registered. Declare objects that several
+steps may change with `nighthawk_async.shared(object)`; `SharedCell`, `SharedMap`, mailboxes and locks are
+known.
+
+**What counts as bound.** The objects of `<name>` and `<:name>` bindings; for a dotted `<name.field>` the last
+object that can hold others. The changing step need not bind the object itself: it can reach its locals too. A
+step that called another one, through a binding function or tool, waits for it, so the child step may change
+the objects that its parent has bound.
+
+**What counts as a change.** Before and after each tool call (`nh_eval`, `nh_assign`, `nh_exec`, tools, return
+expressions), and each stretch between two awaits of the code that such a call awaits, the contents of the
+objects that two steps bind are compared by identity, and so are the objects reached from them: lists,
+dictionaries, sets, deques, bytearrays, dataclasses, pydantic models, objects of your classes with or without
+`__slots__`; four objects deep, at most 250 objects that hold 20,000 items. The order counts where there is
+one, in dictionaries too. Binding a name to another object is not a change of an object.
+
+**Cost.** A bound object that can change costs a step one dictionary operation when it begins and one when it
+ends, and each tool call one check of each name of the step. An object bound by only one step is never
+inspected. An object that two steps bind is read before and after each tool call and each stretch between two
+awaits, in time that grows with its contents, up to the limits above (`benchmarks/cases/guard.py` has the
+figures).
+
+**What is not detected.** Changes by code outside tool calls (the Python code between blocks, executors of
+your own); changes in other tasks that a binding function starts, and in worker threads
+(`nighthawk_async.blocking`); two steps that reach one object from different bound objects, unless a dotted
+`nh_assign` leads to it and another step binds it. State that Python code cannot see: arrays, data frames,
+tensors, files, the position of an iterator or generator, exceptions, objects of the standard library other
+than collections, and objects of your classes that derive from these (`threading.Thread`,
+`argparse.Namespace`). Objects that are keys of a dictionary, and objects reached only through them; the order
+of an `OrderedDict` that has other keys than texts and numbers. Beyond 20,000 items, changes that keep the
+size.
+
+**False reports.** Attributes created by a `cached_property` do not count as a change. Declare a class with
+`shared` when it fills a cache in another way, in a property for instance, or when it guards itself: holding a
+lock is not taken as a declaration, and the lock is neither inspected nor restored. Changes by another thread
+during a tool call are attributed to that call.
+
+**What is not undone.** With `"error"`, an object that is too large to be remembered, or that steps of two
+threads may have changed at once, is not restored; the message says so. Changes of objects that no other step
+binds stay, but names bound by a synchronous call are restored. Code that a call awaits goes on after one of
+its changes was undone; the call fails when that code has ended.
 """
 
 import threading
+import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from ...runtime.mutable_state import attribute_of, shapes_of
-from ...runtime.snapshot import is_shared
-from ...runtime.step_context import StepContext
+from ...errors import ToolBoundaryError
+from ...kernel.context import StepContext
+from ...pickling import PicklableError
+from ...types.execution import ExecutionRef
+from ...values.snapshots import Shape, attribute_of, is_shared, shapes_of
 
 _MISSING = object()
 
@@ -214,3 +271,326 @@ def _last_holder(reference: str, context: StepContext) -> tuple[str, object]:
             break
         name, value = f"{name}.{field}", held
     return name, value
+
+
+MAX_WATCHED_DEPTH = 4
+"""The depth below a bound object to which changes are detected."""
+
+MAX_WATCHED_OBJECTS = 250
+"""The number of objects that are compared for one command."""
+
+MAX_WATCHED_ITEMS = 20_000
+"""The total number of items in these; objects beyond it are compared only by size."""
+
+
+class Mutation(Struct, frozen=True, kw_only=True, eq=False):
+    """One contested object that was changed.
+
+    Args:
+        name: The step's name of the contested object.
+        path: The changed object, as an expression from that name.
+        value: The changed object.
+        root: The contested object itself, through which the changed one was reached.
+        other: The binding of another step that holds the contested object.
+        rival: A step whose code ran in another thread meanwhile and may have made the change instead.
+    """
+
+    name: str
+    path: str
+    value: object
+    root: object
+    other: Binding
+    rival: BoundObjects | None
+
+
+class _Root(Struct, frozen=True):
+    name: str
+    value: object
+    other: Binding
+
+
+class _Watched(Struct, kw_only=True, eq=False):
+    value: object
+    root: "_Root"
+    path: str
+    depth: int
+    shapes: tuple[Shape, ...]
+    size: int
+    states: list[Any] | None = None
+    rival: BoundObjects | None = None
+
+    def read(self) -> None:
+        self.states = [shape.read(self.value) for shape in self.shapes]
+
+    def is_changed(self) -> bool:
+        if self.states is None:
+            return _size(self.value, self.shapes) != self.size
+        return not all(
+            not shape.is_mutable or shape.is_same(state, shape.read(self.value))
+            for shape, state in zip(self.shapes, self.states, strict=True)
+        )
+
+    def rebase(self) -> None:
+        """Take a new snapshot of the object."""
+        self.size = _size(self.value, self.shapes)
+        if self.states is not None:
+            self.read()
+
+    def children(self) -> Iterator[tuple[str, object]]:
+        for shape, state in zip(self.shapes, self.states or (), strict=False):
+            yield from shape.children(state)
+
+
+class MutationWatch:
+    """A snapshot of a step's contested objects, and of the objects reached from them, before some code runs.
+
+    Args:
+        owner: The step whose code will run.
+        roots: The contested objects: name, object and the other step's binding.
+    """
+
+    def __init__(self, owner: BoundObjects, roots: list[tuple[str, object, Binding]]) -> None:
+        self._owner = owner
+        self._watched: dict[int, _Watched] = {}
+        self._pending: deque[_Watched] = deque()
+        self._items_left = MAX_WATCHED_ITEMS
+        self._take_snapshots(roots)
+        _OPEN_WATCHES.add(self)
+
+    def close(self) -> list[Mutation]:
+        """Return the changes: for each contested object, the first one found at it or below it.
+
+        Close a watch in the thread that opened it, once.
+        """
+        _OPEN_WATCHES.remove(self)
+        found: dict[int, _Watched] = {}
+        for watched in self._watched.values():
+            if watched.is_changed():
+                found.setdefault(id(watched.root.value), watched)
+                watched.rival = _OPEN_WATCHES.notify(self._owner, watched.value) or watched.rival
+        return [
+            Mutation(
+                name=watched.root.name,
+                path=watched.path,
+                value=watched.value,
+                root=watched.root.value,
+                other=watched.root.other,
+                rival=watched.rival,
+            )
+            for watched in found.values()
+        ]
+
+    def restore(self) -> bool:
+        """Restore the changed objects that no other thread may have changed.
+
+        Returns:
+            Whether every changed object was restored.
+        """
+        is_whole = True
+        for watched in self._watched.values():
+            if watched.is_changed():
+                is_whole = _restore(watched) and is_whole
+                _OPEN_WATCHES.notify(self._owner, watched.value)
+        return is_whole
+
+    def rebase(self, value: object) -> bool:
+        """Take a new snapshot of an object; return whether the watch includes it."""
+        watched = self._watched.get(id(value))
+        if watched is not None:
+            watched.rebase()
+        return watched is not None
+
+    @property
+    def owner(self) -> BoundObjects:
+        """The step whose code runs."""
+        return self._owner
+
+    def _take_snapshots(self, roots: list[tuple[str, object, Binding]]) -> None:
+        for name, value, other in roots:
+            self._add(value, root=_Root(name, value, other), path=name, depth=0)
+        while self._pending:
+            watched = self._pending.popleft()
+            for label, child in watched.children():
+                if len(self._watched) >= MAX_WATCHED_OBJECTS:
+                    return
+                self._add(child, root=watched.root, path=watched.path + label, depth=watched.depth + 1)
+
+    def _add(self, value: object, *, root: _Root, path: str, depth: int) -> None:
+        if id(value) in self._watched:
+            return
+        shapes = shapes_of(type(value))
+        if not shapes or is_shared(value):
+            return
+        size = _size(value, shapes)
+        watched = _Watched(value=value, root=root, path=path, depth=depth, shapes=shapes, size=size)
+        self._watched[id(value)] = watched
+        if size <= self._items_left:
+            self._items_left -= size
+            watched.read()
+            if depth < MAX_WATCHED_DEPTH:
+                self._pending.append(watched)
+
+
+class _OpenWatches:
+    """The watches that are open at this moment, at most one for each thread that runs steps."""
+
+    def __init__(self) -> None:
+        self._watches: list[MutationWatch] = []
+        self._lock = threading.Lock()
+
+    def add(self, watch: MutationWatch) -> None:
+        with self._lock:
+            self._watches.append(watch)
+
+    def remove(self, watch: MutationWatch) -> None:
+        with self._lock:
+            self._watches.remove(watch)
+
+    def notify(self, owner: BoundObjects, value: object) -> BoundObjects | None:
+        """Report to the other open watches that a change of an object was found.
+
+        Args:
+            owner: The step that found it.
+            value: The object.
+
+        Returns:
+            A step that may have made the change as well. A step that waits for the finder did not.
+        """
+        with self._lock:
+            owners = [watch.owner for watch in self._watches if watch.rebase(value)]
+        return next((step for step in owners if step not in owner.callers), None)
+
+
+_OPEN_WATCHES = _OpenWatches()
+
+
+def _size(value: object, shapes: tuple[Shape, ...]) -> int:
+    return sum(shape.size(value) for shape in shapes)
+
+
+def _restore(watched: _Watched) -> bool:
+    if watched.states is None or watched.rival is not None:
+        return False
+    try:
+        for shape, state in zip(watched.shapes, watched.states, strict=True):
+            if shape.is_mutable and not shape.is_same(state, shape.read(watched.value)):
+                shape.restore(watched.value, state)
+    except Exception:  # keys with a user-defined `__hash__`, a bytearray whose memory is in use
+        return False
+    return not watched.is_changed()
+
+
+ConcurrentMutation: TypeAlias = Literal["warn", "error", "ignore"]
+"""The reaction of a run to a step that changes an object that another step in flight has bound."""
+
+_GUIDANCE = "Change a copy and bind that, or leave this change to the program."
+_shown: dict[Any, Any] = {}  # warnings shown by the `default` action, as in a `__warningregistry__`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MutationReport:
+    """The report of a concurrent change: the object, the step that changed it, the steps that bind it.
+
+    Args:
+        step: The step that made the change.
+        binding: The name of the shared object in that step.
+        path: The changed object as an expression from that name; the name itself when it is the same object.
+        object_type: The qualified name of the changed object's type.
+        other_step: The step in flight that has the shared object bound.
+        other_binding: The name of the shared object in that other step.
+        rival_step: A step in another thread that may have made the change instead; None when there is none.
+    """
+
+    step: ExecutionRef
+    binding: str
+    path: str
+    object_type: str
+    other_step: ExecutionRef
+    other_binding: str
+    rival_step: ExecutionRef | None
+
+    def __str__(self) -> str:
+        rival = "" if self.rival_step is None else f", or {self._name(self.rival_step)} in another thread,"
+        reached = "" if self.path == self.binding else f", reached from '{self.binding}'"
+        return (
+            f"step {self.step.step_id}{rival} changed '{self.path}' ({self.object_type}){reached}, "
+            f"which {self._name(self.other_step)} in flight has bound as '{self.other_binding}'"
+        )
+
+    def _name(self, step: ExecutionRef) -> str:
+        if step.step_id == self.step.step_id:
+            return f"another execution of step {step.step_id}"
+        return f"step {step.step_id}"
+
+
+class ConcurrentMutationWarning(PicklableError, RuntimeWarning):  # noqa: N818  (not an error)
+    """A step changed an object that another step in flight has bound.
+
+    Args:
+        report: The report of the change.
+    """
+
+    def __init__(self, report: MutationReport) -> None:
+        super().__init__(
+            f"{report}; pass each step its own copy, or declare the object with nighthawk_async.shared"
+        )
+        self.report = report
+
+
+ConcurrentMutationWarning.__module__ = "nighthawk_async.policies"  # which exports it
+
+
+class ConcurrentMutationError(ToolBoundaryError):
+    """The error that the model sees for such a change in a run with `concurrent_mutation="error"`.
+
+    Args:
+        report: The report of the change.
+        is_restored: Whether the change was undone.
+    """
+
+    def __init__(self, report: MutationReport, *, is_restored: bool) -> None:
+        end = "the change was undone" if is_restored else "the change could not be undone"
+        super().__init__(kind="execution", message=f"{report}; {end}", guidance=_GUIDANCE)
+        self.report = report
+        self.is_restored = is_restored
+
+
+def report_of(step: BoundObjects, mutation: Mutation) -> MutationReport:
+    """Make the report of a change that a watch has found.
+
+    Args:
+        step: The step of the watch.
+        mutation: The change.
+    """
+    kind = type(mutation.value)
+    return MutationReport(
+        step=step.context.execution_ref,
+        binding=mutation.name,
+        path=mutation.path,
+        object_type=f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."),
+        other_step=mutation.other.owner.context.execution_ref,
+        other_binding=mutation.other.name,
+        rival_step=None if mutation.rival is None else mutation.rival.context.execution_ref,
+    )
+
+
+def warn_of(report: MutationReport, *, filename: str, line: int) -> None:
+    """Emit the warning at the block whose step made the change.
+
+    Args:
+        report: The report to warn of.
+        filename: The source file of the block.
+        line: The line of the block in that file.
+
+    Raises:
+        ConcurrentMutationWarning: Python's warning filters turn the warning into an error.
+    """
+    module = (report.step.step_id or "").rpartition(":")[0]
+    warnings.warn_explicit(
+        ConcurrentMutationWarning(report),
+        ConcurrentMutationWarning,
+        filename,
+        line,
+        module=module,
+        registry=_shown,
+    )

@@ -1,4 +1,4 @@
-"""The guard of shared objects as a policy. `report` documents its reports and limits."""
+"""The guard of shared objects as a policy. `bound_objects` documents its reports and limits."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Generator, Iterator
@@ -8,17 +8,23 @@ from functools import partial
 from typing import Any, ClassVar, get_args
 
 from ...errors import NighthawkError
+from ...kernel.assignment import AssignmentTarget
+from ...kernel.commands import Assign, Awaited, Command, CommandGuard, StepState, await_value
+from ...kernel.context import StepContext
+from ...kernel.policy import InnerScope, Policies, Policy, Position
 from ...natural.blocks import NaturalBlock
-from ...runtime.assignment import AssignmentTarget
-from ...runtime.awaitable import await_value
-from ...runtime.commands import Assign, Awaited, Command, CommandGuard, StepState
-from ...runtime.mutable_state import attribute_of
-from ...runtime.policies import Policies
-from ...runtime.policy import InnerScope, Policy, Position
-from ...runtime.step_context import StepContext
-from .bound_objects import Binding, BoundObjects
-from .report import ConcurrentMutation, ConcurrentMutationError, ConcurrentMutationWarning, report_of, warn_of
-from .watch import Mutation, MutationWatch
+from ...values.snapshots import attribute_of
+from .bound_objects import (
+    Binding,
+    BoundObjects,
+    ConcurrentMutation,
+    ConcurrentMutationError,
+    ConcurrentMutationWarning,
+    Mutation,
+    MutationWatch,
+    report_of,
+    warn_of,
+)
 
 
 class MutationGuard(CommandGuard):

@@ -11,9 +11,8 @@ from msgspec import Struct
 from pydantic import AliasChoices, AliasPath, Discriminator
 from pydantic.fields import FieldInfo
 
-from ..annotations import literal_text, written_type
 from ..plain_text import has_base, single_line, type_module
-from ..type_names import TypeNames
+from ..types import TypeNames, literal_text, written_type
 from .fields import DataKey, InData
 
 _DESCRIPTION_CHARACTERS = 300

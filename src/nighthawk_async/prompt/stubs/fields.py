@@ -17,8 +17,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from ...signatures import read_annotations
-from ..annotations import is_type_expression
 from ..plain_text import class_dictionary, find_class_attribute, has_base, is_one_of, resolution_order
+from ..types import is_type_expression
 
 NO_DEFAULT = object()
 """The default of a required field."""

@@ -19,7 +19,6 @@ import typing_extensions
 from msgspec import Struct
 
 from ...secret_names import HIDDEN, hides_value
-from ..annotations import default_text, is_type_alias, literal_text, written_type
 from ..callables import CallableDescription, describe_callable, summary_of
 from ..objects import class_methods, is_public_name
 from ..plain_text import (
@@ -34,7 +33,16 @@ from ..plain_text import (
 )
 from ..scalars import describe_enumeration
 from ..tokens import TokenCounter
-from ..type_names import TypeNames, is_of_library, is_standard, own_name
+from ..types import (
+    TypeNames,
+    default_text,
+    is_of_library,
+    is_standard,
+    is_type_alias,
+    literal_text,
+    own_name,
+    written_type,
+)
 from .comments import comment_of
 from .fields import NO_DEFAULT, RecordField, Records, find_records, namespace_of, type_hints
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, create_model
 
 from nighthawk_async.configuration import StepContextLimits
-from nighthawk_async.prompt.entries import classify_entry, note_met_types
+from nighthawk_async.prompt.sections import classify_entry, note_met_types
 from nighthawk_async.prompt.stubs import TypeNames, stub_of, types_section, written_type
 from nighthawk_async.prompt.stubs.stub import HEADING
 from nighthawk_async.prompt.tokens import TokenCounter

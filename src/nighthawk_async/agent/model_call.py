@@ -1,0 +1,526 @@
+"""One model request with everything that is active for it: policies, charges, a cache, its node, its span.
+
+The journal of a run comes before the cache: a recorded response is never looked up. The cache comes before
+budgets, which a cached response does not touch, and before interceptors, such as a recorder.
+
+    node -> before_request -> span -> the model … events … -> settle -> span -> after_request -> node
+
+However the request ends, its charges are settled at once, before any other await.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from contextvars import ContextVar
+from functools import partial
+from time import perf_counter
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
+
+from msgspec import Struct
+
+from ..catalog.request_cost import priced
+from ..errors import ConnectTimeoutError, HookError, ModelError, ModelStatusError
+from ..kernel.calls import below_place, take_turn_place
+from ..kernel.environment import find_environment
+from ..kernel.inspection import ask_model, ask_source
+from ..kernel.policy import NO_POLICIES, ModelCall, Policies, check_answer
+from ..kernel.reports import EventArrived, RequestActivity
+from ..observation import NodeWriter, find_node_writer
+from ..ports import ForwardedStream, HasCurrentPrice, Model, OpenSource, ResponseStream, usage_so_far
+from ..tracing import Span, begin_span, find_tracing
+from ..types.model import ModelEvent, ModelRequest, ResponseFinished, UsageReported
+from ..types.usage import Usage
+from ..values.error_text import describe_error
+
+if TYPE_CHECKING:
+    from ..observe.request_node import RequestNode
+    from .partial_answer import PartialAnswer
+
+
+class CacheEntry(Protocol):
+    """The entry of a response cache for one request."""
+
+    @property
+    def is_hit(self) -> bool:
+        """Whether no model is asked, because an equal request has a response, or has just failed.
+
+        Otherwise equal requests wait until this one has ended or is released.
+        """
+        ...
+
+    def open(self, open_source: OpenSource) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+        """Return the response, from the cache or from its source.
+
+        Args:
+            open_source: Asks the model.
+        """
+        ...
+
+    def release(self) -> None:
+        """Let equal requests go on, unless the response has arrived."""
+        ...
+
+
+class ResponseCache(Protocol):
+    """Answers equal requests with the response to the first of them."""
+
+    async def look_up(self, model: Model, request: ModelRequest) -> CacheEntry | None:
+        """Return the entry of a request, as soon as no equal request is in progress.
+
+        Args:
+            model: The model.
+            request: The request.
+
+        Returns:
+            None for a request that is not cached.
+        """
+        ...
+
+
+class _Active(Struct, frozen=True, eq=False):
+    cache: ResponseCache | None
+    outer: "_Active | None"
+
+
+_active: ContextVar[_Active | None] = ContextVar("nighthawk_async_response_cache", default=None)
+
+
+def enter_response_cache(cache: ResponseCache | None) -> None:
+    """Activate a response cache until `leave_response_cache`; None for none, whatever is active."""
+    _active.set(_Active(cache, _active.get()))
+
+
+def leave_response_cache() -> None:
+    """Activate the response cache again that was active before."""
+    active = _active.get()
+    _active.set(None if active is None else active.outer)
+
+
+def find_response_cache() -> ResponseCache | None:
+    """Return the active response cache; None for none."""
+    active = _active.get()
+    return None if active is None else active.cache
+
+
+class CachedSource:
+    """The source of the response to one request where a response cache is active; see `ports.RequestSource`.
+
+    Args:
+        cache: The cache.
+        model: The model.
+        place: The place of the request in a run with a journal; None without one.
+    """
+
+    __slots__ = ("_cache", "_entry", "_model", "_place", "_request", "is_cached")
+
+    def __init__(self, cache: ResponseCache, model: Model, place: str | None) -> None:
+        self._cache = cache
+        self._model = model
+        self._request: ModelRequest | None = None
+        self._entry: CacheEntry | None = None
+        self._place = place
+        self.is_cached = False
+
+    async def find(self, request: ModelRequest) -> bool:
+        """Look for the request in the journal and in the cache, once."""
+        if self._request is not None:
+            return self.is_cached
+        self._request = request
+        environment = find_environment()
+        journal = None if environment is None else environment.journal
+        if journal is not None and self._place is not None:
+            recorded = journal.find_cached(self._place)
+            if recorded is not None:
+                self.is_cached = recorded
+                return recorded
+        self._entry = await self._cache.look_up(self._model, request)
+        self.is_cached = self._entry is not None and self._entry.is_hit
+        return self.is_cached
+
+    def open(self, request: ModelRequest) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+        """Return the response. One to a request that a policy has changed since `find` is not stored."""
+        model, environment = self._model, find_environment()
+        step_path = () if environment is None else environment.step_path
+        entry = self._entry
+        if request != self._request:
+            self.release()
+            entry = None
+
+        def ask(source: Model = model) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+            asked = partial(ask_model, source, request, step_path)
+            return asked() if entry is None or source is not model else entry.open(asked)
+
+        if environment is None or environment.journal is None or self._place is None:
+            return ask()
+        return environment.journal.respond(self._place, model.name, ask)
+
+    def release(self) -> None:
+        """Let equal requests go on; see `ports.RequestSource`."""
+        if self._entry is not None:
+            self._entry.release()
+
+
+_LOGGER = logging.getLogger("nighthawk")
+
+
+class GovernedStream(ForwardedStream):
+    """The events of one response; see `ports.Model.stream`.
+
+    Work of the caller while it holds the stream is below neither its node nor its span.
+
+    Args:
+        model: The model.
+        request: The request.
+        policies: The active policies.
+        parent: The parent node; None without observers.
+        may_be_last: Whether its answer may end the step.
+        cache: The active response cache; None for none.
+        place: The place of the request in a run with a journal; None without one.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        request: ModelRequest,
+        policies: Policies,
+        *,
+        parent: NodeWriter | None,
+        may_be_last: bool,
+        cache: ResponseCache | None,
+        place: str | None,
+    ) -> None:
+        self._call = ModelCall(model, request, may_be_last=may_be_last, place=place)
+        self._call.source = None if cache is None else CachedSource(cache, model, place)
+        self._before = policies.overriding["before_request"]
+        self._after = policies.overriding["after_request"]
+        self._parent = parent
+        self._node: RequestNode | None = None
+        self._span: Span | None = None
+        self._failure: Exception | None = None
+        self._reported: Usage | None = None
+        self._settled: Usage | None = None
+        self._pricing_error: Exception | None = None
+
+    @property
+    def usage(self) -> Usage | None:
+        """The usage of the request so far; once it has ended, the amount charged, estimates included."""
+        if self._settled is not None:
+            return self._settled
+        if self.source is None and (self._before or self._call.source is not None):
+            return Usage()  # certain: this is not a request without a report
+        return self._known_usage()
+
+    @property
+    def turn_place(self) -> str | None:
+        """The place of the request."""
+        return self._call.place
+
+    async def __aenter__(self) -> Self:
+        node = self._node = self._begin_node()
+        try:
+            with nullcontext() if node is None else node.active():
+                await self._open()
+        except BaseException as error:
+            self._end_node(error)
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        try:
+            is_swallowed = await self._close(exception_type, exception, traceback)
+        except BaseException as error:
+            self._end_node(error)
+            raise
+        self._end_node(exception, has_failed=False)
+        return is_swallowed
+
+    async def __anext__(self) -> ModelEvent:
+        span = self._span
+        try:
+            event = await (super().__anext__() if span is None else self._next_in_span(span))
+        except StopAsyncIteration:
+            raise
+        except Exception as error:
+            self._failure = error
+            raise
+        self._note(event)
+        return event
+
+    async def _next_in_span(self, span: Span) -> ModelEvent:
+        waited_since = perf_counter()
+        with span.active():
+            event = await super().__anext__()
+        span.note(EventArrived(event=event, waited_since=waited_since, arrived_at=self.arrived_at))
+        return event
+
+    def _begin_node(self) -> "RequestNode | None":
+        if self._parent is None:
+            return None
+        from ..observe.request_node import RequestNode  # here, because most requests have no observers
+
+        environment = find_environment()
+        step = None if environment is None else environment.step
+        journal, place = None if environment is None else environment.journal, self._call.place
+        return RequestNode(
+            self._call.model.name,
+            self._call.request,
+            parent=self._parent,
+            step=step,
+            price=self._call.model.capabilities.price,
+            has_counted=journal is not None and place is not None and journal.has_counted(place),
+        )
+
+    async def _open(self) -> None:
+        call = self._call
+        try:
+            for policy in self._before:
+                await policy.before_request(call)
+                check_answer(call.request, ModelRequest, f"{type(policy).__qualname__}.before_request")
+            if await call.is_cached() and self._node is not None:
+                self._node.note_cached()
+        except BaseException as error:
+            self._settle(error)
+            raise
+        try:
+            if call.charges is not None:
+                self.check_resends(call.charges.check_resend)
+            source = call.source
+            await self._enter(
+                ask_source(call.model, call.request, call.place)
+                if source is None
+                else source.open(call.request)
+            )
+        except BaseException as error:
+            self._settle(error)
+            await self._call_after(error, error)
+            raise
+
+    async def _enter(self, source: AbstractAsyncContextManager[AsyncIterator[ModelEvent]]) -> None:
+        call = self._call
+        if isinstance(source, ResponseStream):
+            source.settle_first(self._settle_charges)
+        activity = RequestActivity(
+            model=call.model,
+            request=call.request,
+            is_replay=isinstance(source, ResponseStream) and source.is_replay,
+            journal_place=source.journal_place if isinstance(source, ResponseStream) else None,
+            is_cached=call.source is not None and call.source.is_cached,
+        )
+        span = self._span = begin_span(activity)
+        try:
+            with nullcontext() if span is None else span.active():
+                await self.enter_source(source)
+        except BaseException as error:
+            self._end_span(error, usage_so_far(source))
+            raise
+
+    def _end_span(self, error: BaseException | None, usage: Usage | None) -> None:
+        if self._span is not None:
+            if usage is not None:
+                self._span.note(usage)
+            self._span.end(error)
+
+    async def _close(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        try:
+            self._settle(exception)
+            self._end_span(self._failure, usage_so_far(self.source))
+        finally:
+            try:
+                is_swallowed = await super().__aexit__(exception_type, exception, traceback)
+            except BaseException as error:
+                await self._call_after(error, error)
+                raise
+        await self._call_after(exception, self._failure)
+        if exception is None and self._pricing_error is not None:
+            raise self._pricing_error
+        return is_swallowed
+
+    def _note(self, event: ModelEvent) -> None:
+        call = self._call
+        if isinstance(event, UsageReported):
+            self._reported = event.usage
+        elif isinstance(event, ResponseFinished):
+            call.finish_reason = event.reason
+        if call.charges is not None:
+            call.charges.note(event)
+        if self._node is not None:
+            self._node.note(event)
+
+    def _settle(self, leaving: BaseException | None) -> None:
+        """Charge the request, and let equal ones go on.
+
+        A pricing error does not replace an error that leaves the stream.
+
+        Args:
+            leaving: The error or cancellation that leaves the stream.
+        """
+        if self._call.source is not None:
+            self._call.source.release()
+        self._settle_charges(leaving)
+
+    def _settle_charges(self, leaving: BaseException | None) -> None:
+        """Charge the request, unless it has been charged."""
+        charges, self._call.charges = self._call.charges, None
+        if charges is None:
+            return
+        known, is_possible = self._known_usage(), self.source is not None and self.may_have_consumed
+        if known is None and self.events is None and leaving is not None and self._was_turned_away(leaving):
+            is_possible = False
+            if isinstance(leaving, ModelStatusError):
+                known = Usage(requests=1, retries=leaving.retries)
+        self._settled = charges.settle(known, may_have_consumed=is_possible)
+        self._pricing_error = charges.pricing_error
+        if self._pricing_error is not None and leaving is not None:
+            name = self._call.model.name
+            _LOGGER.warning("%s: a request could not be priced: %r", name, self._pricing_error)
+
+    def _was_turned_away(self, error: BaseException) -> bool:
+        """Whether a request that could not be opened, without any report, has consumed nothing."""
+        if isinstance(self.source, ResponseStream):
+            return True  # it would know if something was sent
+        if isinstance(error, ModelError):
+            return isinstance(error, ConnectTimeoutError | ModelStatusError)
+        return isinstance(error, Exception)
+
+    def _known_usage(self) -> Usage | None:
+        usage = usage_so_far(self.source) or self._reported
+        return None if usage is None else priced(usage, self._call.model.capabilities.price)
+
+    async def _call_after(self, ending: BaseException | None, failure: BaseException | None) -> None:
+        """Report the end of the request to every policy, unless it was cancelled.
+
+        Args:
+            ending: The error or cancellation that leaves the stream; it stays the primary error when a hook
+                fails as well.
+            failure: The error of the request.
+
+        Raises:
+            Exception: A policy raised it: the innermost one, with notes on the others.
+        """
+        if ending is not None and not isinstance(ending, Exception):
+            return
+        call = self._call
+        call.usage = self.usage
+        call.error = failure if isinstance(failure, Exception) else None
+        raised: Exception | None = None
+        for policy in reversed(self._after):
+            try:
+                await policy.after_request(call)
+            except Exception as error:
+                if raised is None:
+                    raised = error
+                else:
+                    raised.add_note(describe_error(error))
+        try:
+            if ending is not None and isinstance(raised, HookError):
+                ending.add_note(str(raised))
+            elif raised is not None:
+                raise raised
+        finally:
+            del raised  # so that the error and this frame do not hold each other
+
+    def _end_node(self, leaving: BaseException | None, *, has_failed: bool = True) -> None:
+        """End the node.
+
+        Args:
+            leaving: The error or cancellation that leaves the stream.
+            has_failed: Whether the request failed with it, rather than the caller.
+        """
+        if self._node is None:
+            return
+        if has_failed and self._failure is None and isinstance(leaving, Exception):
+            self._failure = leaving
+        self._node.end(self._failure, leaving, self.usage)
+
+
+async def load_price(model: Model) -> None:
+    """Let a model look up its price, before a request to it is measured, shown or sent.
+
+    Args:
+        model: The model to ask.
+    """
+    # An object without the method is asked for it first, because `isinstance` takes long to deny a protocol.
+    if hasattr(model, "load_price") and isinstance(model, HasCurrentPrice):
+        await model.load_price()
+
+
+def open_stream(
+    model: Model, request: ModelRequest, *, may_be_last: bool = True
+) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+    """Send a request and stream its response; see `ports.Model.stream`.
+
+    Args:
+        model: The model to ask.
+        request: The request.
+        may_be_last: Whether its answer may end the step, so that it may take the last of a budget.
+
+    Raises:
+        InterceptionError: An interceptor is active and has no answer.
+        BudgetExceededError: A budget has no room for it, on entering.
+        ExecutionError: A hook vetoed it, on entering.
+        ConfigurationError: The request asks for what the model lacks, or a budget cannot be kept.
+        ModelError: The request failed.
+    """
+    environment = find_environment()
+    policies = NO_POLICIES if environment is None else environment.policies
+    parent = find_node_writer()
+    tracing = find_tracing()
+    is_traced = tracing is not None and tracing.collects()
+    cache = find_response_cache()
+    has_journal = environment is not None and environment.journal is not None
+    place = take_turn_place(model, request) if has_journal else None
+    if parent is None and not is_traced and not policies.govern_requests and cache is None:
+        return ask_source(model, request, place)
+
+    return GovernedStream(
+        model, request, policies, parent=parent, may_be_last=may_be_last, cache=cache, place=place
+    )
+
+
+def find_partial_answer() -> "PartialAnswer | None":
+    """Return a reader for the next response of the step in progress; None without listeners."""
+    environment = find_environment()
+    step = None if environment is None else environment.step
+    if step is None or step.partial_listeners is None:
+        return None
+    from .partial_answer import PartialAnswer  # here, because few programs read values before their end
+
+    return PartialAnswer(step.context, step.partial_listeners)
+
+
+def report_request(
+    report: Callable[[str, Usage], None], model: Model, stream: object, reported: Usage
+) -> None:
+    """Report the usage of one request in its place, from the best source, with its cost.
+
+    Args:
+        report: Counts it, by model id.
+        model: The model that was asked.
+        stream: The stream of `open_stream`; it knows about attempts and answers that were cancelled. None
+            when there is none.
+        reported: The usage of the events, or `unreported_usage`.
+    """
+    usage = priced(usage_so_far(stream) or reported, model.capabilities.price)
+    place = stream.turn_place if isinstance(stream, ResponseStream) else None
+    with nullcontext() if place is None else below_place(place):
+        report(model.name, usage)
+
+
+def unreported_usage(error: ModelError | None = None) -> Usage:
+    """The usage of one request whose response reported none.
+
+    Args:
+        error: The error of the request, if any; it knows how often the request was sent again.
+    """
+    return Usage(requests=1, retries=0 if error is None else error.retries, is_complete=False)

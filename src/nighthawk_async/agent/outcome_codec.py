@@ -1,0 +1,236 @@
+"""Answers as JSON: an outcome (specification 8.4), and values of write bindings as data. No I/O.
+
+An answer is a flat object with the fields of its kind and no others. Where a provider's schema subset forbids
+a union at the root it travels as `{"result": …}`; both forms are understood.
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypeGuard, cast
+
+from msgspec import Struct
+
+from ..errors import ExecutionError, ToolValidationError
+from ..kernel.environment import find_environment
+from ..types.outcomes import (
+    OUTCOME_KINDS,
+    BreakStepOutcome,
+    ContinueStepOutcome,
+    OutcomeKind,
+    PassStepOutcome,
+    RaiseStepOutcome,
+    ReturnStepOutcome,
+    StepOutcome,
+)
+from ..types.unset import UNSET
+from ..values.plain_data import validate_data
+from ..wire.json_text import NOT_JSON, decode_json, describe_not_json
+from .answer_form import RETURN_VALUE, AnswerForm
+
+_FIELDS: Mapping[OutcomeKind, tuple[str, ...]] = {
+    "pass": (),
+    "return": ("return_value", "return_expression"),
+    "break": (),
+    "continue": (),
+    "raise": ("raise_message", "raise_error_type", "raise_expression"),
+}
+
+
+class Answer(Struct, frozen=True, kw_only=True, eq=False):
+    """The answer of a model.
+
+    Args:
+        outcome: The outcome of the block; a value to return is validated.
+        bindings: The values of write bindings as data, not yet validated.
+    """
+
+    outcome: StepOutcome
+    bindings: Mapping[str, object]
+
+
+def parse_answer(text: str, form: AnswerForm) -> Answer:
+    """Parse an answer strictly.
+
+    Raises:
+        ExecutionError: The text is not JSON, or not an answer to this block; the message names the fault and
+            its place.
+    """
+    return answer_from_mapping(parse_json_object(text), form)
+
+
+def answer_from_mapping(data: Mapping[str, Any], form: AnswerForm) -> Answer:
+    """An answer from its decoded JSON object.
+
+    Raises:
+        ExecutionError: It is no answer to this block; the message names the fault and its place.
+    """
+    if set(data) == {"result"} and isinstance(data["result"], dict):
+        data = cast("dict[str, Any]", data["result"])
+    kind = data.get("kind")
+    if not _is_kind(kind) or kind not in form.allowed_kinds:
+        misplaced = "; the field 'kind' stands beside 'bindings', not below 'outcome'"
+        raise ExecutionError(
+            f"the outcome kind {kind!r} is not allowed here; allowed: {', '.join(form.allowed_kinds)}"
+            + misplaced * (kind is None and "outcome" in data)
+        ).caused_by("outcome_kind")
+    unknown = sorted(
+        name
+        for name, value in data.items()
+        if value is not None and name not in ("kind", "bindings", *_FIELDS[kind])
+    )
+    if unknown:
+        is_value = any(name in form.bindings for name in unknown)
+        raise ExecutionError(
+            f"an outcome of kind '{kind}' has no field {', '.join(map(repr, unknown))}"
+            + "; the values of variables belong into its field 'bindings'" * is_value
+        ).caused_by("outcome_fields")
+    return Answer(outcome=_outcome(kind, data, form), bindings=_bindings(data.get("bindings"), form))
+
+
+def _bindings(given: object, form: AnswerForm) -> dict[str, object]:
+    """The values of write bindings; null leaves one as it is, unless its type takes None."""
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise ExecutionError(f"the field 'bindings' must be an object, not {type(given).__name__}").caused_by(
+            "outcome_fields"
+        )
+    values = cast("dict[str, object]", given)
+    for name in values:
+        if name in form.expressions:
+            raise ExecutionError(
+                f"bindings.{name}: this variable cannot be given as data; set it with an expression"
+            ).caused_by("binding_name")
+        if name not in form.bindings:
+            raise ExecutionError(
+                f"bindings.{name}: the block has no such variable to set; "
+                f"it has: {', '.join((*form.bindings, *form.expressions)) or 'none'}"
+            ).caused_by("binding_name")
+    return {
+        name: form.without_nulls(name, value)
+        for name, value in values.items()
+        if value is not None or name in form.nullable or not form.takes_expressions
+    }
+
+
+def _outcome(kind: OutcomeKind, data: Mapping[str, Any], form: AnswerForm) -> StepOutcome:
+    match kind:
+        case "pass":
+            return PassStepOutcome()
+        case "return":
+            return _return_outcome(data, form)
+        case "break":
+            return BreakStepOutcome()
+        case "continue":
+            return ContinueStepOutcome()
+        case _:  # raise
+            return _raise_outcome(data, form)
+
+
+def _return_outcome(data: Mapping[str, Any], form: AnswerForm) -> ReturnStepOutcome:
+    expression = _text(data, "return_expression")
+    value: object = data.get("return_value", UNSET)
+    if expression:
+        if value is not None and value is not UNSET:
+            raise ExecutionError(
+                "an outcome of kind 'return' has a return_value or a return_expression, not both"
+            ).caused_by("outcome_fields")
+        if not form.takes_expressions:
+            raise ExecutionError("the return value has to be given in the field 'return_value'").caused_by(
+                "outcome_fields"
+            )
+        return ReturnStepOutcome(return_expression=expression)
+    if value is UNSET or (value is None and form.return_value is None):
+        fields = [
+            *(("return_expression",) if form.takes_expressions else ()),
+            *(("return_value",) if form.return_value is not None else ()),
+        ]
+        raise ExecutionError(
+            f"an outcome of kind 'return' needs the field {' or '.join(map(repr, fields))}"
+        ).caused_by("outcome_fields")
+    if form.return_value is None:
+        reason = "the return value cannot be given as data; give it by a return_expression"
+        if form.bindings or form.expressions:
+            reason = (
+                "a block that sets variables gives the return value by a return_expression; it ends the "
+                "whole function"
+            )
+        raise ExecutionError(f"return_value: {reason}").caused_by("return_value")
+    value = form.without_nulls(RETURN_VALUE, value)
+    try:
+        returned = validate_data(value, form.return_type, subject=RETURN_VALUE)
+    except ToolValidationError as error:
+        raise (
+            ExecutionError(_at_field(str(error)))
+            .without_content(_at_field(error.message_without_content))
+            .caused_by("return_value")
+        ) from error
+    environment = find_environment()
+    if environment is not None and environment.step is not None:
+        environment.step.context.converted["return"] = returned
+    return ReturnStepOutcome(return_value=returned)
+
+
+def _at_field(message: str) -> str:
+    """Return the error of the return value, by the name of its field."""
+    return f"return_value{message.removeprefix(RETURN_VALUE)}"
+
+
+def _raise_outcome(data: Mapping[str, Any], form: AnswerForm) -> RaiseStepOutcome:
+    message, expression = _text(data, "raise_message"), _text(data, "raise_expression")
+    error_type = _text(data, "raise_error_type")
+    if expression:
+        if message or error_type is not None:
+            raise ExecutionError(
+                "an outcome of kind 'raise' has a raise_message, and perhaps a raise_error_type, or it has a "
+                "raise_expression"
+            ).caused_by("outcome_fields")
+        if not form.raises_objects:
+            raise ExecutionError(
+                "raise_expression is not allowed here: the program names no exception; give a raise_message"
+            ).caused_by("raise_expression")
+        return RaiseStepOutcome(raise_expression=expression)
+    if message is None:
+        fields = "'raise_message'" + " or 'raise_expression'" * form.raises_objects
+        raise ExecutionError(f"an outcome of kind 'raise' needs the field {fields}").caused_by(
+            "outcome_fields"
+        )
+    if error_type is not None and error_type not in form.raise_error_types:
+        raise ExecutionError(
+            f"raise_error_type {error_type!r} is not allowed here; "
+            f"allowed: {', '.join(form.raise_error_types) or 'none, leave it out'}"
+        ).caused_by("raise_type")
+    return RaiseStepOutcome(raise_message=message, raise_error_type=error_type)
+
+
+def _text(data: Mapping[str, Any], name: str) -> str | None:
+    """A field that holds text; None when it is left out."""
+    value = data.get(name)
+    if not isinstance(value, str | None):
+        raise ExecutionError(
+            f"the outcome's field '{name}' must be a string, not {type(value).__name__}"
+        ).caused_by("outcome_fields")
+    return value
+
+
+def _is_kind(value: object) -> TypeGuard[OutcomeKind]:
+    return value in OUTCOME_KINDS
+
+
+def parse_json_object(text: str) -> dict[str, Any]:
+    """Decode a JSON object.
+
+    Raises:
+        ExecutionError: The text is not JSON, or not an object.
+    """
+    try:
+        data: object = decode_json(text)  # strict: unlike the standard library it takes no NaN
+    except NOT_JSON as error:
+        reason = describe_not_json(error, text)
+        raise ExecutionError(
+            f"the answer is not JSON: {reason}; write JSON alone, without a fence or other text"
+        ).caused_by("not_json") from error
+    if not isinstance(data, dict):
+        raise ExecutionError(f"the answer is not a JSON object but {type(data).__name__}").caused_by(
+            "not_json"
+        )
+    return cast("dict[str, Any]", data)

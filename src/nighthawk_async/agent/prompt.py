@@ -1,0 +1,432 @@
+"""The prompts of one step, with the sentences about tools and answers (specification 8.2)."""
+
+import re
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Annotated, Any, Literal, cast, get_args, get_origin
+
+from ..configuration import StepContextLimits, StepExecutorConfiguration
+from ..errors import ConfigurationError, ExecutionError
+from ..kernel.context import StepContext
+from ..kernel.declared_types import resolve_annotation
+from ..kernel.tools import FIND_TOOL_NAME, PROVIDED_TOOL_NAMES, SKILL_TOOL_NAME
+from ..prompt.scalars import PLAIN_TYPES
+from ..prompt.sections import (
+    RenderedSection,
+    note_described,
+    render_section,
+    render_system_prompt,
+    render_user_prompt,
+)
+from ..prompt.stubs import TypeNames, TypesSection, described_type, types_section
+from ..prompt.tokens import TokenCounter
+from ..types.messages import UserContent
+from ..types.model import OutcomeTransport
+from ..types.outcomes import OutcomeKind
+from ..values.validation import as_written
+from .answer_form import AnswerForm, answer_form_of, known_return_type
+from .schemas import Endpoint
+
+_ANYTHING = frozenset({id(object), id(Any)})
+_CONTAINERS = frozenset(map(id, (list, dict, set, frozenset, tuple, deque)))
+"""The types by identity, because any object may be an annotation."""
+
+
+def plain_names(context: StepContext) -> frozenset[str]:
+    """The write bindings in which JSON stays JSON though the block may mean objects.
+
+    These are the ones without a type, and the ones of lists and dicts of anything if the program names a
+    class: there a model may write the text of a member of an enumeration, for example, and it stays a text.
+
+    Args:
+        context: The state of the step.
+    """
+    types = {name: context.binding_types.get(name, object) for name in context.write_names}
+    untyped = {name for name, annotation in types.items() if id(annotation) in _ANYTHING}
+    plain = {name for name, annotation in types.items() if _stays_json(annotation)}
+    return frozenset(plain if plain != untyped and _names_class(context) else untyped)
+
+
+def _stays_json(annotation: object) -> bool:
+    if id(annotation) in PLAIN_TYPES:
+        return False
+    if id(annotation) in _ANYTHING or id(annotation) in _CONTAINERS:
+        return True
+    arguments: tuple[object, ...] = get_args(annotation)
+    if get_origin(annotation) is Literal:
+        return False
+    return any(map(_stays_json, arguments[:1] if get_origin(annotation) is Annotated else arguments))
+
+
+def _names_class(context: StepContext) -> bool:
+    """Whether the program names a class that is no exception."""
+    for reference in context.references:
+        value = context.step_locals.get(reference, context.referenced_globals.get(reference))
+        # Not isinstance, which reads `__class__` of the value.
+        if issubclass(type(value), type) and not issubclass(value, BaseException):  # pyright: ignore[reportArgumentType]
+            return True
+    return False
+
+
+_ANY_TYPE = "object"
+
+_KINDS: Mapping[OutcomeKind, str] = {
+    "pass": "go on after the block.",
+    "break": "leave the surrounding loop.",
+    "continue": "go on with the loop's next iteration.",
+}
+
+_FIRST: Mapping[OutcomeTransport, str] = {
+    "tool": "End with one call of nh_outcome: alone if nothing has to be called, else last, beside calls "
+    "whose results you need not see. Its kind:",
+    "native": 'End the block by answering with JSON alone, {"result": {"kind": KIND, …}}. KIND is one of:',
+    "direct": 'You have no tools. Answer with JSON alone, {"result": {"kind": KIND, …}}. KIND is one of:',
+}
+
+_ALONE = "Answer with one call of nh_outcome. Its kind:"
+
+_TOKENS_OF_LINE = 80
+"""The usual upper bound of a prompt line's length, its value not included."""
+
+_PROVIDED_TOOL = re.compile(rf"(?<![\w.])(?:{'|'.join(PROVIDED_TOOL_NAMES)})(?!\w)")
+_CALLED_TOOL = re.compile(r"(?<![\w.])nh_\w+(?=\()|(?<=\btool )nh_\w+|(?<![\w.])nh_\w+(?= tool\b)")
+
+
+def check_mentioned_tools(
+    program: str, *, step_id: str, offered: Sequence[str], known: Mapping[str, object]
+) -> None:
+    """Check that a program names no tool that the step does not offer.
+
+    Args:
+        program: The program text as its author wrote it. One without `nh_` names no tool.
+        step_id: The step.
+        offered: The names of the tools on offer, the outcome tool included.
+        known: The Python names that the block can use.
+
+    Raises:
+        ConfigurationError: It names a provided tool, or writes a call of a tool, that is not on offer.
+    """
+    mentioned = dict.fromkeys((*_PROVIDED_TOOL.findall(program), *_CALLED_TOOL.findall(program)))
+    for name in mentioned:
+        if name in offered or name in known:
+            continue
+        remedy = "leave it out of the text"
+        if name == FIND_TOOL_NAME:
+            remedy = f"offer deferred tools (nighthawk_async.tool_set), or {remedy}"
+        elif name == SKILL_TOOL_NAME:
+            remedy = f"offer skills (nighthawk_async.scope(skills=…)), or {remedy}"
+        elif name in PROVIDED_TOOL_NAMES and name != "nh_outcome":
+            remedy = f"add it to provided_tools of the StepExecutorConfiguration, or {remedy}"
+        tools = ", ".join(offered) or "none"
+        raise ConfigurationError(
+            f"step {step_id}: the program names the tool {name!r}, which this step does not offer; {remedy}. "
+            f"Tools on offer: {tools}."
+        )
+
+
+@lru_cache(maxsize=256)
+def tool_instructions(
+    tool_result_max_tokens: int, visible_builtins: frozenset[str] | None = None, *, has_tools: bool = True
+) -> str:
+    """Advice on using the tools, in addition to their definitions, and on the names that code sees.
+
+    Args:
+        tool_result_max_tokens: The bound of one result.
+        visible_builtins: The builtins that the step's code can use, if it sees no globals besides those that
+            the block names; None for all.
+        has_tools: Whether any tool is on offer beside `nh_outcome`.
+    """
+    use = (
+        "Put independent calls into one response; results are previews of at most "
+        f"{tool_result_max_tokens} tokens."
+    )
+    parts = (use if has_tools else "", _visibility(visible_builtins))
+    return "\n".join(part for part in parts if part)
+
+
+def _visibility(visible_builtins: frozenset[str] | None) -> str:
+    if visible_builtins is None:
+        return ""
+    listed = ", ".join(sorted(visible_builtins))
+    builtins = f"of Python's builtins only {listed}" if listed else "none of Python's builtins"
+    fails = "" if {"__build_class__", "__import__"} & visible_builtins else "; import and class fail"
+    return (
+        "Your expressions and statements see the names under LOCALS and GLOBALS, what they bind themselves, "
+        f"and {builtins}{fails}."
+    )
+
+
+@lru_cache(maxsize=1024)
+def answer_instructions(
+    transport: OutcomeTransport,
+    form: AnswerForm,
+    *,
+    binding_types: tuple[tuple[str, str], ...],
+    return_type: str,
+    plain: frozenset[str] = frozenset(),
+    provided_tools: tuple[str, ...] = (),
+    has_tools: bool = True,
+) -> str:
+    """Ways to end the block: with which outcomes, and with which values of its variables.
+
+    Args:
+        transport: The transport of the answer.
+        form: The form of the answer.
+        binding_types: The names of the write bindings with their types, as the model writes them.
+        return_type: That of the return value.
+        plain: The write bindings in which JSON stays JSON; see `plain_names`.
+        provided_tools: The names of the provided tools on offer.
+        has_tools: Whether any tool is on offer beside `nh_outcome`.
+    """
+    first = _FIRST[transport] if has_tools or transport != "tool" else _ALONE
+    kinds = [f"- {kind}: {_effect_of(kind, form, return_type)}" for kind in form.allowed_kinds]
+    variables = _variables(form, dict(binding_types), plain, provided_tools)
+    return "\n".join([first, *kinds, *variables])
+
+
+def _effect_of(kind: OutcomeKind, form: AnswerForm, return_type: str) -> str:
+    match kind:
+        case "return":
+            return f"end the whole function with {_returned(form, return_type)}."
+        case "raise":
+            return f"fail with {_raised(form)}."
+        case _:
+            return _KINDS[kind]
+
+
+def _returned(form: AnswerForm, return_type: str) -> str:
+    typed = "" if return_type == _ANY_TYPE else f" ({return_type})"
+    by_expression = "the Python expression return_expression"
+    if not typed and form.return_value is not None and form.takes_expressions:
+        return f"return_value, which stays JSON, or {by_expression}"
+    if form.return_value is None:
+        return f"{by_expression}{typed}"
+    return f"return_value{typed} or {by_expression}" if form.takes_expressions else f"return_value{typed}"
+
+
+def _raised(form: AnswerForm) -> str:
+    parts = ["raise_message"]
+    if form.raise_error_types:
+        parts.append(f"of raise_error_type {' or '.join(form.raise_error_types)}")
+    if form.raises_objects:
+        parts.append("or with the exception of raise_expression")
+    return " ".join(parts)
+
+
+def _variables(
+    form: AnswerForm, types: Mapping[str, str], plain: Collection[str], provided_tools: Collection[str]
+) -> Iterator[str]:
+    """The variables to set, with their types, and how each is set."""
+    tools = " or ".join(name for name in ("nh_assign", "nh_exec") if name in provided_tools)
+    if form.bindings:
+        left_out = "null" if form.is_strict else "left out"
+        kept = f"; what is {left_out} stays as it is" if form.takes_expressions else ""
+        kept += ", and so does what a call set, if null" if form.nullable and tools and kept else ""
+        yield f"Set in bindings, as JSON{kept}:"
+        objects = f"; set objects with {tools}" if tools and form.takes_expressions else ""
+        note = f" (stays JSON{objects})"
+        yield from (_typed(name, types) + note * (name in plain) for name in form.bindings)
+    if form.expressions:
+        yield f"Set these by expressions, with {tools}:" if tools else "These stay as they are:"
+        yield from (_typed(name, types) for name in form.expressions)
+
+
+def _typed(name: str, types: Mapping[str, str]) -> str:
+    type_ = types.get(name, _ANY_TYPE)
+    return f"- {name}" if type_ == _ANY_TYPE else f"- {name}: {type_}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StepPrompt:
+    """Renders the prompts of a step.
+
+    Args:
+        configuration: Templates, limits and fragments.
+        counter: Counts tokens.
+        context: The state of the step.
+        program: The program text.
+        tool_result_max_tokens: Tokens of one tool result's preview, at most.
+        system_fragments: Texts the run's scopes append to the system prompt.
+        user_fragments: Texts the run's scopes append to the user prompt.
+        skills: The list of the scope's skills, for the system prompt; empty for none.
+    """
+
+    configuration: StepExecutorConfiguration
+    counter: TokenCounter
+    context: StepContext
+    program: str
+    tool_result_max_tokens: int
+    system_fragments: Sequence[str] = ()
+    user_fragments: Sequence[str] = ()
+    skills: str = ""
+
+    @cached_property
+    def names(self) -> TypeNames:
+        """The names by which the block writes types."""
+        return TypeNames(self.context.step_locals, self.context.visible_globals)
+
+    @cached_property
+    def binding_types(self) -> tuple[tuple[str, str], ...]:
+        """The name of each write binding with its type, as the block would write it."""
+        types = self.context.binding_types
+        return tuple([(name, self._written(types.get(name, object))) for name in self.context.write_names])
+
+    @cached_property
+    def returned(self) -> object:
+        """The type of the return value; `object` if it is unknown."""
+        return known_return_type(self.context)
+
+    @cached_property
+    def return_type(self) -> str:
+        """The type of the return value, as the block would write it."""
+        return self._written(self.returned)
+
+    def _written(self, annotation: object) -> str:
+        return PLAIN_TYPES.get(id(annotation)) or described_type(as_written(annotation), self.names)
+
+    def answer_form(self, transport: OutcomeTransport, endpoint: Endpoint) -> AnswerForm:
+        """The ways to answer the block; see `answer_form.answer_form_of`."""
+        return answer_form_of(self.context, transport, endpoint, returned=self.returned)
+
+    def tool_instructions(self, *, has_tools: bool) -> str:
+        """The instructions on the tools and on visible names; see `tool_instructions`."""
+        return tool_instructions(
+            self.tool_result_max_tokens, self.context.visible_builtins, has_tools=has_tools
+        )
+
+    def answer_instructions(self, transport: OutcomeTransport, form: AnswerForm, *, has_tools: bool) -> str:
+        """The instructions on the ways to end the block; see `answer_instructions`."""
+        return answer_instructions(
+            transport,
+            form,
+            binding_types=self.binding_types,
+            return_type=self.return_type,
+            plain=plain_names(self.context),
+            provided_tools=self.configuration.provided_tools,
+            has_tools=has_tools,
+        )
+
+    def system(self, *, tools: str, outcome: str) -> str:
+        """The system prompt, suffix fragments included."""
+        rendered = render_system_prompt(
+            self.configuration.prompts.step_system_prompt_template,
+            tools=tools,
+            outcome=outcome,
+            types=self._types,
+            tool_result_max_tokens=self.tool_result_max_tokens,
+        )
+        text = rendered.strip()
+        return self.with_system_fragments(f"{text}\n\n{self.skills}" if self.skills else text)
+
+    def with_system_fragments(self, text: str) -> str:
+        """A system prompt with the suffix fragments appended."""
+        fragments = (*self.configuration.system_prompt_suffix_fragments, *self.system_fragments)
+        return "\n\n".join((text, *fragments))
+
+    def user(self) -> tuple[UserContent, ...]:
+        """The user prompt, media in their places, suffix fragments included."""
+        content = render_user_prompt(
+            self.configuration.prompts.step_user_prompt_template,
+            program=self.program,
+            locals_section=self._sections[0],
+            globals_section=self._sections[1],
+            types=self._types,
+            tool_result_max_tokens=self.tool_result_max_tokens,
+        )
+        return self.with_user_fragments(content)
+
+    @property
+    def needs_counting(self) -> bool:
+        """Whether fitting types and values into their budgets may need the tokenizer."""
+        limits, context = self._limits, self.context
+        return self._types_section.needs_counting(limits.types_max_tokens, self.counter) or not (
+            _surely_fit(context.step_locals, limits.locals_max_tokens, limits)
+            and _surely_fit(context.referenced_globals, limits.globals_max_tokens, limits)
+        )
+
+    @property
+    def _limits(self) -> StepContextLimits:
+        return self.configuration.context_limits
+
+    @cached_property
+    def _types(self) -> str:
+        return self._types_section.text(self._limits.types_max_tokens, self.counter)
+
+    @cached_property
+    def _types_section(self) -> TypesSection:
+        _ = self._sections  # the names note what these mention
+        return types_section(self.names)
+
+    @cached_property
+    def _sections(self) -> tuple[RenderedSection, RenderedSection]:
+        _ = self.binding_types, self.return_type  # noted first, because the block produces them
+        self._note_parameters()
+        return self.section("locals"), self.section("globals")
+
+    def _note_parameters(self) -> None:
+        """Note the types of parameters, so that the types shown are the same whatever the arguments are."""
+        for name, annotation in self.context.parameter_annotations.items():
+            is_plain = annotation is object or id(annotation) in PLAIN_TYPES
+            if is_plain or name not in self.context.step_locals:
+                continue
+            try:
+                resolved = resolve_annotation(annotation, self.context, subject=f"parameter '{name}'")
+            except ExecutionError:
+                continue  # it may exist for type checkers alone
+            described_type(as_written(resolved), self.names)
+            note_described(resolved, self.names)
+
+    def with_feedback(self, feedback: str) -> "StepPrompt":
+        """The same, with the feedback of a check on the last answers at the end of the user prompt."""
+        fragment = f"Your last answers were not accepted yet: {feedback}"
+        return replace(self, user_fragments=(*self.user_fragments, fragment))
+
+    def with_user_fragments(self, content: tuple[UserContent, ...]) -> tuple[UserContent, ...]:
+        """A user prompt with the suffix fragments appended."""
+        fragments = (*self.configuration.user_prompt_suffix_fragments, *self.user_fragments)
+        if not fragments:
+            return content
+        suffix = "".join(f"\n\n{fragment}" for fragment in fragments)
+        last = content[-1] if content else ""
+        return (*content[:-1], last + suffix) if isinstance(last, str) else (*content, suffix)
+
+    def section(
+        self, name: Literal["locals", "globals"], only: Sequence[str] | None = None
+    ) -> RenderedSection:
+        """One section of the user prompt.
+
+        Args:
+            name: The section.
+            only: The names to show; None for all.
+        """
+        entries = self.context.step_locals if name == "locals" else self.context.referenced_globals
+        return render_section(
+            entries if only is None else {key: entries[key] for key in only if key in entries},
+            section=name,
+            limits=self._limits,
+            references=self.context.mentions or self.context.references,
+            style=self.configuration.json_renderer_style,
+            show_secrets=self.configuration.show_secrets,
+            counter=self.counter,
+            names=self.names,
+        )
+
+
+def _surely_fit(values: Mapping[str, object], max_tokens: int, limits: StepContextLimits) -> bool:
+    """Whether a section surely fits its budget, and its values their limit: n bytes have at most n tokens."""
+    room = max_tokens
+    for value in values.values():
+        most = _most_tokens(value)
+        if most is None or most > (limits.value_max_tokens or max_tokens):
+            return False
+        room -= most + _TOKENS_OF_LINE
+    return room >= 0
+
+
+def _most_tokens(value: object) -> int | None:
+    kind = type(value)
+    if kind in (str, bytes):
+        return 8 * len(cast("str", value))  # bytes per character, escapes and quotes included
+    return 0 if kind in (int, float, bool, type(None)) or callable(value) else None

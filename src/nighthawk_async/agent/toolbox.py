@@ -1,0 +1,626 @@
+"""The tools of a step, nh_eval, nh_assign and nh_exec among them, and answers that came as data.
+
+Results keep within the room left in the model's context. Source: specification 8.3.
+
+Each value passes the same checks as in `nh_assign`: hooks, oversight, permissions, the guards of the step's
+actor, validation. It is part of an answer, not a call: it counts against no limit or budget of calls, and is
+no node of the tree.
+"""
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace as dataclass_replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import anyio
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from ..errors import ExecutionError, HookError, NighthawkError, ToolBoundaryError
+from ..kernel.actor import Pending, StepActor
+from ..kernel.calls import current_place, in_call_place
+from ..kernel.commands import Assign, ChangedNames, Command, Evaluate, Execute
+from ..kernel.context import StepContext, are_statements
+from ..kernel.environment import Environment
+from ..kernel.inspection import failing_as_policy
+from ..kernel.reports import ToolCallActivity, ToolCallFailed
+from ..kernel.tool_calls import (
+    ToolError,
+    ToolOutcome,
+    ToolResultRenderingPolicy,
+    check_size,
+    outcome_of_failure,
+    render_outcome,
+)
+from ..kernel.tools import FIND_TOOL_NAME, SKILL_TOOL_NAME, Tool
+from ..observation import NodeState, find_node_writer
+from ..prompt.scalars import PLAIN_TYPES
+from ..secret_names import HIDDEN, hides_value
+from ..tracing import Span
+from ..types.messages import ToolCall, ToolDefinition, ToolResult, UserContent
+from ..values.validation import type_name
+from ..wire.json_text import NOT_JSON, check_depth, describe_not_json
+from .answer_form import object_schema, opened_schema
+from .refusals import GuardedCalls, Refusals, admitted_call, count_correction, find_host_error, shown_result
+from .task import Conversation
+
+if TYPE_CHECKING:
+    from .tool_search import ToolFinder
+else:
+    ToolFinder = object
+
+Arguments = TypeVar("Arguments")
+
+_MAX_READ_CHARACTERS = 1_000
+
+_READ = re.compile(
+    r"\s*(?:.*\.\s*)?(?P<name>[^\W\d]\w*)\s*"  # a name, or an attribute of anything
+    r"|.*\[\s*(?P<quote>['\"])(?P<key>[^'\"]*)(?P=quote)\s*\]\s*",  # an item under a key
+    re.DOTALL,
+)
+
+
+class _EvalArguments(msgspec.Struct, forbid_unknown_fields=True):
+    expression: str
+
+
+class _AssignArguments(msgspec.Struct, forbid_unknown_fields=True):
+    target_path: str
+    value: object = msgspec.UNSET
+    expression: str | None = None
+
+
+class _ExecArguments(msgspec.Struct, forbid_unknown_fields=True):
+    statements: str
+
+
+class ProvidedTool(Struct, frozen=True, kw_only=True):
+    """A tool of the runtime itself.
+
+    Args:
+        definition: The tool as a model sees it.
+        strict_definition: The same for endpoints that enforce schemas, which must be closed there.
+        post: Posts the call to the step actor; raises `ToolBoundaryError` for arguments that do not fit.
+    """
+
+    definition: ToolDefinition
+    strict_definition: ToolDefinition
+    post: Callable[[StepActor, str], Pending[object]]
+
+
+def decode_arguments(arguments: str, arguments_type: type[Arguments]) -> Arguments:
+    """Return the arguments of a call; raises `ToolBoundaryError` if they do not fit."""
+    try:
+        check_depth(arguments)
+        return msgspec.json.decode(arguments or "{}", type=arguments_type)
+    except NOT_JSON as error:
+        raise ToolBoundaryError(
+            kind="invalid_input",
+            message=f"the arguments do not fit: {describe_not_json(error, arguments)}",
+            guidance="Call the tool again with arguments that match its schema.",
+        ) from error
+
+
+def _post_eval(actor: StepActor, arguments: str) -> Pending[object]:
+    return actor.post_evaluate(decode_arguments(arguments, _EvalArguments).expression)
+
+
+def _post_assign(actor: StepActor, arguments: str) -> Pending[object]:
+    decoded = decode_arguments(arguments, _AssignArguments)
+    if decoded.expression is None and decoded.value is not msgspec.UNSET:
+        return actor.post_assign(decoded.target_path, data=decoded.value)
+    if decoded.expression is None or decoded.value not in (None, msgspec.UNSET):
+        raise ToolBoundaryError(
+            kind="invalid_input",
+            message="nh_assign takes a value, which is JSON, or an expression, and not both",
+            guidance="Call the tool again with one of them.",
+        )
+    return actor.post_assign(decoded.target_path, decoded.expression)
+
+
+def _post_exec(actor: StepActor, arguments: str) -> Pending[object]:
+    return actor.post_execute(decode_arguments(arguments, _ExecArguments).statements)
+
+
+def describe_reply(
+    command: Command, value: object, context: StepContext, *, hides: Callable[[str, object], bool]
+) -> object:
+    """Return a reply for the model: the value itself, or a diagnostic object for a change of state.
+
+    Args:
+        command: The command.
+        value: The reply of the tool.
+        context: The state of the step.
+        hides: Whether the value of a name is hidden, for an expression that only reads it.
+    """
+    shown = value
+    if isinstance(command, Assign | Evaluate):
+        read = _READ.fullmatch(command.expression[-_MAX_READ_CHARACTERS:])
+        if read is not None and hides(read["name"] or read["key"], value):
+            shown = HIDDEN
+    match command:
+        case Assign(target=target):
+            is_lost = not target.fields and target.root in context.lost_names
+            return {
+                "succeeded": True,
+                "target_path": str(target),
+                "type": PLAIN_TYPES.get(id(type(value))) or type_name(type(value)),
+                "value": shown,
+                **_note_of_lost((target.root,) if is_lost else (), context),
+            }
+        case Execute():
+            names = cast("ChangedNames", value)
+            return {"changed": list(names), **_note_of_lost(names.lost, context)}
+        case _:
+            return shown
+
+
+def _note_of_lost(names: Sequence[str], context: StepContext) -> Mapping[str, str]:
+    """The note that assignments do not outlive the block; empty for none."""
+    if not names:
+        return {}
+    settable = ", ".join(f"<:{name}>" for name in context.write_names) or "no variables"
+    return {"note": f"not kept when the block ends: {', '.join(names)}; the block sets {settable}"}
+
+
+def make_provided_tool(
+    name: str,
+    description: str,
+    properties: Mapping[str, Any],
+    *,
+    required: tuple[str, ...],
+    post: Callable[[StepActor, str], Pending[object]],
+) -> ProvidedTool:
+    """Make a tool of the runtime; see `ProvidedTool`."""
+    closed = object_schema(properties, required)
+    return ProvidedTool(
+        definition=ToolDefinition(name=name, description=description, parameters=opened_schema(closed)),
+        strict_definition=ToolDefinition(name=name, description=description, parameters=closed),
+        post=post,
+    )
+
+
+_TEXT: Mapping[str, Any] = {"type": "string"}
+
+
+PROVIDED_TOOLS: Mapping[str, ProvidedTool] = {
+    "nh_eval": make_provided_tool(
+        "nh_eval",
+        "Evaluate a Python expression: to look, call functions, or change objects in place.",
+        {"expression": _TEXT},
+        required=("expression",),
+        post=_post_eval,
+    ),
+    "nh_assign": make_provided_tool(
+        "nh_assign",
+        "Set a name or a field (`order.total`) to a JSON value or to that of an expression.",
+        {"target_path": _TEXT, "value": {}, "expression": _TEXT},
+        required=("target_path",),
+        post=_post_assign,
+    ),
+    "nh_exec": make_provided_tool(
+        "nh_exec",
+        "Execute Python statements; new names last until the block ends.",
+        {"statements": _TEXT},
+        required=("statements",),
+        post=_post_exec,
+    ),
+}
+
+
+class _FindArguments(msgspec.Struct, forbid_unknown_fields=True):
+    query: str
+
+
+def _find_tool(finder: ToolFinder) -> ProvidedTool:
+    """The tool that looks for the deferred tools of a step."""
+
+    def post(actor: StepActor, arguments: str) -> Pending[object]:
+        # Found here and not in the actor's turn: the order of calls is then that of the tools, and a tool
+        # that cannot be described fails the step, as it does when it is not deferred.
+        found = finder.find(decode_arguments(arguments, _FindArguments).query)
+        return actor.post_call(FIND_TOOL_NAME, lambda: found)
+
+    return make_provided_tool(
+        FIND_TOOL_NAME,
+        "Find more tools by words for what they do. You can call the found ones from your next response on.",
+        {"query": _TEXT},
+        required=("query",),
+        post=post,
+    )
+
+
+_PART_OF_REST = 4
+"""A result takes at most 1/n of the room left, where n is this number, to leave room for later ones."""
+
+_LEAST_TOKENS = 100
+"""The number of tokens that a result may always have."""
+
+
+class ResultRoom(Struct, eq=False):
+    """Renders the results of one step within the room left in its model's context.
+
+    Args:
+        policy: The form of results and their greatest length.
+        conversation: The conversation of the step. If the size of its context is not known, every result has
+            the length that the policy allows.
+    """
+
+    policy: ToolResultRenderingPolicy
+    conversation: Conversation
+
+    @property
+    def max_tokens(self) -> int:
+        """The greatest number of tokens of the next result."""
+        most = self.policy.tool_result_max_tokens
+        window = self.conversation.context_window
+        if window is None:
+            return most
+        left = window - self.conversation.estimate
+        return min(most, max(_LEAST_TOKENS, left // _PART_OF_REST))
+
+    def render(self, outcome: ToolOutcome) -> tuple[UserContent, ...]:
+        """Render a result, within the room there is."""
+        policy, max_tokens = self.policy, self.max_tokens
+        if max_tokens < policy.tool_result_max_tokens:
+            policy = replace(policy, tool_result_max_tokens=max_tokens)
+        content = render_outcome(outcome, policy)
+        self.conversation.hold(content)
+        return content
+
+
+class Toolbox:
+    """The tools of one step.
+
+    A call passes, in this order: the limit on its size, the loop guard, the active policies. A call that
+    waits for one of them holds back the later calls of its response, because calls reach the step's state in
+    the order in which they were begun. If no policy checks calls, a call reaches it at once.
+
+    Args:
+        actor: The actor of the step.
+        environment: The environment of the step.
+        provided: Names of the provided tools on offer.
+        functions: The user's tools, without deferred ones.
+        room: Renders results, within the room left in the model's context.
+        shows_secrets: Whether results show values with secret names.
+        max_argument_bytes: The number of bytes that the arguments of a call may have.
+        guarded: Guards against repeated calls; None for no guard.
+        refusals: Phrases the failures of calls for the model.
+        deferred: The names of those functions that the model's provider finds for it.
+        finder: Finds deferred tools; None for none.
+        skill_tool: The tool that reads skills; None for none.
+        agent: The span of the agent; None without tracing.
+    """
+
+    def __init__(
+        self,
+        *,
+        actor: StepActor,
+        environment: Environment,
+        provided: Sequence[str],
+        functions: Mapping[str, Tool],
+        deferred: Collection[str] = (),
+        room: ResultRoom,
+        shows_secrets: bool,
+        max_argument_bytes: int,
+        guarded: GuardedCalls | None,
+        refusals: Refusals,
+        finder: ToolFinder | None = None,
+        skill_tool: ProvidedTool | None = None,
+        agent: Span | None = None,
+    ) -> None:
+        self._actor = actor
+        self._provided = {name: PROVIDED_TOOLS[name] for name in provided}
+        self._finder = finder
+        if finder is not None:
+            self._provided[FIND_TOOL_NAME] = _find_tool(finder)
+        if skill_tool is not None:
+            self._provided[SKILL_TOOL_NAME] = skill_tool
+        self._functions = functions
+        self._deferred = deferred
+        self._room = room
+        self._shows_secrets = shows_secrets
+        self._max_argument_bytes = max_argument_bytes
+        self._guarded = guarded
+        self._refusals = refusals
+        self._agent = agent
+        self._journal = environment.journal
+        self._policies = environment.policies
+        self._is_governed = self._policies.govern_tool_calls
+        self._last_posted: anyio.Event | None = None
+        self._failure: Exception | None = None
+
+    def definitions(self, *, are_strict: bool) -> tuple[ToolDefinition, ...]:
+        """The tools as a model sees them, provided ones first, in a stable order.
+
+        Args:
+            are_strict: Whether the endpoint enforces the schemas of those that are closed.
+        """
+        return (
+            *(tool.strict_definition if are_strict else tool.definition for tool in self._provided.values()),
+            *(
+                dataclass_replace(function.definition, is_deferred=True)
+                if name in self._deferred
+                else function.definition
+                for name, function in self._functions.items()
+            ),
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the tools on offer, with the deferred ones that were found."""
+        return (*self._provided, *self._functions)
+
+    def offer_found(self) -> tuple[ToolDefinition, ...]:
+        """Offer the deferred tools that were found so far, and return all of them; see `AgentTask`.
+
+        Raises:
+            ToolRegistrationError: The provider would refuse one of them.
+        """
+        if self._finder is None:
+            return ()
+        found = self._finder.offer()
+        self._functions = {**self._functions, **found}
+        return tuple(function.definition for function in found.values())
+
+    def begin(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
+        """Begin a call; return an awaitable of its result.
+
+        Calls reach the step's state in the order in which they were begun, whatever the order of awaiting.
+
+        Raises (on awaiting):
+            ExecutionError: A synchronous natural function met an awaitable, or the step has ended.
+            RepeatedToolCallError: The model made the same call again and again.
+            StepAbortedError: Oversight, or a hook, ended the step.
+            HookError: A hook or oversight failed, or rewrites to data that JSON cannot hold.
+            BudgetExceededError: A budget of the step has no room for the call, or for work that it started.
+        """
+        if self._journal is not None:
+            return in_call_place(partial(self._begin_observed, call))
+        return self._begin_observed(call)
+
+    def _begin_observed(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
+        parent, agent = find_node_writer(), self._agent
+        if parent is None and agent is None:
+            return self._begin_checked(call)
+        from .observed_calls import ObservedCall  # here, because most steps have no observers
+
+        activity = None if agent is None else self._activity(call, agent)
+        state: NodeState = "waiting" if self._is_governed else "running"
+        return ObservedCall(parent, self._actor, call, activity, state).begin(self._begin_checked)
+
+    def _activity(self, call: ToolCall, agent: Span) -> ToolCallActivity:
+        tool = self._provided.get(call.name) or self._functions.get(call.name)
+        description = "" if tool is None else tool.definition.description
+        return ToolCallActivity(call=call, description=description, agent=agent)
+
+    def _begin_checked(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
+        try:
+            check_size(call, self._max_argument_bytes)
+        except ToolBoundaryError as error:
+            return partial(self._failed, call, error)
+        if self._guarded is None:
+            return self._begin_allowed(call)
+        return self._guarded.begin(call, self._actor.progress.turns, self._begin_allowed, self._failed)
+
+    def _begin_allowed(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
+        if self._is_governed:
+            posted = anyio.Event()
+            previous, self._last_posted = self._last_posted, posted
+            return partial(self._gated, call, previous, posted)
+        try:
+            pending = self._post(call)
+        except ToolBoundaryError as error:
+            return partial(self._failed, call, error)
+        return partial(self._finish, call, pending)
+
+    async def _gated(self, call: ToolCall, previous: anyio.Event | None, posted: anyio.Event) -> ToolResult:
+        try:
+            if previous is not None:
+                await previous.wait()
+            finish = await self._pass_gates(call)
+        finally:
+            posted.set()
+        node = find_node_writer()  # the node of the call, which was waiting so far
+        if node is not None:
+            node.change_state("running")
+        return await shown_result(self._policies, await finish())
+
+    async def _pass_gates(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
+        """Let a call pass the gates and reach the step; no later one may once a call has failed the step."""
+        if self._failure is not None:
+            raise self._failure
+        try:
+            passed = await admitted_call(self._policies, call, self._functions)
+            return partial(self._finish, call, self._post(passed))
+        except ToolBoundaryError as error:
+            return partial(self._failed, call, error)
+        except Exception as error:
+            self._failure = error
+            raise
+
+    def _post(self, call: ToolCall) -> Pending[object]:
+        if call.name in self._provided:
+            return self._provided[call.name].post(self._actor, call.arguments)
+        function = self._functions.get(call.name)
+        if function is None:
+            if self._finder is not None:
+                self._finder.check_found(call.name)
+            names = ", ".join(self.names)
+            raise ToolBoundaryError(
+                kind="resolution",
+                message=f"there is no tool named {call.name!r}",
+                guidance=f"Tools: {names}.",
+            )
+        bound = function.bind(call.arguments, context=self._actor.context, tool_call_id=call.id)
+        if self._journal is not None:
+            bound = self._journal.wrap_tool(current_place(), function.function, bound)
+        return self._actor.post_call(call.name, bound)
+
+    async def _finish(self, call: ToolCall, pending: Pending[object]) -> ToolResult:
+        try:
+            value = await self._actor.settle(pending)
+        except ExecutionError:
+            raise  # the contract with the host is broken; the model cannot fix it
+        except NighthawkError as error:
+            if (host_error := find_host_error(error)) is not None:
+                raise host_error from host_error.__cause__
+            return self._result(call, self._outcome_of_failure(pending.command, error))
+        shown = describe_reply(pending.command, value, self._actor.context, hides=self._hides)
+        return self._result(call, ToolOutcome(payload=shown))
+
+    def _outcome_of_failure(self, command: Command, error: NighthawkError) -> ToolOutcome:
+        outcome = self._refusals.of_call(error)
+        if not isinstance(command, Assign | Evaluate) or not isinstance(error.__cause__, SyntaxError):
+            return outcome
+        if outcome.error is None or "nh_exec" not in self._provided or not are_statements(command.expression):
+            return outcome
+        return ToolOutcome(
+            error=replace(outcome.error, guidance="These are statements: run them with nh_exec.")
+        )
+
+    def _hides(self, name: str, value: object) -> bool:
+        """Whether the value of a name is hidden: a secret that the program does not mention."""
+        if self._shows_secrets or name in self._actor.context.references:
+            return False
+        return hides_value(name, value)
+
+    async def _failed(self, call: ToolCall, error: ToolBoundaryError) -> ToolResult:
+        return self._result(call, self._refusals.of_call(error))
+
+    def _result(self, call: ToolCall, outcome: ToolOutcome) -> ToolResult:
+        if outcome.error is not None:
+            count_correction(outcome.error.kind)
+            if self._agent is not None:
+                self._agent.note(ToolCallFailed(call=call, kind=outcome.error.kind))
+        return ToolResult(
+            call_id=call.id,
+            name=call.name,
+            content=self._room.render(outcome),
+            is_error=outcome.error is not None,
+        )
+
+
+_ASSIGN = "nh_assign"
+
+
+class AnswerBindings(Struct, frozen=True, eq=False):
+    """Sets write bindings of one step to data.
+
+    Args:
+        actor: The actor of the step.
+        environment: The environment of the step.
+        policy: The form in which hooks are shown a value's outcome.
+        refusals: Phrases the refusals of values for the model.
+        answered: The values that answers have set last, by the names of their write bindings.
+        kept: The write bindings that calls have changed since.
+    """
+
+    actor: StepActor
+    environment: Environment
+    policy: ToolResultRenderingPolicy
+    refusals: Refusals
+    answered: dict[str, object] = field(default_factory=dict[str, object])
+    kept: set[str] = field(default_factory=set[str])
+
+    async def set(self, bindings: Mapping[str, object]) -> None:
+        """Set write bindings, in order.
+
+        Null leaves a variable that calls have set or changed in the step, unless an answer gave it another
+        value since: it hardly means to undo them, and some models write null for whatever they have nothing
+        to say about.
+
+        Args:
+            bindings: Decoded JSON values by the names of the write bindings.
+
+        Raises:
+            ExecutionError: Some were refused; the message names them and the reasons. The others are set.
+            StepAbortedError: Oversight, or a hook, ended the step.
+            HookError: A hook or oversight failed, or rewrites to data that JSON cannot hold.
+        """
+        self._note_changed()
+        bindings = {
+            name: each for name, each in bindings.items() if each is not None or name not in self.kept
+        }
+        await self._set(bindings)
+
+    def _note_changed(self) -> None:
+        """Note the variables that calls have changed since the last answer."""
+        context, missing = self.actor.context, object()
+        for name, value in context.changed_bindings().items():
+            if self.answered.get(name, missing) is not value:
+                self.kept.add(name)
+        self.kept.update(name for name, _ in context.changes.changed())
+
+    async def _set(self, bindings: Mapping[str, object]) -> None:
+        if self.environment.policies.govern_tool_calls:
+            ends = [await self._set_governed(name, value) for name, value in bindings.items()]
+        else:
+            posted = [self.actor.post_assign(name, data=value) for name, value in bindings.items()]
+            ends = [await self._outcome(pending) for pending in posted]
+        errors = {name: end.error for name, (end, _) in zip(bindings, ends, strict=True) if end.error}
+        changed = self.actor.context.changed_bindings()
+        self.answered.update({name: changed[name] for name in bindings if name in changed.keys() - errors})
+        self.kept.difference_update(bindings.keys() - errors)
+        if not errors:
+            return
+        stubs = (stub for _, stub in ends)
+        problems = "; ".join(_at_field(name, error) for name, error in errors.items())
+        kept = [name for name in bindings if name not in errors]
+        note = f"; these are set already: {', '.join(kept)}" if kept else ""
+        what = f"values in the answer's bindings were refused: {', '.join(errors)}"
+        first = next(iter(errors.values()))
+        cause = "binding_value" if first.kind == "invalid_input" else first.kind
+        shown = "\n".join(dict.fromkeys(filter(None, stubs)))
+        message = f"{problems}{note}" + (f"\n{shown}" if shown else "")
+        raise ExecutionError(message).without_content(what).caused_by(cause)
+
+    async def _set_governed(self, name: str, value: object) -> tuple[ToolOutcome, str]:
+        arguments = json.dumps({"target_path": name, "value": value})
+        policies = self.environment.policies
+        call = ToolCall(id=f"bindings.{name}", name=_ASSIGN, arguments=arguments)
+        stub = ""
+        try:
+            with failing_as_policy("before_tool_call"):
+                passed = await admitted_call(policies, call, {}, is_counted=False)
+            if passed.name != _ASSIGN:
+                raise HookError(f"a value of an answer is set by {_ASSIGN} alone", hook="before_tool_call")
+            outcome, stub = await self._outcome(PROVIDED_TOOLS[_ASSIGN].post(self.actor, passed.arguments))
+        except ToolBoundaryError as error:
+            outcome = outcome_of_failure(error)
+        if policies.overriding["after_tool_call"]:
+            content = render_outcome(outcome, self.policy)
+            is_error = outcome.error is not None
+            result = ToolResult(call_id=call.id, name=call.name, content=content, is_error=is_error)
+            with failing_as_policy("after_tool_call"):
+                await shown_result(policies, result)
+        return outcome, stub
+
+    async def _outcome(self, pending: Pending[object]) -> tuple[ToolOutcome, str]:
+        """Return the result of an assignment, with the stub of the type where the value does not match."""
+        try:
+            value = await self.actor.settle(pending)
+        except ExecutionError:
+            raise
+        except NighthawkError as error:
+            if (host_error := find_host_error(error)) is not None:
+                raise host_error from host_error.__cause__
+            return outcome_of_failure(error), self.refusals.stub(error)
+        context = self.actor.context
+        return ToolOutcome(payload=describe_reply(pending.command, value, context, hides=_hides_nothing)), ""
+
+
+def _at_field(name: str, error: ToolError) -> str:
+    """Return the error of a write binding's value, by the name of its field."""
+    subject = f"write binding '{name}'"
+    if error.message.startswith(subject):
+        return f"bindings.{name}{error.message.removeprefix(subject)}"
+    guidance = f" ({error.guidance})" if error.guidance and error.kind == "oversight" else ""
+    return f"bindings.{name}: {error.message}{guidance}"
+
+
+def _hides_nothing(name: str, value: object) -> bool:
+    return False  # the model wrote the value itself

@@ -1,0 +1,1 @@
+"""Coding agents as executors of steps: Claude Code and Codex."""

@@ -1,0 +1,1 @@
+"""Compaction of conversations that would outgrow the context of their model."""

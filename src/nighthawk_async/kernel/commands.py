@@ -1,0 +1,691 @@
+"""The commands of a step actor: synchronous functions of a step's state; awaiting and blocking in its code.
+
+A command returns its reply, or an `Awaited`: the awaitable that the sender awaits, and the continuation that
+runs in the actor's turn with its value.
+
+Guards execute the commands, and decide about the calls that a step's code makes.
+"""
+
+import functools
+import gc
+import inspect
+import logging
+import textwrap
+import time
+import traceback
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from types import CoroutineType, GeneratorType
+from typing import Any, ClassVar, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypeGuard, TypeVar, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..actors import BareTaskGroup
+from ..errors import ToolEvaluationError
+from ..natural.tree import CLOSURE_NAMES
+from ..parallel.task_current import share_positions
+from ..prompt.callables import describe_callable, find_function
+from ..threads import call_in_thread
+from ..types.unset import UNSET
+from ..values.error_text import describe_error
+from ..values.validation import NEW, Declared
+from .assignment import AssignmentTarget, assign, with_checked_calls
+from .context import (
+    StepContext,
+    StepNamespace,
+    bound_names,
+    compile_expression,
+    compile_statements,
+    declared_global,
+    mentioned_names,
+    statements_filename,
+)
+from .declared_types import declared_type, settle_copies
+
+
+def is_awaitable(value: object) -> TypeGuard[Awaitable[object]]:
+    """Whether a value is awaitable, from its type alone: no code of the value runs, `__class__` included."""
+    kind = type(value)
+    if issubclass(kind, GeneratorType):
+        return inspect.isawaitable(value)
+    return hasattr(kind, "__await__")
+
+
+async def await_value(awaitable: Awaitable[object]) -> object:
+    """Await in a task of its own.
+
+    On asyncio, user code may await a task that other code cancelled, which raises a cancellation that is not
+    the step's. Here it ends only this separate task, and the step's task goes on.
+
+    Raises:
+        RuntimeError: Other code had cancelled the awaited task.
+        Exception: Any exception raised by the awaitable.
+    """
+    values: list[object] = []
+    failures: list[Exception | SystemExit] = []
+
+    async def run() -> None:
+        share_positions()
+        try:
+            values.append(await awaitable)
+        except (Exception, SystemExit) as error:  # a stray `exit()` must not end the program
+            failures.append(error)
+
+    try:
+        async with BareTaskGroup() as task_group:
+            task_group.start_soon(run)
+    finally:
+        if isinstance(awaitable, CoroutineType):
+            awaitable.close()  # cancelled before it began, it would warn that nobody awaited it
+    if failures:
+        raise failures[0]
+    if not values:
+        raise RuntimeError("what was awaited had been cancelled")
+    return values[0]
+
+
+_LOGGER = logging.getLogger("nighthawk")
+_SLOW_SECONDS = 0.1
+_QUOTED_CHARACTERS = 80
+
+Kind: TypeAlias = Literal["function", "class", "natural function", "tool", "code before an await", "code"]
+
+_ADVICE: Mapping[Kind, str] = types.MappingProxyType(
+    {
+        "function": "wrap it with nighthawk_async.blocking, so that it runs in a worker thread",
+        "class": "make it in a synchronous function that is wrapped with nighthawk_async.blocking",
+        "natural function": "make it `async def`, or wrap it with nighthawk_async.blocking",
+        "tool": "make it `async def`, or register nighthawk_async.blocking(function) as the tool",
+        "code before an await": (
+            "its awaits are fine; move slow computation into a synchronous function that is wrapped with "
+            "nighthawk_async.blocking (on a busy machine it may only have waited for a processor)"
+        ),
+        "code": "move slow parts into a synchronous function that is wrapped with nighthawk_async.blocking",
+    }
+)
+
+
+class SlowCall(Struct, frozen=True):
+    """A call that held the event loop.
+
+    Args:
+        title: Its name.
+        kind: The kind of code, for the advice.
+    """
+
+    title: str
+    kind: Kind
+
+
+class Stretch:
+    """A period during which code of the user or the model holds the event loop."""
+
+    __slots__ = ("_collections", "_started")
+
+    def __init__(self) -> None:
+        self._started, self._collections = time.perf_counter(), _full_collections()
+
+    def end(self, call: Callable[[], SlowCall]) -> None:
+        """Warn, once for each call, if it held the event loop for long.
+
+        Args:
+            call: Identifies the call; used only if it took long.
+        """
+        seconds = time.perf_counter() - self._started
+        if seconds <= _SLOW_SECONDS or _full_collections() != self._collections:
+            return
+        slow = call()
+        if slow.title not in _reported:
+            _reported.add(slow.title)
+            details = (slow.title, seconds * 1000, _ADVICE[slow.kind])
+            _LOGGER.warning("%s held the event loop for %.0f ms; %s", *details)
+
+
+_reported: set[str] = set()
+
+
+def _full_collections() -> int:
+    """Return the number of full garbage collections, which take long with thousands of steps in flight."""
+    return gc.get_stats()[-1]["collections"]
+
+
+def slow_code(text: str, called: Mapping[str, Any]) -> SlowCall:
+    """Identify code by the only function that it calls, if that runs on the event loop; else by its text.
+
+    Args:
+        text: The code.
+        called: The callables that the code mentions, by name.
+    """
+    title = textwrap.shorten(text, _QUOTED_CHARACTERS)
+    if len(called) == 1:
+        ((name, value),) = called.items()
+        kind = _kind_of(value)
+        return SlowCall(title if kind == "code before an await" else name, kind)
+    return SlowCall(title, "code")
+
+
+def slow_tool(name: str) -> SlowCall:
+    """Identify a tool call.
+
+    Args:
+        name: The name of the tool.
+    """
+    return SlowCall(name, "tool")
+
+
+def _kind_of(value: Any) -> Kind:
+    if isinstance(value, type):
+        return "class"
+    if describe_callable(value).asynchrony:
+        return "code before an await"
+    code = getattr(find_function(value), "__code__", None)
+    is_natural = CLOSURE_NAMES[0] in cast("tuple[str, ...]", getattr(code, "co_freevars", ()))
+    return "natural function" if is_natural else "function"
+
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+class BlockingCall(Generic[Result]):
+    """A call that will run in a worker thread. Await it, or pass it to a step as the value."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Callable[[], Result]) -> None:
+        self._call = call
+
+    def __await__(self) -> Generator[Any, Any, Result]:
+        return call_in_thread(self._call).__await__()
+
+
+class PausedCode:
+    """Guarded code that has to wait for people. Await it outside the actor to continue it."""
+
+    __slots__ = ("_coroutine",)
+
+    def __init__(self, coroutine: Coroutine[Any, Any, object]) -> None:
+        self._coroutine = coroutine
+
+    def __await__(self) -> Generator[Any, Any, object]:
+        return self._coroutine.__await__()
+
+
+def blocking(function: Callable[Parameters, Result]) -> Callable[Parameters, BlockingCall[Result]]:
+    """Make a synchronous function run in a worker thread when a block calls it.
+
+    A block's synchronous binding functions run on the event loop, where a slow one blocks every
+    other step. The wrapped function keeps its signature and docstring. Unlike other awaitables, its calls
+    also work in synchronous natural functions.
+
+    Args:
+        function: The synchronous function.
+
+    Raises:
+        TypeError: The function is `async def`; it needs no thread.
+    """
+    if inspect.iscoroutinefunction(function):
+        raise TypeError(f"{function.__qualname__} is async and needs no thread; pass it as it is")
+
+    @functools.wraps(function)
+    def call_later(*args: Parameters.args, **kwargs: Parameters.kwargs) -> BlockingCall[Result]:
+        return BlockingCall(functools.partial(function, *args, **kwargs))
+
+    vars(call_later)["__nighthawk_async_call__"] = True  # so that prompts show it as `async`
+    return call_later
+
+
+class CallGuard(Protocol):
+    """Decides about every call that the code of one step makes."""
+
+    def run(
+        self, namespace: StepNamespace, code: types.CodeType, text: str, mode: Literal["eval", "exec"]
+    ) -> object:
+        """Run code, as `StepNamespace.run` does, asking before each call.
+
+        Args:
+            namespace: The names of the step.
+            code: The compiled code.
+            text: Its text.
+            mode: Whether it is an expression or statements.
+
+        Returns:
+            The value; a `PausedCode` when people have to be waited for.
+        """
+        ...
+
+    def keep_attribute(self, receiver: object, name: str, value: object, /) -> object:
+        """Record that an attribute is about to be set."""
+        ...
+
+    def raise_failure(self) -> None:
+        """Raise the failure of a rule, even if the step's code has caught it."""
+        ...
+
+
+_QUOTED_NAMES = 20
+_QUOTED_ERROR_CHARACTERS = 1_000
+_MISSING = object()
+_BINDING = ":="
+"""The operator in expressions that bind names."""
+
+
+class StepState(Struct, kw_only=True, eq=False):
+    """State of a step actor: the context, its namespace, the guard of its calls, and counters."""
+
+    context: StepContext
+    namespace: StepNamespace
+    call_guard: CallGuard | None = None
+    executed_statements: int = 0
+
+    def run(self, code: types.CodeType, text: str, mode: Literal["eval", "exec"]) -> object:
+        """Run code, guarded if there is a guard; see `StepNamespace.run` and `CallGuard.run`."""
+        self.context.changes.remember(mentioned_names(code))
+        if self.call_guard is None:
+            return self.namespace.run(with_checked_calls(text, code, mode))
+        return self.call_guard.run(self.namespace, code, text, mode)
+
+
+Continuation: TypeAlias = Callable[[StepState, object], object]
+
+
+class Awaited(Struct, frozen=True, kw_only=True, eq=False):
+    """The reply to a command whose value has to be awaited first.
+
+    Args:
+        awaitable: The awaitable to await outside the actor.
+        describe: Describes the error if awaiting raises.
+        continuation: Turns the value into the reply, in the actor's turn; None if the value is the reply.
+        claims: Names that other commands must not use meanwhile, besides those that the command claims.
+        undo: Undoes what the command has done so far, if awaiting raises; None to leave it.
+    """
+
+    awaitable: Awaitable[object]
+    describe: Callable[[BaseException], str] = describe_error
+    continuation: Continuation | None = None
+    claims: frozenset[str] = frozenset()
+    undo: Callable[[], None] | None = None
+
+    def then(self, continuation: Continuation) -> "Awaited":
+        """Return the same with a further continuation, which gets the reply."""
+        before = self.continuation
+        if before is None:
+            return replace(self, continuation=continuation)
+
+        def go_on(state: StepState, value: object) -> object:
+            reply = before(state, value)
+            return reply.then(continuation) if type(reply) is Awaited else continuation(state, reply)
+
+        return replace(self, continuation=go_on)
+
+    def close(self) -> None:
+        """Close the coroutine, so that Python does not warn that it was never awaited."""
+        if inspect.iscoroutine(self.awaitable):
+            self.awaitable.close()
+
+
+class Evaluate(Struct, frozen=True, kw_only=True):
+    """Evaluate an expression."""
+
+    expression: str
+
+    def reads(self) -> frozenset[str]:
+        """Names the command depends on."""
+        try:
+            return mentioned_names(compile_expression(self.expression))
+        except SyntaxError:
+            return frozenset()
+
+    def claims(self, state: StepState) -> frozenset[str]:
+        """Names whose value is unknown until the command has finished: none."""
+        return frozenset()
+
+    def execute(self, state: StepState) -> object:
+        """Evaluate.
+
+        Raises:
+            ToolEvaluationError: The text is not an expression, or it raised; the error names what it
+                bound before.
+        """
+        describe = describe_error
+        if _BINDING in self.expression:
+            before = dict(state.context.step_locals)
+            describe = partial(_describe_partly_done, describe_error, before, state)
+            value = self.evaluate(state, describe)
+            state.context.note_bound(_changed_names(before, state.context.step_locals), before)
+            return value
+        return self.evaluate(state, describe)
+
+    def evaluate(self, state: StepState, describe: Callable[[BaseException], str]) -> object:
+        """Evaluate; raises the same errors as `execute`.
+
+        Args:
+            state: The state of the step.
+            describe: Describes the error if it raises.
+        """
+        try:
+            code = compile_expression(self.expression)
+        except SyntaxError as error:
+            what = "not a Python expression"
+            raise ToolEvaluationError(f"{what}: {describe_error(error)}").without_content(what) from error
+        with _running(lambda: _slow_call_in(code, self.expression, state.context), describe):
+            value = state.run(code, self.expression.strip(), "eval")
+        if type(value) is PausedCode:
+            claims = _claims_of(code, state.context)
+            return Awaited(awaitable=value, describe=describe, continuation=_reply_of, claims=claims)
+        return Awaited(awaitable=value, describe=describe) if is_awaitable(value) else value
+
+
+class Assign(Struct, frozen=True, kw_only=True):
+    """Store a value given as data, or the value of an expression, which may have to be awaited first.
+
+    Args:
+        target: The target.
+        expression: The expression; empty where there is data.
+        data: A decoded JSON value; UNSET where there is an expression.
+    """
+
+    target: AssignmentTarget
+    expression: str = ""
+    data: object = UNSET
+
+    def reads(self) -> frozenset[str]:
+        """Names the command depends on."""
+        root = frozenset({self.target.root})
+        return root if self.data is not UNSET else Evaluate(expression=self.expression).reads() | root
+
+    def claims(self, state: StepState) -> frozenset[str]:
+        """Names whose value is unknown until the command has finished."""
+        return self._bound_names() | {self.target.root}
+
+    def execute(self, state: StepState) -> object:
+        """Evaluate and store; raises the same errors as `Evaluate` and `assign`, and then binds no name.
+
+        Returns:
+            The stored value.
+        """
+        if self.data is not UNSET:
+            return self._assign(state, self.data)
+        names = state.context.step_locals
+        declared = declared_type(self.expression, state.context)
+        before = {name: names.get(name, _MISSING) for name in self._bound_names()}
+        undo = partial(_restore, names, before)
+        with _undoing(undo):
+            value = Evaluate(expression=self.expression).evaluate(state, describe_error)
+        store = partial(self._store, undo, declared)
+        return replace(value.then(store), undo=undo) if type(value) is Awaited else store(state, value)
+
+    def _store(self, undo: Callable[[], None], declared: Declared, state: StepState, value: object) -> object:
+        with _undoing(undo):
+            return self._assign(state, value, declared)
+
+    def _assign(self, state: StepState, value: object, declared: Declared = NEW) -> object:
+        if state.call_guard is not None and self.target.fields:
+            state.call_guard.keep_attribute(None, self.target.fields[-1], value)
+        is_data = self.data is not UNSET
+        return assign(state.context, self.target, value, is_data=is_data, declared=declared)
+
+    def _bound_names(self) -> frozenset[str]:
+        """The names that the expression binds itself; none if the text is not an expression."""
+        if _BINDING not in self.expression:
+            return frozenset()
+        try:
+            return bound_names(compile_expression(self.expression))
+        except SyntaxError:
+            return frozenset()
+
+
+class ChangedNames(list[str]):
+    """The names that statements have changed.
+
+    Args:
+        names: The names.
+        lost: Those whose old values come back after the block, because it does not set them.
+    """
+
+    def __init__(self, names: Iterable[str], lost: Iterable[str]) -> None:
+        super().__init__(names)
+        self.lost = tuple(lost)
+
+
+class Execute(Struct, frozen=True, kw_only=True):
+    """Execute statements."""
+
+    statements: str
+
+    def reads(self) -> frozenset[str]:
+        """Names the command depends on."""
+        try:
+            return mentioned_names(compile_statements(self.statements, filename=statements_filename()))
+        except SyntaxError:
+            return frozenset()
+
+    def claims(self, state: StepState) -> frozenset[str]:
+        """Names whose value is unknown until the command has finished.
+
+        These are the names it binds, and the data it mentions and could change in place. Functions, classes
+        and modules are excluded: statements that call the same function run in parallel.
+        """
+        try:
+            code = compile_statements(self.statements, filename=statements_filename())
+        except SyntaxError:
+            return frozenset()
+        return _claims_of(code, state.context)
+
+    def execute(self, state: StepState) -> object:
+        """Execute.
+
+        Returns:
+            The sorted names that were bound or rebound: `ChangedNames`.
+
+        Raises:
+            ToolEvaluationError: The text is not Python, or it raised; the error names the line. What the
+                statements did before is not undone; the error names what they bound.
+        """
+        state.executed_statements += 1
+        filename = statements_filename(state.executed_statements)
+        try:
+            code = compile_statements(self.statements, filename=filename)
+        except SyntaxError as error:
+            what = "not Python statements"
+            raise ToolEvaluationError(f"{what}: {describe_error(error)}").without_content(what) from error
+        before = dict(state.context.step_locals)
+
+        describe = partial(_describe_partly_done, partial(self._describe, filename=filename), before, state)
+
+        def changed_names(state: StepState, _: object) -> object:
+            context = state.context
+            settle_copies(self.statements, context)
+            names = _changed_names(before, context.step_locals)
+            deleted = before.keys() - context.step_locals.keys()
+            bound = sorted({*names, *deleted})
+            return ChangedNames(names, context.note_bound(bound, before, declared_global(code)))
+
+        with _running(lambda: _slow_call_in(code, self.statements, state.context), describe):
+            pending = state.run(code, self.statements, "exec")
+        if is_awaitable(pending):
+            return Awaited(awaitable=pending, describe=describe, continuation=changed_names)
+        return changed_names(state, None)
+
+    def _describe(self, error: BaseException, *, filename: str) -> str:
+        """The error, with the innermost line of the statements in its traceback."""
+        text = describe_error(error)
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == filename and frame.lineno]
+        if not lines:
+            return text
+        return f"line {lines[-1]} ({self.statements.splitlines()[lines[-1] - 1].strip()}): {text}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """Call a tool function with validated arguments."""
+
+    name: str
+    call: Callable[[], object] = field(repr=False)
+
+    def reads(self) -> frozenset[str]:
+        """Names the command depends on; what a function reads is unknown."""
+        return frozenset()
+
+    def claims(self, state: StepState) -> frozenset[str]:
+        """Names whose value is unknown until the command has finished: none."""
+        return frozenset()
+
+    def execute(self, state: StepState) -> object:
+        """Call the function.
+
+        Raises:
+            ToolEvaluationError: The function raised.
+        """
+        with _running(lambda: slow_tool(self.name), describe_error):
+            value = self.call()
+        return _reply_of(state, value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume:
+    """Continue a command whose value was awaited."""
+
+    continuation: Continuation = field(repr=False)
+    value: object = field(repr=False)
+
+    def reads(self) -> frozenset[str]:
+        """Names the command depends on: none, since it waited for them before it began."""
+        return frozenset()
+
+    def claims(self, state: StepState) -> frozenset[str]:
+        """Names whose value is unknown until the command has finished: none besides those already claimed."""
+        return frozenset()
+
+    def execute(self, state: StepState) -> object:
+        """Continue; raises the same errors as the command."""
+        return self.continuation(state, self.value)
+
+
+Command: TypeAlias = Evaluate | Assign | Execute | Call | Resume
+
+
+def _reply_of(_: StepState, value: object) -> object:
+    return Awaited(awaitable=value) if is_awaitable(value) else value
+
+
+def _claims_of(code: types.CodeType, context: StepContext) -> frozenset[str]:
+    """The names that code binds, and those of data that it mentions and could change in place."""
+    return bound_names(code).union(
+        name
+        for name in mentioned_names(code)
+        if not callable(value := _value_of(name, context))
+        and not issubclass(type(value), types.ModuleType)
+        and value is not _MISSING
+    )
+
+
+def _value_of(name: str, context: StepContext) -> object:
+    return context.step_locals.get(name, context.step_globals.get(name, _MISSING))
+
+
+def _changed_names(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
+    return sorted(
+        name
+        for name, value in after.items()
+        if before.get(name, _MISSING) is not value and not name.startswith("__")
+    )
+
+
+class _undoing:  # noqa: N801  (a context manager that reads as a function at its call)
+    """Call `undo` if the block raises. No generator, because each assignment enters two."""
+
+    __slots__ = ("_undo",)
+
+    def __init__(self, undo: Callable[[], None]) -> None:
+        self._undo = undo
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
+        if exc is not None:
+            self._undo()
+
+
+def _restore(names: dict[str, object], before: Mapping[str, object]) -> None:
+    for name, value in before.items():
+        if value is _MISSING:
+            names.pop(name, None)
+        else:
+            names[name] = value
+
+
+def _describe_partly_done(
+    describe: Callable[[BaseException], str],
+    before: Mapping[str, object],
+    state: StepState,
+    error: BaseException,
+) -> str:
+    """Describe an error and the names bound before it, which stay bound."""
+    changed = _changed_names(before, state.context.step_locals)
+    if not changed:
+        return describe(error)
+    names = ", ".join(changed[:_QUOTED_NAMES])
+    if len(changed) > _QUOTED_NAMES:
+        names += f" and {len(changed) - _QUOTED_NAMES} more"
+    text = describe(error)
+    if len(text) > _QUOTED_ERROR_CHARACTERS:
+        text = f"{text[:_QUOTED_ERROR_CHARACTERS]}…"
+    return f"{text}; changed before the error, and not undone: {names}"
+
+
+class _running:  # noqa: N801  (a context manager that reads as a function at its call)
+    """Turn errors of user code into `ToolEvaluationError`; warn once of a call that holds the event loop."""
+
+    __slots__ = ("_call", "_describe", "_stretch")
+
+    def __init__(self, call: Callable[[], SlowCall], describe: Callable[[BaseException], str]) -> None:
+        self._call = call
+        self._describe = describe
+
+    def __enter__(self) -> None:
+        self._stretch = Stretch()
+
+    def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
+        try:
+            if exc is not None and not isinstance(exc, KeyboardInterrupt):
+                # Code of the user or the model: a stray `exit()` must not end the program. Nothing here can
+                # be cancelled, so a cancellation belongs to something else.
+                raise ToolEvaluationError(self._describe(exc)).without_content(type(exc).__name__) from exc
+        finally:
+            self._stretch.end(self._call)
+
+
+def _slow_call_in(code: types.CodeType, text: str, context: StepContext) -> SlowCall:
+    mentioned = {name: _value_of(name, context) for name in mentioned_names(code)}
+    return slow_code(text, {name: value for name, value in mentioned.items() if callable(value)})
+
+
+class CommandGuard:
+    """Executes the commands of one step. A policy may provide a guard that observes what they do.
+
+    Attributes:
+        verdicts: The errors that the guard itself raises, as opposed to failures of the commands.
+    """
+
+    __slots__ = ()
+
+    verdicts: ClassVar[tuple[type[Exception], ...]] = ()
+
+    def in_flight(self) -> AbstractContextManager[None]:
+        """Return the context manager to hold open while the step is in flight."""
+        return nullcontext()
+
+    def execute(self, command: Command, state: StepState) -> object:
+        """Execute a command; see `Command.execute`."""
+        return command.execute(state)
+
+    async def await_value(self, awaitable: Awaitable[object]) -> object:
+        """Await the awaitable of a command; see `awaitable.await_value`."""
+        return await await_value(awaitable)

@@ -1,0 +1,322 @@
+"""Preparation of a step's state from a block and its Python variables (specification 7, 8.1)."""
+
+import builtins
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Optional, cast
+
+from msgspec import Struct, field
+
+from ..errors import AnnotationError, NaturalParseError
+from ..natural.blocks import NaturalBlock
+from ..natural.program import NaturalProgram, permitted_kinds
+from ..types.execution import ExecutionRef
+from ..types.outcomes import OutcomeKind
+from ..types.unset import unset
+from ..values.error_text import describe_error
+from ..values.snapshots import NEVER_CHANGED
+from ..values.validation import can_validate, check_type, type_name
+from .context import StepContext
+from .declared_types import ReturnCheck, resolve_annotation, return_type
+from .policy import Listener, Policy
+
+
+class NaturalSite(Struct, frozen=True, kw_only=True, eq=False):
+    """The site of a block at run time.
+
+    Args:
+        module_globals: The live globals of the function's module.
+        annotations: Returns the function's annotations; called at a step, since they may use later names.
+        names: Returns the names that its annotations may use beside globals.
+        is_generator: Whether the function is a generator or async generator.
+        captured: Values of enclosing variables that only block texts mention, seen at decoration.
+        policies: The function's own policies, for its steps but not for nested ones.
+        return_check: Checks the values that the function returns; None if it may return anything.
+        on_partial: The listener to the values of the function's steps while answers stream; None for none.
+    """
+
+    module_globals: dict[str, object]
+    annotations: Callable[[], Mapping[str, object]]
+    names: Callable[[], Mapping[str, object]] = dict[str, object]
+    is_generator: bool = False
+    captured: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    policies: tuple[Policy, ...] = ()
+    return_check: ReturnCheck | None = None
+    on_partial: Listener | None = None
+
+
+def step_id_of(block: NaturalBlock) -> str:
+    """The step id of a block, `python_module:line` (specification 10.1)."""
+    return f"{block.module}:{block.line}"
+
+
+def prepare_step(
+    *,
+    block: NaturalBlock,
+    program: NaturalProgram,
+    site: NaturalSite,
+    python_locals: Mapping[str, object],
+    parent: StepContext | None,
+    implicit_references: Mapping[str, object],
+    execution_ref: ExecutionRef,
+) -> StepContext:
+    """Make the state of a step.
+
+    Args:
+        block: The block.
+        program: Its program.
+        site: Its site at run time.
+        python_locals: The `locals()` at the block.
+        parent: The state of the step that called the function; None for none.
+        implicit_references: Names that the scope makes available.
+        execution_ref: The identity of the step.
+
+    Raises:
+        NameError: A read binding has no value.
+        UnboundLocalError: A read binding is a local variable without a value.
+        AnnotationError: An annotation cannot be resolved, or no value can be validated against it.
+        NaturalParseError: The frontmatter denies every outcome that is possible, or every outcome that the
+            annotation of the return value allows.
+    """
+    python_locals = _set_locals(python_locals)
+    step_globals = _step_globals(site, implicit_references)
+    step_locals = _step_locals(block, program, site, python_locals, parent)
+    for name in block.read_names:
+        _check_read(name, block, step_locals, step_globals)
+    allowed_kinds = permitted_kinds(block.allowed_kinds, program, filename=block.filename, line=block.line)
+    refused_kinds = _refused_kinds(block, site)
+    context = StepContext(
+        step_id=step_id_of(block),
+        execution_ref=execution_ref,
+        step_globals=step_globals,
+        step_locals=step_locals,
+        is_async=block.is_async,
+        is_generator=site.is_generator,
+        read_names=block.read_names,
+        write_names=block.write_names,
+        references=program.references,
+        mentions=program.mentions,
+        allowed_kinds=_without(refused_kinds, allowed_kinds, block),
+        refused_kinds=refused_kinds,
+    )
+    annotations = _annotations(site, context)
+    context.enclosing_names = {
+        **site.names(),
+        **site.captured,
+        **{name: python_locals[name] for name in block.free_names if name in python_locals},
+    }
+    context.parameter_annotations = {name: annotations[name] for name in annotations if name != "return"}
+    context.return_annotation = annotations.get("return", object)
+    context.initial_values = _initial_values(block, context, python_locals)
+    context.binding_types = _binding_types(block, program, site, annotations, context)
+    declared = {**context.parameter_annotations, **block.annotations}
+    context.variable_annotations = {name: each for name, each in declared.items() if name in python_locals}
+    context.initial_variables = {name: python_locals[name] for name in context.variable_annotations}
+    if "return" in context.allowed_kinds:
+        _check_return_type(site, context)
+    context.changes.objects = _objects_to_keep_valid(context)
+    context.declared = _initial_objects(context)
+    context.raise_error_types = _raise_error_types(program, site, context)
+    context.referenced_globals = _referenced_globals(program, context, implicit_references)
+    return context
+
+
+def _check_return_type(site: NaturalSite, context: StepContext) -> None:
+    """Check, before the model is asked, that the type of the return value can be validated."""
+    check = site.return_check
+    if check is None or check.annotation is object:  # else it was resolved and validated for good
+        check_type(return_type(context), subject=f"step {context.step_id}: the return value")
+
+
+def _refused_kinds(block: NaturalBlock, site: NaturalSite) -> dict[OutcomeKind, str]:
+    """The outcomes that would make the function return what its annotation excludes, with the reasons."""
+    check = site.return_check
+    refused: dict[OutcomeKind, str] = {}
+    if check is None:
+        return refused
+    if block.ends_function and not check.accepts_none:
+        name = type_name(check.annotation)
+        refused["pass"] = f"nothing comes after the block, and the function must return {name}"
+    if not check.accepts_values:
+        refused["return"] = f"the function must not return: its annotation is {type_name(check.annotation)}"
+    return refused
+
+
+def _without(
+    refused: Mapping[OutcomeKind, str], allowed: tuple[OutcomeKind, ...], block: NaturalBlock
+) -> tuple[OutcomeKind, ...]:
+    """The kinds that are left; raises `NaturalParseError` if none is."""
+    left: tuple[OutcomeKind, ...] = tuple(kind for kind in allowed if kind not in refused)
+    if not left:
+        reasons = "; ".join(f"{kind}: {refused[kind]}" for kind in allowed)
+        message = f"the frontmatter leaves no outcome that the function's annotation allows: {reasons}"
+        raise NaturalParseError(message, filename=block.filename, line=block.line)
+    return left
+
+
+def _set_locals(python_locals: Mapping[str, object]) -> Mapping[str, object]:
+    """The variables, except those that are `nighthawk_async.unset`, which have no value yet."""
+    if not any(value is unset for value in python_locals.values()):
+        return python_locals
+    return {name: value for name, value in python_locals.items() if value is not unset}
+
+
+def _step_globals(site: NaturalSite, implicit_references: Mapping[str, object]) -> dict[str, object]:
+    """The live globals of the module; a copy if implicit references are added."""
+    site.module_globals.setdefault("__builtins__", builtins)  # as `eval` does
+    return {**site.module_globals, **implicit_references} if implicit_references else site.module_globals
+
+
+def _step_locals(
+    block: NaturalBlock,
+    program: NaturalProgram,
+    site: NaturalSite,
+    python_locals: Mapping[str, object],
+    parent: StepContext | None,
+) -> dict[str, object]:
+    """The names of the calling step, overridden by the values of the block's own names at its site."""
+    inherited = {} if parent is None else parent.step_locals
+    step_locals = {name: value for name, value in inherited.items() if name != "__builtins__"}
+    for name in (*block.write_names, *(reference.partition(".")[0] for reference in program.references)):
+        step_locals.pop(name, None)  # an inherited name must not hide the variable that the block means
+        if name in site.captured and name not in block.write_names:
+            step_locals[name] = site.captured[name]
+    step_locals.update(
+        (name, value) for name, value in python_locals.items() if not name.startswith("__nighthawk")
+    )
+    return step_locals
+
+
+def _check_read(
+    name: str, block: NaturalBlock, step_locals: Mapping[str, object], step_globals: Mapping[str, object]
+) -> None:
+    """Check that a read binding has a value: in locals, enclosing, globals or builtins; raise like Python."""
+    error: NameError | None = None
+    if name in step_locals or name in block.write_names:  # the block may set it before it reads it
+        return
+    if name in block.local_names:
+        error = UnboundLocalError(
+            f"cannot access local variable '{name}' where it is not associated with a value"
+        )
+    elif name in block.free_names:
+        error = NameError(
+            f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope"
+        )
+    elif name not in step_globals and not hasattr(builtins, name):
+        error = NameError(f"name '{name}' is not defined", name=name)
+    if error is not None:
+        error.add_note(f"<{name}> is read by the natural block at {block.filename}:{block.line}")
+        raise error
+
+
+def _annotations(site: NaturalSite, context: StepContext) -> Mapping[str, object]:
+    try:
+        return site.annotations()
+    except Exception as error:  # Python 3.14 evaluates annotations, which are any expressions, only now
+        raise AnnotationError(
+            f"step {context.step_id}: the function's annotations cannot be resolved: "
+            f"{describe_error(error)}; names used in them must exist at run time"
+        ) from error
+
+
+def _initial_values(
+    block: NaturalBlock, context: StepContext, python_locals: Mapping[str, object]
+) -> dict[str, object]:
+    """Return the Python values of the write bindings before the step."""
+    values: dict[str, object] = {}
+    for name in block.write_names:
+        if name in python_locals:
+            values[name] = python_locals[name]
+        elif name not in block.local_names and name in context.step_globals:
+            values[name] = context.step_globals[name]
+    return values
+
+
+def _binding_types(
+    block: NaturalBlock,
+    program: NaturalProgram,
+    site: NaturalSite,
+    parameters: Mapping[str, object],
+    context: StepContext,
+) -> dict[str, object]:
+    """The type of each write binding: as annotated, of its initial value, in the text, else `object`."""
+    types: dict[str, object] = {}
+    for name in block.write_names:
+        annotation = block.annotations.get(name, parameters.get(name, object) if name != "return" else object)
+        resolved = resolve_annotation(annotation, context, subject=f"write binding '{name}'")
+        if resolved is object:
+            types[name] = _inferred_type(name, context)
+            if types[name] is object and annotation is object and name in block.named_types:
+                types[name] = _named_type(name, block.named_types[name], program, site, context)
+        else:
+            check_type(resolved, subject=f"step {context.step_id}: write binding '{name}'")
+            types[name] = resolved
+    return types
+
+
+def _inferred_type(name: str, context: StepContext) -> object:
+    value = context.initial_values.get(name)
+    return object if value is None or not can_validate(type(value)) else type(value)
+
+
+def _named_type(
+    name: str, written: str, program: NaturalProgram, site: NaturalSite, context: StepContext
+) -> object:
+    """The class that the text gives as a write binding's type, or None where that may be meant as well."""
+    named = site.captured.get(written, _lookup(written, context))
+    if not issubclass(type(named), type) or context.initial_values.get(name) is not None:
+        return object  # not isinstance, which reads `__class__` of the value
+    kind = cast("type[object]", named)
+    if kind in (object, type) or issubclass(kind, BaseException) or not can_validate(kind):
+        return object
+    may_be_none = name in context.initial_values or "None" in program.words
+    return Optional[kind] if may_be_none else kind  # noqa: UP045 - of a class that may define `|`
+
+
+def _objects_to_keep_valid(context: StepContext) -> dict[str, object]:
+    """Return the objects of typed write bindings at the beginning of the step."""
+    return {
+        name: context.step_locals[name]
+        for name, annotation in context.binding_types.items()
+        if annotation is not object and name in context.step_locals
+    }
+
+
+def _initial_objects(context: StepContext) -> dict[str, object]:
+    """The initial values that no code can make again: an equal number may be another value."""
+    values = context.initial_values.items()
+    return {name: value for name, value in values if type(value) not in NEVER_CHANGED}
+
+
+def _raise_error_types(
+    program: NaturalProgram, site: NaturalSite, context: StepContext
+) -> dict[str, type[Exception]]:
+    """The exception types that the program names, with or without angle brackets."""
+    types: dict[str, type[Exception]] = {}
+    names = program.words.union(reference for reference in program.references if "." not in reference)
+    for name in sorted(names):
+        value = site.captured.get(name, _lookup(name, context))
+        if not issubclass(type(value), type):  # not isinstance, which reads `__class__` of the value
+            continue
+        if issubclass(error_type := cast("type", value), Exception):
+            types[name] = error_type
+    return types
+
+
+def _lookup(name: str, context: StepContext) -> object:
+    if name in context.step_locals:
+        return context.step_locals[name]
+    return context.step_globals.get(name, getattr(builtins, name, None))
+
+
+def _referenced_globals(
+    program: NaturalProgram, context: StepContext, implicit_references: Mapping[str, object]
+) -> dict[str, object]:
+    """Names of the program, and implicit ones, that exist only in the step globals."""
+    names = dict.fromkeys(reference.partition(".")[0] for reference in program.references)
+    names.update(dict.fromkeys(implicit_references))
+    return {
+        name: context.step_globals[name]
+        for name in names
+        if name not in context.step_locals and name in context.step_globals
+    }

@@ -1,0 +1,362 @@
+"""A run: the scope in which an executor executes steps (specification 10), and its parking."""
+
+import uuid
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
+from contextvars import Context, ContextVar, copy_context
+from dataclasses import replace
+from types import MappingProxyType, TracebackType
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+
+from ..actors import BareTaskGroup
+from ..errors import NighthawkError
+from ..executions import find_execution
+from ..journal_ports import RunJournal, RunOpener
+from ..observation import observed
+from ..parallel import open_task_root
+from ..parallel.task_current import find_positions
+from ..tracing import traced
+from ..types.execution import ExecutionRef
+from .calls import fold_frames, folding_frames
+from .context import StepExecutor, check_executor
+from .environment import (
+    Environment,
+    current_tool_scope,
+    find_environment,
+    mark_log_records,
+    using_environment,
+)
+from .policy import Policies, active_policies, scope_events
+from .reports import KernelActivity, identity_attributes
+from .run_state import RunState, Server, SyncBackend, inner_max_depth
+from .run_tasks import keeping_resources, open_run_scope
+from .skill_scope import ScopedSkill
+from .tools import ToolScope, ToolSet
+from .usage_meter import UsageMeter
+
+
+class ParkableTasks:
+    """The task group of a run that is parked when everything in it waits.
+
+    Args:
+        journal: The journal of the run.
+    """
+
+    def __init__(self, journal: RunJournal) -> None:
+        self._journal = journal
+        self._stack = AsyncExitStack()
+        self._scope = anyio.CancelScope()
+
+    async def __aenter__(self) -> TaskGroup:
+        async with AsyncExitStack() as stack:
+            watching = anyio.CancelScope()
+            watchers = await stack.enter_async_context(BareTaskGroup())
+            stack.callback(watching.cancel)  # a scope of its own, which takes no cancellation of the run
+            stack.push(self._raise_signal)
+            tasks = await stack.enter_async_context(BareTaskGroup())
+            self._scope = tasks.cancel_scope
+            watchers.start_soon(self._watch, watching)
+            self._stack = stack.pop_all()
+            return tasks
+        raise AssertionError("nothing that was entered suppresses exceptions")
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        return await self._stack.__aexit__(exc_type, exc, traceback)
+
+    async def _watch(self, watching: anyio.CancelScope) -> None:
+        with watching:
+            await self._journal.wait_idle()
+            self._scope.cancel("the run is parked")
+
+    def _raise_signal(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Leave the run as parked, if its tasks have ended for that reason."""
+        signal = self._journal.parking_signal() if exc is None and self._scope.cancelled_caught else None
+        if signal is not None:
+            raise signal
+
+
+class ChangedContext:
+    """The context variables that have changed since an earlier context.
+
+    Args:
+        before: The earlier context.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, before: Context) -> None:
+        self._values: tuple[tuple[ContextVar[Any], Any], ...] = tuple(
+            (variable, value)
+            for variable, value in copy_context().items()
+            if variable not in before or before[variable] is not value
+        )
+
+    @contextmanager
+    def active(self) -> Generator[None, None, None]:
+        """Set them during the `with` statement, in any task or thread."""
+        tokens = [(variable, variable.set(value)) for variable, value in self._values]
+        try:
+            yield
+        finally:
+            for variable, token in reversed(tokens):
+                variable.reset(token)
+
+
+mark_log_records()
+
+
+class Run:
+    """A run; enter it with `async with`, or with `with`.
+
+    `async with` owns the run's connections and embedded models on this event loop. Inside `with`,
+    asynchronous steps share theirs while any of them is in progress; synchronous steps share those of the
+    run's portal thread.
+
+    Made by `nighthawk_async.run`.
+
+    Leaving the run waits for the tasks of its task group. It does not wait for steps that other threads or
+    tasks still execute in it: synchronous ones are cancelled, further ones are refused.
+    """
+
+    def __init__(
+        self,
+        step_executor: StepExecutor,
+        *,
+        run_id: str | None,
+        sync_backend: SyncBackend,
+        max_concurrent_steps: int | None,
+        max_depth: int,
+        resolve_policies: Callable[[], Policies],
+        journal: RunOpener | None = None,
+        park_after: float | None = None,
+        tools: Sequence[ToolSet] = (),
+        skills: Mapping[str, ScopedSkill] | None = None,
+        servers: Mapping[str, Server] | None = None,
+        is_traced: bool = True,
+    ) -> None:
+        check_executor(step_executor)
+        self._is_traced = is_traced  # the run of a worker is no work of the program's
+        self._resolve_policies = resolve_policies
+        self._max_depth = max_depth
+        self._tools = tools
+        self._servers = servers or {}
+        self._server_objects: dict[str, object] = {}  # filled when the servers are connected
+        self._outer = outer = find_environment()
+        self._state = RunState(
+            sync_backend=sync_backend,
+            max_concurrent_steps=max_concurrent_steps,
+        )
+        self._environment = Environment(
+            execution_ref=ExecutionRef(
+                run_id=run_id or uuid.uuid4().hex,
+                scope_id=uuid.uuid4().hex,
+                parent_execution_id=_find_execution_id(),
+            ),
+            step_executor=step_executor,
+            run_state=self._state,
+            tool_scope=ToolScope(current_tool_scope(), tools),
+            usage_meter=UsageMeter(None if outer is None else outer.usage_meter),
+            max_depth=inner_max_depth(None if outer is None else outer.max_depth, max_depth),
+            implicit_references=MappingProxyType(self._server_objects),
+            policies=resolve_policies(),  # resolved at once, so that bad arguments are refused here
+            journal=None if outer is None else outer.journal,
+            skills=skills,
+            active_skills=None if outer is None else outer.active_skills,
+        )
+        self._journal = journal
+        self._park_after = park_after
+        self._stack = ExitStack()
+        self._async_stack = AsyncExitStack()
+        self._is_entered = False
+        self._task_group: TaskGroup | None = None
+        self._changed_context: ChangedContext | None = None
+
+    @property
+    def execution_ref(self) -> ExecutionRef:
+        """The identity of the run."""
+        return self._environment.execution_ref
+
+    @property
+    def usage_meter(self) -> UsageMeter:
+        """The usage of the run's steps so far; readable after the run too."""
+        return self._environment.usage_meter
+
+    @property
+    def task_group(self) -> TaskGroup:
+        """The run's task group: a task started in it ends before the run does.
+
+        Raises:
+            NighthawkError: The run was entered with `with`, or is not active.
+        """
+        if self._task_group is None:
+            raise NighthawkError("Only an active run that was entered with `async with` has a task group.")
+        return self._task_group
+
+    @asynccontextmanager
+    async def extent(self, name: str = "extent") -> AsyncGenerator[None, None]:
+        """Join the active run from a task that was not started in it, such as a server's request.
+
+        The block counts as a task of the run, and shares the run's connections on this event loop. The run
+        does not wait for it: leave it before the run.
+
+        Args:
+            name: Its name among the run's tasks.
+
+        Raises:
+            NighthawkError: The run is not active.
+        """
+        if self._changed_context is None:
+            raise NighthawkError(
+                "Only an active run has an extent; enter the run before, and leave it afterwards."
+            )
+        with self._changed_context.active(), open_task_root(name):
+            async with self._state.using_resources(), keeping_resources():
+                yield
+
+    def __enter__(self) -> "Run":
+        if self._servers:
+            raise NighthawkError(
+                "A run with servers= is entered with `async with`: servers need its event loop."
+            )
+        self._claim()
+        with folding_frames(), ExitStack() as stack:
+            stack.callback(self._state.portals.close)
+            if self._journal is not None:
+                opened = self._journal.open_run(self._run_id, self._park_after)
+                self._use_journal(stack.enter_context(opened))
+            stack.enter_context(self._active())
+            for events in scope_events(self._environment.policies, "run"):
+                stack.enter_context(events)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        with folding_frames():
+            self._stack.__exit__(exc_type, exc, traceback)
+        fold_frames(exc)
+
+    async def __aenter__(self) -> "Run":
+        self._claim()
+        with folding_frames():
+            async with AsyncExitStack() as stack:
+                stack.push_async_callback(self._close_portals)
+                await stack.enter_async_context(self._state.using_resources())
+                if self._journal is not None:
+                    opened = self._journal.open_run(self._run_id, self._park_after)
+                    self._use_journal(await stack.enter_async_context(opened))
+                stack.enter_context(self._active())
+                for events in scope_events(self._environment.policies, "run"):
+                    await stack.enter_async_context(events)
+                await stack.enter_async_context(keeping_resources())
+                if self._servers:
+                    await self._connect_servers()
+                self._task_group = await stack.enter_async_context(self._make_task_group())
+                self._async_stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        with folding_frames():
+            is_handled = await self._async_stack.__aexit__(exc_type, exc, traceback)
+        fold_frames(exc)
+        return is_handled
+
+    async def _connect_servers(self) -> None:
+        """Connect all servers at the same time; the first failure ends the others."""
+        failures: list[Exception] = []
+        connected: dict[str, object] = {}
+
+        async def connect(name: str, server: Server) -> None:
+            try:
+                connected[name] = await server.bind(name)
+            except Exception as error:
+                failures.append(error)
+                group.cancel_scope.cancel()
+
+        async with BareTaskGroup() as group:
+            for name, server in self._servers.items():
+                group.start_soon(connect, name, server)
+        if failures:
+            for other in failures[1:]:
+                failures[0].add_note(str(other))
+            raise failures[0]
+        self._server_objects.update({name: connected[name] for name in self._servers})
+
+    def _make_task_group(self) -> AbstractAsyncContextManager[TaskGroup]:
+        journal = self._environment.journal
+        if self._park_after is None or journal is None:
+            return BareTaskGroup()
+        return ParkableTasks(journal)
+
+    def _claim(self) -> None:
+        if self._is_entered:
+            raise NighthawkError("A run can be entered once; call nighthawk_async.run again for another run.")
+        self._is_entered = True
+        outer = find_environment()
+        if outer is not self._outer:  # the environment at entry counts
+            self._environment = replace(
+                self._environment,
+                execution_ref=replace(self.execution_ref, parent_execution_id=_find_execution_id()),
+                tool_scope=ToolScope(current_tool_scope(), self._tools),
+                usage_meter=UsageMeter(None if outer is None else outer.usage_meter),
+                max_depth=inner_max_depth(None if outer is None else outer.max_depth, self._max_depth),
+                policies=self._resolve_policies(),
+                journal=None if outer is None else outer.journal,
+                active_skills=None if outer is None else outer.active_skills,
+            )
+
+    @property
+    def _run_id(self) -> str:
+        return self.execution_ref.run_id
+
+    def _use_journal(self, journal: RunJournal) -> None:
+        self._environment = replace(self._environment, journal=journal)
+
+    @contextmanager
+    def _active(self) -> Generator[None, None, None]:
+        activity = KernelActivity(name="run", execution_ref=self.execution_ref)
+        node = observed("run", "run", attributes=lambda: identity_attributes(self.execution_ref))
+        with traced(activity) if self._is_traced else nullcontext(), node:
+            before = copy_context()
+            with using_environment(self._environment), open_run_scope():
+                if self._journal is not None and self._environment.journal is not None:
+                    self._environment.journal.begin(find_positions().path)
+                with active_policies(self._environment.policies):
+                    self._changed_context = ChangedContext(before)
+                    self._state.begin()
+                    try:
+                        yield
+                    finally:
+                        self._task_group = self._changed_context = None
+                        self._state.end()
+
+    async def _close_portals(self) -> None:
+        """Stop the portal threads. Shielded; their work is cancelled, so this is short."""
+        if not self._state.portals.is_started:
+            self._state.portals.close()
+            return
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self._state.portals.close)
+
+
+def _find_execution_id() -> str | None:
+    execution = find_execution()
+    return None if execution is None else execution.id

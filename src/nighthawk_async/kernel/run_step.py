@@ -1,0 +1,492 @@
+"""One step from its block to its result (specification 8).
+
+    prepare -> be admitted -> step task group [ step actor | executor ]
+        -> conclude [ validate -> hooks -> oversight -> evaluate the return expression -> checks ] -> result
+
+The generated code of the natural function commits the result. Until then no Python
+variable has changed. If a policy retries, all of this is one attempt of several.
+"""
+
+import builtins
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeAlias, cast
+
+from anyio.abc import TaskGroup
+
+from ..actors import BareTaskGroup
+from ..errors import ExecutionError, HookError, NaturalParseError
+from ..executions import Execution, find_execution
+from ..natural.blocks import NaturalBlock
+from ..natural.program import NaturalProgram, parse_program
+from ..threads import call_in_thread
+from ..tracing import traced
+from ..types.execution import ExecutionRef
+from ..types.outcomes import StepOutcome
+from .actor import StepActor
+from .calls import (
+    below_place,
+    current_place,
+    hide_frames_from_pytest,
+    inputs_of,
+    skips_waits,
+    take_step_place,
+)
+from .commands import is_awaitable
+from .conclude import StepResult
+from .context import StepExecutor, is_async_executor
+from .environment import (
+    Environment,
+    find_journal,
+    get_environment,
+    mark_with_execution,
+    run_from_sync,
+    using_environment,
+)
+from .inspection import make_inspector
+from .partial_values import delivery_of
+from .policy import Policies, Policy, Position
+from .prepare import NaturalSite, prepare_step, step_id_of
+from .reports import KernelActivity, ObservedStep
+from .run_state import begins_stretch, current_depth, in_own_task, too_deep
+from .skill_scope import ActiveSkills, program_with_skills, references_to_skills, take_named_skills
+from .step import ExecuteAttempt, SteerableStep, Step, StepAttempt, Verify, admitted
+from .usage_meter import LastStep
+
+_StepEnd: TypeAlias = tuple[StepOutcome, StepResult]
+"""The outcome of a step, and its result."""
+
+
+def run_step_from_sync(
+    block: NaturalBlock, site: NaturalSite, python_locals: Mapping[str, object], literal: str | None
+) -> StepResult:
+    """Execute a block of a synchronous natural function; see `run_step`."""
+    # Taken here: on the other side of the bridge, each step is in a task of its own.
+    place = None if find_journal() is None else take_step_place(block, python_locals, literal)
+    with LastStep(step_id_of(block)) as last:  # in the context of the caller
+        return run_from_sync(run_step, block, site, python_locals, literal, place, last)
+
+
+async def run_step(
+    block: NaturalBlock,
+    site: NaturalSite,
+    python_locals: Mapping[str, object],
+    literal: str | None,
+    place: str | None = None,
+    last: LastStep | None = None,
+) -> StepResult:
+    """Execute a block once.
+
+    Args:
+        block: The block.
+        site: Its site at run time.
+        python_locals: The `locals()` at the block.
+        literal: The rendered literal of an f-string block; None for a plain literal.
+        place: Its place in a run with a journal, if it was taken already.
+        last: The facts to keep for the task, if the caller keeps them.
+
+    Returns:
+        The result that the generated code commits and acts on.
+
+    Raises:
+        NighthawkError: No run is active, or the run has ended.
+        NaturalParseError: The rendered literal is not a natural program.
+        NameError: A read binding has no value.
+        ExecutionError: The step failed.
+        StepAbortedError: Oversight or a hook ended the step.
+        StepRejectedError: Oversight or a hook refused the step or its commit.
+        HookError: A hook, a check or oversight failed.
+        ModelError: A model request failed.
+        BudgetExceededError: A budget has no room for it.
+        NestedStepLimitError: It would be nested in too many steps.
+    """
+    depth = current_depth()
+    with last or LastStep(step_id_of(block)) as last:
+        execute_once: ExecuteAttempt = partial(
+            _execute_once, block, site, python_locals, literal, depth, last
+        )
+        if find_journal() is not None:
+            place = place or take_step_place(block, python_locals, literal)
+            execute_once = partial(_execute_at, place, execute_once)
+        execute = partial(_execute_attempts, block, execute_once)
+        return await in_own_task(execute) if begins_stretch(depth) else await execute()
+
+
+def _execute_attempts(block: NaturalBlock, execute: ExecuteAttempt) -> Awaitable[StepResult]:
+    for policy in get_environment().policies.overriding["around_attempts"]:  # one at most
+        return policy.around_attempts(step_id_of(block), execute)
+    return execute()
+
+
+async def _execute_at(place: str, execute: ExecuteAttempt, attempt: StepAttempt | None = None) -> StepResult:
+    """Execute a block, or an attempt at it, at its place in a run with a journal."""
+    with below_place(place if attempt is None else f"{place}/attempt[{attempt.number}]"):
+        return await execute(attempt)
+
+
+async def _execute_once(
+    block: NaturalBlock,
+    site: NaturalSite,
+    python_locals: Mapping[str, object],
+    literal: str | None,
+    depth: int,
+    last: LastStep,
+    attempt: StepAttempt | None = None,
+) -> StepResult:
+    """Execute a block at a nesting depth; an attempt is one of several."""
+    outer = get_environment()
+    execution_ref = _identity(outer, block)
+    number = None if attempt is None else attempt.number
+    activity = KernelActivity(name="step", execution_ref=execution_ref, attempt=number)
+    with traced(activity) as span, ObservedStep(activity, span) as observed:
+        try:
+            if depth >= outer.max_depth:
+                raise too_deep(depth, outer.max_depth, step_id=step_id_of(block))
+            outer, step = _prepare(outer, execution_ref, block, site, python_locals, literal)
+            last.begin_attempt(step.actor.progress.usage_meter)
+            step.kept = last
+            if outer.journal is not None:
+                step.place = current_place()
+                inputs = inputs_of(step.context, block, python_locals, literal)
+                step.record = outer.journal.begin_step(step.place, step.program, inputs)
+            observed.begin(step)
+            if attempt is not None:
+                attempt.prepare(step.actor)
+            work = partial(_run_in_task_group, outer, step, block.address, attempt, site)
+            outcome, result = await observed.execute(_around_waiting(outer.policies, work))
+        except Exception as error:
+            mark_with_execution(error, execution_ref)
+            hide_frames_from_pytest()
+            raise
+        mark_with_execution(result.exception, execution_ref)
+        observed.end(outcome, result)
+        last.outcome = outcome.kind
+        return result
+
+
+def _around_waiting(
+    policies: Policies, work: Callable[[Callable[[], None]], Awaitable[_StepEnd]]
+) -> Awaitable[_StepEnd]:
+    for policy in reversed(policies.overriding["around_waiting"]):
+        work = partial(policy.around_waiting, work)
+    return work(_ignore_begin)
+
+
+def _ignore_begin() -> None:
+    """Do nothing: no policy waits for the beginning."""
+
+
+def _identity(outer: Environment, block: NaturalBlock) -> ExecutionRef:
+    parent = find_execution()
+    return ExecutionRef(
+        run_id=outer.execution_ref.run_id,
+        scope_id=outer.execution_ref.scope_id,
+        step_id=step_id_of(block),
+        execution_id=os.urandom(16).hex(),
+        parent_execution_id=None if parent is None else parent.id,
+    )
+
+
+def _prepare(
+    outer: Environment,
+    execution_ref: ExecutionRef,
+    block: NaturalBlock,
+    site: NaturalSite,
+    python_locals: Mapping[str, object],
+    literal: str | None,
+) -> tuple[Environment, Step]:
+    """Return the environment that the step is to run in, and the step."""
+    program = block.program
+    if program is None:
+        program = _parse_rendered(block, cast("str", literal))
+    context = prepare_step(
+        block=block,
+        program=program,
+        site=site,
+        python_locals=python_locals,
+        parent=None if outer.step is None else outer.step.context,
+        implicit_references=_implicit_references(outer, block, site),
+        execution_ref=execution_ref,
+    )
+    policies, text = outer.policies, program.text
+    for policy in policies.overriding["prepare"]:
+        policy.prepare(context, block)
+    if named := take_named_skills(block, context):
+        text = program_with_skills(text, named)
+        for skill in named.values():
+            policies = skill.narrowed(policies)
+    if named or outer.skills or outer.active_skills:
+        active = ActiveSkills(outer.active_skills, named)
+        outer = replace(outer, policies=policies, active_skills=active)
+    guards = [
+        guard
+        for policy in policies.overriding["guard_commands"]
+        if (guard := policy.guard_commands(context, block))
+    ]
+    call_guards = [
+        guard for policy in policies.overriding["guard_calls"] if (guard := policy.guard_calls(context))
+    ]
+    return outer, Step(
+        actor=StepActor(
+            context,
+            guard=guards[0] if guards else None,
+            call_guard=call_guards[0] if call_guards else None,
+            parent=None if outer.step is None else outer.step.actor,
+        ),
+        program=text,
+        is_interpolated=block.program is None or bool(named),
+        verify=_verifier(policies, site, step_id=context.step_id, program=text),
+        execution=Execution(cast("str", execution_ref.execution_id)),
+    )
+
+
+def _implicit_references(outer: Environment, block: NaturalBlock, site: NaturalSite) -> Mapping[str, object]:
+    """The references of the scope, and those of its skills that the block names."""
+    if not outer.skills:
+        return outer.implicit_references
+    variables = (outer.implicit_references, site.module_globals, vars(builtins))
+    return {**outer.implicit_references, **references_to_skills(outer.skills, block.read_names, variables)}
+
+
+def _verifier(policies: Policies, site: NaturalSite, *, step_id: str, program: str) -> Verify | None:
+    if site.policies:
+        policies = policies.of_function(site.policies)
+    for policy in policies.overriding["verifier"]:
+        return policy.verifier(step_id=step_id, program=program)
+    return None
+
+
+def _parse_rendered(block: NaturalBlock, literal: str) -> NaturalProgram:
+    """The program of an f-string block. It holds values, so an error about it gets a text without content."""
+    try:
+        return parse_program(literal, filename=block.filename, line=block.line)
+    except NaturalParseError as error:
+        error.without_content(f"{block.filename}:{block.line}: the rendered block is no natural program")
+        raise
+
+
+async def _run_in_task_group(
+    outer: Environment,
+    step: Step,
+    block_address: str,
+    attempt: StepAttempt | None,
+    site: NaturalSite,
+    begin: Callable[[], None],
+) -> _StepEnd:
+    """Wait for admission; then serve the actor while the executor works."""
+    run_state, actor = outer.run_state, step.actor
+    parent_slot = None if outer.step is None else outer.step.actor.slot
+    environment = outer.of_step(step, block_address)
+    step.past = outer.past
+    step.inspect = make_inspector(environment.policies, step)
+    delivery = step.partial_listeners = delivery_of(environment, step, site.on_partial)
+    async with BareTaskGroup() as task_group:
+        with SteerableStep(actor) as steerable:
+            if attempt is not None:
+                await attempt.wait(actor, is_skipped=skips_waits())
+            async with admitted(actor, run_state.admission, parent_slot), run_state.using_resources():
+                environment.usage_meter.count_step()
+                actor.note_admitted()
+                with using_environment(environment), step.execution, actor.in_flight():
+                    execute = partial(_execute, environment, step, steerable)
+                    if delivery is not None:
+                        execute = partial(delivery.notifying_during, execute)
+                    serve = partial(_begin_serving, begin, actor, task_group)
+                    return await _execute_and_close(environment.policies, step, serve, execute)
+
+
+async def _execute_and_close(
+    policies: Policies, step: Step, serve: Callable[[], None], execute: Callable[[], Awaitable[_StepEnd]]
+) -> _StepEnd:
+    """Execute an admitted step, and close what belongs to it; see `_execute_governed`."""
+    leaving: BaseException | None = None
+    try:
+        return await _execute_governed(policies, serve, execute)
+    except BaseException as error:
+        leaving = error
+        raise
+    finally:
+        step.actor.close()
+        step.kept = None  # whatever began within the step still refers to the step
+        if step.partial_listeners is not None:
+            step.partial_listeners.close()
+        if step.actor.keeper is not None:
+            await step.actor.keeper.close(leaving)
+        del leaving  # so that the error and this frame do not hold each other
+
+
+def _begin_serving(begin: Callable[[], None], actor: StepActor, task_group: TaskGroup) -> None:
+    begin()
+    actor.serve_in(task_group)
+
+
+async def _execute_governed(
+    policies: Policies, serve: Callable[[], None], execute: Callable[[], Awaitable[_StepEnd]]
+) -> _StepEnd:
+    """Execute an admitted step, with each active policy before, around and after it.
+
+    Args:
+        policies: The active policies.
+        serve: Begins the step: its actor serves in the current context.
+        execute: Executes the step.
+    """
+    proceed = _Proceed(policies.overriding["before_step"], serve, execute)
+    work: Callable[[], Awaitable[_StepEnd]] = proceed
+    if around := policies.overriding["around_step"]:
+        work = partial(_execute_wrapped, around, proceed)
+    after = policies.overriding["after_step"]
+    return await (_execute_with_after_steps(after, proceed, work) if after else work())
+
+
+class _Proceed:
+    """Executes a step, once.
+
+    Args:
+        before: The policies to call before the step.
+        serve: Begins the step: its actor serves.
+        execute: Executes the step.
+
+    Attributes:
+        begun: The policies that were called before the step.
+        end: The end of the step; None if it has not ended.
+        may_begin: Whether it can be called.
+    """
+
+    __slots__ = ("_execute", "_serve", "before", "begun", "end", "may_begin")
+
+    def __init__(
+        self,
+        before: Sequence[Policy],
+        serve: Callable[[], None],
+        execute: Callable[[], Awaitable[_StepEnd]],
+    ) -> None:
+        self.before = before
+        self.begun: list[Policy] = []
+        self.end: _StepEnd | None = None
+        self._serve = serve
+        self._execute = execute
+        self.may_begin = True
+
+    async def __call__(self) -> _StepEnd:
+        if not self.may_begin:
+            raise HookError(
+                "A policy can call `proceed` once, inside `around_step`: it executes one step.",
+                hook="proceed",
+            )
+        self.may_begin = False
+        self._serve()
+        for policy in self.before:
+            self.begun.append(policy)
+            await policy.before_step()
+        self.end = await self._execute()
+        return self.end
+
+
+async def _execute_wrapped(around: Sequence[Policy], proceed: _Proceed) -> _StepEnd:
+    """Execute a step inside `around_step` of each policy; they must return its end unchanged."""
+    work: Callable[[], Awaitable[_StepEnd]] = proceed
+    for policy in reversed(around):
+        work = partial(policy.around_step, work)
+    try:
+        end = await work()
+    finally:
+        proceed.may_begin = False
+    if proceed.end is None or end is not proceed.end:
+        own = [each for each in around if each.position is Position.OWN]
+        names = ", ".join(f"{type(each).__qualname__}.around_step" for each in own)
+        what = f"{names} must return what `proceed()` gave"
+        raise HookError(f"{what}, not {end!r}", hook=names).without_content(what)
+    return end
+
+
+async def _execute_with_after_steps(
+    after: Sequence[Policy], proceed: _Proceed, work: Callable[[], Awaitable[_StepEnd]]
+) -> _StepEnd:
+    """Execute, then call `after_step` of each policy whose `before_step` was called, innermost first."""
+    end: _StepEnd | None = None
+    ending: BaseException | None = None
+    try:
+        end = await work()
+    except BaseException as error:
+        ending = error
+    for policy in reversed(after):
+        if policy in proceed.before and policy not in proceed.begun:
+            continue
+        try:
+            await policy.after_step(None if end is None else end[0], ending)
+        except BaseException as error:
+            end, ending = None, error
+    try:
+        if ending is not None:
+            raise ending
+        return cast("_StepEnd", end)
+    finally:
+        del ending  # so that the error and this frame do not hold each other
+
+
+async def _execute(environment: Environment, step: Step, steerable: SteerableStep) -> _StepEnd:
+    with traced(KernelActivity(name="step_executor", execution_ref=environment.execution_ref)):
+        answer = await _find_or_make_answer(environment, step)
+        await steerable.end()
+    outcome, bindings = _checked_answer(answer, environment.step_executor, step.context.step_id)
+    result = await step.conclude(outcome, bindings, is_last=True)
+    if result.kind == "pass" and step.context.lost_names:
+        step.warn_of_lost(environment.run_state.warn_once)
+    if step.partial_listeners is not None:
+        step.partial_listeners.end(result)
+    return outcome, result
+
+
+async def _find_or_make_answer(environment: Environment, step: Step) -> object:
+    """Return the answer of the executor, or its record in the journal of the run."""
+    journal, place, types = environment.journal, step.place, step.context.binding_types
+    if journal is None or place is None:
+        return await _call_executor(environment.step_executor, step)
+    recorded = journal.find_answer(place, types)
+    if recorded is not None:
+        await journal.deliver_answer(place)
+        return step.accept_recorded(recorded)
+    await journal.begin_work(place, step.record)
+    answer = await _call_executor(environment.step_executor, step)
+    journal.keep_answer(place, answer, types, step.converted_names(answer))
+    return answer
+
+
+async def _call_executor(executor: StepExecutor, step: Step) -> object:
+    context = step.context
+    names = list(context.write_names)
+    kinds: tuple[str, ...] = context.allowed_kinds
+    if is_async_executor(executor):
+        answer: object = executor.run_step_async(
+            processed_natural_program=step.program,
+            step_context=context,
+            binding_names=names,
+            allowed_step_kinds=kinds,
+        )
+        if not is_awaitable(answer):
+            raise ExecutionError(
+                f"step {context.step_id}: {type(executor).__name__}.run_step_async must be `async def`"
+            )
+        return await answer
+    return await call_in_thread(
+        partial(
+            executor.run_step,
+            processed_natural_program=step.program,
+            step_context=context,
+            binding_names=names,
+            allowed_step_kinds=kinds,
+        ),
+    )
+
+
+def _checked_answer(
+    answer: object, executor: StepExecutor, step_id: str
+) -> tuple[StepOutcome, Mapping[str, object]]:
+    if not isinstance(answer, tuple) or len(cast("tuple[object, ...]", answer)) != 2:
+        remedy = "an executor must return a tuple of a StepOutcome and a mapping of bindings"
+        returned = f"step {step_id}: {type(executor).__name__} returned"
+        message = f"{returned} {answer!r}; {remedy}"
+        raise ExecutionError(message).without_content(f"{returned} something else; {remedy}")
+    return cast("tuple[StepOutcome, Mapping[str, object]]", answer)

@@ -1,0 +1,473 @@
+"""One step in progress: its actor, its program, how it ended, and its control by handles and attempts.
+
+A step can be steered through the handle of its task from the moment it waits for admission until its executor
+has its outcome, when the step is past its last turn boundary.
+"""
+
+import logging
+import warnings
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import partial
+from math import inf
+from types import TracebackType
+from typing import Protocol, TypeAlias, cast
+
+import anyio
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..errors import ExecutionError
+from ..executions import Execution
+from ..journal_ports import RecordedAnswer
+from ..parallel.task_current import find_node, find_positions, is_on_foreign_loop
+from ..parallel.task_node import TaskNode, get_task_hooks
+from ..types.messages import Message, UserContent
+from ..types.outcomes import RaiseStepOutcome, ReturnStepOutcome, StepOutcome
+from ..types.unset import UNSET
+from .actor import StepActor
+from .conclude import OutcomeRefusedError, StepResult, done_note, evaluated_value, exception_of, propose
+from .context import StepContext
+from .run_state import Slot, StepAdmission
+from .steering import Steering, UndeliveredSteeringWarning
+from .usage_meter import KeptConversation, LastStep, Past
+
+_LOGGER = logging.getLogger("nighthawk")
+
+Evaluate: TypeAlias = Callable[[StepResult], Awaitable[StepResult]]
+"""Evaluates the return expression of a step's result."""
+
+
+class Inspection(Protocol):
+    """Asks hooks and oversight about the commit of a step."""
+
+    async def ask(self, result: StepResult) -> StepResult:
+        """Ask all that have not decided yet.
+
+        They are asked before a return expression is evaluated; those that want its value are asked again.
+
+        Returns:
+            The result to commit; raises if one of them rejects it.
+        """
+        ...
+
+    async def evaluate(self, result: StepResult, evaluate: Evaluate) -> StepResult:
+        """Evaluate; if a rewritten commit fails, its rewriter is blamed."""
+        ...
+
+
+class Inspect(Protocol):
+    """Begins the inspection of a step's end."""
+
+    def __call__(self, outcome: StepOutcome, *, is_last: bool) -> Inspection:
+        """Return the inspection of one outcome."""
+        ...
+
+
+class Verify(Protocol):
+    """Runs the checks on a step's end; returns if all accept it."""
+
+    async def __call__(self, outcome: StepOutcome, result: StepResult, *, is_last: bool) -> None:
+        """Raise `VerificationError` if one refuses."""
+        ...
+
+
+class PartialListeners(Protocol):
+    """The listeners to the values of a step while its model's answer streams."""
+
+    @property
+    def are_wanted(self) -> bool:
+        """Whether anyone is listening now."""
+        ...
+
+    def begin_attempt(self) -> int:
+        """Begin another answer of the model; return its number."""
+        ...
+
+    def deliver(self, values: Mapping[str, object], attempt: int) -> None:
+        """Deliver new values, without waiting.
+
+        Args:
+            values: All values so far, by name.
+            attempt: The number of the answer that they belong to.
+        """
+        ...
+
+    def end(self, result: StepResult) -> None:
+        """Deliver the last values: the step is about to commit."""
+        ...
+
+    def close(self) -> None:
+        """End delivery: the step has ended."""
+        ...
+
+
+class _Conclusion(Struct, frozen=True, kw_only=True):
+    outcome: StepOutcome
+    result: StepResult
+
+
+class _Evaluation(Struct, frozen=True, kw_only=True):
+    """The evaluated expression of an outcome: a value, or a failure."""
+
+    outcome: ReturnStepOutcome | RaiseStepOutcome
+    value: object = None
+    failure: ExecutionError | None = None
+
+
+class Step:
+    """One step in progress.
+
+    An executor may conclude the step itself, so that it can show the model why an outcome was refused. The
+    runner then uses that conclusion, and evaluates and verifies nothing a second time.
+
+    Args:
+        actor: The actor that owns the step's state.
+        program: The program text as the model sees it.
+        is_interpolated: Whether the program text holds more than the author of the block wrote: rendered
+            values, as that of an f-string does, or skills.
+        verify: The check that the outcome must pass; None for none.
+        execution: The execution of the step.
+
+    Attributes:
+        context: The state of the step.
+        inspect: The inspection that the commit must pass, and that may change it; None for none.
+        rejections_left: The number of commits that may still be rejected before the step fails. An executor
+            that can send a rejection back to its model sets it.
+        partial_listeners: The listeners to its values while the model's answer streams; None for none.
+        place: Its place in a run with a journal; None without one.
+        record: What the journal is to record when it begins to ask; None if that is recorded.
+        past: The past that its conversation begins with; None for none.
+        kept: Its facts that are kept for its task; None for none.
+    """
+
+    __slots__ = (
+        "_conclusion",
+        "_evaluation",
+        "_verify",
+        "actor",
+        "context",
+        "execution",
+        "inspect",
+        "is_interpolated",
+        "kept",
+        "partial_listeners",
+        "past",
+        "place",
+        "program",
+        "record",
+        "rejections_left",
+    )
+
+    def __init__(
+        self,
+        *,
+        actor: StepActor,
+        program: str,
+        is_interpolated: bool = False,
+        verify: Verify | None = None,
+        execution: Execution,
+    ) -> None:
+        self.actor = actor
+        self.context: StepContext = actor.context
+        self.execution = execution
+        self.program = program
+        self.is_interpolated = is_interpolated
+        self._verify = verify
+        self._conclusion: _Conclusion | None = None
+        self._evaluation: _Evaluation | None = None
+        self.inspect: Inspect | None = None
+        self.rejections_left = 0
+        self.partial_listeners: PartialListeners | None = None
+        self.place: str | None = None
+        self.record: bytes | None = None
+        self.past: Past | None = None
+        self.kept: LastStep | None = None
+
+    def keep_conversation(
+        self, model: str, system_prompt: str, tools: tuple[str, ...], messages: Sequence[Message]
+    ) -> None:
+        """Keep the conversation of the step for its task.
+
+        Args:
+            model: The id of the model; empty for an agent of the program's own.
+            system_prompt: The system prompt.
+            tools: The names of the tools that were offered, without the one that delivers the outcome.
+            messages: All messages, oldest first. The last calls may lack results.
+        """
+        if self.kept is not None:
+            self.kept.conversation = KeptConversation(
+                model=model, system_prompt=system_prompt, messages=tuple(messages), tools=tools
+            )
+
+    def converted_names(self, answer: object) -> list[str]:
+        """Return the names of the values in an executor's answer that have their types already."""
+        if not isinstance(answer, tuple) or len(cast("tuple[object, ...]", answer)) != 2:
+            return []  # refused later
+        outcome, bindings = cast("tuple[object, Mapping[str, object]]", answer)
+        is_converted = self.context.is_converted
+        names = [name for name in self.context.converted if is_converted(name, bindings.get(name, UNSET))]
+        if isinstance(outcome, ReturnStepOutcome) and is_converted("return", outcome.return_value):
+            names.append("return")
+        return names
+
+    def accept_recorded(self, recorded: RecordedAnswer) -> tuple[object, Mapping[str, object]]:
+        """Return the recorded answer of an executor, whose values are not converted a second time."""
+        for name in recorded.converted:
+            if name in recorded.bindings:
+                self.context.converted[name] = recorded.bindings[name]
+            elif isinstance(recorded.outcome, ReturnStepOutcome):
+                self.context.converted[name] = recorded.outcome.return_value
+        return recorded.outcome, recorded.bindings
+
+    def warn_of_lost(self, warn_once: Callable[[str], bool]) -> None:
+        """Warn the author of the block that its model has assigned what the block does not set.
+
+        Args:
+            warn_once: Returns whether this is the first warning of the run about a subject.
+        """
+        names = sorted(self.context.lost_names)
+        marks = ", ".join(f"<:{name}>" for name in names)
+        text = (
+            f"step {self.context.step_id}: the model has assigned {', '.join(names)}, which the block "
+            f"does not set, so the values are lost; if they should be kept, write {marks} in the block"
+        )
+        if self.actor.node is not None:
+            self.actor.node.write("note", f"{text}\n")
+        if warn_once(text):  # a loop may run the block many times
+            _LOGGER.warning(text)
+
+    async def conclude(
+        self, outcome: StepOutcome, bindings: Mapping[str, object], *, is_last: bool = False
+    ) -> StepResult:
+        """Validate, verify and inspect the end of the step; the same outcome object is concluded once.
+
+        An expression is inspected before it is evaluated, and evaluated at most once, even if the outcome is
+        refused. Checks need the value of a return expression, so they run after it; other outcomes are
+        checked first.
+
+        Args:
+            outcome: The outcome.
+            bindings: The values of the write bindings to commit.
+            is_last: Whether there will be no other outcome.
+
+        Raises:
+            ExecutionError: The outcome, a binding or the return value is not acceptable.
+            OutcomeRefusedError: A check refused it, or a hook or oversight rejected the commit.
+            VerificationError: A check refused it, and there will be no other one.
+            StepRejectedError: The commit was rejected, and there will be no other one.
+            StepAbortedError: A hook or oversight ended the step.
+            HookError: A check, a hook or oversight failed.
+        """
+        if self._conclusion is not None and self._conclusion.outcome is outcome:
+            return self._conclusion.result
+        result = propose(self.context, outcome, bindings)
+        try:
+            result = await self._conclude(outcome, result, is_last=is_last)
+        except OutcomeRefusedError as refused:
+            if self._evaluation is not None and self._evaluation.outcome is outcome:
+                refused.feedback += done_note(outcome)
+            raise
+        self._conclusion = _Conclusion(outcome=outcome, result=result)
+        return result
+
+    async def _conclude(self, outcome: StepOutcome, result: StepResult, *, is_last: bool) -> StepResult:
+        inspection = None if self.inspect is None else self.inspect(outcome, is_last=is_last)
+        if isinstance(outcome, ReturnStepOutcome):
+            if inspection is None:
+                result = await self._with_value(outcome, result)
+            else:
+                result = await inspection.ask(result)
+                result = await inspection.evaluate(result, partial(self._with_value, outcome))
+        if self._verify is not None:
+            await self._verify(outcome, result, is_last=is_last)
+        if inspection is not None:
+            result = await inspection.ask(result)
+        if isinstance(outcome, RaiseStepOutcome):
+            result = replace(result, exception=await self._exception(outcome, result))
+        return result
+
+    async def _with_value(self, outcome: ReturnStepOutcome, result: StepResult) -> StepResult:
+        if result.return_value is not UNSET:  # from the outcome, or from oversight
+            return result
+        return replace(result, return_value=await self._evaluated(outcome, result))
+
+    async def _exception(self, outcome: RaiseStepOutcome, result: StepResult) -> Exception:
+        if not outcome.raise_expression:
+            return exception_of(self.context, outcome)
+        return cast("Exception", await self._evaluated(outcome, result))
+
+    async def _evaluated(self, outcome: ReturnStepOutcome | RaiseStepOutcome, result: StepResult) -> object:
+        if self._evaluation is None or self._evaluation.outcome is not outcome:
+            self._evaluation = await self._evaluate(outcome, result)
+        if self._evaluation.failure is not None:
+            raise self._evaluation.failure
+        return self._evaluation.value
+
+    async def _evaluate(
+        self, outcome: ReturnStepOutcome | RaiseStepOutcome, result: StepResult
+    ) -> _Evaluation:
+        try:
+            return _Evaluation(outcome=outcome, value=await evaluated_value(self.actor, outcome, result))
+        except ExecutionError as error:
+            return _Evaluation(outcome=outcome, failure=error)
+
+
+class StepAttempt:
+    """One of several attempts at a step.
+
+    Args:
+        number: Its number, from 1.
+        begins_at: The earliest time of its beginning, in seconds of the event loop's clock.
+        before: The steering of the previous attempt; None for none.
+
+    Attributes:
+        execution_id: The id of its execution; None until it is prepared.
+        steered: The latest steering.
+    """
+
+    __slots__ = ("_before", "_begins_at", "execution_id", "number", "steered")
+
+    def __init__(self, *, number: int, begins_at: float = -inf, before: Steering | None = None) -> None:
+        self.number = number
+        self.execution_id: str | None = None
+        self.steered = before
+        self._begins_at = begins_at
+        self._before = before
+
+    def prepare(self, actor: StepActor) -> None:
+        """Set the actor of the step, and pass on to it what was asked of the previous attempts."""
+        if self._before is not None:
+            actor.steer(*self._before.accepted)
+            if self._before.is_to_park:
+                actor.suspend()
+        self.steered, self._before = actor, None
+        self.execution_id = actor.context.execution_ref.execution_id
+
+    async def wait(self, actor: StepActor, *, is_skipped: bool) -> None:
+        """Wait, before admission, until it may begin; the step can be steered meanwhile.
+
+        Args:
+            actor: The actor of the step.
+            is_skipped: Whether it may begin at once, because an earlier life of the run has begun it.
+
+        Raises:
+            StepStoppedError: The step was stopped.
+            TaskCancelledError: The task of the step was asked to end.
+        """
+        await actor.begin()
+        if is_skipped:
+            return
+        while (seconds := self._begins_at - anyio.current_time()) > 0:
+            await actor.interruptible(anyio.sleep(seconds))
+            await actor.begin()
+
+
+class ExecuteAttempt(Protocol):
+    """Executes a block once, in the environment that is active when it is called."""
+
+    def __call__(self, attempt: StepAttempt | None = None, /) -> Awaitable[StepResult]:
+        """Execute the block.
+
+        Args:
+            attempt: The attempt, if there may be several; None otherwise.
+        """
+        ...
+
+
+class SteerableStep:
+    """Lets a step be steered during the `with` statement, or until `end`.
+
+    After that the step accepts nothing more. It warns about undelivered messages, unless it failed.
+
+    Args:
+        actor: The actor of the step.
+    """
+
+    __slots__ = ("_actor", "_node")
+
+    def __init__(self, actor: StepActor) -> None:
+        self._actor = actor
+        self._node: TaskNode | None = None
+
+    def __enter__(self) -> "SteerableStep":
+        if not is_on_foreign_loop():
+            node = find_node()
+            node.add_control(self._actor)
+            self._actor.task_node = node.writer
+            self._actor.on_suspended = node.on_suspended
+            self._node = node
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._close()
+
+    async def end(self) -> None:
+        """Pass the last turn boundary, when the executor has its outcome: wait while the step is suspended.
+
+        Raises:
+            ExecutionError: The step was stopped.
+        """
+        await self._actor.may_end()
+        undelivered = self._close()
+        if undelivered:
+            said = ", ".join(map(repr, undelivered))
+            text = f"step {self._actor.context.step_id} has ended, its model never saw these messages: {said}"
+            if self._actor.node is not None:
+                self._actor.node.write("note", f"{text}\n")
+            warnings.warn(text, UndeliveredSteeringWarning, stacklevel=1)
+
+    def _close(self) -> tuple[UserContent, ...]:
+        if self._node is not None:
+            self._node.remove_control(self._actor)
+            self._node = None
+        return self._actor.end_steering()
+
+
+class admitted(AbstractAsyncContextManager[None]):  # noqa: N801  (it reads as a function at its call)
+    """Wait until a step may begin, and free its slot when it has ended.
+
+    A step that waits for a slot can be steered like one in flight, with immediate effect. While it is
+    suspended it does not wait for a slot; when it is resumed, it queues again.
+
+    Args:
+        actor: The actor of the step.
+        admission: The admission of the run; None when any number of steps may be in flight.
+        parent_slot: The slot of the parent step; None for none.
+
+    Raises (on entering):
+        ExecutionError: The step was stopped before it began.
+        TaskCancelledError: The task of the step was asked to end.
+    """
+
+    __slots__ = ("_actor", "_admission", "_parent_slot", "_slot")
+
+    def __init__(self, actor: StepActor, admission: StepAdmission | None, parent_slot: Slot | None) -> None:
+        self._actor = actor
+        self._admission = admission
+        self._parent_slot = parent_slot
+        self._slot: Slot | None = None
+
+    async def __aenter__(self) -> None:
+        await self._actor.begin()
+        if self._admission is not None:
+            decisions = get_task_hooks().find_decisions()
+            with nullcontext() if decisions is None else decisions.depending(find_positions().path):
+                await self._enter(self._admission)
+
+    async def _enter(self, admission: StepAdmission) -> None:
+        actor = self._actor
+        while (slot := await actor.interruptible(admission.enter(self._parent_slot))) is None:
+            await actor.begin()
+        try:
+            await actor.begin()  # it may have been asked to stop or park at the moment of admission
+        except BaseException:
+            admission.leave(slot)
+            raise
+        actor.slot = self._slot = slot
+
+    async def __aexit__(self, *exc_details: object) -> None:
+        if self._admission is not None and self._slot is not None:
+            self._admission.leave(self._slot)

@@ -1,0 +1,1 @@
+"""Transcripts of steps: whole conversations with a model, as values and as files."""

@@ -1,0 +1,1 @@
+"""Values: schemas, validation, snapshots, canonical forms, plain data. Pure."""

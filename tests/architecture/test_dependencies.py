@@ -26,7 +26,7 @@ PYTEST_PLUGINS = tuple(
 HTTP_MODULES = re.compile(rf"{PACKAGE}\.models\.http_\w+|{PACKAGE}\.cli\.(?:top_client|server_facts)")
 """The transport of models, and what reads a dashboard from elsewhere."""
 
-TRACING_MODULES = re.compile(rf"{PACKAGE}\.(?:telemetry\..*|tracing|models\.http_attempt|asgi\.client_trace)")
+TRACING_MODULES = re.compile(rf"{PACKAGE}\.(?:telemetry\..*|tracing|models\.exchange|asgi\.client_trace)")
 """What makes spans and metrics, and what takes the context of a trace from one place to another."""
 
 COMMAND_LINE = re.compile(rf"{PACKAGE}\.cli\..*")

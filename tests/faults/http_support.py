@@ -13,7 +13,7 @@ from trio.testing import MockClock
 
 from nighthawk_async.catalog.providers import RetryRules
 from nighthawk_async.errors import ModelError
-from nighthawk_async.models.http_model import PoolSource
+from nighthawk_async.models.exchange import PoolSource
 from nighthawk_async.models.http_pool import HttpPool, open_http_pool
 from nighthawk_async.models.providers import create_model
 from nighthawk_async.ports import Model

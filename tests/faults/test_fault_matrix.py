@@ -7,9 +7,9 @@ import anyio
 import pytest
 
 from nighthawk_async.errors import ModelError
-from nighthawk_async.models import http_attempts
-from nighthawk_async.models.http_attempts import retry_delay
+from nighthawk_async.models import exchange
 from nighthawk_async.models.http_pool import HttpPool, open_http_pool
+from nighthawk_async.models.http_retries import retry_delay
 from nighthawk_async.models.providers import create_model
 from nighthawk_async.ports import Model
 from nighthawk_async.testing.model_reply import ModelReply, RecordedRequest
@@ -30,7 +30,7 @@ def _no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
     def retry_at_once(error: ModelError, **options: Any) -> float | None:
         return None if retry_delay(error, **options) is None else 0.0
 
-    monkeypatch.setattr(http_attempts, "retry_delay", retry_at_once)
+    monkeypatch.setattr(exchange, "retry_delay", retry_at_once)
 
 
 class FaultyServer:

@@ -21,7 +21,7 @@ from nighthawk_async.errors import (
     ModelStatusError,
     RequestTimeoutError,
 )
-from nighthawk_async.models import http_attempts
+from nighthawk_async.models import exchange
 from nighthawk_async.models.pacing import Demand, Pacer, PacingLimits
 from nighthawk_async.models.providers import create_model
 from nighthawk_async.ports import Model
@@ -415,7 +415,7 @@ BEGINNINGS = {
 async def test_each_protocols_error_before_any_output_is_met_with_another_attempt(
     model_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_attempts, "retry_delay", retry_soon)
+    monkeypatch.setattr(exchange, "retry_delay", retry_soon)
     async with ModelServer(lambda _: ModelReply(body=BEGINNINGS[model_id])) as server:
         settings = {"base_url": server.base_url, "api_key": SECRET, "max_retries": 2}
         seen, error = await read_until_error(create_model(model_id, settings=settings, environment={}))

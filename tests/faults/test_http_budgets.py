@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.models import http_attempts
+from nighthawk_async.models import exchange
 from nighthawk_async.models.providers import create_model
 from nighthawk_async.policies.budgets.reservation import Entry, reserve
 from nighthawk_async.testing import cassette
@@ -111,7 +111,7 @@ async def test_a_stream_that_breaks_off_is_charged_its_input_and_what_had_arrive
 
 
 async def test_attempts_that_failed_are_charged_what_they_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_attempts, "retry_delay", retry_soon)
+    monkeypatch.setattr(exchange, "retry_delay", retry_soon)
     budget = make_budget()
     async with ModelServer([ModelReply(body=START + OVERLOADED), GOOD]) as server:
         settings = {"base_url": server.base_url, "api_key": SECRET, "max_retries": 1, **KNOWN}
@@ -144,7 +144,7 @@ async def bound_of_a_request() -> int:
 async def test_a_request_is_not_sent_again_where_there_is_no_room_for_another_attempt(
     name: str, limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_attempts, "retry_delay", retry_soon)
+    monkeypatch.setattr(exchange, "retry_delay", retry_soon)
     each = await bound_of_a_request()
     most = each + 200 if limit == "tokens" else (each - 100) * Decimal("0.000001") + Decimal("0.0005")
     budget = nh.budget(**{limit: most}, name="tight")
@@ -164,7 +164,7 @@ async def test_a_request_is_not_sent_again_where_there_is_no_room_for_another_at
 async def test_a_request_that_only_others_leave_no_room_to_send_again_ends_with_its_own_error(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_attempts, "retry_delay", retry_soon)
+    monkeypatch.setattr(exchange, "retry_delay", retry_soon)
     each = await bound_of_a_request()
     budget = nh.budget(tokens=2 * each + 500)
     others = reserve([Entry(budget.account, {"tokens": each})])
@@ -183,7 +183,7 @@ async def test_a_request_that_only_others_leave_no_room_to_send_again_ends_with_
 async def test_an_attempt_that_told_nothing_is_estimated_although_another_one_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(http_attempts, "retry_delay", retry_soon)
+    monkeypatch.setattr(exchange, "retry_delay", retry_soon)
     input_tokens = await bound_of_a_request() - 100
     budget = make_budget()
     async with ModelServer([LOST, LOST, GOOD]) as server, run_of(retrying(server.base_url), budget) as run:
@@ -195,7 +195,7 @@ async def test_an_attempt_that_told_nothing_is_estimated_although_another_one_to
 
 
 async def test_attempts_that_were_turned_away_need_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_attempts, "retry_delay", retry_soon)
+    monkeypatch.setattr(exchange, "retry_delay", retry_soon)
     budget = nh.budget(tokens=await bound_of_a_request(), turns=1)
     away = ModelReply(status=503)
     async with ModelServer([away, away, GOOD]) as server, run_of(retrying(server.base_url), budget) as run:

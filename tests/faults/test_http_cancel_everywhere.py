@@ -14,7 +14,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from nighthawk_async.errors import ModelError
-from nighthawk_async.models import http_attempt, http_attempts
+from nighthawk_async.models import exchange, response_body
 from nighthawk_async.models.http_pool import HttpPool, open_http_pool
 from nighthawk_async.models.pacing import Demand, Pacer, PacerStatistics, Permit
 from nighthawk_async.models.providers import create_model
@@ -157,8 +157,8 @@ async def cancel_and_look(world: World, journey: Journey, point: int) -> bool:
 async def test_a_request_that_is_cancelled_at_any_point_leaves_nothing(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_attempt, "_DRAIN_SECONDS", 0.02)
-    monkeypatch.setattr(http_attempts, "retry_delay", retry_soon)
+    monkeypatch.setattr(response_body, "_DRAIN_SECONDS", 0.02)
+    monkeypatch.setattr(exchange, "retry_delay", retry_soon)
     journey = JOURNEYS[name]
     world = World()
     points = 0

@@ -26,7 +26,7 @@ from nighthawk_async.errors import (
     ModelStatusError,
     RequestTimeoutError,
 )
-from nighthawk_async.models import http_attempt, http_attempts, http_pool
+from nighthawk_async.models import exchange, http_pool, response_body
 from nighthawk_async.models.http_pool import open_http_pool
 from nighthawk_async.models.providers import create_model
 from nighthawk_async.ports import Model
@@ -78,7 +78,7 @@ def unused_port() -> Iterator[int]:
 async def test_a_refused_connection_names_host_and_port_and_is_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(http_attempts, "retry_delay", retry_soon)
+    monkeypatch.setattr(exchange, "retry_delay", retry_soon)
     with unused_port() as port:  # a local server that is being started anew refuses connections as well
         error = await error_of(model_at(f"http://127.0.0.1:{port}/v1", max_retries=2), ModelConnectionError)
     assert f"cannot connect to 127.0.0.1:{port}: connection refused" in str(error)
@@ -399,7 +399,7 @@ async def test_a_request_on_a_kept_connection_that_breaks_is_not_sent_again_in_s
 
 
 async def test_a_kept_connection_that_breaks_is_a_retry_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_attempts, "retry_delay", retry_soon)
+    monkeypatch.setattr(exchange, "retry_delay", retry_soon)
     requests: list[bytes] = []
 
     async def serve(stream: SocketStream) -> None:
@@ -464,7 +464,7 @@ async def test_a_reset_within_the_body_of_an_error_does_not_hide_the_error() -> 
 async def test_the_body_of_an_error_that_never_ends_does_not_hide_the_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(http_attempt, "_ERROR_BODY_SECONDS", 0.1)
+    monkeypatch.setattr(response_body, "_ERROR_BODY_SECONDS", 0.1)
     reply = ModelReply(status=401, text="no such key", ending="hang", ending_after=0.5)
     async with ModelServer([reply]) as server, open_http_pool() as pool:
         error = await error_of(model_at(server.base_url, pool), ModelStatusError)

@@ -19,8 +19,8 @@ from nighthawk_async.errors import (
     ModelStatusError,
     RequestTimeoutError,
 )
-from nighthawk_async.models import http_attempts
-from nighthawk_async.models.http_attempt import LoopTurns
+from nighthawk_async.models import exchange
+from nighthawk_async.models.response_body import LoopTurns
 from nighthawk_async.models.time_limits import TransportSettings
 from nighthawk_async.types.model import ModelEvent, ResponseFinished, TextDelta, ToolCallCompleted
 from nighthawk_async.wire.openai_chat.codec import OpenAIChatCodec
@@ -70,7 +70,7 @@ def answering(*pieces: bytes) -> Callable[[SocketStream], Any]:
 def slow_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock on which every look takes a millisecond, for the turns of the event loop."""
     ticks = itertools.count()
-    monkeypatch.setattr(http_attempts, "LoopTurns", partial(LoopTurns, now=lambda: next(ticks) / 1_000))
+    monkeypatch.setattr(exchange, "LoopTurns", partial(LoopTurns, now=lambda: next(ticks) / 1_000))
 
 
 @pytest.mark.usefixtures("slow_clock")
@@ -135,7 +135,7 @@ async def test_a_cancellation_ends_a_response_amid_a_burst() -> None:
 @pytest.fixture
 def one_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Turns of the event loop by the clock that time limits go by."""
-    monkeypatch.setattr(http_attempts, "LoopTurns", partial(LoopTurns, now=anyio.current_time))
+    monkeypatch.setattr(exchange, "LoopTurns", partial(LoopTurns, now=anyio.current_time))
 
 
 @pytest.mark.usefixtures("one_clock")

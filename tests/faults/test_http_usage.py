@@ -11,8 +11,8 @@ from anyio.abc import SocketStream
 from anyio.lowlevel import checkpoint
 
 import nighthawk_async as nh
-from nighthawk_async.models import http_attempts
-from nighthawk_async.models.http_model import HttpResponseStream
+from nighthawk_async.models import exchange
+from nighthawk_async.models.exchange import Exchange
 from nighthawk_async.models.providers import create_model
 from nighthawk_async.ports import Model
 from nighthawk_async.testing import cassette
@@ -63,18 +63,18 @@ async def cancel_when(is_reached: Callable[[], bool], run: Callable[[], Awaitabl
             task_group.cancel_scope.cancel()
 
 
-async def enter(stream: HttpResponseStream) -> None:
+async def enter(stream: Exchange) -> None:
     async with stream:
         pass
 
 
-def stream_of(model: Model) -> HttpResponseStream:
+def stream_of(model: Model) -> Exchange:
     stream = model.stream(HELLO)
-    assert isinstance(stream, HttpResponseStream)
+    assert isinstance(stream, Exchange)
     return stream
 
 
-def knows_tokens(stream: HttpResponseStream) -> bool:
+def knows_tokens(stream: Exchange) -> bool:
     return stream.usage is not None and stream.usage.input_tokens > 0
 
 
@@ -101,7 +101,7 @@ async def test_a_request_cancelled_before_its_next_attempt_keeps_its_usage(
         delays.append(100.0)
         return 100.0
 
-    monkeypatch.setattr(http_attempts, "retry_delay", wait_long)
+    monkeypatch.setattr(exchange, "retry_delay", wait_long)
     async with ModelServer([ModelReply(body=START + OVERLOADED)]) as server:
         stream = stream_of(anthropic_at(server))
         await cancel_when(lambda: bool(delays), lambda: enter(stream))
@@ -126,7 +126,7 @@ async def test_a_step_cancelled_before_the_first_output_counts_what_it_cost(
 ) -> None:
     recorder = cassette(tmp_path / "steps.yaml", mode="all") if is_recorded else nullcontext()
     configuration = nh.StepExecutorConfiguration(outcome_transport=transport)
-    streams: list[HttpResponseStream] = []
+    streams: list[Exchange] = []
 
     async with ModelServer([STARTS_AND_HANGS]) as server:
         model = anthropic_at(server, capabilities={"structured_output": True})
@@ -134,7 +134,7 @@ async def test_a_step_cancelled_before_the_first_output_counts_what_it_cost(
 
         def watched(request: Any) -> Any:
             stream = open_stream(request)
-            assert isinstance(stream, HttpResponseStream)
+            assert isinstance(stream, Exchange)
             streams.append(stream)
             return stream
 
@@ -162,7 +162,7 @@ async def test_a_step_cancelled_before_the_first_output_counts_what_it_cost(
 async def test_an_attempt_that_may_have_cost_something_leaves_the_usage_incomplete(
     first: ModelReply, is_complete: bool, limits: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_attempts, "retry_delay", retry_soon)
+    monkeypatch.setattr(exchange, "retry_delay", retry_soon)
     async with ModelServer([first, GOOD]) as server:
         events = await collect(model_at(server.base_url, max_retries=1, **limits))
     usage = [event.usage for event in events if isinstance(event, UsageReported)][-1]
@@ -172,7 +172,7 @@ async def test_an_attempt_that_may_have_cost_something_leaves_the_usage_incomple
 async def test_a_connection_that_broke_after_the_request_leaves_the_usage_incomplete(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(http_attempts, "retry_delay", retry_soon)
+    monkeypatch.setattr(exchange, "retry_delay", retry_soon)
 
     async def serve(stream: SocketStream) -> None:
         await read_request(stream)

@@ -25,7 +25,7 @@ from .batch_records import BatchRecord, BatchRecords, find_id, keep_id, sent_pla
 from .debug_log import LOGGER
 from .endpoint import name_error
 from .endpoint_calls import EndpointCalls, LostAnswerError, copied_error
-from .http_attempt import HttpRequestPlan
+from .prepared_settings import HttpRequestPlan
 
 _FIRST_POLL_SECONDS = 1.0
 _LONGEST_POLL_SECONDS = 60.0

@@ -20,8 +20,8 @@ from .batch import Batch, Ticket, run_has_ended
 from .batch_protocol import BatchItem, BatchProtocol, ItemResult, SentBatch
 from .batch_records import BatchRecord
 from .endpoint_calls import EndpointCalls
-from .http_attempt import HttpRequestPlan
 from .http_pool import HttpPool
+from .prepared_settings import HttpRequestPlan
 
 
 class _Window:

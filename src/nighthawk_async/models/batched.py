@@ -29,12 +29,12 @@ from .batch_protocol import BatchProtocol, ItemResult
 from .batch_records import BatchRecords
 from .endpoint import Endpoint, name_error
 from .endpoint_calls import copied_error
-from .http_attempt import HttpRequestPlan, in_thread
-from .http_attempts import raise_failure
+from .exchange import raise_failure
 from .http_model import HttpModel
-from .prepared_settings import PreparedSettings
+from .prepared_settings import HttpRequestPlan, PreparedSettings
 from .pricing import UsageTally
 from .providers import create_model
+from .response_body import in_thread
 
 _PRICE = Decimal("0.5")
 """The share of the price that all providers charge for a request in a batch."""

@@ -18,8 +18,8 @@ from ..errors import ModelConnectionError, ModelError, ModelProtocolError, Reque
 from ..wire.json_text import NOT_JSON, as_object, decode_json
 from ..wire.provider_errors import status_error
 from .endpoint import Endpoint, name_error
-from .http_attempts import retry_delay
 from .http_pool import HttpPool
+from .http_retries import retry_delay
 from .signing import RequestSigner
 from .time_limits import TimeLimits, TransportSettings
 

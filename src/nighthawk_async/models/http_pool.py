@@ -109,7 +109,7 @@ class HttpPool:
         *,
         connect_timeout_seconds: float,
         method: str = "POST",
-    ) -> "HttpExchange":
+    ) -> "RawExchange":
         """A request, sent when the exchange is entered.
 
         Args:
@@ -119,7 +119,7 @@ class HttpPool:
             connect_timeout_seconds: Seconds to wait for a new connection.
             method: The HTTP method, another one for requests about batches and files.
         """
-        return HttpExchange(self, url, headers, body, connect_timeout_seconds, method)
+        return RawExchange(self, url, headers, body, connect_timeout_seconds, method)
 
     async def aclose(self) -> None:
         """Close the idle connections, shielded; those in flight are closed by their requests."""
@@ -185,8 +185,8 @@ class HttpPool:
         return idle.since <= anyio.current_time() - _idle_seconds(idle.scheme)
 
 
-class HttpExchange:
-    """One request and its response. Made by `HttpPool.request`.
+class RawExchange:
+    """The bytes of one request and of its response. Made by `HttpPool.request`.
 
     Entering it sends the request and waits for the head of the response. Leaving it returns the connection to
     the pool if the response was read to its end, and closes it otherwise.
@@ -232,10 +232,22 @@ class HttpExchange:
         connection, expired = self._pool.take_nowait(self._url)
         try:
             await _close(expired)
-            await self._send(connection)
+            try:
+                head = await connection.send(
+                    self._url,
+                    self._request_headers,
+                    self._body,
+                    connect_timeout_seconds=self._connect_timeout_seconds,
+                    method=self._method,
+                )
+            finally:
+                self._was_sent = connection.was_sent
         except BaseException:
             await self._give_back(connection)
             raise
+        self.status = head.status
+        self.headers = head.headers
+        self._connection = connection
         return self
 
     async def __aexit__(
@@ -274,21 +286,6 @@ class HttpExchange:
             if max_bytes is not None and size > max_bytes:
                 raise ModelProtocolError(too_long(max_bytes))
         return b"".join(chunks)
-
-    async def _send(self, connection: "HttpConnection") -> None:
-        try:
-            head = await connection.send(
-                self._url,
-                self._request_headers,
-                self._body,
-                connect_timeout_seconds=self._connect_timeout_seconds,
-                method=self._method,
-            )
-        finally:
-            self._was_sent = connection.was_sent
-        self.status = head.status
-        self.headers = head.headers
-        self._connection = connection
 
     async def _give_back(self, connection: "HttpConnection") -> None:
         await _close(self._pool.give_back_nowait(self._url, connection))

@@ -27,7 +27,8 @@ from ..types.model import ModelCapabilities, ModelRequest, OpenAIChatSettings
 from ..wire.openai_chat.codec import OpenAIChatCodec
 from ..wire.transport_settings import check_setting_names
 from .endpoint import Endpoint, parse_base_url
-from .http_model import HttpModel, PoolSource
+from .exchange import PoolSource
+from .http_model import HttpModel
 from .http_pool import pool_of_run
 from .local_process import (
     SERVER_PROGRAM,

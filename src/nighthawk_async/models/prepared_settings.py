@@ -1,13 +1,15 @@
-"""The settings of requests to a model, checked and ready for use."""
+"""The settings of requests to a model, checked and ready for use, and a request as it is to be sent."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..catalog.providers import RetryRules
+from ..wire.codec import Codec, EncodedRequest
 from ..wire.redaction import find_secrets
 from .endpoint import Endpoint, check_header
 from .fitting import response_tokens
-from .pacing import PacingLimits
+from .pacing import Demand, PacingLimits
 from .time_limits import TransportSettings
 
 
@@ -34,6 +36,29 @@ class PreparedSettings:
     pacing_key: Hashable
     response_tokens: int
     idempotency_header: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class HttpRequestPlan:
+    """One request: its content, its endpoint and its rules.
+
+    Args:
+        endpoint: The endpoint of the request.
+        codec: Speaks the endpoint's protocol.
+        encoded: The encoded request.
+        settings: Time limits and retries.
+        retry_rules: The provider's rules of retries.
+        demand: The demand on the limits.
+        pacing_key: Tells the requests that share limits from others.
+    """
+
+    endpoint: Endpoint
+    codec: Codec
+    encoded: EncodedRequest
+    settings: TransportSettings
+    retry_rules: RetryRules
+    demand: Demand
+    pacing_key: Hashable
 
 
 class SettingsMemory:

@@ -24,7 +24,8 @@ from .current_price import CurrentPrice
 from .debug_log import show_log
 from .default_credentials import default_credentials, is_available
 from .endpoint import Endpoint, check_header, is_loopback, parse_base_url, with_version
-from .http_model import HttpModel, PoolSource
+from .exchange import PoolSource
+from .http_model import HttpModel
 from .http_pool import pacer_of_run, pool_of_run
 from .pacing import PacerSource
 from .time_limits import TransportSettings, overridden_capabilities

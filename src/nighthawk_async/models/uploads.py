@@ -36,9 +36,9 @@ from ..wire.media import describe_media
 from .endpoint import name_error
 from .endpoint_calls import EndpointCalls, copied_error
 from .file_endpoints import AnthropicFiles, FileEndpoint, GoogleFiles, OpenAIFiles
-from .http_attempt import in_thread
 from .http_pool import HttpPool
 from .prepared_settings import PreparedSettings
+from .response_body import in_thread
 
 _UploadItem: TypeAlias = Callable[[UserContent], Awaitable[UserContent]]
 

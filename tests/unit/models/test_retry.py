@@ -2,7 +2,7 @@ import pytest
 
 from nighthawk_async.catalog.providers import PROVIDERS, RetryRules
 from nighthawk_async.errors import ModelError, ModelStatusError
-from nighthawk_async.models.http_attempts import retry_delay, server_delay
+from nighthawk_async.models.http_retries import retry_delay, server_delay
 
 TRANSIENT = ModelError("x", is_transient=True)
 OPENAI = PROVIDERS["openai-responses"].retry_rules

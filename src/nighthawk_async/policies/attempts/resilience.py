@@ -4,7 +4,7 @@
 `attempts.policy` applies it.
 
 `RetryPolicy` decides whether and when a failure is retried. `resilience.retrying` applies it to functions,
-the runner to steps. The retries of a single model request are decided by `models.http_attempts`, by the rules
+the runner to steps. The retries of a single model request are decided by `models.http_retries`, by the rules
 of its provider.
 """
 

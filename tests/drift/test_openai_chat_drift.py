@@ -20,7 +20,7 @@ from openai.types.chat.completion_create_params import (
 
 from nighthawk_async.types.model import NamedToolChoice
 from nighthawk_async.types.native_tools import WebSearch
-from nighthawk_async.wire.openai_chat import chunks
+from nighthawk_async.wire.openai_chat import response
 from nighthawk_async.wire.openai_chat.codec import OpenAIChatCodec
 from nighthawk_async.wire.openai_chat.response import ChatResponseDecoder
 from nighthawk_async.wire.sse import ServerSentEvent
@@ -101,29 +101,29 @@ def test_every_setting_exists_with_its_values() -> None:
 @pytest.mark.parametrize(
     ("shape", "forms", "of_others"),
     [
-        (chunks.Chunk, (ChatCompletionChunk, ChatCompletion), ("error",)),
-        (chunks.Choice, (chat_completion_chunk.Choice, chat_completion.Choice), ("error",)),
+        (response.Chunk, (ChatCompletionChunk, ChatCompletion), ("error",)),
+        (response.Choice, (chat_completion_chunk.Choice, chat_completion.Choice), ("error",)),
         (
-            chunks.Delta,
+            response.Delta,
             (chat_completion_chunk.ChoiceDelta, ChatCompletionMessage),
             ("extra_content", "reasoning", "reasoning_content", "reasoning_details"),
         ),
         (
-            chunks.ToolCallDelta,
+            response.ToolCallDelta,
             (chat_completion_chunk.ChoiceDeltaToolCall, ChatCompletionMessageFunctionToolCall),
             ("extra_content",),
         ),
         (
-            chunks.FunctionFragment,
+            response.FunctionFragment,
             (
                 chat_completion_chunk.ChoiceDeltaToolCallFunction,
                 chat_completion_message_function_tool_call.Function,
             ),
             (),
         ),
-        (chunks.WireUsage, (completion_usage.CompletionUsage,), ()),
-        (chunks.PromptTokens, (completion_usage.PromptTokensDetails,), ()),
-        (chunks.CompletionTokens, (completion_usage.CompletionTokensDetails,), ()),
+        (response.WireUsage, (completion_usage.CompletionUsage,), ()),
+        (response.PromptTokens, (completion_usage.PromptTokensDetails,), ()),
+        (response.CompletionTokens, (completion_usage.CompletionTokensDetails,), ()),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
@@ -140,7 +140,7 @@ def test_every_citation_of_a_search_exists() -> None:
         for form in get_args(each)
         for word in words_of(fields_of(form)["type"])
     ]
-    assert chunks.CITATION in annotations
+    assert response.CITATION in annotations
 
 
 def finish_reasons() -> set[str]:

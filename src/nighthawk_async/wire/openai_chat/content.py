@@ -5,12 +5,14 @@ bytes), and documents (bytes, and files uploaded beforehand). It carries no vide
 URL, and no uploaded files of other kinds: a file part is read as a document.
 
 An assistant message goes back to the endpoint with every later request. Only this module makes the shape,
-both for the library's own messages and for messages that a decoder keeps in the provider's form (`response`).
+both for the library's own messages and for responses, which are kept in the provider's form (`ReplayRecord`).
 """
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
+
+from msgspec import Struct, field
 
 from ...errors import UnsupportedContentError
 from ...types.messages import (
@@ -18,11 +20,12 @@ from ...types.messages import (
     BinaryContent,
     FileUrl,
     MultimodalContent,
+    ProviderContent,
     ToolCall,
     UploadedFile,
     UserContent,
 )
-from ..json_text import valid_arguments
+from ..json_text import as_object, valid_arguments
 from ..media import (
     OPENAI_FILE_PROVIDERS,
     WEB_SCHEMES,
@@ -185,3 +188,124 @@ def _encode_audio(item: BinaryContent) -> dict[str, Any]:
 
 def _encode_document(item: BinaryContent) -> dict[str, Any]:
     return {"type": "file", "file": {"filename": document_name(item), "file_data": data_url(item)}}
+
+
+_TEXT_FIELDS = {"reasoning.text": "text", "reasoning.summary": "summary"}
+"""The types of details that are streamed in pieces, and the field of the piece. All others come complete."""
+
+
+class ReplayRecord:
+    """Collects the reasoning of one response."""
+
+    def __init__(self) -> None:
+        self._reasoning: list[str] = []
+        self._thinking: list[str] = []
+        self._details: list[_Detail] = []
+        self._extra_content: dict[str, Any] = {}
+
+    def add_reasoning(self, text: str) -> None:
+        """Add reasoning text from the field that fewer servers have.
+
+        Args:
+            text: The text.
+        """
+        self._reasoning.append(text)
+
+    def add_thinking(self, text: str) -> None:
+        """Add reasoning text from the content of the message.
+
+        Args:
+            text: The text.
+        """
+        self._thinking.append(text)
+
+    def add_extra_content(self, extra_content: object) -> None:
+        """Add what the provider has attached to the message.
+
+        Args:
+            extra_content: A JSON value, usually an object.
+        """
+        self._extra_content |= as_object(extra_content)
+
+    def add_details(self, details: object, *, is_whole: bool) -> None:
+        """Add entries of `reasoning_details`, or pieces of them.
+
+        Args:
+            details: A JSON value, usually a list of objects.
+            is_whole: Whether the entries are complete.
+        """
+        for detail in _objects(details):
+            if is_whole or not self._details or not self._details[-1].goes_on_in(detail):
+                self._details.append(_Detail(fields=dict(detail)))
+            else:
+                self._details[-1].append(detail)
+
+    def provider_content(
+        self, text: str, calls: Sequence[tuple[ToolCall, Mapping[str, Any]]]
+    ) -> ProviderContent | None:
+        """The response as the server wants it back; None when it is only text and calls.
+
+        Args:
+            text: The emitted text.
+            calls: The emitted calls, each with the data that the server attached to it.
+        """
+        has_record = self._reasoning or self._thinking or self._details or self._extra_content
+        if not has_record and not any(extra for _, extra in calls):
+            return None
+        message = assistant_message(text, [call for call, _ in calls])
+        for encoded, (_, extra) in zip(message.get("tool_calls", ()), calls, strict=True):
+            encoded.update(extra)
+        if self._reasoning:
+            message[OTHER_REASONING_FIELD] = "".join(self._reasoning)
+        elif self._thinking:
+            message["content"] = thinking_content("".join(self._thinking), text)
+        if self._details:
+            message["reasoning_details"] = [detail.joined() for detail in self._details]
+        if self._extra_content:
+            message["extra_content"] = self._extra_content
+        return ProviderContent(protocol=PROTOCOL, items=(message,))
+
+
+class _Detail(Struct, kw_only=True, eq=False):
+    """One entry of `reasoning_details`, and the pieces of its text that came after the first."""
+
+    fields: dict[str, Any]
+    pieces: list[str] = field(default_factory=list[str])
+
+    def goes_on_in(self, other: Mapping[str, Any]) -> bool:
+        """Whether another entry is the next piece of this one.
+
+        In a stream the index of every entry may be 0, so the type distinguishes entries; a signature ends an
+        entry.
+        """
+        text_field = _TEXT_FIELDS.get(str(self.fields.get("type")))
+        if text_field is None or other.get("type") != self.fields["type"]:
+            return False
+        if not all(isinstance(each.get(text_field), str | None) for each in (self.fields, other)):
+            return False
+        if self.fields.get("signature") and other.get(text_field):
+            return False
+        return all(
+            self.fields.get(name) is None or other.get(name) in (None, self.fields[name])
+            for name in ("id", "index")
+        )
+
+    def append(self, other: Mapping[str, Any]) -> None:
+        """Add the next piece."""
+        text_field = _TEXT_FIELDS[self.fields["type"]]
+        self.pieces.append(other.get(text_field) or "")
+        self.fields |= {
+            name: value for name, value in other.items() if value is not None and name != text_field
+        }
+
+    def joined(self) -> dict[str, Any]:
+        """The complete entry."""
+        if not any(self.pieces):
+            return self.fields
+        text_field = _TEXT_FIELDS[self.fields["type"]]
+        return {**self.fields, text_field: (self.fields.get(text_field) or "") + "".join(self.pieces)}
+
+
+def _objects(value: object) -> list[dict[str, Any]]:
+    entries = cast("list[object]", value) if isinstance(value, list) else []
+    return [as_object(each) for each in entries if as_object(each)]

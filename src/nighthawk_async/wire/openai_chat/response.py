@@ -3,9 +3,25 @@
 The terminal event is a `finish_reason`, followed by `[DONE]` or the end of the stream. `[DONE]` alone is not
 success: servers write it after an error too, and Ollama swallows the error. Data between the finish reason
 and the end still counts, calls included.
+
+One wire shape, `Chunk`, serves a chunk of a stream and a whole answer. Fields that this library does not use
+are left out and ignored; every field may be missing or null, since some server leaves it out. Source:
+`chat_completion_chunk.py` and `chat_completion.py` of the official SDK.
+
+Servers disagree about tool calls: fragments come with or without an index, with an index that repeats for the
+next call, with an id in the first fragment, in all, or in none. `ToolCallAccumulator` has these rules.
+
+- A fragment belongs to the call of its index, or without an index to the call of its id, or else to the last
+  call. It begins another call when its id differs, or when it names a tool although the call is already named
+  differently or has complete arguments.
+- A call is complete as soon as its arguments are a complete JSON object; when it can receive no more
+  fragments, since another call took its place; or when the response is finished.
+- `{}` alone waits for one of the latter: some servers send it first and the real arguments afterwards.
+  Nothing of it is emitted until then, since the emitted pieces must add up to the arguments.
+- Completed calls are emitted in the order in which they were started.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -13,7 +29,7 @@ import msgspec
 from msgspec import Struct, field
 
 from ...errors import ModelProtocolError
-from ...types.messages import ProviderContent, ToolCall
+from ...types.messages import ToolCall
 from ...types.model import (
     FinishReason,
     ModelEvent,
@@ -21,127 +37,163 @@ from ...types.model import (
     ResponseFailed,
     ResponseFinished,
     TextDelta,
+    ToolCallArgumentsDelta,
+    ToolCallCompleted,
+    ToolCallStarted,
     UsageReported,
 )
+from ...types.usage import Usage
 from ..codec import MANY_WAITING_CALLS
-from ..json_text import NOT_JSON, as_object, check_response, is_something
+from ..json_text import NOT_JSON, JsonObjectScanner, as_object, check_response, is_something, new_call_id
 from ..provider_errors import response_failure
 from ..redaction import excerpt
 from ..sse import ServerSentEvent
 from ..unknown_kinds import report_unknown
-from .chunks import (
-    Choice,
-    Chunk,
-    Delta,
-    FunctionFragment,
-    ToolCallAccumulator,
-    ToolCallDelta,
-    ToolCallFragment,
-)
-from .content import OTHER_REASONING_FIELD, PROTOCOL, assistant_message, thinking_content
-
-_TEXT_FIELDS = {"reasoning.text": "text", "reasoning.summary": "summary"}
-"""The types of details that are streamed in pieces, and the field of the piece. All others come complete."""
+from .content import PROTOCOL, ReplayRecord
 
 
-class ReplayRecord:
-    """Collects the reasoning of one response."""
+class FunctionFragment(msgspec.Struct):
+    """A function's name, once, and more of its arguments; some servers send these as an object."""
 
-    def __init__(self) -> None:
-        self._reasoning: list[str] = []
-        self._thinking: list[str] = []
-        self._details: list[_Detail] = []
-        self._extra_content: dict[str, Any] = {}
-
-    def take(self, delta: Delta, thinking: str, *, is_whole: bool) -> None:
-        """Add more of the response.
-
-        Args:
-            delta: More of the response, or all of it.
-            thinking: The reasoning text in its content.
-            is_whole: Whether it is all of it.
-        """
-        if delta.reasoning and not delta.reasoning_content:
-            self._reasoning.append(delta.reasoning)
-        elif thinking and not delta.reasoning_content:
-            self._thinking.append(thinking)
-        if delta.extra_content is not None:
-            self._extra_content |= as_object(delta.extra_content)
-        for detail in _objects(delta.reasoning_details) if delta.reasoning_details else ():
-            if is_whole or not self._details or not self._details[-1].goes_on_in(detail):
-                self._details.append(_Detail(fields=dict(detail)))
-            else:
-                self._details[-1].append(detail)
-
-    def provider_content(
-        self, text: str, calls: Sequence[tuple[ToolCall, Mapping[str, Any]]]
-    ) -> ProviderContent | None:
-        """The response as the server wants it back; None when it is only text and calls.
-
-        Args:
-            text: The emitted text.
-            calls: The emitted calls, each with the data that the server attached to it.
-        """
-        has_record = self._reasoning or self._thinking or self._details or self._extra_content
-        if not has_record and not any(extra for _, extra in calls):
-            return None
-        message = assistant_message(text, [call for call, _ in calls])
-        for encoded, (_, extra) in zip(message.get("tool_calls", ()), calls, strict=True):
-            encoded.update(extra)
-        if self._reasoning:
-            message[OTHER_REASONING_FIELD] = "".join(self._reasoning)
-        elif self._thinking:
-            message["content"] = thinking_content("".join(self._thinking), text)
-        if self._details:
-            message["reasoning_details"] = [detail.joined() for detail in self._details]
-        if self._extra_content:
-            message["extra_content"] = self._extra_content
-        return ProviderContent(protocol=PROTOCOL, items=(message,))
+    name: str | None = None
+    arguments: str | dict[str, Any] | None = None
 
 
-class _Detail(Struct, kw_only=True, eq=False):
-    """One entry of `reasoning_details`, and the pieces of its text that came after the first."""
+class ToolCallDelta(msgspec.Struct):
+    """A fragment of a tool call; Google signs calls in `extra_content`."""
 
-    fields: dict[str, Any]
-    pieces: list[str] = field(default_factory=list[str])
+    index: int | None = None
+    id: str | None = None
+    function: FunctionFragment | None = None
+    extra_content: Any = None
 
-    def goes_on_in(self, other: Mapping[str, Any]) -> bool:
-        """Whether another entry is the next piece of this one.
 
-        In a stream the index of every entry may be 0, so the type distinguishes entries; a signature ends an
-        entry.
-        """
-        text_field = _TEXT_FIELDS.get(str(self.fields.get("type")))
-        if text_field is None or other.get("type") != self.fields["type"]:
-            return False
-        if not all(isinstance(each.get(text_field), str | None) for each in (self.fields, other)):
-            return False
-        if self.fields.get("signature") and other.get(text_field):
-            return False
-        return all(
-            self.fields.get(name) is None or other.get(name) in (None, self.fields[name])
-            for name in ("id", "index")
+CITATION = "url_citation"
+"""The type of an annotation that cites what a web search has found."""
+
+
+class Delta(msgspec.Struct):
+    """More of the answer, or all of it.
+
+    OpenRouter sends reasoning in `reasoning_details` as well; Mistral sends the content of a model that
+    thinks as a list of parts (`TextChunk` and `ThinkChunk` of its SDK).
+    """
+
+    content: str | list[Any] | None = None
+    refusal: str | None = None
+    reasoning: str | None = None
+    reasoning_content: str | None = None
+    reasoning_details: Any = None
+    extra_content: Any = None
+    tool_calls: list[ToolCallDelta] | None = None
+    function_call: FunctionFragment | None = None
+    annotations: Any = None
+
+    @property
+    def has_citations(self) -> bool:
+        """Whether the answer cites what a web search has found."""
+        given: object = self.annotations
+        entries = cast("list[object]", given) if isinstance(given, list) else []
+        return any(as_object(each).get("type") == CITATION for each in entries)
+
+    @property
+    def text(self) -> str:
+        """The visible text of the content."""
+        return self.content if isinstance(self.content, str) else _text_of(self.content, "text")
+
+    @property
+    def thinking(self) -> str:
+        """The reasoning text in the content."""
+        return "" if isinstance(self.content, str) else _text_of(self.content, "thinking")
+
+
+class Choice(msgspec.Struct):
+    """One of the answers; this library asks for one."""
+
+    index: int | None = None
+    delta: Delta | None = None
+    message: Delta | None = None
+    finish_reason: str | None = None
+    error: msgspec.Raw = msgspec.Raw()
+
+
+class PromptTokens(msgspec.Struct):
+    """Parts of the input tokens."""
+
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+
+class CompletionTokens(msgspec.Struct):
+    """Parts of the output tokens."""
+
+    reasoning_tokens: int | None = None
+
+
+class WireUsage(msgspec.Struct):
+    """Consumption, as the endpoint counts it."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: PromptTokens | None = None
+    completion_tokens_details: CompletionTokens | None = None
+
+    def to_usage(self) -> Usage:
+        """The same as usage of one request."""
+        prompt = self.prompt_tokens_details or PromptTokens()
+        completion = self.completion_tokens_details or CompletionTokens()
+        received, reasoning = self.completion_tokens or 0, completion.reasoning_tokens or 0
+        if reasoning > received >= 0:  # some servers count it beside the completion
+            received += reasoning
+        return Usage(
+            requests=1,
+            input_tokens=self.prompt_tokens or 0,
+            output_tokens=received,
+            cache_read_tokens=prompt.cached_tokens or 0,
+            cache_write_tokens=prompt.cache_write_tokens or 0,
+            reasoning_tokens=reasoning,
         )
 
-    def append(self, other: Mapping[str, Any]) -> None:
-        """Add the next piece."""
-        text_field = _TEXT_FIELDS[self.fields["type"]]
-        self.pieces.append(other.get(text_field) or "")
-        self.fields |= {
-            name: value for name, value in other.items() if value is not None and name != text_field
-        }
 
-    def joined(self) -> dict[str, Any]:
-        """The complete entry."""
-        if not any(self.pieces):
-            return self.fields
-        text_field = _TEXT_FIELDS[self.fields["type"]]
-        return {**self.fields, text_field: (self.fields.get(text_field) or "") + "".join(self.pieces)}
+class Chunk(msgspec.Struct):
+    """One event of a stream, or a whole answer, or an error in place of either."""
+
+    id: Any = None
+    model: Any = None
+    choices: list[Choice] | None = None
+    usage: WireUsage | None = None
+    error: msgspec.Raw = msgspec.Raw()
+    object: str | None = None
 
 
-def _objects(value: object) -> list[dict[str, Any]]:
-    entries = cast("list[object]", value) if isinstance(value, list) else []
-    return [as_object(each) for each in entries if as_object(each)]
+def _text_of(parts: object, kind: str) -> str:
+    """The text of all parts of one kind; a part holds a text, or in its turn parts with a text."""
+    if not isinstance(parts, list):
+        return ""
+    texts: list[str] = []
+    for part in map(as_object, cast("list[object]", parts)):
+        if part.get("type") == kind:
+            inner: object = part.get(kind)
+            texts.append(inner if isinstance(inner, str) else _text_of(inner, "text"))
+    return "".join(texts)
+
+
+class ToolCallFragment(Struct, frozen=True, kw_only=True):
+    """A piece of a tool call; an empty text represents a field that the server did not send.
+
+    Args:
+        index: The place of the call in the response.
+        id: The identifier of the call.
+        name: The name of the tool.
+        arguments: More of the arguments.
+        extra: The data that the provider attaches to the call and wants back with it.
+    """
+
+    index: int | None = None
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 _COMPLAINT = "The response holds what is not a Chat Completions chunk"
@@ -282,7 +334,14 @@ class ChatResponseDecoder:
         content, thinking = delta.content or "", ""
         if not isinstance(content, str):  # the parts of a model that thinks
             content, thinking = delta.text, delta.thinking
-        self._replay.take(delta, thinking, is_whole=is_whole)
+        if delta.reasoning and not delta.reasoning_content:
+            self._replay.add_reasoning(delta.reasoning)
+        elif thinking and not delta.reasoning_content:
+            self._replay.add_thinking(thinking)
+        if delta.extra_content is not None:
+            self._replay.add_extra_content(delta.extra_content)
+        if delta.reasoning_details:
+            self._replay.add_details(delta.reasoning_details, is_whole=is_whole)
         if delta.annotations is not None and delta.has_citations:
             self._has_searched = True
         # vLLM renamed the field; a server in between sends the same text in both.
@@ -365,3 +424,195 @@ def _report_unknown(kind: str) -> None:
 
 def _text_or_none(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
+
+
+_MAX_EMPTY_OBJECT_CHARACTERS = 16
+
+
+class _PartialCall(Struct, kw_only=True, eq=False):
+    position: int
+    id: str
+    server_id: str
+    name: str = ""
+    fragments: list[str] = field(default_factory=list[str])
+    characters: int = 0
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    scanner: JsonObjectScanner = field(default_factory=JsonObjectScanner)
+    is_announced: bool = False
+    is_over: bool = False
+    is_shown: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        return self.scanner.is_complete and not self._may_be_empty_object()
+
+    @property
+    def arguments(self) -> str:
+        text = "".join(self.fragments)
+        return text if text.strip() else "{}"
+
+    @property
+    def tool_call(self) -> ToolCall:
+        return ToolCall(id=self.id, name=self.name, arguments=self.arguments)
+
+    def is_other_than(self, fragment: ToolCallFragment) -> bool:
+        """Whether a fragment that could belong to this call begins another one."""
+        if fragment.id and self.server_id:
+            return fragment.id != self.server_id
+        if fragment.name and self.name:
+            return fragment.name != self.name or self.scanner.is_complete
+        return bool(fragment.id) and self.scanner.is_complete
+
+    def append(self, text: str) -> str:
+        """Add to the arguments and return the part that may be emitted now."""
+        if text.strip() and self.scanner.is_complete and self._may_be_empty_object():
+            self.fragments.clear()
+            self.characters = 0
+            self.scanner = JsonObjectScanner()
+        text = text[: self.scanner.feed(text)]
+        if text:
+            self.fragments.append(text)
+            self.characters += len(text)
+        if self.is_shown:
+            return text
+        return "" if not self.name or self._may_be_empty_object() else self.take_unshown()
+
+    def take_unshown(self) -> str:
+        """Return the arguments held back so far; from now on, all are emitted at once."""
+        if self.is_shown or not self.name:
+            return ""
+        self.is_shown = True
+        return "".join(self.fragments)
+
+    def _may_be_empty_object(self) -> bool:
+        """Whether the arguments so far are an object without content, or the beginning of one."""
+        if self.is_shown or self.characters > _MAX_EMPTY_OBJECT_CHARACTERS:
+            return False
+        return "".join("".join(self.fragments).split()) in ("", "{", "{}")
+
+
+class ToolCallAccumulator:
+    """The tool calls of one response.
+
+    Args:
+        new_id: Makes an id, unique in every conversation, for a call that came without one.
+    """
+
+    def __init__(self, new_id: Callable[[], str] | None = None) -> None:
+        self._new_id = new_id or new_call_id
+        self._calls: list[_PartialCall] = []
+        self._by_index: dict[int, _PartialCall] = {}
+        self._by_server_id: dict[str, _PartialCall] = {}
+        self._closed: list[_PartialCall] = []  # calls whose arguments were closed since the last call began
+        self._completed = 0
+        self._is_finished = False
+
+    @property
+    def completed(self) -> int:
+        """The number of calls emitted as complete."""
+        return self._completed
+
+    @property
+    def waiting(self) -> int:
+        """The number of calls that have begun and were not emitted."""
+        return len(self._calls) - self._completed
+
+    @property
+    def handed_out(self) -> list[tuple[ToolCall, Mapping[str, Any]]]:
+        """The calls emitted as complete, each with the data that the provider attached to it."""
+        return [(each.tool_call, each.extra) for each in self._calls[: self._completed]]
+
+    def feed(self, fragment: ToolCallFragment) -> list[ModelEvent]:
+        """Add a fragment; after the finish it is ignored."""
+        events: list[ModelEvent] = []
+        if self._is_finished:
+            return events
+        call = self._find(fragment)
+        if call is None:
+            call = self._begin(fragment)
+            self._hand_out(events)
+        elif not call.name:
+            call.name = fragment.name
+        call.extra |= fragment.extra
+        if call.position >= self._completed:
+            self._take_arguments(call, fragment.arguments, events)
+            self._hand_out(events)
+        return events
+
+    def finish(self, *, is_cut_off: bool) -> list[ModelEvent]:
+        """Record that the response is finished.
+
+        Args:
+            is_cut_off: Whether the response was cut off, or may have been; then calls whose arguments are
+                incomplete are dropped, and so is a last call without arguments or with `{}`, since the real
+                arguments may have been to come.
+
+        Raises:
+            ModelProtocolError: A call has no name.
+        """
+        self._is_finished = True
+        if is_cut_off:
+            self._calls = [
+                call for call in self._calls if call.position < self._completed or call.is_complete
+            ]
+        events: list[ModelEvent] = []
+        for call in self._calls:
+            call.is_over = True
+            if not call.name:
+                raise ModelProtocolError("The response holds a tool call without a name.")
+        self._hand_out(events)
+        return events
+
+    def _find(self, fragment: ToolCallFragment) -> _PartialCall | None:
+        if fragment.index is not None:
+            call = self._by_index.get(fragment.index)
+        else:
+            call = self._by_server_id.get(fragment.id) or (self._calls[-1] if self._calls else None)
+        return None if call is None or call.is_other_than(fragment) else call
+
+    def _begin(self, fragment: ToolCallFragment) -> _PartialCall:
+        for earlier in self._closed:
+            earlier.is_over |= earlier.scanner.is_complete
+        self._closed.clear()
+        if fragment.index is not None:
+            replaced = self._by_index.get(fragment.index)
+        else:
+            replaced = self._calls[-1] if self._calls else None
+        if replaced is not None:
+            replaced.is_over = True
+        is_taken = fragment.id in self._by_server_id
+        call = _PartialCall(
+            position=len(self._calls),
+            id=fragment.id if fragment.id and not is_taken else self._new_id(),
+            server_id=fragment.id,
+            name=fragment.name,
+        )
+        self._calls.append(call)
+        if fragment.index is not None:
+            self._by_index[fragment.index] = call
+        if fragment.id:
+            self._by_server_id[fragment.id] = call
+        return call
+
+    def _take_arguments(self, call: _PartialCall, text: str, events: list[ModelEvent]) -> None:
+        shown = call.append(text)
+        if text and call.scanner.is_complete:
+            self._closed.append(call)
+        if not call.name:
+            return
+        if not call.is_announced:
+            call.is_announced = True
+            events.append(ToolCallStarted(index=call.position, id=call.id, name=call.name))
+        if shown:
+            events.append(ToolCallArgumentsDelta(index=call.position, fragment=shown))
+
+    def _hand_out(self, events: list[ModelEvent]) -> None:
+        """Emit every call that is complete and whose predecessors were emitted."""
+        while self._completed < len(self._calls):
+            call = self._calls[self._completed]
+            if not call.name or not (call.is_over or call.is_complete):
+                return
+            if unshown := call.take_unshown():
+                events.append(ToolCallArgumentsDelta(index=call.position, fragment=unshown))
+            events.append(ToolCallCompleted(index=call.position, call=call.tool_call))
+            self._completed += 1

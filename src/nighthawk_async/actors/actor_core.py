@@ -15,10 +15,9 @@ from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from .actor_life import ActorFigures, ActorInstance, ActorLife, ActorMessage, Ask
 from .errors import ActorEndedError
-from .mailbox import Mailbox, QueueStatistics, in_order_of
+from .mailbox import Mailbox, QueueStatistics, SendWait, in_order_of
 from .nodes import LivesNode
-from .ordering import Turn, name_object
-from .queue_state import SendWait, wait_in_turn
+from .ordering import Turn, name_object, wait_in_turn
 from .wait_graph import Holder, begin_wait
 
 

@@ -1,4 +1,7 @@
-"""Hooks by which a run with a journal repeats the order in which its tasks use mailboxes, locks and pools.
+"""Waiting for operations on mailboxes, locks and pools, and the order in which a run repeats them.
+
+`wait_for_first` waits for the first of several operations: exactly one happens, and a cancelled wait undoes
+itself.
 
 What these objects do follows from the order of the operations on them, and that order depends on time. A run
 with a journal notes it, and lets later lives repeat it: an operation waits for its turn before it begins.
@@ -6,8 +9,12 @@ Actors know nothing of journals. The code that connects them installs a hook, on
 Without a journal each operation looks once whether there is one, in a list.
 """
 
-from collections.abc import Callable
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar, cast
+
+import anyio
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 DONE = 0
 """The operation has happened."""
@@ -169,3 +176,147 @@ def begin_turn(place: str, operation: str) -> Turn | None:
         return None
     orders = FINDERS[0]()
     return None if orders is None or not place else orders.begin(f"{place} {operation}")
+
+
+class Waiter:
+    """A waiting task. It is woken for one of the operations it waits for."""
+
+    __slots__ = ("_is_woken", "_woken_for")
+
+    def __init__(self) -> None:
+        self._is_woken = anyio.Event()
+        self._woken_for: Wait | None = None
+
+    def wake(self, wait: "Wait") -> bool:
+        """Wake the task for an operation; return False when it was already woken for another."""
+        if self._woken_for is not None:
+            return False
+        self._woken_for = wait
+        self._is_woken.set()
+        return True
+
+    async def wait(self) -> "Wait":
+        """Wait until woken; return the wait that woke it."""
+        try:
+            await self._is_woken.wait()
+        except BaseException:  # cancelled, maybe after it was woken
+            if self._woken_for is not None:
+                self._woken_for.pass_on()
+            raise
+        return cast("Wait", self._woken_for)
+
+    def wait_again(self) -> None:
+        """Get ready to be woken again."""
+        self._is_woken = anyio.Event()
+        self._woken_for = None
+
+
+class Wait(ABC):
+    """An operation that a task waits for. Every method is synchronous: it decides, and never waits itself.
+
+    Attributes:
+        is_refused: Whether it will never happen. A task notified of that has still waited for it.
+        turn: Its turn, which ends when it happens; None where the order is not kept.
+    """
+
+    __slots__ = ("is_refused", "turn")
+
+    is_refused: bool
+    turn: TurnEnd | None
+
+    @abstractmethod
+    def begin_turn(self) -> Turn | None:
+        """Begin the turn of the caller; None where the order is not kept."""
+
+    @abstractmethod
+    def poll(self) -> bool:
+        """Do it now if no other task waits before; return whether it was done."""
+
+    @abstractmethod
+    def enter(self, waiter: Waiter, *, is_again: bool) -> None:
+        """Join the queue, at the end at first; a task that was woken for nothing keeps its position."""
+
+    @abstractmethod
+    def leave(self) -> None:
+        """Leave the queue."""
+
+    @abstractmethod
+    def settle(self) -> bool:
+        """Do it, when the task was woken for this; return False when there is nothing left to do."""
+
+    @abstractmethod
+    def pass_on(self) -> None:
+        """Undo it and leave it to the next task, when the task was woken for this and then cancelled."""
+
+
+AnyWait = TypeVar("AnyWait", bound=Wait)
+
+
+async def wait_for_first(waits: Sequence[AnyWait]) -> AnyWait:
+    """Wait until one of several operations is done; the others are not, and none is if this is cancelled.
+
+    Args:
+        waits: The operations. If several can be done at once, the first one is.
+
+    Returns:
+        The wait whose operation was done.
+    """
+    done = _poll(waits)
+    if done is not None:
+        return done
+    waiter = Waiter()
+    is_again = False
+    try:
+        while True:
+            for wait in waits:
+                wait.enter(waiter, is_again=is_again)
+            done = _settle(waits, await waiter.wait())
+            if done is not None:
+                if done.is_refused:  # the cancellation of the other side may have cancelled the caller, too
+                    await checkpoint_if_cancelled()
+                return done
+            waiter.wait_again()
+            is_again = True
+    finally:
+        for wait in waits:
+            wait.leave()
+
+
+async def wait_in_turn(wait: Wait, turn: Turn | None) -> None:
+    """Wait until an operation is done, or refused, in its turn.
+
+    Args:
+        wait: The operation.
+        turn: Its turn; None where the order is not kept.
+    """
+    if turn is None:
+        await wait_for_first((wait,))
+        return
+    try:
+        await turn.wait()
+        if turn.recorded == REFUSED:
+            await checkpoint()
+            wait.is_refused = True
+        else:
+            wait.turn = turn
+            await wait_for_first((wait,))
+        if wait.is_refused:
+            if turn.recorded == DONE:
+                raise turn.divergence("it is closed now")
+            turn.end(REFUSED)
+    finally:
+        turn.leave()
+
+
+def _settle(waits: Sequence[AnyWait], woken_for: Wait) -> AnyWait | None:
+    for wait in waits:
+        if wait is woken_for and wait.settle():
+            return wait
+    return _poll(waits)  # operations that became possible meanwhile woke no task
+
+
+def _poll(waits: Sequence[AnyWait]) -> AnyWait | None:
+    for wait in waits:
+        if wait.poll():
+            return wait
+    return None

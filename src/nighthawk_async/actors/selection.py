@@ -9,9 +9,8 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from .errors import check_seconds
-from .mailbox import MessageQueue, Receiving, Sending
-from .ordering import DONE, FIRST_NUMBER, NOTHING, Orders, Turn, find_orders
-from .queue_state import ReceiveWait, SendWait, wait_for_first, wait_in_turn
+from .mailbox import MessageQueue, ReceiveWait, Receiving, Sending, SendWait
+from .ordering import DONE, FIRST_NUMBER, NOTHING, Orders, Turn, find_orders, wait_for_first, wait_in_turn
 
 Message_co = TypeVar("Message_co", covariant=True)
 

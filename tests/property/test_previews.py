@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nighthawk_async.configuration import JsonRendererStyle, StepContextLimits
-from nighthawk_async.prompt.preview import render_preview
+from nighthawk_async.prompt.previews import render_preview
 from nighthawk_async.prompt.sections import render_section
 from nighthawk_async.prompt.tokens import TokenCounter
 

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from nighthawk_async.configuration import JsonRendererStyle, StepContextLimits
 from nighthawk_async.prompt import tokens
 from nighthawk_async.prompt.multimodal import as_user_content, project_to_text
-from nighthawk_async.prompt.preview import render_preview
-from nighthawk_async.prompt.room import SNIPPED
-from nighthawk_async.prompt.sections import render_section, render_user_prompt
+from nighthawk_async.prompt.previews import render_preview
+from nighthawk_async.prompt.sections import SNIPPED, render_section, render_user_prompt
 from nighthawk_async.prompt.token_estimate import estimate_tokens
 from nighthawk_async.prompt.tokens import TokenCounter
 from nighthawk_async.types.messages import BinaryContent, ImageUrl

@@ -15,13 +15,13 @@ from ..kernel.tools import FIND_TOOL_NAME, PROVIDED_TOOL_NAMES, SKILL_TOOL_NAME
 from ..prompt.scalars import PLAIN_TYPES
 from ..prompt.sections import (
     RenderedSection,
-    note_described,
     render_section,
     render_system_prompt,
     render_user_prompt,
 )
 from ..prompt.stubs import TypeNames, TypesSection, described_type, types_section
 from ..prompt.tokens import TokenCounter
+from ..prompt.types import note_described
 from ..types.messages import UserContent
 from ..types.model import OutcomeTransport
 from ..types.outcomes import OutcomeKind

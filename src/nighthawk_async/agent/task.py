@@ -29,7 +29,7 @@ from ..observation import NodeWriter
 from ..parallel import is_async_callable
 from ..pickling import set_public_module
 from ..ports import Model
-from ..prompt.room import MULTIMODAL_ITEM_TOKENS
+from ..prompt.plain_text import MULTIMODAL_ITEM_TOKENS
 from ..prompt.tokens import TokenCounter
 from ..signatures import read_signature
 from ..threads import thread_limiter

@@ -30,8 +30,7 @@ from ..models.summary_model import summary_model
 from ..observation import using_node_writer
 from ..parallel.nodes import begin_group, ended_group
 from ..ports import Model
-from ..prompt.plain_text import break_delimiters
-from ..prompt.room import MULTIMODAL_ITEM_TOKENS
+from ..prompt.plain_text import MULTIMODAL_ITEM_TOKENS, break_delimiters
 from ..tracing import note_named_event
 from ..types.compaction import CompactionPlan, ResultDigest
 from ..types.messages import (

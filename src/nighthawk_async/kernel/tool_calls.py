@@ -28,7 +28,7 @@ from ..errors import (
     ToolValidationError,
 )
 from ..prompt.multimodal import as_user_content
-from ..prompt.preview import render_preview
+from ..prompt.previews import render_preview
 from ..prompt.tokens import TokenCounter
 from ..types.messages import ToolCall, UserContent
 from ..values.plain_data import data_validator, json_schemas_of

@@ -15,7 +15,6 @@ from typing import NamedTuple, cast
 from pydantic import ValidationError
 
 from ..observation import Preview, PreviewedError
-from ..prompt.containers import to_bounded_value
 from ..prompt.plain_text import (
     BIG_INTEGER_MARK,
     clean_text,
@@ -24,6 +23,7 @@ from ..prompt.plain_text import (
     single_line,
     type_name,
 )
+from ..prompt.previews import to_bounded_value
 from ..secret_names import HIDDEN, hides_value
 from ..types.json import JsonableValue
 from ..values.error_text import describe_validation_error

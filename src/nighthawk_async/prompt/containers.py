@@ -1,23 +1,30 @@
-"""Bounded conversion of any Python value into JSON values.
+"""Containers, tables and arrays of any program, prepared for reading, and the keys of mappings as text.
 
-Not a serializer: the result is only displayed. The number of visited cells is bounded (a value is a cell, and
-every few characters of a text are another), whatever the value's size, depth or shape, and none of its own
-code runs.
+None of their own code runs. Tables and arrays of pandas, polars and numpy are read if the program has
+imported these: only objects of exactly the libraries' own types are read, by the libraries' own methods;
+nothing is imported here. Lists of like records become tables, which name their columns once. Keys are written
+in Python's notation, so that code can name them.
 """
 
+import datetime as dt
 import gc
+import json
+import math
+import sys
+import uuid
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from enum import Enum
-from itertools import islice
+from fractions import Fraction
+from itertools import islice, takewhile
+from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar, cast
+from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
-from ..secret_names import HIDDEN, hides_value, names_secret_value
-from ..types.json import JsonableValue
-from .key_notation import key_notation
 from .objects import object_fields
 from .plain_text import (
     KEY_MARK,
@@ -25,112 +32,245 @@ from .plain_text import (
     Part,
     Parts,
     ShownKey,
-    Text,
+    Table,
     clean_text,
-    fair_level,
     find_class_attribute,
     has_base,
+    instance_dictionary,
     resolution_order,
+    single_line,
     type_name,
 )
-from .scalars import SCALARS, find_scalar_text
-from .tables import Frame, find_frame, find_table, frame_table, is_frame_type, scalar_of_array
+from .scalars import find_scalar_text, is_known_zone, zone_of
 
-_CHARACTERS_PER_CELL = 16
-_SHORTEST_TEXT = 16
-_MAX_DEPTH = 48
-_KEY_CELLS = 8
-_KEY_CHARACTERS = _KEY_CELLS * _CHARACTERS_PER_CELL
-_LEAST_CELLS_OF_PAIR = 2
-_CELLS_PER_SCALAR = 2
-_LEAST_PARTS = 8
+KEY_CHARACTERS = 128
+"""The greatest length of a key, or of a part of one."""
 
 _Item = TypeVar("_Item")
 
 
-class BoundedValue(Struct, frozen=True, kw_only=True):
-    """The part of a value that can be shown.
+_MAX_COLUMNS = 64
+_LIBRARIES = ("numpy", "pandas", "polars")
+
+_module_of_type = type.__dict__["__module__"].__get__
+
+
+class Frame(Struct, frozen=True, kw_only=True):
+    """A table or an array prepared for reading.
 
     Args:
-        value: The JSON value.
-        is_complete: Whether nothing is missing.
+        length: The number of its rows or items.
+        items: Its rows or items, lazily.
+        columns: The names of the available columns, for a table.
+        width: The number of columns of the whole.
+        heading: The heading of an array: its shape and the type of its items.
     """
 
-    value: JsonableValue
-    is_complete: bool
+    length: int
+    items: Iterator[Any]
+    columns: list[object] | None = None
+    width: int = 0
+    heading: str = ""
 
 
-class WholeValue(Struct, frozen=True, kw_only=True):
-    """All of a value.
+class _Row(Struct, frozen=True):
+    """Part of an array of several dimensions."""
 
-    Args:
-        part: The value.
-        is_json: Whether it is plain JSON, because there is no table in it.
-    """
-
-    part: Part
-    is_json: bool
+    array: Any
 
 
-def to_bounded_value(value: object, *, cells: int, show_secrets: bool = False) -> BoundedValue:
-    """Convert all of a small value, or an even selection of the parts of a larger one.
-
-    Args:
-        value: Any value.
-        cells: The approximate number of parts to visit.
-        show_secrets: Whether to show values with secret names.
-    """
-    whole = whole_value(value, cells=cells, with_tables=False, show_secrets=show_secrets)
-    if whole is not None:
-        return BoundedValue(value=cast("JsonableValue", whole.part), is_complete=True)
-    some = some_parts(value, cells=cells, with_tables=False, show_secrets=show_secrets)
-    return BoundedValue(value=_as_json(some), is_complete=False)
+def is_frame_type(cls: type) -> bool:
+    """Whether values of a class are tables, arrays or items of arrays."""
+    return _kind(cls) is not None
 
 
-def whole_value(
-    value: object, *, cells: int, with_tables: bool, show_secrets: bool = False
-) -> WholeValue | None:
-    """Convert all of a value; return None when it has more parts than there are cells.
+def find_frame(value: Any, cls: type) -> Frame | None:
+    """Prepare a table or an array for reading; None when the value is neither.
 
     Args:
         value: Any value.
-        cells: The number of parts that may be visited.
-        with_tables: Whether the form may be shorter than JSON: like records become tables, and keys that are
-            no texts stand without quotes.
-        show_secrets: Whether to show values with secret names.
+        cls: Its type.
     """
-    walk = _Walk(is_selective=False, with_tables=with_tables, show_secrets=show_secrets)
-    try:
-        part, _ = walk.convert(value, cells, 0)
-    except _TooLarge:
+    if cls is _Row:
+        return _array(value.array, heading="")
+    match _kind(cls):
+        case "numpy.ndarray":
+            shape = " x ".join(f"{length:,}" for length in value.shape)
+            return _array(value, heading=f"array {shape} of {value.dtype.name}") if value.ndim else None
+        case "pandas.DataFrame":
+            return _pandas_frame(value)
+        case "pandas.Series":
+            return _pandas_series(value)
+        case "polars.DataFrame":
+            columns = list(value.columns[:_MAX_COLUMNS])
+            rows = value[:, :_MAX_COLUMNS].iter_rows()
+            return Frame(length=value.height, items=rows, columns=columns, width=value.width)
+        case "polars.Series":
+            heading = f"series {len(value):,} of {value.dtype}"
+            return Frame(length=len(value), items=iter(value), heading=heading)
+        case _:
+            return None
+
+
+def scalar_of_array(value: Any, cls: type) -> tuple[bool, object]:
+    """Return an item of an array, or an array of no dimension, as a Python value, and whether it is one."""
+    kind = _kind(cls)
+    if kind == "numpy.generic" or (kind == "numpy.ndarray" and value.ndim == 0):
+        item = value.item()
+        return type(item) is not cls, item
+    return False, None
+
+
+def _kind(cls: type) -> str | None:
+    """Return the known type that a class is exactly, without running its code."""
+    if not _is_own(cls):
         return None
-    return WholeValue(part=part, is_json=not walk.has_tables)
+    name = type_name(cls)
+    for library in _LIBRARIES:
+        module = sys.modules.get(library)
+        if module is None:
+            continue
+        if name in ("DataFrame", "Series", "ndarray") and instance_dictionary(module).get(name) is cls:
+            return f"{library}.{name}"
+        if library == "numpy" and any(base is module.generic for base in cls.__mro__):
+            return "numpy.generic"
+    return None
 
 
-def some_parts(value: object, *, cells: int, with_tables: bool, show_secrets: bool = False) -> Part:
-    """Convert an even selection of the parts of a value that is too large.
+def _is_own(cls: type) -> bool:
+    """Whether a class claims to belong to one of these libraries."""
+    module: object = _module_of_type(cls)
+    return type(module) is str and module.partition(".")[0] in _LIBRARIES
+
+
+def _array(array: Any, heading: str) -> Frame:
+    length = len(array)
+    if array.ndim == 1:
+        items: Iterator[Any] = map(array.item, range(length))
+    else:
+        items = (_Row(array[index]) for index in range(length))
+    return Frame(length=length, items=items, heading=heading)
+
+
+def _pandas_frame(frame: Any) -> Frame | None:
+    if not _are_own((frame.index, *frame.dtypes)):
+        return None  # columns of an extension, whose code would run
+    shown = frame.iloc[:, :_MAX_COLUMNS]
+    columns = list(shown.columns)
+    has_index = not _only_counts(frame.index)
+    if has_index:
+        columns.insert(0, "index" if frame.index.name is None else frame.index.name)
+    present = _without_missing()
+    rows = (tuple(map(present, row)) for row in shown.itertuples(index=has_index, name=None))
+    return Frame(length=len(frame), items=rows, columns=columns, width=len(frame.columns) + has_index)
+
+
+def _only_counts(index: Any) -> bool:
+    is_range = type_name(_class_of(index)) == "RangeIndex"
+    return is_range and index.start == 0 and index.step == 1 and index.name is None
+
+
+def _pandas_series(series: Any) -> Frame | None:
+    if not _are_own((series.dtype,)):
+        return None
+    heading = f"series {len(series):,} of {series.dtype.name}"
+    return Frame(length=len(series), items=map(_without_missing(), series), heading=heading)
+
+
+def _are_own(values: Iterable[object]) -> bool:
+    return all(_is_own(_class_of(value)) for value in values)
+
+
+def _class_of(value: object) -> type:
+    return type(value)
+
+
+def _without_missing() -> Callable[[object], object]:
+    """Return a converter that turns pandas' markers of missing values, except NaN, into None."""
+    pandas = instance_dictionary(sys.modules["pandas"])
+    missing = (pandas.get("NaT"), pandas.get("NA"))
+    return lambda value: None if any(value is each for each in missing) else value
+
+
+_encode: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False).encode
+
+_LEAST_ROWS = 4
+
+
+def find_table(records: Sequence[object], values: list[Part], length: int) -> Table | None:
+    """Make a table of a list, if its items are like records and a table is shorter.
 
     Args:
-        value: Any value.
-        cells: About how many parts to visit.
-        with_tables: Whether the form may be shorter than JSON: like records become tables, and keys that are
-            no texts stand without quotes.
-        show_secrets: Whether to show values with secret names.
+        records: The available items.
+        values: The same, converted; perhaps not all of them.
+        length: The number of items of the whole list.
     """
-    walk = _Walk(is_selective=True, with_tables=with_tables, show_secrets=show_secrets)
-    return walk.convert(value, cells, 0)[0]
+    if len(values) < _LEAST_ROWS:
+        return None
+    kind = type(records[0])
+    columns = _columns(values[0])
+    if not columns or any(type(record) is not kind for record in records):
+        return None
+    rows: list[list[Part]] = []
+    for value in values:
+        if _columns(value) != columns:
+            return None
+        rows.append(_cells(value))
+    table = Table(
+        row_type=type_name(kind),
+        columns=columns,
+        rows=rows,
+        length=max(length, len(rows)),
+        width=len(columns),
+    )
+    per_row = 2 + sum(len(_encode(column)) + 2 for column in columns)
+    return table if len(table_heading(table)) < len(rows) * per_row else None
 
 
-def is_container_type(cls: type) -> bool:
-    """Whether values of a class are previewed by their items: containers, tables, arrays."""
-    return _find_open(cls) is not None or is_frame_type(cls)
+def frame_table(columns: list[str], values: list[Part], *, length: int, width: int) -> Table:
+    """Make a table of the rows of a frame.
+
+    Args:
+        columns: The names of the available columns.
+        values: The available rows, as records. Rows with fewer available values than the first are left out.
+        length: The number of rows of the whole.
+        width: The number of columns of the whole.
+    """
+    rows = [_cells(value) for value in values]
+    count = len(rows[0]) if rows else len(columns)
+    rows = [row[:count] for row in takewhile(lambda row: len(row) >= count, rows)]
+    return Table(row_type="", columns=columns[:count], rows=rows, length=length, width=width)
 
 
-class _TooLarge(Exception):  # noqa: N818  (not an error: it ends the attempt to convert everything)
-    pass
+def table_heading(table: Table, mark: str = "") -> str:
+    """Return the heading of a table: the shape, the class of the rows and the names of the columns.
+
+    Args:
+        table: The table.
+        mark: The mark of further columns.
+    """
+    row_type = f" of {table.row_type}" if table.row_type else ""
+    columns = ", ".join(map(_encode, table.columns))
+    more = f", {mark}" if mark else ""
+    return f"table {table.length:,} x {table.width:,}{row_type}: {columns}{more}"
 
 
-class _Opened(Struct, frozen=True):
+def _columns(value: Part) -> list[str] | None:
+    """The names of a record's fields; None when it is no record, or is incomplete."""
+    if isinstance(value, dict):
+        return list(value)
+    if isinstance(value, Parts) and value.keys is not None and len(value.keys) == value.length:
+        return value.keys
+    return None
+
+
+def _cells(value: Part) -> list[Part]:
+    if isinstance(value, Parts):
+        return value.values
+    return list(cast("dict[str, Part]", value).values())
+
+
+class Opened(Struct, frozen=True):
     """A container prepared for reading: its length, its items or pairs, and further facts about a frame."""
 
     length: int
@@ -143,192 +283,123 @@ class _Opened(Struct, frozen=True):
 
     @property
     def has_keys(self) -> bool:
+        """Whether the items are pairs."""
         return self.noun != "items"
 
 
-_Open: TypeAlias = Callable[[Any], _Opened]
+_Open: TypeAlias = Callable[[Any], Opened]
 
 
-class _Walk:
-    """One pass over a value.
-
-    A selective pass gives every part its share of the cells; the other kind stops when there are too few.
-    """
-
-    __slots__ = ("_is_selective", "_path", "_show_secrets", "_with_tables", "has_tables")
-
-    def __init__(self, *, is_selective: bool, with_tables: bool, show_secrets: bool) -> None:
-        self.has_tables = False
-        self._is_selective = is_selective
-        self._with_tables = with_tables
-        self._show_secrets = show_secrets
-        self._path: set[int] = set()
-
-    def convert(self, value: object, cells: int, depth: int) -> tuple[Part, int]:
-        """Convert a value within a number of cells; return it and the number of cells it took."""
-        if value is None or type(value) is bool or (type(value) is int and value.bit_length() < 64):
-            return value, 1
-        if type(value) is str and value.isascii():  # as most are; one that fits is shown as it is
-            cost = 1 + len(value) // _CHARACTERS_PER_CELL
-            if cost <= cells:
-                return value, cost
-        cls = type(value)
-        render, opener = SCALARS.get(id(cls)), _OPENERS.get(id(cls))
-        if render is None and opener is None:
-            render = find_scalar_text(cls)
-        if render is not None:
-            return self._charged(render(value, max(_SHORTEST_TEXT, cells * _CHARACTERS_PER_CELL)), cells)
-        opened = _open(value, cls, is_marked=self._with_tables) if opener is None else opener(value)
-        if opened is None:
-            is_item, item = scalar_of_array(value, cls)
-            return self.convert(item, cells, depth) if is_item else (f"<{type_name(cls)}>", 1)
-        if id(value) in self._path:
-            return f"<circular: {type_name(cls)}>", 1
-        self._path.add(id(value))
-        try:
-            return self._convert_parts(opened, cells, depth)
-        finally:
-            self._path.discard(id(value))
-
-    def _charged(self, rendered: JsonableValue | Text, cells: int) -> tuple[Part, int]:
-        if isinstance(rendered, Text):
-            if not self._is_selective:
-                raise _TooLarge
-            return rendered, 1 + len(rendered.beginning) // _CHARACTERS_PER_CELL
-        if type(rendered) is not str:
-            return rendered, 1
-        cost = 1 + len(rendered) // _CHARACTERS_PER_CELL
-        if cost > cells and not self._is_selective:
-            raise _TooLarge
-        return rendered, cost
-
-    def _convert_parts(self, opened: _Opened, cells: int, depth: int) -> tuple[Part, int]:
-        parts = self._selected_parts(opened, cells, depth)
-        remaining = cells - 1
-        shares = self._shares(parts, opened, remaining) if self._is_selective else None
-        values: list[Part] = []
-        keys: list[str] = []
-        unspent = 0
-        has_keys = opened.has_keys
-        for index, part in enumerate(parts):
-            share = remaining if shares is None else max(1, shares[index] + unspent)
-            key, item = part if has_keys else (None, part)
-            spent = 0
-            if has_keys:
-                if type(key) is str and len(key) <= _KEY_CHARACTERS:
-                    keys.append(key if key.isascii() else clean_text(key))
-                    if not self._show_secrets and names_secret_value(key) and hides_value(key, item):
-                        item = HIDDEN
-                else:
-                    keys.append(self._key_text(key))  # no name of a secret, which is shorter
-                spent = len(keys[-1]) // _CHARACTERS_PER_CELL
-            converted, cost = self.convert(item, share, depth + 1)
-            values.append(converted)
-            remaining -= spent + cost
-            unspent = share - spent - cost
-            if remaining < 0 and not self._is_selective:
-                raise _TooLarge
-            if remaining < 0:
-                break
-        if self._with_tables and not has_keys:
-            table = self._find_table(opened, parts, values)
-            if table is not None:
-                self.has_tables = True
-                return table, cells - remaining
-        named = list(_made_distinct(keys)) if len(set(keys)) < len(keys) else keys if has_keys else None
-        return self._assembled(opened, named, values), cells - remaining
-
-    def _key_text(self, key: object) -> str:
-        return _key_text(key, is_marked=self._with_tables)
-
-    def _find_table(self, opened: _Opened, records: list[Any], values: list[Part]) -> Part | None:
-        """The items in a container with a shape."""
-        if opened.columns is not None:
-            return frame_table(opened.columns, values, length=opened.length, width=opened.width)
-        if opened.heading:
-            return Parts(
-                values=values, keys=None, length=opened.length, noun=opened.noun, heading=opened.heading
-            )
-        return find_table(records, values, opened.length)
-
-    def _selected_parts(self, opened: _Opened, cells: int, depth: int) -> list[Any]:
-        room = cells - 1 if depth < _MAX_DEPTH else 0
-        least = opened.length * _LEAST_CELLS_OF_PAIR if opened.has_keys else opened.length
-        if least > room and not self._is_selective:
-            raise _TooLarge
-        parts = _take(opened.items, min(opened.length, room))
-        if self._is_selective and len(parts) > _LEAST_PARTS:
-            # A few parts shown well are more useful than all of them shown as stumps.
-            del parts[max(_LEAST_PARTS, room // self._usual_cost(parts[0], opened, room, depth)) :]
-        return _sorted_where_possible(parts) if opened.is_unordered else parts
-
-    def _usual_cost(self, part: Any, opened: _Opened, room: int, depth: int) -> int:
-        """The cells that a part takes, estimated from the first."""
-        item: object = part[1] if opened.has_keys else part
-        if find_scalar_text(type(item)) is not None:
-            return _CELLS_PER_SCALAR
-        return _CELLS_PER_SCALAR * max(2, self.convert(item, room // _LEAST_PARTS, depth + 1)[1])
-
-    def _shares(self, parts: list[Any], opened: _Opened, cells: int) -> list[int]:
-        """The cells of each part in a selective pass: as many as it needs, large ones equally many."""
-        demands = [_demand(part[1] if opened.has_keys else part, cells) for part in parts]
-        level = fair_level(demands, cells)
-        return [min(demand, level) for demand in demands]
-
-    def _assembled(self, opened: _Opened, keys: list[str] | None, values: list[Part]) -> Part:
-        if self._is_selective:
-            return Parts(values=values, keys=keys, length=max(opened.length, len(values)), noun=opened.noun)
-        complete = cast("list[JsonableValue]", values)
-        return complete if keys is None else dict(zip(keys, complete, strict=True))
+def is_container_type(cls: type) -> bool:
+    """Whether values of a class are previewed by their items: containers, tables, arrays."""
+    return _find_open(cls) is not None or is_frame_type(cls)
 
 
-def _demand(value: object, cells: int) -> int:
-    """Return the number of cells of a value, as far as it is known without visiting it."""
-    cls = type(value)
-    if has_base(cls, str):
-        return min(cells, 1 + str.__len__(cast("str", value)) // _CHARACTERS_PER_CELL)
-    return _CELLS_PER_SCALAR if find_scalar_text(cls) is not None else cells
+def open_container(value: object, cls: type, *, is_marked: bool) -> Opened | None:
+    """Prepare a container, a table, an array or an object for reading; None for any other value."""
+    opener = _find_open(cls)
+    if opener is not None:
+        return opener(value)
+    frame = find_frame(value, cls)
+    if frame is not None:
+        return _open_frame(frame, is_marked=is_marked)
+    fields = object_fields(value)
+    return Opened(len(fields), iter(fields.items()), noun="fields") if fields else None
 
 
-def _as_json(part: Part) -> JsonableValue:
-    """The available parts as JSON, with an ellipsis at the end of texts that are cut."""
-    if isinstance(part, Text):
-        return part.beginning + "…"
-    if not isinstance(part, Parts):
-        return cast("JsonableValue", part)  # a table was not requested
-    values = [_as_json(value) for value in part.values]
-    return values if part.keys is None else dict(zip(part.keys, values, strict=True))
+def _open_frame(frame: Frame, *, is_marked: bool) -> Opened:
+    if frame.columns is None:
+        return Opened(frame.length, frame.items, heading=frame.heading)
+    columns = list(made_distinct([key_text(column, is_marked=is_marked) for column in frame.columns]))
+    keys = [ShownKey(column) if column.startswith(KEY_MARK) else column for column in columns]
+    rows = (dict(zip(keys, row, strict=True)) for row in frame.items)
+    return Opened(frame.length, rows, columns=columns, width=frame.width)
 
 
-def _take(items: Iterable[_Item], count: int) -> list[_Item]:
+def _find_open(cls: type) -> _Open | None:
+    for base in resolution_order(cls):
+        opener = OPENERS.get(id(base))
+        if opener is not None:
+            return opener
+    return None
+
+
+def _opener(kind: Any, *, is_unordered: bool = False) -> _Open:
+    """Return a reader of values of a kind, subclasses included, that uses the methods of that kind itself."""
+
+    def open_(value: object) -> Opened:
+        return Opened(kind.__len__(value), kind.__iter__(value), is_unordered=is_unordered)
+
+    return open_
+
+
+def _open_tuple(value: tuple[object, ...]) -> Opened:
+    opened = _opener(tuple)(value)
+    names = None if type(value) is tuple else find_class_attribute(type(value), "_fields")[1]
+    if type(names) is tuple and len(cast("tuple[object, ...]", names)) == opened.length:
+        pairs = zip(cast("tuple[object, ...]", names), opened.items, strict=True)
+        return Opened(opened.length, pairs, noun="fields")
+    return opened
+
+
+def _open_mapping(value: object) -> Opened:
+    # An ordered dictionary keeps its order apart from `dict`; only an exact one is safe to ask for it.
+    kind: Any = OrderedDict if type(value) is OrderedDict else dict
+    return Opened(kind.__len__(value), iter(kind.items(value)), noun="keys")
+
+
+def _open_proxy(value: MappingProxyType[object, object]) -> Opened:
+    mapping: object = gc.get_referents(value)[0]  # a method of the proxy would call those of the mapping
+    if has_base(type(mapping), dict):
+        return _open_mapping(mapping)
+    return Opened(1, iter([mapping]))
+
+
+OPENERS: dict[int, _Open] = {
+    id(MappingProxyType): _open_proxy,
+    id(list): _opener(list),
+    id(tuple): _open_tuple,
+    id(dict): _open_mapping,
+    id(set): _opener(set, is_unordered=True),
+    id(frozenset): _opener(frozenset, is_unordered=True),
+    id(deque): _opener(deque),
+}
+"""The reader of each kind of container; keyed by identity, see `scalars`."""
+
+
+def take(items: Iterable[_Item], count: int) -> list[_Item]:
+    """The first items; fewer when another thread changes the container meanwhile."""
     taken: list[_Item] = []
     try:
         taken.extend(islice(items, count))
-    except RuntimeError:
-        # Another thread changed the container meanwhile; the parts read so far are shown.
+    except RuntimeError:  # another thread changed the container
         return taken
     return taken
 
 
-def _sorted_where_possible(parts: list[Any]) -> list[Any]:
+_SORTABLE_TYPES = {id(kind) for kind in (str, int, float, bytes)}
+
+
+def sorted_where_possible(parts: list[Any]) -> list[Any]:
+    """The items of a set in their order, if they have one."""
     kinds = {id(type(cast(object, part))) for part in parts}
     if len(kinds) == 1 and kinds <= _SORTABLE_TYPES:
         return sorted(parts)
     return parts
 
 
-def _key_text(key: object, *, is_marked: bool) -> str:
+def key_text(key: object, *, is_marked: bool) -> str:
     """The text of a key; one that is no text is in Python's notation, and marked if it needs no quotes."""
     if type(key) is ShownKey:
         return str(key)
     if has_base(type(key), str) and not has_base(type(key), Enum):
         text = cast("str", key)
-        shown = clean_text(str.__getitem__(text, slice(0, _KEY_CHARACTERS)))
-        return shown if str.__len__(text) <= _KEY_CHARACTERS else shown + "…"
+        shown = clean_text(str.__getitem__(text, slice(0, KEY_CHARACTERS)))
+        return shown if str.__len__(text) <= KEY_CHARACTERS else shown + "…"
     return KEY_MARK * is_marked + key_notation(key)
 
 
-def _made_distinct(keys: list[str]) -> Iterator[str]:
+def made_distinct(keys: list[str]) -> Iterator[str]:
     """Distinguish keys that differ in Python and read the same, as `1` and `"1"` do."""
     taken = set(keys)
     if len(taken) == len(keys):
@@ -345,74 +416,158 @@ def _made_distinct(keys: list[str]) -> Iterator[str]:
         yield candidate
 
 
-def _open(value: object, cls: type, *, is_marked: bool) -> _Opened | None:
-    opener = _find_open(cls)
-    if opener is not None:
-        return opener(value)
-    frame = find_frame(value, cls)
-    if frame is not None:
-        return _open_frame(frame, is_marked=is_marked)
-    fields = object_fields(value)
-    return _Opened(len(fields), iter(fields.items()), noun="fields") if fields else None
+_KEY_ITEMS = 8
+_SORTED_KEY_ITEMS = 64
+"""The greatest number of items of a set that are looked at, so that mostly the same are shown."""
+
+_STRUCTURE = frozenset("{}[](),:;\"'\\")
+"""Characters that a name has only to look like something else."""
+
+_KEY_DEPTH = 4
+_INTEGER_BITS = 512
 
 
-def _open_frame(frame: Frame, *, is_marked: bool) -> _Opened:
-    if frame.columns is None:
-        return _Opened(frame.length, frame.items, heading=frame.heading)
-    columns = list(_made_distinct([_key_text(column, is_marked=is_marked) for column in frame.columns]))
-    keys = [ShownKey(column) if column.startswith(KEY_MARK) else column for column in columns]
-    rows = (dict(zip(keys, row, strict=True)) for row in frame.items)
-    return _Opened(frame.length, rows, columns=columns, width=frame.width)
+def key_notation(key: object) -> str:
+    """Return a key, as Python code writes it where that is possible, on one line and of bounded length.
+
+    Args:
+        key: A key that is not exactly a `str`.
+    """
+    return single_line(clean_text(_notation(key, 0)), KEY_CHARACTERS)
 
 
-def _find_open(cls: type) -> _Open | None:
-    for base in resolution_order(cls):
-        opener = _OPENERS.get(id(base))
-        if opener is not None:
-            return opener
-    return None
+def _notation(key: object, depth: int) -> str:
+    kind = type(key)
+    written = _WRITERS.get(id(kind))
+    if written is not None:
+        return written(key)
+    if depth >= _KEY_DEPTH:
+        return "…"
+    if kind is tuple:
+        items = _joined(cast("tuple[object, ...]", key), depth)
+        return f"({items},)" if len(cast("tuple[object, ...]", key)) == 1 else f"({items})"
+    if kind is frozenset:
+        return _frozen_set(cast("frozenset[object]", key), depth)
+    if has_base(kind, dt.datetime) or has_base(kind, dt.time):
+        return _moment(cast("dt.datetime | dt.time", key))
+    if has_base(kind, type):
+        name = type_name(cast("type", key))
+        return name if name.isidentifier() else _named(f"<class {name}>")
+    text = find_scalar_text(kind)
+    if text is not None:
+        return _inherited(key, kind, text, depth)
+    is_item, item = scalar_of_array(key, kind)
+    if is_item:
+        return _notation(item, depth)
+    if has_base(kind, tuple):
+        return _named_tuple(cast("tuple[object, ...]", key), kind, depth)
+    fields = object_fields(key)
+    return _call(kind, fields, depth) if fields else _named(f"<{type_name(kind)}>")
 
 
-def _opener(kind: Any, *, is_unordered: bool = False) -> _Open:
-    """Return a reader of values of a kind, subclasses included, that uses the methods of that kind itself."""
-
-    def open_(value: object) -> _Opened:
-        return _Opened(kind.__len__(value), kind.__iter__(value), is_unordered=is_unordered)
-
-    return open_
+def _named(text: str) -> str:
+    """A text with a name in it; the name is any text."""
+    return text if _STRUCTURE.isdisjoint(text) else f"<{text!r}>"
 
 
-def _open_tuple(value: tuple[object, ...]) -> _Opened:
-    opened = _opener(tuple)(value)
-    names = None if type(value) is tuple else find_class_attribute(type(value), "_fields")[1]
-    if type(names) is tuple and len(cast("tuple[object, ...]", names)) == opened.length:
-        pairs = zip(cast("tuple[object, ...]", names), opened.items, strict=True)
-        return _Opened(opened.length, pairs, noun="fields")
-    return opened
+def _inherited(key: Any, kind: type, text: Callable[[Any, int], object], depth: int) -> str:
+    """The notation of an enumeration member, or of an instance of a subclass."""
+    shown = text(key, KEY_CHARACTERS)
+    if has_base(kind, Enum):
+        return _named(str(shown)).replace("|", f"|{type_name(kind)}.")
+    if kind is range:
+        return str(shown)
+    if has_base(kind, str):
+        return _string(str.__str__(key))
+    if has_base(kind, int):
+        return _integer(int.__int__(key))
+    if has_base(kind, float):
+        return _real(float.__float__(key))
+    if has_base(kind, bytes):
+        return _octets(key)
+    if type(shown) is str and not shown.startswith("<"):
+        return f"{_named(type_name(kind))}({shown!r})"
+    return _named(str(shown))
 
 
-def _open_mapping(value: object) -> _Opened:
-    # An ordered dictionary keeps its order apart from `dict`; only an exact one is safe to ask for it.
-    kind: Any = OrderedDict if type(value) is OrderedDict else dict
-    return _Opened(kind.__len__(value), iter(kind.items(value)), noun="keys")
+def _joined(items: Iterable[object], depth: int) -> str:
+    shown = [_notation(each, depth + 1) for each in islice(items, _KEY_ITEMS + 1)]
+    return ", ".join([*shown[:_KEY_ITEMS], "…"] if len(shown) > _KEY_ITEMS else shown)
 
 
-def _open_proxy(value: MappingProxyType[object, object]) -> _Opened:
-    mapping: object = gc.get_referents(value)[0]  # a method of the proxy would call those of the mapping
-    if has_base(type(mapping), dict):
-        return _open_mapping(mapping)
-    return _Opened(1, iter([mapping]))
+def _frozen_set(key: frozenset[object], depth: int) -> str:
+    if not key:
+        return "frozenset()"
+    shown = sorted(_notation(each, depth + 1) for each in islice(key, _SORTED_KEY_ITEMS))
+    return f"frozenset({{{', '.join([*shown[:_KEY_ITEMS], '…'] if len(key) > _KEY_ITEMS else shown)}}})"
 
 
-_OPENERS: dict[int, _Open] = {
-    id(MappingProxyType): _open_proxy,
-    id(list): _opener(list),
-    id(tuple): _open_tuple,
-    id(dict): _open_mapping,
-    id(set): _opener(set, is_unordered=True),
-    id(frozenset): _opener(frozenset, is_unordered=True),
-    id(deque): _opener(deque),
+def _named_tuple(key: tuple[object, ...], kind: type, depth: int) -> str:
+    names = find_class_attribute(kind, "_fields")[1]
+    tuples: Any = tuple  # whose own method is called
+    items: Iterable[object] = tuples.__iter__(key)
+    if type(names) is not tuple:
+        return f"{_named(type_name(kind))}(({_joined(items, depth)}))"
+    return _call(kind, dict(zip(cast("tuple[str, ...]", names), items, strict=False)), depth)
+
+
+def _call(kind: type, fields: Mapping[str, object], depth: int) -> str:
+    first = islice(fields.items(), _KEY_ITEMS)
+    shown = [f"{_named(name)}={_notation(each, depth + 1)}" for name, each in first]
+    return f"{_named(type_name(kind))}({', '.join([*shown, '…'] if len(fields) > _KEY_ITEMS else shown)})"
+
+
+def _moment(key: dt.datetime | dt.time) -> str:
+    """The notation of a date and time, or of a time, whose zone may be of a user's class."""
+    kind: type = type(key)
+    base: Any = dt.datetime if has_base(kind, dt.datetime) else dt.time
+    if kind is base and is_known_zone(zone_of(key)):
+        return repr(key)
+    text = find_scalar_text(base)
+    return f"<{type_name(kind)} {text(key, KEY_CHARACTERS) if text else ''}>"
+
+
+def _string(key: str) -> str:
+    shown = str.__getitem__(key, slice(0, KEY_CHARACTERS))
+    return repr(shown) if len(shown) == str.__len__(key) else f"{shown!r}…"
+
+
+def _integer(key: int) -> str:
+    bits = int.bit_length(key)
+    return int.__repr__(key) if bits <= _INTEGER_BITS else f"<int of {bits} bits>"
+
+
+def _real(key: float) -> str:
+    text = float.__repr__(key)
+    return text if math.isfinite(key) else f"float({text!r})"
+
+
+def _octets(key: bytes) -> str:
+    shown = bytes.__getitem__(key, slice(0, KEY_CHARACTERS // 4))
+    return repr(shown) if len(shown) == bytes.__len__(key) else f"{shown!r}…"
+
+
+def _fraction(key: Fraction) -> str:
+    bits = key.numerator.bit_length() + key.denominator.bit_length()
+    return repr(key) if bits <= _INTEGER_BITS else f"<Fraction of {bits} bits>"
+
+
+_WRITERS: Mapping[int, Callable[[Any], str]] = {
+    id(type(None)): repr,
+    id(type(...)): lambda key: "...",
+    id(bool): repr,
+    id(int): _integer,
+    id(float): _real,
+    id(complex): repr,
+    id(str): _string,
+    id(bytes): _octets,
+    id(Decimal): repr,
+    id(Fraction): _fraction,
+    id(uuid.UUID): repr,
+    id(dt.date): repr,
+    id(dt.timedelta): repr,
+    id(dt.timezone): repr,
+    id(ZoneInfo): repr,
+    **{id(path): repr for path in (PosixPath, WindowsPath, PurePosixPath, PureWindowsPath)},
 }
-"""The reader of each kind of container; keyed by identity, see `scalars`."""
-
-_SORTABLE_TYPES = {id(kind) for kind in (str, int, float, bytes)}
+"""Writers of values of exactly these types; keyed by identity, see `scalars`."""

@@ -3,10 +3,11 @@
 Specification 8.2.2 and 8.3.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 from ..types.messages import BinaryContent, FileUrl, MultimodalContent, UploadedFile, UserContent
+from .objects import readable_fields
 from .plain_text import break_delimiters, has_base, resolution_order, single_line, type_name
 from .scalars import PLAIN_TYPES
 
@@ -93,3 +94,36 @@ def _placeholder(item: MultimodalContent) -> str:
         ]
     shown = ", ".join(single_line(fact, _ADDRESS_CHARACTERS) for fact in facts if fact)
     return f"[{type_name(type(item))}: {shown}]"
+
+
+def hoisted_leaves(value: object, paths: Iterable[tuple[str, ...]]) -> Mapping[tuple[str, ...], object]:
+    """The multimodal values to which paths below a value lead.
+
+    Args:
+        value: Any value; no code of it runs.
+        paths: The names of fields that lead to each.
+    """
+    leaves: dict[tuple[str, ...], object] = {}
+    for path in paths:
+        leaf = value
+        for segment in path:
+            fields = readable_fields(leaf)
+            if segment not in fields:
+                break
+            leaf = fields[segment]
+        else:
+            if as_user_content(leaf) is not None:
+                leaves[path] = leaf
+    return leaves
+
+
+def inline_content(path: str, value: object, content: tuple[UserContent, ...]) -> Iterator[UserContent]:
+    """The line that names a multimodal value, and its content.
+
+    Args:
+        path: The name of the value.
+        value: The value.
+        content: Its content.
+    """
+    yield f"{path}: {type_name(type(value))} ="
+    yield from content

@@ -27,6 +27,9 @@ VALUE_SHARE = 200
 FIELD_SHARE = 120
 """The same for every field of an object."""
 
+MULTIMODAL_ITEM_TOKENS = 512
+"""The charge for a multimodal item against the section's budget; not an estimate of any provider's count."""
+
 
 class ValueLine(Struct, frozen=True, kw_only=True, eq=False):
     """A line `name: type = …`, or `name.field: type = …`.
@@ -131,6 +134,21 @@ def fair_level(demands: list[int], room: int) -> int:
             return max(0, level)
         room -= demand
     return ascending[-1] if ascending else 0
+
+
+def count_that_fit(sizes: list[int], room: int) -> int:
+    """Count the entries that fit, so that none is cut to a stump, except a small one.
+
+    Args:
+        sizes: The sizes of the entries.
+        room: The room for all.
+    """
+    room -= 2
+    for index, size in enumerate(sizes):
+        room -= size
+        if room < 0:
+            return index
+    return len(sizes)
 
 
 _BIG_INTEGER = re.compile(rf'"{BIG_INTEGER_MARK}(-?\d+)"')

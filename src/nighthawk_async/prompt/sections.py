@@ -1,26 +1,22 @@
-"""Filling prompt templates with sections (specification 8.2.1), and the entries of a section.
+"""Sections of prompts filled with values, and templates filled with sections (specification 8.2.1 to 8.2.3).
 
-Specification 8.2.2.
+A section has its entries, as complete as its budget of tokens allows; the classes of the values that it shows
+are noted, for the section of types. In a template each known placeholder is replaced in one pass; inserted
+text is never scanned again.
 
-The classes of the values that a section shows are noted, for the section of types.
-
-Each known placeholder is replaced in one pass; inserted text is never scanned again.
-
-The LOCALS and GLOBALS sections keep within their budgets (specification 8.2.2 and 8.2.3).
+`SectionRoom` is the budget of a section. First every value gets its small share, so that as many names as
+possible stay visible; the rest then goes to the values that did not fit into theirs. Charges are bytes, which
+are never fewer than tokens, until these no longer fit; only then is anything tokenized.
 """
 
 import logging
 import re
-import types
-import typing
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
 from types import ModuleType
-from typing import Any, Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
-import typing_extensions
 from msgspec import Struct
 
 from ..configuration import PLACEHOLDER, JsonRendererStyle, StepContextLimits
@@ -28,330 +24,32 @@ from ..secret_names import HIDDEN, hides_value
 from ..types.messages import UserContent
 from .callables import CallableDescription, callable_line, describe_callable
 from .containers import is_container_type
-from .multimodal import as_user_content
-from .objects import ObjectMembers, find_functions, find_members, method_lines, object_lines, readable_fields
+from .multimodal import as_user_content, hoisted_leaves, inline_content
+from .objects import ObjectMembers, find_functions, find_members, method_lines, object_lines
 from .plain_text import (
+    MULTIMODAL_ITEM_TOKENS,
     VALUE_SHARE,
     ValueLine,
-    class_dictionary,
-    find_class_attribute,
     has_base,
-    is_one_of,
-    type_module,
+    safe_text,
     type_name,
 )
-from .room import SectionRoom
+from .previews import cut_preview, render_preview, whole_preview
 from .scalars import PLAIN_TYPES, EnumerationDescription, describe_enumeration, find_scalar_text, module_name
 from .tokens import TokenCounter
-from .types import TypeNames, is_type_alias, is_type_expression, written_type
-
-_UNRESOLVABLE = "<unresolvable>"
-_NO_LEAVES: Mapping[tuple[str, ...], object] = {}
-
-
-class _Text(Struct, frozen=True):
-    """A value whose line needs no limits: a type alias."""
-
-    line: str
-
-
-class _Module(Struct, frozen=True):
-    """A module, with the public functions that are shown."""
-
-    line: str
-    members: ObjectMembers
-
-
-class _Inline(Struct, frozen=True):
-    """A value that travels as user content."""
-
-    content: tuple[UserContent, ...]
-
-
-class _Preview(Struct, frozen=True):
-    """A scalar or a container."""
-
-
-_PREVIEW = _Preview()
-
-
-_Kind: TypeAlias = (
-    _Text | _Module | _Inline | _Preview | CallableDescription | EnumerationDescription | ObjectMembers
+from .types import (
+    TypeNames,
+    is_type_alias,
+    is_type_expression,
+    note_class,
+    note_contents,
+    underlying_type,
+    written_type,
 )
 
-
-class Entry(Struct, frozen=True, kw_only=True):
-    """A name, its value, and the facts found about it."""
-
-    name: str
-    value: object
-    kind: _Kind
-
-
-def classify_entry(
-    name: str, value: object, *, limits: StepContextLimits, names: TypeNames | None = None
-) -> Entry:
-    """Classify a value for rendering; callables and objects are described at once.
-
-    Args:
-        name: The top-level name.
-        value: The value.
-        limits: The number of members of an object that count.
-        names: The names by which the block writes types; None for their own names.
-    """
-    return Entry(name=name, value=value, kind=_kind_of(name, value, limits, names))
-
-
-class EntryRenderer:
-    """Renders the entries of one section.
-
-    Args:
-        entries: The entries, whose signatures are compared with each other.
-        references: Names and dotted paths that the program mentions.
-        limits: Token limits of previews.
-        show_secrets: Whether to show values with secret names.
-    """
-
-    __slots__ = ("_ambiguous", "_limits", "_named", "_references", "_show_secrets")
-
-    def __init__(
-        self,
-        *,
-        entries: Iterable[Entry],
-        references: Collection[str],
-        limits: StepContextLimits,
-        show_secrets: bool = False,
-    ) -> None:
-        self._limits = limits
-        self._show_secrets = show_secrets
-        self._references = _by_root(tuple(references))
-        described = (entry for entry in entries if entry.kind is not _PREVIEW)
-        counts = Counter(signature for entry in described for signature in _signatures(entry))
-        self._named = frozenset(references)
-        self._ambiguous = frozenset(signature for signature, count in counts.items() if count > 1)
-
-    def render(self, entry: Entry) -> Iterator[UserContent | ValueLine]:
-        """Render an entry as lines and inline content, in order; lines have no line break at their end.
-
-        Args:
-            entry: The entry.
-        """
-        kind = entry.kind
-        leads_below = entry.name in self._references
-        hoisted = self._hoisted_leaves(entry) if leads_below else _NO_LEAVES
-        if isinstance(kind, _Text):
-            yield kind.line
-        elif isinstance(kind, _Module):
-            yield kind.line
-            yield from method_lines(entry.name, kind.members, self._ambiguous)
-        elif isinstance(kind, _Inline):
-            yield from _inline(entry.name, entry.value, kind.content)
-        elif isinstance(kind, CallableDescription):
-            yield callable_line(entry.name, kind, is_ambiguous=kind.signature in self._ambiguous)
-        elif isinstance(kind, ObjectMembers):
-            yield from object_lines(
-                entry.name,
-                entry.value,
-                kind,
-                ambiguous_signatures=self._ambiguous,
-                hoisted_fields={path[0] for path in hoisted if len(path) == 1},
-                references=self._references.get(entry.name, ()),
-                limits=self._limits,
-                show_secrets=self._show_secrets,
-            )
-        elif isinstance(kind, EnumerationDescription):
-            yield self._value_line(entry.name, kind.kind, kind.member_names)
-        else:
-            cls = type(entry.value)
-            yield self._value_line(entry.name, PLAIN_TYPES.get(id(cls)) or type_name(cls), entry.value)
-        for path, leaf in hoisted.items():
-            yield from _inline(".".join((entry.name, *path)), leaf, as_user_content(leaf) or ())
-
-    def _value_line(self, name: str, kind: str, value: object) -> ValueLine:
-        is_named = name in self._named
-        is_hidden = not self._show_secrets and not is_named and hides_value(name, value)
-        return ValueLine(
-            name=name,
-            start=f"{name}: {kind} = ",
-            value=HIDDEN if is_hidden else value,
-            share=VALUE_SHARE,
-            max_tokens=self._limits.value_max_tokens,
-            is_named=is_named,
-        )
-
-    def _hoisted_leaves(self, entry: Entry) -> Mapping[tuple[str, ...], object]:
-        """Resolve the paths below an entry that lead to inline content."""
-        leaves: dict[tuple[str, ...], object] = {}
-        for path in self._references.get(entry.name, ()):
-            value = entry.value
-            for segment in path:
-                fields = readable_fields(value)
-                if segment not in fields:
-                    break
-                value = fields[segment]
-            else:
-                if as_user_content(value) is not None:
-                    leaves[path] = value
-        return leaves
-
-
-def _kind_of(name: str, value: object, limits: StepContextLimits, names: TypeNames | None) -> _Kind:
-    cls = type(value)
-    if id(cls) in PLAIN_TYPES:
-        return _PREVIEW
-    if is_type_alias(value):
-        return _Text(f"{name}: type = {_underlying_type(value, names)}")
-    if is_type_expression(value):
-        return _Text(f"{name}: type = {written_type(value, names)}")
-    if has_base(cls, ModuleType):
-        module = cast(ModuleType, value)
-        members = find_functions(module, limits=limits, names=names)
-        return _Module(f'{name}: module = "{module_name(module)}"', members)
-    enumeration = describe_enumeration(value)
-    if enumeration is not None:
-        return enumeration
-    if callable(value):
-        return describe_callable(value, names=names)
-    if find_scalar_text(cls) is not None:
-        return _PREVIEW
-    content = as_user_content(value)
-    if content is not None:
-        return _Inline(content)
-    if is_container_type(cls):
-        return _PREVIEW
-    return find_members(value, limits=limits, names=names)
-
-
-def _underlying_type(alias: object, names: TypeNames | None) -> str:
-    """Return the value of a type alias; this evaluates the right-hand side of its `type` statement."""
-    try:
-        return written_type(cast(Any, alias).__value__, names)
-    except Exception:
-        # The expression is the program's own and may fail in any way; the name is still worth showing.
-        return _UNRESOLVABLE
-
-
-def _inline(path: str, value: object, content: tuple[UserContent, ...]) -> Iterator[UserContent]:
-    yield f"{path}: {type_name(type(value))} ="
-    yield from content
-
-
-def _signatures(entry: Entry) -> Iterator[str]:
-    kind = entry.kind
-    if isinstance(kind, CallableDescription):
-        descriptions = [kind]
-    elif isinstance(kind, ObjectMembers | _Module):
-        kind = kind.members if isinstance(kind, _Module) else kind
-        descriptions = [description for _, description in kind.methods]
-    else:
-        return
-    yield from (description.signature for description in descriptions if description.signature is not None)
-
-
-@lru_cache(maxsize=256)
-def _by_root(references: tuple[str, ...]) -> dict[str, tuple[tuple[str, ...], ...]]:
-    """Sort dotted paths by their first segment; the rest of each, in lexicographic order."""
-    paths: dict[str, list[tuple[str, ...]]] = {}
-    for reference in sorted(set(references)):
-        root, *path = reference.split(".")
-        if path:
-            paths.setdefault(root, []).append(tuple(path))
-    return {root: tuple(rest) for root, rest in paths.items()}
-
-
-_MAX_DEPTH = 3
-_ITEMS_READ = 3
-"""The number of items of a container whose classes are noted; later items mostly have the same."""
-
-_UNIONS = (typing.Union, types.UnionType)
-_SEQUENCES = (list, tuple, set, frozenset)
-
-
-def note_met_types(entries: Iterable[Entry], names: TypeNames) -> None:
-    """Note the classes of values and of their contents.
-
-    Args:
-        entries: The entries that are shown.
-        names: Gets the notes.
-    """
-    for entry in entries:
-        kind = type(entry.value)
-        if id(kind) in PLAIN_TYPES:
-            continue
-        if isinstance(entry.kind, ObjectMembers):
-            names.described[id(kind)] = kind
-            for _, value in entry.kind.fields:
-                _note(value, names)
-        if has_base(kind, type):
-            _note_class(cast("type", entry.value), names)
-        else:
-            _note(entry.value, names)
-
-
-def note_described(annotation: object, names: TypeNames) -> None:
-    """Note the classes of which a parameter may hold an instance, whose methods are shown with the value.
-
-    Args:
-        annotation: The type of the parameter, resolved.
-        names: Gets the notes.
-    """
-    origin = typing_extensions.get_origin(annotation)
-    if origin is typing_extensions.Annotated:
-        note_described(typing_extensions.get_args(annotation)[0], names)
-    elif origin in _UNIONS:
-        for each in typing_extensions.get_args(annotation):
-            note_described(each, names)
-    elif (
-        has_base(type(annotation), type) and not find_class_attribute(cast("type", annotation), "__call__")[0]
-    ):
-        names.described[id(annotation)] = annotation
-
-
-def _note(value: object, names: TypeNames, depth: int = 0) -> None:
-    kind = type(value)
-    if type_module(kind) != "builtins":
-        _note_class(kind, names)
-    elif depth < _MAX_DEPTH:
-        for item in _items(value, kind):
-            _note(item, names, depth + 1)
-
-
-def _note_class(cls: type, names: TypeNames) -> None:
-    """Note a class; for a generic one with arguments, the class without them and the arguments."""
-    if type_module(cls) == "builtins" or id(cls) in names.met:
-        return
-    if "__pydantic_generic_metadata__" not in class_dictionary(cls):
-        names.met[id(cls)] = cls
-        return
-    noted = names.apart()
-    written_type(cls, noted)
-    names.met.update(noted.mentioned)
-
-
-def _items(value: object, kind: type) -> Iterator[object]:
-    if kind is dict:
-        return islice(cast("dict[object, object]", value).values(), _ITEMS_READ)
-    if is_one_of(kind, _SEQUENCES):
-        return islice(cast("Iterable[object]", value), _ITEMS_READ)
-    return iter(())
-
-
-def select_locals(step_locals: Mapping[str, object]) -> dict[str, object]:
-    """Select the entries of the LOCALS section, in their order: all names but dunder names.
-
-    Args:
-        step_locals: The step's locals.
-    """
-    return {
-        name: step_locals[name]
-        for name in sorted(step_locals)
-        if name.isidentifier() and not name.startswith("__")
-    }
-
+_logger = logging.getLogger("nighthawk")
 
 Section: TypeAlias = Literal["locals", "globals"]
-
-_logger = logging.getLogger("nighthawk")
 
 
 class RenderedSection(Struct, frozen=True, kw_only=True):
@@ -397,7 +95,9 @@ def render_section(
 
     Source: specification 8.2.2 and 8.2.3.
     """
-    max_tokens, max_items = _section_limits(section, limits)
+    is_local = section == "locals"
+    max_tokens = limits.locals_max_tokens if is_local else limits.globals_max_tokens
+    max_items = limits.locals_max_items if is_local else limits.globals_max_items
     selected = select_locals(entries)
     if not selected:
         return RenderedSection(parts=())
@@ -419,12 +119,6 @@ def render_section(
         _log_truncation(section, reason, max_tokens=max_tokens, max_items=max_items)
     room.give_away(references)
     return RenderedSection(parts=room.parts(), truncation_reason=reason)
-
-
-def _section_limits(section: Section, limits: StepContextLimits) -> tuple[int, int]:
-    if section == "locals":
-        return limits.locals_max_tokens, limits.locals_max_items
-    return limits.globals_max_tokens, limits.globals_max_items
 
 
 def _log_truncation(section: Section, reason: str, *, max_tokens: int, max_items: int) -> None:
@@ -533,3 +227,454 @@ def _merged(content: Iterator[UserContent]) -> Iterator[UserContent]:
         yield item
     if any(texts):
         yield "".join(texts)
+
+
+def select_locals(step_locals: Mapping[str, object]) -> dict[str, object]:
+    """Select the entries of the LOCALS section, in their order: all names but dunder names.
+
+    Args:
+        step_locals: The step's locals.
+    """
+    return {
+        name: step_locals[name]
+        for name in sorted(step_locals)
+        if name.isidentifier() and not name.startswith("__")
+    }
+
+
+_NO_LEAVES: Mapping[tuple[str, ...], object] = {}
+
+
+class _Text(Struct, frozen=True):
+    """A value whose line needs no limits: a type alias."""
+
+    line: str
+
+
+class _Module(Struct, frozen=True):
+    """A module, with the public functions that are shown."""
+
+    line: str
+    members: ObjectMembers
+
+
+class _Inline(Struct, frozen=True):
+    """A value that travels as user content."""
+
+    content: tuple[UserContent, ...]
+
+
+class _Preview(Struct, frozen=True):
+    """A scalar or a container."""
+
+
+_PREVIEW = _Preview()
+
+
+_Kind: TypeAlias = (
+    _Text | _Module | _Inline | _Preview | CallableDescription | EnumerationDescription | ObjectMembers
+)
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """A name, its value, and the facts found about it."""
+
+    name: str
+    value: object
+    kind: _Kind
+
+
+def classify_entry(
+    name: str, value: object, *, limits: StepContextLimits, names: TypeNames | None = None
+) -> Entry:
+    """Classify a value for rendering; callables and objects are described at once.
+
+    Args:
+        name: The top-level name.
+        value: The value.
+        limits: The number of members of an object that count.
+        names: The names by which the block writes types; None for their own names.
+    """
+    return Entry(name=name, value=value, kind=_kind_of(name, value, limits, names))
+
+
+class EntryRenderer:
+    """Renders the entries of one section.
+
+    Args:
+        entries: The entries, whose signatures are compared with each other.
+        references: Names and dotted paths that the program mentions.
+        limits: Token limits of previews.
+        show_secrets: Whether to show values with secret names.
+    """
+
+    __slots__ = ("_ambiguous", "_limits", "_named", "_references", "_show_secrets")
+
+    def __init__(
+        self,
+        *,
+        entries: Iterable[Entry],
+        references: Collection[str],
+        limits: StepContextLimits,
+        show_secrets: bool = False,
+    ) -> None:
+        self._limits = limits
+        self._show_secrets = show_secrets
+        self._references = _by_root(tuple(references))
+        described = (entry for entry in entries if entry.kind is not _PREVIEW)
+        counts = Counter(signature for entry in described for signature in _signatures(entry))
+        self._named = frozenset(references)
+        self._ambiguous = frozenset(signature for signature, count in counts.items() if count > 1)
+
+    def render(self, entry: Entry) -> Iterator[UserContent | ValueLine]:
+        """Render an entry as lines and inline content, in order; lines have no line break at their end.
+
+        Args:
+            entry: The entry.
+        """
+        kind = entry.kind
+        leads_below = entry.name in self._references
+        hoisted = hoisted_leaves(entry.value, self._references[entry.name]) if leads_below else _NO_LEAVES
+        if isinstance(kind, _Text):
+            yield kind.line
+        elif isinstance(kind, _Module):
+            yield kind.line
+            yield from method_lines(entry.name, kind.members, self._ambiguous)
+        elif isinstance(kind, _Inline):
+            yield from inline_content(entry.name, entry.value, kind.content)
+        elif isinstance(kind, CallableDescription):
+            yield callable_line(entry.name, kind, is_ambiguous=kind.signature in self._ambiguous)
+        elif isinstance(kind, ObjectMembers):
+            yield from object_lines(
+                entry.name,
+                entry.value,
+                kind,
+                ambiguous_signatures=self._ambiguous,
+                hoisted_fields={path[0] for path in hoisted if len(path) == 1},
+                references=self._references.get(entry.name, ()),
+                limits=self._limits,
+                show_secrets=self._show_secrets,
+            )
+        elif isinstance(kind, EnumerationDescription):
+            yield self._value_line(entry.name, kind.kind, kind.member_names)
+        else:
+            cls = type(entry.value)
+            yield self._value_line(entry.name, PLAIN_TYPES.get(id(cls)) or type_name(cls), entry.value)
+        for path, leaf in hoisted.items():
+            yield from inline_content(".".join((entry.name, *path)), leaf, as_user_content(leaf) or ())
+
+    def _value_line(self, name: str, kind: str, value: object) -> ValueLine:
+        is_named = name in self._named
+        is_hidden = not self._show_secrets and not is_named and hides_value(name, value)
+        return ValueLine(
+            name=name,
+            start=f"{name}: {kind} = ",
+            value=HIDDEN if is_hidden else value,
+            share=VALUE_SHARE,
+            max_tokens=self._limits.value_max_tokens,
+            is_named=is_named,
+        )
+
+
+def _kind_of(name: str, value: object, limits: StepContextLimits, names: TypeNames | None) -> _Kind:
+    cls = type(value)
+    if id(cls) in PLAIN_TYPES:
+        return _PREVIEW
+    if is_type_alias(value):
+        return _Text(f"{name}: type = {underlying_type(value, names)}")
+    if is_type_expression(value):
+        return _Text(f"{name}: type = {written_type(value, names)}")
+    if has_base(cls, ModuleType):
+        module = cast(ModuleType, value)
+        members = find_functions(module, limits=limits, names=names)
+        return _Module(f'{name}: module = "{module_name(module)}"', members)
+    enumeration = describe_enumeration(value)
+    if enumeration is not None:
+        return enumeration
+    if callable(value):
+        return describe_callable(value, names=names)
+    if find_scalar_text(cls) is not None:
+        return _PREVIEW
+    content = as_user_content(value)
+    if content is not None:
+        return _Inline(content)
+    if is_container_type(cls):
+        return _PREVIEW
+    return find_members(value, limits=limits, names=names)
+
+
+def _signatures(entry: Entry) -> Iterator[str]:
+    kind = entry.kind.members if isinstance(entry.kind, _Module) else entry.kind
+    if isinstance(kind, CallableDescription):
+        descriptions = [kind]
+    elif isinstance(kind, ObjectMembers):
+        descriptions = [description for _, description in kind.methods]
+    else:
+        return
+    yield from (description.signature for description in descriptions if description.signature is not None)
+
+
+@lru_cache(maxsize=256)
+def _by_root(references: tuple[str, ...]) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """Sort dotted paths by their first segment; the rest of each, in lexicographic order."""
+    paths: dict[str, list[tuple[str, ...]]] = {}
+    for reference in sorted(set(references)):
+        root, *path = reference.split(".")
+        if path:
+            paths.setdefault(root, []).append(tuple(path))
+    return {root: tuple(rest) for root, rest in paths.items()}
+
+
+def note_met_types(entries: Iterable[Entry], names: TypeNames) -> None:
+    """Note the classes of values and of their contents.
+
+    Args:
+        entries: The entries that are shown.
+        names: Gets the notes.
+    """
+    for entry in entries:
+        kind = type(entry.value)
+        if id(kind) in PLAIN_TYPES:
+            continue
+        if isinstance(entry.kind, ObjectMembers):
+            names.described[id(kind)] = kind
+            for _, value in entry.kind.fields:
+                note_contents(value, names)
+        if has_base(kind, type):
+            note_class(cast("type", entry.value), names)
+        else:
+            note_contents(entry.value, names)
+
+
+SNIPPED = "<snipped>"
+"""The last line of a section that does not show all its entries."""
+
+
+_MOST_BYTES_PER_CHARACTER = 4
+_ROUNDS = 4
+
+
+class _OpenLine(Struct, frozen=True, kw_only=True, eq=False):
+    """A line whose value did not surely fit into its share.
+
+    Args:
+        line: The line.
+        whole: All of it, when that was small enough to be written.
+    """
+
+    line: ValueLine
+    whole: str | None
+
+
+_Piece: TypeAlias = UserContent | _OpenLine
+
+
+class SectionRoom:
+    """Lines and media up to a number of tokens. Each line is charged together with the line break after it.
+
+    Args:
+        max_tokens: The number of tokens.
+        style: The style of previews.
+        counter: Counts tokens.
+        show_secrets: Whether to show values with secret names.
+    """
+
+    def __init__(
+        self, max_tokens: int, *, style: JsonRendererStyle, counter: TokenCounter, show_secrets: bool
+    ) -> None:
+        self._max_tokens = max_tokens
+        self._style: JsonRendererStyle = style
+        self._counter = counter
+        self._show_secrets = show_secrets
+        self._pieces: list[_Piece] = []
+        self._charges: list[int] = []
+        self._total = 0
+        self._is_exact = False
+
+    def add(self, piece: UserContent | ValueLine) -> bool:
+        """Add a line or a media item if it fits, a value with its share; return whether it did."""
+        if isinstance(piece, ValueLine):
+            return self._append_if_room(self._opened(piece))
+        if isinstance(piece, str):
+            if self._counter.exceeds(piece, self._max_tokens):
+                return False
+            piece = safe_text(piece)
+        return self._append_if_room(piece)
+
+    def snip(self) -> None:
+        """Put the marker of an incomplete section at the end, replacing as many pieces as it needs."""
+        if self._total + self._charge(SNIPPED) > self._max_tokens:
+            self._count_exactly()
+        charge = self._charge(SNIPPED)
+        while self._pieces and self._total + charge > self._max_tokens:
+            self._pieces.pop()
+            self._total -= self._charges.pop()
+        self._append(SNIPPED, charge)
+
+    def give_away(self, mentions: Sequence[str]) -> None:
+        """Give the remaining room to the values that were cut, until all are whole or none is left.
+
+        Args:
+            mentions: The names and dotted paths that the program mentions, in order. Values that are
+                mentioned most come first, then those mentioned first, then the others in their order.
+        """
+        opened = [
+            (piece.line.name, index)
+            for index, piece in enumerate(self._pieces)
+            if isinstance(piece, _OpenLine)
+        ]
+        if opened:
+            ranks = _Ranks(mentions)
+            for _, index in sorted((ranks.of(name), index) for name, index in opened):
+                self._close(index)
+
+    def parts(self) -> tuple[UserContent, ...]:
+        """Return the content with line breaks between pieces, adjacent texts merged."""
+        parts: list[UserContent] = []
+        text = ""
+        for index, piece in enumerate(self._pieces):
+            assert not isinstance(piece, _OpenLine)
+            text += "\n" if index else ""
+            if isinstance(piece, str):
+                text += piece
+                continue
+            # There is always some: media come below the line that names them.
+            parts.extend((text, piece))
+            text = ""
+        return (*parts, text) if text else tuple(parts)
+
+    def _opened(self, line: ValueLine) -> str | _OpenLine:
+        """The line with its value, if that surely fits or has a limit of its own; otherwise an open line."""
+        if line.max_tokens is not None:
+            return _line(line, self._preview(line, line.max_tokens))
+        whole = self._whole(line, line.share)
+        if whole is not None and _most_tokens(whole) <= line.share:
+            return _line(line, whole)
+        return _OpenLine(line=line, whole=whole)
+
+    def _append_if_room(self, piece: _Piece) -> bool:
+        charge = self._charge(piece)
+        if self._total + charge > self._max_tokens:
+            self._count_exactly()
+            charge = self._charge(piece)
+        if self._total + charge > self._max_tokens:
+            self._settle_for_shares()
+            if isinstance(piece, _OpenLine):
+                piece = _line(piece.line, self._preview(piece.line, piece.line.share))
+                charge = self._charge(piece)
+        if self._total + charge > self._max_tokens:
+            return False
+        self._append(piece, charge)
+        return True
+
+    def _append(self, piece: _Piece, charge: int) -> None:
+        self._pieces.append(piece)
+        self._charges.append(charge)
+        self._total += charge
+
+    def _replace(self, index: int, piece: str) -> None:
+        charge = self._charge(piece)
+        self._total += charge - self._charges[index]
+        self._pieces[index], self._charges[index] = piece, charge
+
+    def _count_exactly(self) -> None:
+        if not self._is_exact:
+            self._is_exact = True
+            self._charges = [self._charge(piece) for piece in self._pieces]
+            self._total = sum(self._charges)
+
+    def _settle_for_shares(self) -> None:
+        """Write open lines within their shares, which may be more than they need."""
+        for index, piece in enumerate(self._pieces):
+            if isinstance(piece, _OpenLine):
+                self._replace(index, _line(piece.line, self._preview(piece.line, piece.line.share)))
+
+    def _close(self, index: int) -> None:
+        """Write an open line with all the room available to it."""
+        piece = self._pieces[index]
+        assert isinstance(piece, _OpenLine)
+        room = self._room_of(index)
+        whole = piece.whole or self._whole(piece.line, room)
+        if whole is not None:
+            text = _line(piece.line, whole)
+            if not self._is_exact and _most_tokens(text) + 1 > room:
+                self._count_exactly()
+                room = self._room_of(index)
+            if not self._counter.exceeds(text + "\n", room):
+                self._replace(index, text)
+                return
+        self._count_exactly()
+        self._replace(index, self._cut_line(piece.line, self._room_of(index)))
+
+    def _room_of(self, index: int) -> int:
+        return self._max_tokens - self._total + self._charges[index]
+
+    def _cut_line(self, line: ValueLine, room: int) -> str:
+        """Write as much of a value as fits on its line."""
+        max_tokens = room - self._charge(line.start)
+        for _ in range(_ROUNDS):
+            preview = cut_preview(
+                line.value,
+                max_tokens=max(1, max_tokens),
+                style=self._style,
+                counter=self._counter,
+                show_secrets=self._show_secrets,
+                shows_ending=line.is_named,
+            )
+            text = _line(line, preview)
+            excess = self._charge(text) - room
+            if excess <= 0:
+                return text
+            # The tokens of a line are, now and then, a few more than those of its halves.
+            max_tokens -= excess
+        return safe_text(line.start)
+
+    def _whole(self, line: ValueLine, max_tokens: int) -> str | None:
+        return whole_preview(
+            line.value, max_tokens=max_tokens, style=self._style, show_secrets=self._show_secrets
+        )
+
+    def _preview(self, line: ValueLine, max_tokens: int) -> str:
+        return render_preview(
+            line.value,
+            max_tokens=max_tokens,
+            style=self._style,
+            counter=self._counter,
+            show_secrets=self._show_secrets,
+            shows_ending=line.is_named,
+        )
+
+    def _charge(self, piece: _Piece) -> int:
+        if isinstance(piece, _OpenLine):
+            share = self._charge(piece.line.start) + piece.line.share
+            return share if piece.whole is None else min(share, self._charge(piece.line.start + piece.whole))
+        if not isinstance(piece, str):
+            return MULTIMODAL_ITEM_TOKENS
+        return self._counter.count(piece + "\n") if self._is_exact else _most_tokens(piece) + 1
+
+
+class _Ranks:
+    """Order of the entries among which the rest of a section is shared.
+
+    Args:
+        mentions: The names and dotted paths that the program mentions, in order.
+    """
+
+    def __init__(self, mentions: Sequence[str]) -> None:
+        roots = [mention.partition(".")[0] for mention in mentions]
+        self._roots, self._paths = Counter(roots), Counter(mentions)
+        self._places = {root: place for place, root in reversed(list(enumerate(roots)))}
+
+    def of(self, name: str) -> tuple[int, int, int]:
+        """The rank of a name or of a field's path; smaller is earlier."""
+        root = name.partition(".")[0]
+        return -self._roots[root], self._places.get(root, len(self._places)), -self._paths[name]
+
+
+def _line(line: ValueLine, preview: str) -> str:
+    return safe_text(line.start + preview)
+
+
+def _most_tokens(text: str) -> int:
+    """The number of tokens that a text surely does not exceed."""
+    return len(text) if text.isascii() else _MOST_BYTES_PER_CHARACTER * len(text)

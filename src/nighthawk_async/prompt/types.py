@@ -12,9 +12,10 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from functools import lru_cache
+from itertools import islice
 from typing import Any, ForwardRef, cast
 
 import typing_extensions
@@ -22,6 +23,7 @@ import typing_extensions
 from .plain_text import (
     class_dictionary,
     clean_text,
+    find_class_attribute,
     has_base,
     instance_dictionary,
     is_one_of,
@@ -481,3 +483,69 @@ def _literal_text(value: object) -> str:
     if is_one_of(type(value), (str, bytes)) and len(cast(str, value)) > _DEFAULT_CHARACTERS:
         return f"{cast(str, value)[:_DEFAULT_CHARACTERS]!r}…"
     return single_line(repr(value), _DEFAULT_TEXT_CHARACTERS)
+
+
+def underlying_type(alias: object, names: TypeNames | None) -> str:
+    """Return the value of a type alias; this evaluates the right-hand side of its `type` statement."""
+    try:
+        return written_type(cast(Any, alias).__value__, names)
+    except Exception:
+        # The expression is the program's own and may fail in any way; the name is still worth showing.
+        return "<unresolvable>"
+
+
+_NOTED_DEPTH = 3
+_NOTED_ITEMS = 3
+"""The number of items of a container whose classes are noted; later items mostly have the same."""
+
+_UNIONS = (typing.Union, types.UnionType)
+_NOTED_SEQUENCES = (list, tuple, set, frozenset)
+
+
+def note_described(annotation: object, names: TypeNames) -> None:
+    """Note the classes of which a parameter may hold an instance, whose methods are shown with the value.
+
+    Args:
+        annotation: The type of the parameter, resolved.
+        names: Gets the notes.
+    """
+    origin = typing_extensions.get_origin(annotation)
+    if origin is typing_extensions.Annotated:
+        note_described(typing_extensions.get_args(annotation)[0], names)
+    elif origin in _UNIONS:
+        for each in typing_extensions.get_args(annotation):
+            note_described(each, names)
+    elif (
+        has_base(type(annotation), type) and not find_class_attribute(cast("type", annotation), "__call__")[0]
+    ):
+        names.described[id(annotation)] = annotation
+
+
+def note_contents(value: object, names: TypeNames, depth: int = 0) -> None:
+    """Note the class of a value, or of what a container holds."""
+    kind = type(value)
+    if type_module(kind) != "builtins":
+        note_class(kind, names)
+    elif depth < _NOTED_DEPTH:
+        for item in _items(value, kind):
+            note_contents(item, names, depth + 1)
+
+
+def note_class(cls: type, names: TypeNames) -> None:
+    """Note a class; for a generic one with arguments, the class without them and the arguments."""
+    if type_module(cls) == "builtins" or id(cls) in names.met:
+        return
+    if "__pydantic_generic_metadata__" not in class_dictionary(cls):
+        names.met[id(cls)] = cls
+        return
+    noted = names.apart()
+    written_type(cls, noted)
+    names.met.update(noted.mentioned)
+
+
+def _items(value: object, kind: type) -> Iterator[object]:
+    if kind is dict:
+        return islice(cast("dict[object, object]", value).values(), _NOTED_ITEMS)
+    if is_one_of(kind, _NOTED_SEQUENCES):
+        return islice(cast("Iterable[object]", value), _NOTED_ITEMS)
+    return iter(())

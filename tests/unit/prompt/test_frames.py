@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nighthawk_async.configuration import StepContextLimits
-from nighthawk_async.prompt.preview import render_preview
+from nighthawk_async.prompt.previews import render_preview
 from nighthawk_async.prompt.sections import render_section
 from nighthawk_async.prompt.tokens import TokenCounter
 

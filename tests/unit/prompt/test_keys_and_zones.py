@@ -19,7 +19,7 @@ from dateutil import tz
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nighthawk_async.prompt.preview import render_preview
+from nighthawk_async.prompt.previews import render_preview
 from nighthawk_async.prompt.tokens import TokenCounter
 from tests.cases import every
 

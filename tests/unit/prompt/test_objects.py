@@ -12,7 +12,7 @@ import pytest
 from nighthawk_async.configuration import StepContextLimits
 from nighthawk_async.prompt.objects import find_members, object_lines, readable_fields
 from nighthawk_async.prompt.plain_text import ValueLine
-from nighthawk_async.prompt.preview import render_preview
+from nighthawk_async.prompt.previews import render_preview
 from nighthawk_async.prompt.tokens import TokenCounter
 
 

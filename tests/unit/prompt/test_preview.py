@@ -23,9 +23,9 @@ import pydantic
 import pytest
 
 from nighthawk_async.configuration import JsonRendererStyle
-from nighthawk_async.prompt import preview
-from nighthawk_async.prompt.containers import _take, to_bounded_value
-from nighthawk_async.prompt.preview import render_preview
+from nighthawk_async.prompt import previews
+from nighthawk_async.prompt.containers import take
+from nighthawk_async.prompt.previews import render_preview, to_bounded_value
 from nighthawk_async.prompt.tokens import TokenCounter
 from nighthawk_async.types.messages import BinaryContent
 from tests.cases import every
@@ -492,7 +492,7 @@ def test_long_strings_in_a_list_use_the_budget(counter: TokenCounter) -> None:
 def test_preview_that_no_selection_fits_is_the_least_there_is(
     counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preview, "_ROUNDS", 0)
+    monkeypatch.setattr(previews, "_ROUNDS", 0)
     assert [_preview(_ROWS, counter, style=style) for style in _STYLES] == ["[]", "[…]", "[…]"]
     assert [_preview({"k": _ROWS}, counter, style=style) for style in _STYLES] == ["{}", "{…}", "{…}"]
 
@@ -583,7 +583,7 @@ def test_list_that_changes_meanwhile_is_shown_as_far_as_it_was_read(counter: Tok
     mapping = {"a": 1}
     iterator = iter(mapping.items())
     mapping["b"] = 2
-    assert _take(iterator, 5) == []
+    assert take(iterator, 5) == []
     assert _preview(mapping, counter) == '{"a": 1, "b": 2}'
 
 

@@ -14,9 +14,9 @@ import pytest
 from typing_extensions import TypeAliasType
 
 from nighthawk_async.configuration import StepContextLimits
-from nighthawk_async.prompt import containers
-from nighthawk_async.prompt.room import MULTIMODAL_ITEM_TOKENS, SNIPPED
-from nighthawk_async.prompt.sections import RenderedSection, Section, render_section
+from nighthawk_async.prompt import previews
+from nighthawk_async.prompt.plain_text import MULTIMODAL_ITEM_TOKENS
+from nighthawk_async.prompt.sections import SNIPPED, RenderedSection, Section, render_section
 from nighthawk_async.prompt.tokens import TokenCounter
 from nighthawk_async.types.messages import BinaryContent, ImageUrl, UploadedFile
 
@@ -525,13 +525,13 @@ def test_names_stay_visible_before_values_get_more_than_their_share(counter: Tok
 
 def test_values_that_fit_are_rendered_once(counter: TokenCounter, monkeypatch: pytest.MonkeyPatch) -> None:
     visited: list[object] = []
-    convert = containers._Walk.convert
+    convert = previews._Walk.convert
 
     def watched(walk: Any, value: object, cells: int, depth: int) -> Any:
         visited.append(value)
         return convert(walk, value, cells, depth)
 
-    monkeypatch.setattr(containers._Walk, "convert", watched)
+    monkeypatch.setattr(previews._Walk, "convert", watched)
     entries = {f"v{index}": [index, "x" * 30, {"a": index}] for index in range(50)}
     _lines(entries, counter)
     assert len(visited) == 50 * 5

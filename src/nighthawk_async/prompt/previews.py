@@ -1,0 +1,637 @@
+"""Bounded JSON previews of any Python value (specification 8.2.2 and 8.3).
+
+A value that fits is shown whole. Otherwise as much as fits is shown, and the omitted parts are counted.
+
+`render_preview` has two stages. A walk makes JSON values of the value: not a serializer, the result is only
+displayed. The number of visited cells is bounded (a value is a cell, and every few characters of a text are
+another), whatever the value's size, depth or shape, and none of its own code runs. `Layout` then writes these
+parts in a given room.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..configuration import JsonRendererStyle
+from ..secret_names import HIDDEN, hides_value, names_secret_value
+from ..types.json import JsonableValue
+from .containers import (
+    KEY_CHARACTERS,
+    OPENERS,
+    Opened,
+    find_table,
+    frame_table,
+    key_text,
+    made_distinct,
+    open_container,
+    scalar_of_array,
+    sorted_where_possible,
+    table_heading,
+    take,
+)
+from .plain_text import (
+    Noun,
+    Part,
+    Parts,
+    Table,
+    Text,
+    clean_text,
+    count_that_fit,
+    fair_level,
+    finished_preview,
+    has_base,
+    type_name,
+)
+from .scalars import SCALARS, find_scalar_text
+from .tokens import TokenCounter
+
+encode: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False).encode
+"""Writes a JSON value, on one line."""
+
+_CELLS_PER_TOKEN = 2
+_LEAST_CELLS = 64
+_INTEGER_BITS = 64
+"""Greater integers are shown in a way of their own."""
+_CHARACTERS_PER_TOKEN = 4
+_MOST_CHARACTERS_PER_TOKEN = 32
+_ROUNDS = 8
+
+
+def render_preview(
+    value: object,
+    *,
+    max_tokens: int,
+    style: JsonRendererStyle,
+    counter: TokenCounter,
+    show_secrets: bool = False,
+    shows_ending: bool = False,
+) -> str:
+    """Render a value as JSON on one line, within a number of tokens.
+
+    No code of the value runs, and the cost depends on the limit, not on the value's size. Text that looks
+    like a section delimiter is broken up.
+
+    Args:
+        value: Any Python value.
+        max_tokens: The greatest number of tokens of the result, at least 1.
+        style: The style of marks for omitted parts: `default` for `… 12 of 340 items`; `detailed` for
+            comments, `/* 12 of 340 items */`; `strict` only inside texts, so that the result is valid JSON.
+        counter: Counts the tokens.
+        show_secrets: Whether to show values with secret names, at any depth.
+        shows_ending: Whether a text that does not fit is cut in its middle rather than at its end.
+
+    Source: specification 5.2 (`json_renderer_style`), 8.2.2 and 8.3.
+    """
+    whole = whole_preview(value, max_tokens=max_tokens, style=style, show_secrets=show_secrets)
+    if whole is not None and not counter.exceeds(whole, max_tokens):
+        return whole
+    return cut_preview(
+        value,
+        max_tokens=max_tokens,
+        style=style,
+        counter=counter,
+        show_secrets=show_secrets,
+        shows_ending=shows_ending,
+    )
+
+
+def whole_preview(
+    value: object, *, max_tokens: int, style: JsonRendererStyle, show_secrets: bool = False
+) -> str | None:
+    """Render all of a value; None when it surely has more tokens, or more parts than are worth visiting.
+
+    Args:
+        value: Any Python value.
+        max_tokens: A number of tokens. The result may have more: nothing is counted here.
+        style: `strict` for JSON; with the others, like records are a table.
+        show_secrets: Whether to show values with secret names.
+    """
+    cells = _CELLS_PER_TOKEN * max_tokens + _LEAST_CELLS
+    kind = type(value)
+    if kind is str and (text := cast("str", value)).isascii() and len(text) <= cells:  # as most values are
+        return finished_preview(encode(text))
+    if kind is int and (number := cast("int", value)).bit_length() < _INTEGER_BITS:
+        return int.__repr__(number)
+    whole = whole_value(
+        value,
+        cells=cells,
+        with_tables=style != "strict",
+        show_secrets=show_secrets,
+    )
+    if whole is None:
+        return None
+    return finished_preview(encode(whole.part) if whole.is_json else Layout(style).write(whole.part))
+
+
+def cut_preview(
+    value: object,
+    *,
+    max_tokens: int,
+    style: JsonRendererStyle,
+    counter: TokenCounter,
+    show_secrets: bool = False,
+    shows_ending: bool = False,
+) -> str:
+    """Render a value that does not fit whole; see `render_preview` for the arguments."""
+    if has_base(type(value), str):
+        part: Part = _long_text(cast("str", value), max_tokens, shows_ending=shows_ending)
+    else:
+        part = some_parts(
+            value,
+            cells=max_tokens + _LEAST_CELLS,
+            with_tables=style != "strict",
+            show_secrets=show_secrets,
+        )
+    layout = Layout(style)
+    shown = _fitted(
+        lambda room: finished_preview(layout.show(part, room)), layout.size(part), max_tokens, counter
+    )
+    return _last_resort(part, max_tokens, style, counter) if shown is None else shown
+
+
+def _long_text(value: str, max_tokens: int, *, shows_ending: bool) -> Text:
+    characters, length = _MOST_CHARACTERS_PER_TOKEN * max_tokens, str.__len__(value)
+    beginning = str.__getitem__(value, slice(0, characters))
+    ending = str.__getitem__(value, slice(max(0, length - characters // 2), length)) if shows_ending else ""
+    return Text(beginning=clean_text(beginning), length=length, ending=clean_text(ending))
+
+
+def _fitted(write: Callable[[int], str], most: int, max_tokens: int, counter: TokenCounter) -> str | None:
+    """Find the room in which the text has about as many tokens as are allowed; None for none.
+
+    Args:
+        write: Writes in a number of characters.
+        most: The number of characters that suffice for everything.
+        max_tokens: The number of tokens allowed.
+        counter: Counts tokens.
+    """
+    best, fits, too_much = None, 0, most + 1
+    room = min(most, _CHARACTERS_PER_TOKEN * max_tokens)
+    for _ in range(_ROUNDS):
+        text = write(room)
+        tokens = counter.count(text)
+        if tokens <= max_tokens:
+            best, fits = text, room
+            if room >= most or tokens * 20 >= max_tokens * 19:
+                break
+        else:
+            too_much = room
+        guess = room * max_tokens * 98 // (tokens * 100)
+        room = guess if fits < guess < too_much else (fits + too_much) // 2
+        if room <= fits:
+            break
+    return best
+
+
+def _last_resort(part: Part, max_tokens: int, style: JsonRendererStyle, counter: TokenCounter) -> str:
+    """Render the shortest preview of the right kind."""
+    if isinstance(part, Table) or (isinstance(part, Parts) and part.keys is None):
+        candidates = ("[]", "0") if style == "strict" else ("[…]", "…", "")
+    elif isinstance(part, Parts):
+        candidates = ("{}", "0") if style == "strict" else ("{…}", "…", "")
+    else:
+        candidates = ('"…"', '""', "0") if style == "strict" else ('"…"', "…", "")
+    return next(candidate for candidate in candidates if not counter.exceeds(candidate, max_tokens))
+
+
+_CHARACTERS_PER_CELL = 16
+_SHORTEST_TEXT = 16
+_MAX_DEPTH = 48
+_LEAST_CELLS_OF_PAIR = 2
+_CELLS_PER_SCALAR = 2
+_LEAST_PARTS = 8
+
+
+class BoundedValue(Struct, frozen=True, kw_only=True):
+    """The part of a value that can be shown.
+
+    Args:
+        value: The JSON value.
+        is_complete: Whether nothing is missing.
+    """
+
+    value: JsonableValue
+    is_complete: bool
+
+
+class WholeValue(Struct, frozen=True, kw_only=True):
+    """All of a value.
+
+    Args:
+        part: The value.
+        is_json: Whether it is plain JSON, because there is no table in it.
+    """
+
+    part: Part
+    is_json: bool
+
+
+def to_bounded_value(value: object, *, cells: int, show_secrets: bool = False) -> BoundedValue:
+    """Convert all of a small value, or an even selection of the parts of a larger one.
+
+    Args:
+        value: Any value.
+        cells: The approximate number of parts to visit.
+        show_secrets: Whether to show values with secret names.
+    """
+    whole = whole_value(value, cells=cells, with_tables=False, show_secrets=show_secrets)
+    if whole is not None:
+        return BoundedValue(value=cast("JsonableValue", whole.part), is_complete=True)
+    some = some_parts(value, cells=cells, with_tables=False, show_secrets=show_secrets)
+    return BoundedValue(value=_as_json(some), is_complete=False)
+
+
+def whole_value(
+    value: object, *, cells: int, with_tables: bool, show_secrets: bool = False
+) -> WholeValue | None:
+    """Convert all of a value; return None when it has more parts than there are cells.
+
+    Args:
+        value: Any value.
+        cells: The number of parts that may be visited.
+        with_tables: Whether the form may be shorter than JSON: like records become tables, and keys that are
+            no texts stand without quotes.
+        show_secrets: Whether to show values with secret names.
+    """
+    walk = _Walk(is_selective=False, with_tables=with_tables, show_secrets=show_secrets)
+    try:
+        part, _ = walk.convert(value, cells, 0)
+    except _TooLarge:
+        return None
+    return WholeValue(part=part, is_json=not walk.has_tables)
+
+
+def some_parts(value: object, *, cells: int, with_tables: bool, show_secrets: bool = False) -> Part:
+    """Convert an even selection of the parts of a value that is too large.
+
+    Args:
+        value: Any value.
+        cells: About how many parts to visit.
+        with_tables: Whether the form may be shorter than JSON: like records become tables, and keys that are
+            no texts stand without quotes.
+        show_secrets: Whether to show values with secret names.
+    """
+    walk = _Walk(is_selective=True, with_tables=with_tables, show_secrets=show_secrets)
+    return walk.convert(value, cells, 0)[0]
+
+
+class _TooLarge(Exception):  # noqa: N818  (not an error: it ends the attempt to convert everything)
+    pass
+
+
+class _Walk:
+    """One pass over a value.
+
+    A selective pass gives every part its share of the cells; the other kind stops when there are too few.
+    """
+
+    __slots__ = ("_is_selective", "_path", "_show_secrets", "_with_tables", "has_tables")
+
+    def __init__(self, *, is_selective: bool, with_tables: bool, show_secrets: bool) -> None:
+        self.has_tables = False
+        self._is_selective = is_selective
+        self._with_tables = with_tables
+        self._show_secrets = show_secrets
+        self._path: set[int] = set()
+
+    def convert(self, value: object, cells: int, depth: int) -> tuple[Part, int]:
+        """Convert a value within a number of cells; return it and the number of cells it took."""
+        if value is None or type(value) is bool or (type(value) is int and value.bit_length() < 64):
+            return value, 1
+        if type(value) is str and value.isascii():  # as most are; one that fits is shown as it is
+            cost = 1 + len(value) // _CHARACTERS_PER_CELL
+            if cost <= cells:
+                return value, cost
+        cls = type(value)
+        render, opener = SCALARS.get(id(cls)), OPENERS.get(id(cls))
+        if render is None and opener is None:
+            render = find_scalar_text(cls)
+        if render is not None:
+            return self._charged(render(value, max(_SHORTEST_TEXT, cells * _CHARACTERS_PER_CELL)), cells)
+        opened = open_container(value, cls, is_marked=self._with_tables) if opener is None else opener(value)
+        if opened is None:
+            is_item, item = scalar_of_array(value, cls)
+            return self.convert(item, cells, depth) if is_item else (f"<{type_name(cls)}>", 1)
+        if id(value) in self._path:
+            return f"<circular: {type_name(cls)}>", 1
+        self._path.add(id(value))
+        try:
+            return self._convert_parts(opened, cells, depth)
+        finally:
+            self._path.discard(id(value))
+
+    def _charged(self, rendered: JsonableValue | Text, cells: int) -> tuple[Part, int]:
+        if isinstance(rendered, Text):
+            if not self._is_selective:
+                raise _TooLarge
+            return rendered, 1 + len(rendered.beginning) // _CHARACTERS_PER_CELL
+        if type(rendered) is not str:
+            return rendered, 1
+        cost = 1 + len(rendered) // _CHARACTERS_PER_CELL
+        if cost > cells and not self._is_selective:
+            raise _TooLarge
+        return rendered, cost
+
+    def _convert_parts(self, opened: Opened, cells: int, depth: int) -> tuple[Part, int]:
+        parts = self._selected_parts(opened, cells, depth)
+        remaining = cells - 1
+        shares = self._shares(parts, opened, remaining) if self._is_selective else None
+        values: list[Part] = []
+        keys: list[str] = []
+        unspent = 0
+        has_keys = opened.has_keys
+        for index, part in enumerate(parts):
+            share = remaining if shares is None else max(1, shares[index] + unspent)
+            key, item = part if has_keys else (None, part)
+            spent = 0
+            if has_keys:
+                if type(key) is str and len(key) <= KEY_CHARACTERS:
+                    keys.append(key if key.isascii() else clean_text(key))
+                    if not self._show_secrets and names_secret_value(key) and hides_value(key, item):
+                        item = HIDDEN
+                else:
+                    keys.append(self._key_text(key))  # no name of a secret, which is shorter
+                spent = len(keys[-1]) // _CHARACTERS_PER_CELL
+            converted, cost = self.convert(item, share, depth + 1)
+            values.append(converted)
+            remaining -= spent + cost
+            unspent = share - spent - cost
+            if remaining < 0 and not self._is_selective:
+                raise _TooLarge
+            if remaining < 0:
+                break
+        if self._with_tables and not has_keys:
+            table = self._find_table(opened, parts, values)
+            if table is not None:
+                self.has_tables = True
+                return table, cells - remaining
+        named = list(made_distinct(keys)) if len(set(keys)) < len(keys) else keys if has_keys else None
+        return self._assembled(opened, named, values), cells - remaining
+
+    def _key_text(self, key: object) -> str:
+        return key_text(key, is_marked=self._with_tables)
+
+    def _find_table(self, opened: Opened, records: list[Any], values: list[Part]) -> Part | None:
+        """The items in a container with a shape."""
+        if opened.columns is not None:
+            return frame_table(opened.columns, values, length=opened.length, width=opened.width)
+        if opened.heading:
+            return Parts(
+                values=values, keys=None, length=opened.length, noun=opened.noun, heading=opened.heading
+            )
+        return find_table(records, values, opened.length)
+
+    def _selected_parts(self, opened: Opened, cells: int, depth: int) -> list[Any]:
+        room = cells - 1 if depth < _MAX_DEPTH else 0
+        least = opened.length * _LEAST_CELLS_OF_PAIR if opened.has_keys else opened.length
+        if least > room and not self._is_selective:
+            raise _TooLarge
+        parts = take(opened.items, min(opened.length, room))
+        if self._is_selective and len(parts) > _LEAST_PARTS:
+            # A few parts shown well are more useful than all of them shown as stumps.
+            del parts[max(_LEAST_PARTS, room // self._usual_cost(parts[0], opened, room, depth)) :]
+        return sorted_where_possible(parts) if opened.is_unordered else parts
+
+    def _usual_cost(self, part: Any, opened: Opened, room: int, depth: int) -> int:
+        """The cells that a part takes, estimated from the first."""
+        item: object = part[1] if opened.has_keys else part
+        if find_scalar_text(type(item)) is not None:
+            return _CELLS_PER_SCALAR
+        return _CELLS_PER_SCALAR * max(2, self.convert(item, room // _LEAST_PARTS, depth + 1)[1])
+
+    def _shares(self, parts: list[Any], opened: Opened, cells: int) -> list[int]:
+        """The cells of each part in a selective pass: as many as it needs, large ones equally many."""
+        demands = [_demand(part[1] if opened.has_keys else part, cells) for part in parts]
+        level = fair_level(demands, cells)
+        return [min(demand, level) for demand in demands]
+
+    def _assembled(self, opened: Opened, keys: list[str] | None, values: list[Part]) -> Part:
+        if self._is_selective:
+            return Parts(values=values, keys=keys, length=max(opened.length, len(values)), noun=opened.noun)
+        complete = cast("list[JsonableValue]", values)
+        return complete if keys is None else dict(zip(keys, complete, strict=True))
+
+
+def _demand(value: object, cells: int) -> int:
+    """Return the number of cells of a value, as far as it is known without visiting it."""
+    cls = type(value)
+    if has_base(cls, str):
+        return min(cells, 1 + str.__len__(cast("str", value)) // _CHARACTERS_PER_CELL)
+    return _CELLS_PER_SCALAR if find_scalar_text(cls) is not None else cells
+
+
+def _as_json(part: Part) -> JsonableValue:
+    """The available parts as JSON, with an ellipsis at the end of texts that are cut."""
+    if isinstance(part, Text):
+        return part.beginning + "…"
+    if not isinstance(part, Parts):
+        return cast("JsonableValue", part)  # a table was not requested
+    values = [_as_json(value) for value in part.values]
+    return values if part.keys is None else dict(zip(part.keys, values, strict=True))
+
+
+_MARK_CHARACTERS = 28
+_SHORTEST_CUT_TEXT = 64
+_SHORTEST_CUT_PARTS = 160
+_LEAST_ITEMS = 12
+_LEAST_FIELDS = 48
+_MOST_FIELDS = 64
+
+
+class Layout:
+    """Lays out one value in a given room.
+
+    Args:
+        style: The style of marks for omitted parts.
+    """
+
+    __slots__ = ("_narrow_tables", "_sizes", "_style")
+
+    def __init__(self, style: JsonRendererStyle) -> None:
+        self._style = style
+        self._sizes: dict[int, list[int]] = {}
+        self._narrow_tables: dict[tuple[int, int], Table] = {}
+
+    def write(self, part: Part) -> str:
+        """Write all of a part.
+
+        Args:
+            part: The part that `whole_value` gave.
+        """
+        if isinstance(part, Table):
+            rows = (", ".join(map(self.write, row)) for row in part.rows)
+            return f"[{'; '.join((self._heading(part), *rows))}]"
+        if isinstance(part, Parts):
+            return f"[{part.heading}: {', '.join(map(self.write, part.values))}]"
+        if isinstance(part, list):
+            return f"[{', '.join(map(self.write, part))}]"
+        if isinstance(part, dict):
+            return f"{{{', '.join(f'{encode(key)}: {self.write(value)}' for key, value in part.items())}}}"
+        return encode(part)
+
+    def size(self, part: Part) -> int:
+        """The number of characters that all available parts of a part take."""
+        if isinstance(part, Text):
+            at_hand = len(encode(part.beginning)) + len(part.ending)
+            return at_hand if part.length == len(part.beginning) else at_hand + _MARK_CHARACTERS
+        if isinstance(part, Parts):
+            mark = 0 if _is_whole(part) else _MARK_CHARACTERS
+            return len(part.heading) + 4 + sum(self._child_sizes(part)) + mark
+        if isinstance(part, Table):
+            return len(self._heading(part)) + 2 + sum(self._row_sizes(part)) + _MARK_CHARACTERS
+        return len(encode(part))
+
+    def show(self, part: Part, room: int) -> str:
+        """Write a part in about the given number of characters; a few more if it cannot be written in fewer.
+
+        Args:
+            part: The part.
+            room: The number of characters.
+        """
+        if isinstance(part, Text):
+            return self._show_text(part, room)
+        if isinstance(part, Parts):
+            return self._show_parts(part, room)
+        if isinstance(part, Table):
+            return self._show_table(part, room)
+        if type(part) is str and len(part) > _SHORTEST_CUT_TEXT:
+            return self._show_text(Text(beginning=part, length=len(part)), room)
+        return encode(part)
+
+    def _child_sizes(self, parts: Parts) -> list[int]:
+        """The characters of each item with its key and the comma after it."""
+        sizes = self._sizes.get(id(parts))
+        if sizes is None:
+            keys = parts.keys
+            sizes = [self.size(value) + 2 for value in parts.values]
+            if keys is not None:
+                sizes = [size + len(encode(key)) + 2 for size, key in zip(sizes, keys, strict=True)]
+            self._sizes[id(parts)] = sizes
+        return sizes
+
+    def _show_parts(self, parts: Parts, room: int) -> str:
+        sizes = self._child_sizes(parts)
+        count = len(sizes)
+        room -= len(parts.heading)
+        if not _is_whole(parts) or 2 + sum(sizes) > room:
+            room -= _MARK_CHARACTERS
+            count = self._count_shown(parts, sizes, room)
+        level = fair_level(sizes[:count], room - 2)
+        shown = [self._show_item(parts, index, min(sizes[index], level)) for index in range(count)]
+        if count < parts.length:
+            shown.extend(self._mark(count, parts.length, parts.noun))
+        if parts.keys is not None:
+            return f"{{{', '.join(shown)}}}"
+        heading = f"{parts.heading}: " if parts.heading else ""
+        return f"[{heading}{', '.join(shown)}]"
+
+    def _count_shown(self, parts: Parts, sizes: list[int], room: int) -> int:
+        is_record = parts.keys is not None and parts.length <= _MOST_FIELDS
+        fair = room // (_LEAST_FIELDS if is_record else _LEAST_ITEMS)
+        stumps = [
+            _SHORTEST_CUT_PARTS if isinstance(value, Parts | Table) else _SHORTEST_CUT_TEXT
+            for value in parts.values
+        ]
+        return count_that_fit(
+            [min(size, max(stump, fair)) for size, stump in zip(sizes, stumps, strict=True)], room
+        )
+
+    def _row_sizes(self, table: Table) -> list[int]:
+        sizes = self._sizes.get(id(table))
+        if sizes is None:
+            sizes = self._sizes[id(table)] = [sum(self.size(cell) + 2 for cell in row) for row in table.rows]
+        return sizes
+
+    def _narrowed(self, table: Table, room: int) -> Table:
+        """The table with as many of its columns as have room, so that there is room for rows too."""
+        sizes = [len(encode(column)) + 2 for column in table.columns]
+        count = max(1, count_that_fit(sizes, room // 2 - _MARK_CHARACTERS))
+        if count == len(sizes):
+            return table
+        key = (id(table), count)
+        if key not in self._narrow_tables:
+            rows = [row[:count] for row in table.rows]
+            self._narrow_tables[key] = replace(table, columns=table.columns[:count], rows=rows)
+        return self._narrow_tables[key]
+
+    def _show_table(self, table: Table, room: int) -> str:
+        table = self._narrowed(table, room)
+        sizes, heading = self._row_sizes(table), self._heading(table)
+        room -= len(heading) + 2
+        count = len(sizes)
+        if count < table.length or sum(sizes) > room:
+            room -= _MARK_CHARACTERS
+            least = max(_SHORTEST_CUT_PARTS, room // _LEAST_ITEMS)
+            count = count_that_fit([min(size, least) for size in sizes], room)
+        level = fair_level(sizes[:count], room)
+        shown = [self._show_row(table.rows[index], min(sizes[index], level)) for index in range(count)]
+        if count < table.length:
+            shown.extend(self._mark(count, table.length, "rows"))
+        return f"[{'; '.join((heading, *shown))}]"
+
+    def _heading(self, table: Table) -> str:
+        count = len(table.columns)
+        return table_heading(table, *self._mark(count, table.width, "columns") if count < table.width else ())
+
+    def _show_row(self, row: list[Part], room: int) -> str:
+        sizes = [self.size(cell) + 2 for cell in row]
+        level = fair_level(sizes, room)
+        return ", ".join(self.show(cell, min(size, level) - 2) for cell, size in zip(row, sizes, strict=True))
+
+    def _show_item(self, parts: Parts, index: int, room: int) -> str:
+        if parts.keys is None:
+            return self.show(parts.values[index], room - 2)
+        key = encode(parts.keys[index])
+        return f"{key}: {self.show(parts.values[index], room - len(key) - 4)}"
+
+    def _mark(self, count: int, length: int, noun: Noun) -> tuple[str, ...]:
+        """Return the mark after the last item shown."""
+        if self._style == "strict":
+            return ()
+        return (
+            (f"/* {_counts(count, length)} {noun} */",)
+            if self._style == "detailed"
+            else (f"… {_counts(count, length)} {noun}",)
+        )
+
+    def _show_text(self, text: Text, room: int) -> str:
+        literal = encode(text.beginning)
+        if text.length == len(text.beginning) and len(literal) <= max(room, _SHORTEST_CUT_TEXT):
+            return literal
+        mark = f"{_counts(text.length, text.length)} characters"
+        room = max(0, room - len(mark) - 4)
+        ending = _last_characters(text.ending, room // 2) if text.ending else ""
+        beginning = _first_characters(text.beginning, room - len(ending))
+        counts = f"{_counts(len(beginning) + len(ending), text.length)} characters"
+        if self._style == "strict":
+            return encode(f"{beginning}… ({counts}){' …' if ending else ''}{ending}")
+        mark = f"/* {counts} */" if self._style == "detailed" else f"… {counts}"
+        if not ending:
+            return f"{encode(beginning)} {mark}"
+        return f"{encode(beginning)} {mark}{'' if self._style == 'detailed' else ' …'} {encode(ending)}"
+
+
+def _is_whole(parts: Parts) -> bool:
+    return len(parts.values) == parts.length
+
+
+def _counts(shown: int, length: int) -> str:
+    return f"{shown:,} of {length:,}"
+
+
+def _first_characters(text: str, room: int) -> str:
+    """The longest beginning, nearly, whose literal has no more characters inside its quotes."""
+    shown = text[:room]
+    while shown and (excess := len(encode(shown)) - 2 - room) > 0:
+        shown = shown[: -max(1, excess // 2)]
+    return shown
+
+
+def _last_characters(text: str, room: int) -> str:
+    shown = text[max(0, len(text) - room) :]
+    while shown and (excess := len(encode(shown)) - 2 - room) > 0:
+        shown = shown[max(1, excess // 2) :]
+    return shown

@@ -15,14 +15,11 @@ from .effect_call import EndedCall
 from .mailboxes import ReceivedMessages
 from .questions import QuestionRecord
 from .recorded_errors import CallFailure
-from .records import Record
+from .records import KINDS, Record
 from .tables import RunRow
 from .value_forms import PAIRED_TAGS, TAG, TYPED
 from .value_leaves import SEQUENCE_OF_TAG
 from .values import DECLARED
-
-_WITHOUT_TEXTS = frozenset({"decision", "handled", "intent", "life", "step", "unhandled"})
-"""Kinds of records that have digests and numbers alone."""
 
 _NESTING_TAGS = frozenset({DECLARED, TYPED, "deque", "registered", *PAIRED_TAGS, *SEQUENCE_OF_TAG})
 """The tags of values that have other values in them; see `values`."""
@@ -55,7 +52,7 @@ def redacted(record: Record, redactor: Redactor) -> Record:
         record: The record.
         redactor: Replaces secrets.
     """
-    if record.kind in _WITHOUT_TEXTS or not record.body:
+    if not KINDS[record.kind].has_texts or not record.body:
         return record
     return msgspec.structs.replace(record, body=_redacted_body(record, redactor))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal, NoReturn, TypeAlias, get_args
+from typing import Literal, NoReturn, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -27,25 +27,64 @@ RecordKind: TypeAlias = Literal[
     "message",
     "order",
 ]
-"""Kinds of records.
+"""The names of the kinds of records, whose facts are in `KINDS`."""
 
-- life: a life of the run begins, has ended regularly, was cancelled or parked, or found another program.
-- step: a step begins, with digests of its inputs.
-- answer: the answer of an executor that asked no model through the journal.
-- response, failure: the response of a model, or the error of a request.
-- handled, unhandled: the program went on after an error, or the error ended a life.
-- intent, result: a call that is an effect is about to begin, and has ended.
-- decision: what time has decided.
-- value: a value that would be another one in each life, a wake-up time, the answer or the vote of a person.
-- question: people are about to be asked.
-- message: a message of a mailbox was received, or none in time.
-- order: the operations on mailboxes, locks, channels and pools since the record before, in their order.
-"""
 
-_KINDS: tuple[RecordKind, ...] = get_args(RecordKind)
+class KindFacts(Struct, frozen=True, kw_only=True):
+    """Facts about a kind of records.
 
-_PAID = frozenset({"answer", "intent", "message", "question", "response", "result"})
-"""The kinds of records of what was paid, or done outside, or said by people."""
+    Args:
+        meaning: The event that its records note.
+        is_paid: Whether that was paid, or done outside, or said by people.
+        is_outside: Whether others know of that, or lost it to the run: it happened, whatever the program.
+        has_texts: Whether its records hold texts, from which copies of the run remove secrets; others have
+            digests and numbers alone.
+    """
+
+    meaning: str
+    is_paid: bool = False
+    is_outside: bool = False
+    has_texts: bool = True
+
+
+KINDS: Mapping[RecordKind, KindFacts] = MappingProxyType(
+    {
+        "life": KindFacts(
+            meaning="A life of the run begins, has ended regularly, was cancelled or parked, or has found another "
+            "program.",
+            has_texts=False,
+        ),
+        "step": KindFacts(meaning="A step begins, with digests of its inputs.", has_texts=False),
+        "answer": KindFacts(
+            meaning="An executor that asked no model through the journal has answered.", is_paid=True
+        ),
+        "response": KindFacts(meaning="A model has responded.", is_paid=True),
+        "failure": KindFacts(meaning="A request to a model has failed."),
+        "handled": KindFacts(meaning="The program went on after an error.", has_texts=False),
+        "unhandled": KindFacts(meaning="An error has ended a life.", has_texts=False),
+        "intent": KindFacts(
+            meaning="A call that is an effect is about to begin.",
+            is_paid=True,
+            is_outside=True,
+            has_texts=False,
+        ),
+        "result": KindFacts(meaning="A call that is an effect has ended.", is_paid=True),
+        "decision": KindFacts(meaning="Time has decided.", has_texts=False),
+        "value": KindFacts(
+            meaning="A value that would be another one in each life, a wake-up time, the answer or the vote "
+            "of a person.",
+        ),
+        "question": KindFacts(meaning="People are about to be asked.", is_paid=True, is_outside=True),
+        "message": KindFacts(
+            meaning="A message of a mailbox was received, or none in time.", is_paid=True, is_outside=True
+        ),
+        "order": KindFacts(
+            meaning="The operations on mailboxes, locks, channels and pools since the record before, in "
+            "their order.",
+        ),
+    }
+)
+"""One row for each kind of records, in the order in which records of one place are listed."""
 
 ENDED = b"ended"
 """The content of the record of a life that has ended regularly."""
@@ -98,10 +137,6 @@ def begins_life(record: Record) -> bool:
     return record.kind == "life" and record.body not in (ENDED, INTERRUPTED, PARKED, DIVERGED)
 
 
-_DONE_OUTSIDE = frozenset({"intent", "message", "question"})
-"""The kinds of records of what a life did that others know of, or took from them."""
-
-
 def records_that_count(records: Sequence[Record]) -> Sequence[Record]:
     """Leave out what lives recorded that found out that the program has changed, and did nothing outside.
 
@@ -119,7 +154,7 @@ def records_that_count(records: Sequence[Record]) -> Sequence[Record]:
         return records
     withdrawn = {each.place for each in records if each.epoch in diverged and each.kind == "decision"}
     for each in records:
-        if each.epoch in diverged and each.kind in _DONE_OUTSIDE:
+        if each.epoch in diverged and KINDS[each.kind].is_outside:
             if each.kind == "intent" and (is_stage(each.place) or withdrawn_place(each.place) in withdrawn):
                 continue
             diverged.discard(each.epoch)
@@ -287,7 +322,7 @@ class RecordIndex:
         places = [place]
         while places:
             each = places.pop()
-            found += [record for kind in _KINDS if (record := self._records.get((each, kind))) is not None]
+            found += [record for kind in KINDS if (record := self._records.get((each, kind))) is not None]
             places += [f"{each}/{frame}" for frame in self._frames.get(each, ())]
         found += [record for record in self.orders if is_within(record.place, place)]
         return sorted(found, key=lambda record: record.seq)
@@ -400,7 +435,7 @@ class RecordIndex:
     def is_paid(self, record: Record) -> bool:
         """Whether a record is of something that was paid or done, and that did not end with an error."""
         is_withdrawn = record.kind == "intent" and self.has(withdrawn_place(record.place), "decision")
-        return record.kind in _PAID and not is_withdrawn and "/failed[" not in record.place
+        return KINDS[record.kind].is_paid and not is_withdrawn and "/failed[" not in record.place
 
     def _has_ended_before(self, place: str, seq: int) -> bool:
         """Whether an earlier life had come further than a place before a record."""

@@ -1,19 +1,12 @@
 """Calls of a provider's own tools in a response of a conversation, which has them in the provider's form."""
 
 from collections.abc import Iterable
+from importlib import import_module
 
-import msgspec
-
+from ..catalog.protocols import PROTOCOLS, folder_of
 from ..types.messages import AssistantMessage
 from ..types.model import ModelEvent
 from ..types.native_tools import NativeCallFinished, NativeCallStarted
-from ..wire.anthropic.messages import PROTOCOL_NAME as ANTHROPIC
-from ..wire.anthropic.native_tools import NativeCalls as AnthropicCalls
-from ..wire.google.contents import PROTOCOL as GOOGLE
-from ..wire.google.native_tools import NativeCalls as GoogleCalls
-from ..wire.json_text import NOT_JSON
-from ..wire.openai_responses.input import PROTOCOL as RESPONSES
-from ..wire.openai_responses.native_tools import NATIVE_ITEMS, finished
 
 
 def native_calls_in(message: AssistantMessage) -> list[NativeCallFinished]:
@@ -23,25 +16,11 @@ def native_calls_in(message: AssistantMessage) -> list[NativeCallFinished]:
         message: The response.
     """
     content = message.provider_content
-    if content is None:
+    facts = None if content is None else PROTOCOLS.get(content.protocol)
+    if content is None or facts is None or not facts.has_native_calls:
         return []
-    events: list[ModelEvent] = []
-    if content.protocol == RESPONSES:
-        events += [finished(item) for item in content.items if item.get("type") in NATIVE_ITEMS]
-    elif content.protocol == ANTHROPIC:
-        blocks = AnthropicCalls()
-        events += [event for item in content.items for event in blocks.take(item)]
-    elif content.protocol == GOOGLE:
-        parts = GoogleCalls()
-        try:
-            events += [
-                event
-                for item in content.items
-                for event in parts.take(msgspec.Raw(msgspec.json.encode(item)))
-            ]
-        except NOT_JSON:  # a transcript that was edited
-            return []
-    return _joined(events)
+    module = import_module(f"..wire.{folder_of(content.protocol)}.native_tools", __package__)
+    return _joined(module.calls_in(content.items))
 
 
 def _joined(events: Iterable[ModelEvent]) -> list[NativeCallFinished]:

@@ -77,6 +77,7 @@ class ProviderFacts(Struct, frozen=True, kw_only=True):
         is_preset: Whether it speaks a protocol of another provider, and may have settings of its own.
         models_of: The provider whose table describes its models, prices apart; empty for a table of its own.
         source: The source of the facts.
+        tokenizers: The library that has the tokenizers of its models; empty for none.
         has_batches: Whether its batch endpoint is that of its protocol.
         has_files: Whether its endpoint for files is that of its protocol.
         schema_rules: The module in `wire` with the rules of the endpoint for JSON Schemas; empty
@@ -114,6 +115,7 @@ class ProviderFacts(Struct, frozen=True, kw_only=True):
     is_preset: bool = False
     models_of: str = ""
     source: str = ""
+    tokenizers: Literal["", "tiktoken"] = ""
     has_batches: bool = False
     has_files: bool = False
 

@@ -44,6 +44,7 @@ def _openai(protocol: str) -> ProviderFacts:
         base_url="https://api.openai.com/v1",
         base_url_variable="OPENAI_BASE_URL",
         key_variables=("OPENAI_API_KEY",),
+        tokenizers="tiktoken",
         has_batches=True,
         has_files=True,
         header_variables=MappingProxyType(

@@ -74,6 +74,9 @@ PROVIDERS: Mapping[str, str] = MappingProxyType(
 )
 """The conventions' name of a provider, where it differs from the first part of the model's id."""
 
+GENERATING_PROVIDERS = frozenset({"google"})
+"""Providers to whom a request is the generation of content; to all others it is a chat."""
+
 OWN_AGENT = "nighthawk_async"
 """The provider name for an agent of the user's own, whose models are unknown."""
 

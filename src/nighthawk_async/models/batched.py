@@ -33,6 +33,7 @@ from .exchange import raise_failure
 from .http_model import HttpModel
 from .prepared_settings import HttpRequestPlan, PreparedSettings
 from .pricing import UsageTally
+from .protocols import create_batches
 from .providers import create_model
 from .response_body import in_thread
 
@@ -102,17 +103,7 @@ def _protocol_of(model: HttpModel) -> BatchProtocol:
         raise ConfigurationError(
             f"{model.name}: no batch endpoint of this provider is known; there are those of {known}."
         )
-    if facts.protocol == "anthropic":
-        from .batch_anthropic import AnthropicBatches
-
-        return AnthropicBatches()
-    if facts.protocol == "google":
-        from .batch_google import GoogleBatches
-
-        return GoogleBatches()
-    from .batch_openai import OpenAIBatches
-
-    return OpenAIBatches()
+    return create_batches(facts.protocol)
 
 
 def batch_price(price: ModelPrice | None) -> ModelPrice | None:

@@ -2,9 +2,8 @@
 
 import os
 from collections.abc import Mapping
-from importlib import import_module
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 from urllib.parse import SplitResult, parse_qsl
 
 from ..catalog.coding_agents import CODING_AGENTS
@@ -28,18 +27,8 @@ from .exchange import PoolSource
 from .http_model import HttpModel
 from .http_pool import pacer_of_run, pool_of_run
 from .pacing import PacerSource
+from .protocols import create_codec
 from .time_limits import TransportSettings, overridden_capabilities
-
-
-def create_codec(protocol: str) -> Codec:
-    """The codec of a protocol.
-
-    Args:
-        protocol: The protocol's name, as the catalog's provider rows give it.
-    """
-    module = import_module(f"..wire.{protocol.replace('-', '_')}.codec", __package__)
-    return cast("Codec", module.create_codec())
-
 
 _LOCAL = "local"
 

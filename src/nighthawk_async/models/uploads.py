@@ -35,9 +35,10 @@ from ..wire.codec import Codec
 from ..wire.media import describe_media
 from .endpoint import name_error
 from .endpoint_calls import EndpointCalls, copied_error
-from .file_endpoints import AnthropicFiles, FileEndpoint, GoogleFiles, OpenAIFiles
+from .file_endpoints import FileEndpoint
 from .http_pool import HttpPool
 from .prepared_settings import PreparedSettings
+from .protocols import create_files
 from .response_body import in_thread
 
 _UploadItem: TypeAlias = Callable[[UserContent], Awaitable[UserContent]]
@@ -66,9 +67,7 @@ def file_endpoint(model_id: str) -> FileEndpoint:
             f"{model_id}: no endpoint for files of this provider is known, so the model setting "
             f"upload_media_above_bytes cannot be kept; there are those of {known}."
         )
-    if facts.protocol == "anthropic":
-        return AnthropicFiles()
-    return GoogleFiles() if facts.protocol == "google" else OpenAIFiles()
+    return create_files(facts.protocol)
 
 
 class UploadTerms(Struct, frozen=True, kw_only=True):

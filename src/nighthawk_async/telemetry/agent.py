@@ -7,7 +7,7 @@ from contextvars import ContextVar, Token
 
 from opentelemetry.trace import Span, SpanKind
 
-from ..catalog.telemetry_names import AGENT_SECONDS, FINISH_REASONS, OWN_AGENT
+from ..catalog.telemetry_names import AGENT_SECONDS, FINISH_REASONS, GENERATING_PROVIDERS, OWN_AGENT
 from ..kernel.reports import AgentActivity, EventArrived, RequestActivity, ToolCallActivity, ToolCallFailed
 from ..telemetry_settings import get_settings
 from ..types.messages import AssistantMessage, ToolCall, ToolResult
@@ -263,7 +263,8 @@ class ChatSpan:
         model, request, settings = activity.model, activity.request, get_settings()
         names = self._names = settings.names
         endpoint = find_endpoint(model, request.settings)
-        operation = names.generate_content if model.name.startswith("google:") else names.chat
+        is_generation = model.name.partition(":")[0] in GENERATING_PROVIDERS
+        operation = names.generate_content if is_generation else names.chat
         self._attributes = {names.operation: operation, **model_attributes(names, model.name, endpoint)}
         sent = find_settings(model, request.settings)
         self._is_streamed = sent.get("stream") is not False

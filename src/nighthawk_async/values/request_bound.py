@@ -256,8 +256,11 @@ def _has_own_tokenizer(model_name: str) -> bool:
     """Whether the token counter for a model's name uses the model's own tokenizer."""
     from tiktoken.model import encoding_name_for_model
 
+    from ..catalog.providers import PROVIDERS  # here, because most programs have no token budget
+
     provider, _, name = model_name.partition(":")
-    if not provider.startswith("openai"):
+    facts = PROVIDERS.get(provider)
+    if facts is None or facts.tokenizers != "tiktoken":
         return False
     try:
         encoding_name_for_model(name)

@@ -8,7 +8,7 @@ Source: `web_search_tool_20250305_param.py`, `code_execution_tool_20250825_param
 `server_tool_use_block.py` and the `…_tool_result_block.py` of the official SDK.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from ...errors import ConfigurationError
@@ -154,3 +154,13 @@ class NativeCalls:
 def _shown_name(name: str) -> str:
     """The name of the tool: the provider runs code by several of them."""
     return "code_execution" if name.endswith("_code_execution") else name
+
+
+def calls_in(items: Iterable[Mapping[str, Any]]) -> list[ModelEvent]:
+    """The native calls in the blocks of a whole response, and their results.
+
+    Args:
+        items: The blocks.
+    """
+    calls = NativeCalls()
+    return [event for block in items for event in calls.take(block)]

@@ -8,6 +8,7 @@ Source: `Tool`, `ToolConfig`, `GoogleSearch`, `FileSearch`, `Part`, `ToolCall`, 
 the provider's documentation.
 """
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -22,7 +23,7 @@ from ...types.native_tools import (
     WebSearch,
 )
 from ...types.usage import Usage
-from ..json_text import decode_json
+from ..json_text import NOT_JSON, decode_json
 from ..native_tools import refuse_options, shown_json
 
 _PROTOCOL = "Gemini"
@@ -197,3 +198,16 @@ def _name_of(call: ServerCall) -> str:
 
 def _text(raw: msgspec.Raw) -> str:
     return shown_json(decode_json(bytes(raw))) if bytes(raw) else ""
+
+
+def calls_in(items: Iterable[Mapping[str, Any]]) -> list[ModelEvent]:
+    """The native calls in the parts of a whole response, and their results; none in parts of another form.
+
+    Args:
+        items: The parts.
+    """
+    calls = NativeCalls()
+    try:
+        return [event for part in items for event in calls.take(msgspec.Raw(msgspec.json.encode(part)))]
+    except NOT_JSON:  # a transcript that was edited
+        return []

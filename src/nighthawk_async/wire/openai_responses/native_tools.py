@@ -8,9 +8,10 @@ Source: `web_search_tool_param.py`, `tool_param.py`, `file_search_tool_param.py`
 `response_file_search_tool_call.py` of the official SDK.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ...types.model import ModelEvent
 from ...types.native_tools import (
     CodeExecution,
     FileSearch,
@@ -151,6 +152,15 @@ def finished(item: Mapping[str, Any]) -> NativeCallFinished:
         result=shown_json(results[0] if results else None),
         is_error=item.get("status") in FAILED or bool(item.get("error")),
     )
+
+
+def calls_in(items: Iterable[Mapping[str, Any]]) -> list[ModelEvent]:
+    """The native calls in the items of a whole response, and their results.
+
+    Args:
+        items: The items.
+    """
+    return [finished(item) for item in items if item.get("type") in NATIVE_ITEMS]
 
 
 def count_uses(items: Sequence[Mapping[str, Any]], billed_searches: int | None) -> Usage:

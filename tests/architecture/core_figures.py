@@ -50,18 +50,18 @@ ROOTS = ("functions", "runs", "executors.agent", "models.http_model")
 BOUNDS: Mapping[str, int] = {
     "methods of a policy": 27,
     "context variables": 32,
-    "imports inside functions": 161,
+    "imports inside functions": 159,
     "partial(": 203,
-    "cast(": 936,
+    "cast(": 927,
     "partials of methods of policies": 3,
-    "modules in eager reach": 153,
-    "lines of code in eager reach": 26_984,
-    "modules in reach": 280,
-    "lines of code in reach": 45_832,
-    "files of a scripted step": 60,
-    "changes of file of a scripted step": 290,
+    "modules in eager reach": 150,
+    "lines of code in eager reach": 26_720,
+    "modules in reach": 275,
+    "lines of code in reach": 45_190,
+    "files of a scripted step": 61,
+    "changes of file of a scripted step": 307,
     "files of a step over HTTP": 85,
-    "changes of file of a step over HTTP": 640,
+    "changes of file of a step over HTTP": 525,
 }
 """The highest figures allowed."""
 

@@ -50,8 +50,8 @@ class KindFacts(Struct, frozen=True, kw_only=True):
 KINDS: Mapping[RecordKind, KindFacts] = MappingProxyType(
     {
         "life": KindFacts(
-            meaning="A life of the run begins, has ended regularly, was cancelled or parked, or has found another "
-            "program.",
+            meaning="A life of the run begins, has ended regularly, was cancelled or parked, or has found "
+            "another program.",
             has_texts=False,
         ),
         "step": KindFacts(meaning="A step begins, with digests of its inputs.", has_texts=False),

@@ -29,7 +29,8 @@ from .natural.transform import StepResult, TransformedFunction, copy_attributes,
 from .natural.tree import SCOPE_NAME
 from .parallel import under_thread_deadlines
 from .parallel.event_loop import is_loop_thread, is_worker_thread
-from .placements import Placement, call_placed, checked_placement, is_in_placed_call, note_placed_function
+from .parallel.task_current import find_place
+from .placements import Placement, call_placed, checked_placement, note_placed_function
 from .signatures import enclosing_frames, keep_names, names_in_scope, read_annotations, variables_of
 from .types.execution import OnPartial
 from .types.unset import UNSET
@@ -60,7 +61,7 @@ def placed_function(function: FunctionType, placement: Placement) -> FunctionTyp
 def _placed(function: Callable[..., Any], placement: Placement) -> Callable[..., Any]:
     @wraps(function)
     async def call(*args: Any, **kwargs: Any) -> Any:
-        if is_in_placed_call():
+        if find_place().is_placed:
             return await function(*args, **kwargs)
         return await call_placed(placement, call, *args, **kwargs)
 
@@ -70,7 +71,7 @@ def _placed(function: Callable[..., Any], placement: Placement) -> Callable[...,
 def _placed_from_thread(function: Callable[..., Any], placement: Placement) -> Callable[..., Any]:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if is_in_placed_call():
+        if find_place().is_placed:
             return function(*args, **kwargs)
         if is_loop_thread() or not is_worker_thread():
             raise NighthawkError(

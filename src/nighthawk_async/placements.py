@@ -6,7 +6,6 @@ are given `on=`. This module knows no placement: `parallel` has the event loop, 
 """
 
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, Protocol, runtime_checkable
@@ -125,19 +124,6 @@ async def _make(placement: Placement, call: PlacedCall) -> Any:
         with anyio.CancelScope(shield=True):
             await job.wait_ended()
         raise
-
-
-_is_placed: ContextVar[bool] = ContextVar("nighthawk_async_placed", default=False)
-
-
-def is_in_placed_call() -> bool:
-    """Whether the caller is part of a call that was made on a placement."""
-    return _is_placed.get()
-
-
-def enter_placed_call() -> None:
-    """Note that the current task makes a call on a placement; the task ends with it."""
-    _is_placed.set(True)
 
 
 _placed_functions: WeakSet[Callable[..., Any]] = WeakSet()

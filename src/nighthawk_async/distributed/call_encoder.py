@@ -9,7 +9,7 @@ import anyio
 
 from ..executions import find_execution
 from ..kernel.environment import find_environment, find_journal
-from ..parallel.task_current import VALUES, enter_positions, find_positions
+from ..parallel.task_current import enter_positions, find_place, find_positions
 from ..parallel.task_node import Callee, Positions
 from ..placements import PlacedCall
 from ..tracing import find_trace_parent
@@ -60,7 +60,7 @@ class CallEncoder:
             },
             task_values={
                 name: encode_crossing(value, None, f"the task-local value {name!r}")
-                for name, value in VALUES.get().items()
+                for name, value in find_place().values.items()
             },
             scope=self._contents.hold(self._scopes.encode(environment, execution and execution.id)),
             place=place,

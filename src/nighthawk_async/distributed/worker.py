@@ -21,9 +21,8 @@ from ..kernel.run import Run
 from ..kernel.run_state import DEFAULT_MAX_DEPTH, LOOP_SUBSTITUTE
 from ..parallel import call_any
 from ..parallel.event_loop import LoopEvent
-from ..parallel.task_current import VALUES, enter_positions
+from ..parallel.task_current import change_place, enter_positions
 from ..parallel.task_node import Positions
-from ..placements import enter_placed_call
 from ..tracing import trace_context_of, using_trace_context
 from . import messages
 from .caller_scope import LoadedScope, decode_scope, loaded_scope
@@ -450,7 +449,7 @@ class _RunningCall:
         """Make the call, and return its result, encoded."""
         _current_call.set(self)
         LOOP_SUBSTITUTE.set(self.wait_blocking)
-        enter_placed_call()
+        change_place(is_placed=True)
         function = imported_function(self.message.function)
         arguments = ReceivedArguments(function, self._args, self._keywords)
         async with self._entered():
@@ -478,7 +477,7 @@ class _RunningCall:
             if environment is not None:
                 stack.enter_context(using_environment(environment))
             enter_positions(Positions(self.message.place))
-            VALUES.set(MappingProxyType(self._task_values()))
+            change_place(values=MappingProxyType(self._task_values()))
             yield
 
     def _task_values(self) -> dict[str, object]:

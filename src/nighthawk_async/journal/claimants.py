@@ -13,7 +13,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..parallel.event_loop import find_task
-from ..parallel.task_current import find_positions, is_on_foreign_loop
+from ..parallel.task_current import find_place, find_positions
 from ..parallel.task_node import UNSTABLE, find_task_place
 from ..values.stable_digest import stable_digest
 from .frames import is_sequential
@@ -23,7 +23,7 @@ _started_as: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
 
 def find_claimant() -> str | None:
     """Return the name of the caller's task: a place, not relative to the run; None for none."""
-    if is_on_foreign_loop():
+    if find_place().is_elsewhere:
         return None
     positions = find_positions()
     if positions.is_owned:

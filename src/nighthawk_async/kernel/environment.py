@@ -28,7 +28,7 @@ from ..parallel.errors import ResourceOwnerError
 from ..parallel.event_loop import is_loop_thread, is_worker_thread
 from ..parallel.resource_keeper import ResourceKeeper
 from ..parallel.resources import AsyncClosable, Closable, use_resource
-from ..parallel.task_current import find_node, on_foreign_loop
+from ..parallel.task_current import change_place, find_node
 from ..parallel.task_node import TaskNode
 from ..types.execution import OUTSIDE_RUNS, ExecutionRef, PartialSink
 from ..types.quick_init import quick_init
@@ -310,8 +310,8 @@ def _within_deadlines(
 async def _run_on_portal(
     function: Callable[[*Arguments], Coroutine[Any, Any, Result]], *args: *Arguments
 ) -> Result:
-    with on_foreign_loop():
-        return await function(*args)
+    change_place(is_elsewhere=True)  # of the task in which the portal runs the function
+    return await function(*args)
 
 
 def run_on_own_loop(

@@ -24,8 +24,7 @@ from ..errors import NighthawkError
 from ..executions import find_execution
 from ..journal_ports import RunJournal, RunOpener
 from ..observation import observed
-from ..parallel import open_task_root
-from ..parallel.task_current import find_positions
+from ..parallel.task_current import find_place, find_positions, open_task_of
 from ..tracing import traced
 from ..types.execution import ExecutionRef
 from .calls import fold_frames, folding_frames
@@ -224,7 +223,8 @@ class Run:
             raise NighthawkError(
                 "Only an active run has an extent; enter the run before, and leave it afterwards."
             )
-        with self._changed_context.active(), open_task_root(name):
+        caller = find_place()
+        with self._changed_context.active(), open_task_of(caller, name):
             async with self._state.using_resources(), keeping_resources():
                 yield
 

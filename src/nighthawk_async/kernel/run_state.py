@@ -41,7 +41,7 @@ from ..executions import find_execution_in_progress
 from ..parallel.event_loop import is_loop_thread
 from ..parallel.fair_queue import FairQueue, wake
 from ..parallel.resource_keeper import ResourceKeeper
-from ..parallel.task_current import enter_foreign_loop, find_node
+from ..parallel.task_current import change_place, find_node
 from ..parallel.task_node import TaskNode
 from ..threads import wait_interruptibly
 
@@ -537,7 +537,7 @@ class RunState:
         """Keep resources on the event loop of a portal thread, which cannot use those of other loops."""
         assert self._context is not None, "a portal is started by a call in the run"
         context = self._context.copy()
-        context.run(enter_foreign_loop)
+        context.run(change_place, is_elsewhere=True)
         async with (
             self.using_resources(),
             BareTaskGroup() as task_group,

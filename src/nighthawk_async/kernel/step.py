@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from ..errors import ExecutionError
 from ..executions import Execution
 from ..journal_ports import RecordedAnswer
-from ..parallel.task_current import find_node, find_positions, is_on_foreign_loop
+from ..parallel.task_current import find_node, find_place, find_positions
 from ..parallel.task_node import TaskNode, get_task_hooks
 from ..types.messages import Message, UserContent
 from ..types.outcomes import RaiseStepOutcome, ReturnStepOutcome, StepOutcome
@@ -391,7 +391,7 @@ class SteerableStep:
         self._node: TaskNode | None = None
 
     def __enter__(self) -> "SteerableStep":
-        if not is_on_foreign_loop():
+        if not find_place().is_elsewhere:
             node = find_node()
             node.add_control(self._actor)
             self._actor.task_node = node.writer

@@ -11,14 +11,13 @@ from the first thing that is new in the next one.
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Protocol, TypeVar
 
 import anyio
 
 from .event_loop import EventLoop
-from .task_current import find_positions
+from .task_current import change_place, find_place, find_positions
 from .task_node import Decisions, get_task_hooks
 
 Result = TypeVar("Result")
@@ -53,7 +52,7 @@ class DecidedLimit:
         block: The block.
     """
 
-    __slots__ = ("_block", "_decisions", "_ends", "_ends_before", "_has_new", "_lock", "_place", "_token")
+    __slots__ = ("_block", "_decisions", "_ends", "_ends_before", "_has_new", "_lock", "_place")
 
     def __init__(self, decisions: Decisions, place: str, block: Limited) -> None:
         self._decisions = decisions
@@ -64,7 +63,7 @@ class DecidedLimit:
         self._has_new = False
         kept = decisions.find(place)
         self._ends_before = kept[1] if kept is not None and kept[0] == _EXPIRED else None
-        self._token: Token[tuple[DecidedLimit | OuterLimits, ...]] = _active.set((self, *_active.get()))
+        change_place(limits=(self, *_limits()))
 
     @property
     def block(self) -> Limited:
@@ -102,7 +101,7 @@ class DecidedLimit:
 
     def leave(self) -> None:
         """Leave the block."""
-        _active.reset(self._token)
+        _leave(self)
 
     def end(self, error: BaseException | None, *, has_expired: bool) -> None:
         """Keep how the block has ended.
@@ -130,7 +129,7 @@ class OuterLimits:
         note_end: Notes that a function has ended in the call.
     """
 
-    __slots__ = ("_token", "expires", "note_end", "reach_new")
+    __slots__ = ("expires", "note_end", "reach_new")
 
     def __init__(
         self, *, expires: bool, reach_new: Callable[[], object], note_end: Callable[[], object]
@@ -140,15 +139,19 @@ class OuterLimits:
         self.note_end = note_end
 
     def __enter__(self) -> None:
-        self._token = _active.set((*_active.get(), self))
+        change_place(limits=(self, *_limits()))
 
     def __exit__(self, *exc_details: object) -> None:
-        _active.reset(self._token)
+        _leave(self)
 
 
-_active: ContextVar[tuple[DecidedLimit | OuterLimits, ...]] = ContextVar(
-    "nighthawk_async_decided_limits", default=()
-)
+def _limits() -> tuple[DecidedLimit | OuterLimits, ...]:
+    """Return the limits of the caller, innermost first."""
+    return find_place().limits
+
+
+def _leave(limit: DecidedLimit | OuterLimits) -> None:
+    change_place(limits=tuple(each for each in _limits() if each is not limit))
 
 
 def begin_decided_limit(block: Limited, *, kind: str, place: str | None) -> DecidedLimit | None:
@@ -174,12 +177,12 @@ def begin_decided_limit(block: Limited, *, kind: str, place: str | None) -> Deci
 
 def limited_blocks() -> list[Limited]:
     """Return the blocks of the caller whose limits are decided, innermost first."""
-    return [limit.block for limit in _active.get() if isinstance(limit, DecidedLimit)]
+    return [limit.block for limit in _limits() if isinstance(limit, DecidedLimit)]
 
 
 def outer_limits() -> bool | None:
     """Whether a limit of the caller expired in an earlier life; None where none of its limits is decided."""
-    limits = _active.get()
+    limits = _limits()
     return any(limit.expires for limit in limits) if limits else None
 
 
@@ -189,7 +192,7 @@ def reach_new() -> bool:
     Returns:
         Whether a limit ends the caller's block instead, now or as soon as the other tasks in it are so far.
     """
-    limits = _active.get()
+    limits = _limits()
     for limit in limits:  # the innermost first: the others expired later
         if limit.expires:
             limit.reach_new()
@@ -201,7 +204,7 @@ def reach_new() -> bool:
 
 def note_end() -> None:
     """Note that a function has ended, for the limits of the caller."""
-    for limit in _active.get():
+    for limit in _limits():
         limit.note_end()
 
 

@@ -10,10 +10,10 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from ..placements import PlacedCall, PlacedJob, enter_placed_call
+from ..placements import PlacedCall, PlacedJob
 from .calling import call_any, checked_max_concurrent
 from .errors import CallCancelledError, PlacementClosedError
-from .task_current import enter_positions, share_positions
+from .task_current import change_place, enter_positions, share_positions
 from .task_node import Positions
 
 
@@ -140,7 +140,7 @@ class HereJob:
             place: Its place; None for one in that of the caller.
         """
         call = self._call
-        enter_placed_call()
+        change_place(is_placed=True)
         if place is not None:
             enter_positions(Positions(place))
         elif call.owns_place:

@@ -146,11 +146,6 @@ class Parking:
             raise TaskEndedError(f"the {self._title} has ended")
 
 
-VALUES: ContextVar[Mapping[str, object]] = ContextVar(
-    "nighthawk_async_task_values", default=MappingProxyType({})
-)
-
-
 class TaskValues:
     """The task-local values of the caller."""
 
@@ -163,7 +158,7 @@ class TaskValues:
             name: Its name.
             default: The value to give when there is none.
         """
-        values = VALUES.get()
+        values = _place.get().values
         return copy.deepcopy(values[name]) if name in values else default
 
     def set(self, name: str, value: object) -> None:
@@ -177,19 +172,19 @@ class TaskValues:
         except Exception as error:  # copying runs the value's own code, which may raise anything
             kind = type(value).__name__
             raise TaskValueError(f"the task-local value {name!r} of type {kind} cannot be copied") from error
-        VALUES.set(MappingProxyType({**VALUES.get(), name: kept}))
+        change_place(values=MappingProxyType({**_place.get().values, name: kept}))
 
     def delete(self, name: str) -> bool:
         """Remove a value, in the same scope as `set`; return False when there is none."""
-        values = dict(VALUES.get())
+        values = dict(_place.get().values)
         is_there = name in values
         values.pop(name, None)
-        VALUES.set(MappingProxyType(values))
+        change_place(values=MappingProxyType(values))
         return is_there
 
     def names(self) -> tuple[str, ...]:
         """Return the names that have values, in the order in which they were first set."""
-        return tuple(VALUES.get())
+        return tuple(_place.get().values)
 
 
 _VALUES_OF_CALLER = TaskValues()
@@ -200,27 +195,40 @@ def task_values() -> TaskValues:
     return _VALUES_OF_CALLER
 
 
-class _Place(NamedTuple):
-    """The position of the caller among tasks.
+_NO_VALUES: Mapping[str, object] = MappingProxyType({})
+
+
+class Place(NamedTuple):
+    """The position of the caller among tasks, and what belongs to its task.
+
+    One value in one context variable: whatever changes a part of it puts back this part alone, because other
+    parts may have changed meanwhile.
 
     Args:
         node: Its task; None for the root of its event loop.
         positions: The positions of its part of that task; None for those of the task.
         is_elsewhere: Whether it runs on another event loop than the task.
         resource: The resource whose opener the caller is part of; None for none.
+        values: The task-local values.
+        limits: The decided time limits, innermost first; see `decided_limits`.
+        is_placed: Whether the caller is part of a call that was made on a placement.
     """
 
     node: TaskNode | None = None
     positions: Positions | None = None
     is_elsewhere: bool = False
     resource: object | None = None
+    values: Mapping[str, object] = _NO_VALUES
+    limits: tuple[Any, ...] = ()
+    is_placed: bool = False
 
-    def inside(self, node: TaskNode) -> "_Place":
+    def inside(self, node: TaskNode) -> "Place":
         """The position of a task that begins here."""
-        return _Place(node, resource=self.resource)
+        return Place(node, None, False, *self[3:])
 
 
-_place: ContextVar[_Place] = ContextVar("nighthawk_async_task", default=_Place())  # noqa: B039  (immutable)
+# Tasks know nothing of runs, and each task and each part of one changes it.
+_place: ContextVar[Place] = ContextVar("nighthawk_async_task", default=Place())  # noqa: B039  (immutable)
 _root_of_loop: RunVar[TaskNode] = RunVar("nighthawk_async_root_task")
 
 
@@ -352,14 +360,25 @@ def open_task_root(name: str) -> Generator[None, None, None]:
     Args:
         name: Its name.
     """
+    with open_task_of(_place.get(), name):
+        yield
+
+
+@contextmanager
+def open_task_of(caller: Place, name: str) -> Generator[None, None, None]:
+    """Make the block a task below the current one, with the task-local values and limits of a caller.
+
+    Args:
+        caller: The position of the caller, who may have been in another task before.
+        name: Its name.
+    """
     outer = _place.get().node
     id_ = name if outer is None else find_positions().take(name)
     node = TaskNode(id=id_, name=name, parent=outer, owner=outer)
-    place, values = _place.set(_place.get().inside(node)), VALUES.set(VALUES.get())
+    place = _place.set(caller.inside(node))
     try:
         yield
     finally:
-        VALUES.reset(values)
         _place.reset(place)
         node.end()
 
@@ -373,12 +392,12 @@ def enter_node(node: TaskNode) -> None:
 def enter_positions(positions: Positions) -> None:
     """Enter a part of the current task with its own positions: called once, in the context of that part."""
     positions.share()
-    _place.set(_place.get()._replace(positions=positions))
+    change_place(positions=positions)
 
 
 def enter_resource(positions: Positions, resource: object) -> None:
     """Enter the opener of a resource, with its own positions: called once, in its context."""
-    _place.set(_place.get()._replace(positions=positions, resource=resource))
+    change_place(positions=positions, resource=resource)
 
 
 def find_resource() -> object | None:
@@ -393,6 +412,16 @@ def share_positions() -> None:
         positions.share()
 
 
+def find_place() -> Place:
+    """Return the position of the caller."""
+    return _place.get()
+
+
+def change_place(**changes: Any) -> None:
+    """Change parts of the position, for the caller and for the tasks it starts from now on."""
+    _place.set(_place.get()._replace(**changes))
+
+
 class using_positions:  # noqa: N801  (a context manager that reads as a function at its call)
     """Let the `with` statement take positions of its own in the current task.
 
@@ -401,7 +430,7 @@ class using_positions:  # noqa: N801  (a context manager that reads as a functio
         is_own: Whether the caller's task has made them, so that it need not share them.
     """
 
-    __slots__ = ("_is_own", "_positions", "_token")
+    __slots__ = ("_here", "_is_own", "_positions", "_token")
 
     def __init__(self, positions: Positions, *, is_own: bool = False) -> None:
         self._positions = positions
@@ -411,10 +440,14 @@ class using_positions:  # noqa: N801  (a context manager that reads as a functio
         if not self._is_own:
             self._positions.share()
         here = _place.get()  # not its `_replace`, which takes four times as long
-        self._token = _place.set(_Place(here.node, self._positions, here.is_elsewhere, here.resource))
+        self._here = Place(here.node, self._positions, *here[2:])
+        self._token = _place.set(self._here)
 
     def __exit__(self, *exc_details: object) -> None:
+        here = _place.get()
         _place.reset(self._token)
+        if here is not self._here:  # task-local values that were set meanwhile stay
+            _place.set(here._replace(positions=_place.get().positions))
 
 
 def find_positions() -> Positions:
@@ -424,29 +457,6 @@ def find_positions() -> Positions:
         anyio.NoEventLoopError: There is no task, and no event loop to make a root for.
     """
     return _place.get().positions or find_node().positions
-
-
-@contextmanager
-def on_foreign_loop() -> Generator[None, None, None]:
-    """Run the block on a portal thread for its caller.
-
-    The task of the caller belongs to another event loop, so its handle must not affect the block.
-    """
-    token = _place.set(_place.get()._replace(is_elsewhere=True))
-    try:
-        yield
-    finally:
-        _place.reset(token)
-
-
-def enter_foreign_loop() -> None:
-    """Enter another event loop than that of the task: called once, in a context of the other loop."""
-    _place.set(_place.get()._replace(is_elsewhere=True))
-
-
-def is_on_foreign_loop() -> bool:
-    """Whether the task of the caller belongs to another event loop than the caller."""
-    return _place.get().is_elsewhere
 
 
 def find_node() -> TaskNode:

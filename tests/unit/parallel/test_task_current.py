@@ -19,6 +19,8 @@ from nighthawk_async.parallel import (
     open_tasks,
     task_values,
 )
+from nighthawk_async.parallel.task_current import find_positions, using_positions
+from nighthawk_async.parallel.task_node import Positions
 from nighthawk_async.types.execution import ExecutionRef
 
 pytestmark = pytest.mark.anyio
@@ -249,3 +251,12 @@ async def test_the_extent_of_a_block_is_open_from_its_first_to_its_last_task() -
             async with open_tasks(at_end="wait"):
                 raise ValueError("bad")
     assert events == ["open", "body", "work", "close", "open", "close"]
+
+
+async def test_what_changes_within_positions_of_their_own_stays_after_them() -> None:
+    before = find_positions()
+    with using_positions(Positions("apart")):
+        task_values().set("language", "fr")
+        assert find_positions().path == "apart"
+    assert task_values().get("language") == "fr"
+    assert find_positions() is before

@@ -13,6 +13,7 @@ class Execution:
 
     Args:
         id: Its unique id.
+        caller: The execution that starts it; None for none.
 
     Attributes:
         has_ended: Whether it has ended.
@@ -20,10 +21,15 @@ class Execution:
 
     __slots__ = ("_parent", "_token", "has_ended", "id")
 
-    def __init__(self, id: str) -> None:
+    def __init__(self, id: str, caller: "Execution | None") -> None:
         self.id = id
         self.has_ended = False
-        self._parent = find_execution_in_progress()
+        self._parent = caller
+
+    @property
+    def in_progress(self) -> "Execution | None":
+        """It, or the nearest enclosing execution that has not ended; None if all have."""
+        return self.parent if self.has_ended else self
 
     @property
     def parent(self) -> "Execution | None":
@@ -50,13 +56,25 @@ class Execution:
         _innermost.reset(self._token)
 
 
+# It flows through the runs within a step, whose environment has no step. Actors, which are below the kernel,
+# carry that of the sender of a message.
 _innermost: ContextVar[Execution | None] = ContextVar("nighthawk_async_innermost_execution", default=None)
 
 
 def find_execution_in_progress() -> Execution | None:
     """Return the innermost execution of the caller that has not ended; None outside of all."""
     execution = _innermost.get()
-    return execution.parent if execution is not None and execution.has_ended else execution
+    return None if execution is None else execution.in_progress
+
+
+def depth_below(caller: Execution | None) -> int:
+    """Return the number of executions in progress around what an execution starts.
+
+    Args:
+        caller: The execution; None for none.
+    """
+    innermost = None if caller is None else caller.in_progress
+    return 0 if innermost is None else innermost.depth
 
 
 def find_execution() -> Execution | None:

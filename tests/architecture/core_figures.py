@@ -55,13 +55,13 @@ BOUNDS: Mapping[str, int] = {
     "cast(": 927,
     "partials of methods of policies": 3,
     "modules in eager reach": 153,
-    "lines of code in eager reach": 26_777,
+    "lines of code in eager reach": 26_803,  # more by arguments that are handed on instead of asked for
     "modules in reach": 280,
-    "lines of code in reach": 45_625,
+    "lines of code in reach": 45_653,
     "files of a scripted step": 63,
-    "changes of file of a scripted step": 307,
-    "files of a step over HTTP": 85,
-    "changes of file of a step over HTTP": 525,
+    "changes of file of a scripted step": 290,
+    "files of a step over HTTP": 88,
+    "changes of file of a step over HTTP": 612,
 }
 """The highest figures allowed."""
 

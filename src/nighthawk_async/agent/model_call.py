@@ -22,9 +22,9 @@ from msgspec import Struct
 from ..catalog.request_cost import priced
 from ..errors import ConnectTimeoutError, HookError, ModelError, ModelStatusError
 from ..kernel.calls import below_place, take_turn_place
-from ..kernel.environment import find_environment
+from ..kernel.environment import Environment, find_environment
 from ..kernel.inspection import ask_model, ask_source
-from ..kernel.policy import NO_POLICIES, ModelCall, Policies, check_answer
+from ..kernel.policy import NO_POLICIES, ModelCall, check_answer
 from ..kernel.reports import EventArrived, RequestActivity
 from ..observation import NodeWriter, find_node_writer
 from ..ports import ForwardedStream, HasCurrentPrice, Model, OpenSource, ResponseStream, usage_so_far
@@ -108,14 +108,18 @@ class CachedSource:
 
     Args:
         cache: The cache.
+        environment: The environment of the caller; None outside every run.
         model: The model.
         place: The place of the request in a run with a journal; None without one.
     """
 
-    __slots__ = ("_cache", "_entry", "_model", "_place", "_request", "is_cached")
+    __slots__ = ("_cache", "_entry", "_environment", "_model", "_place", "_request", "is_cached")
 
-    def __init__(self, cache: ResponseCache, model: Model, place: str | None) -> None:
+    def __init__(
+        self, cache: ResponseCache, environment: Environment | None, model: Model, place: str | None
+    ) -> None:
         self._cache = cache
+        self._environment = environment
         self._model = model
         self._request: ModelRequest | None = None
         self._entry: CacheEntry | None = None
@@ -127,7 +131,7 @@ class CachedSource:
         if self._request is not None:
             return self.is_cached
         self._request = request
-        environment = find_environment()
+        environment = self._environment
         journal = None if environment is None else environment.journal
         if journal is not None and self._place is not None:
             recorded = journal.find_cached(self._place)
@@ -140,7 +144,7 @@ class CachedSource:
 
     def open(self, request: ModelRequest) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
         """Return the response. One to a request that a policy has changed since `find` is not stored."""
-        model, environment = self._model, find_environment()
+        model, environment = self._model, self._environment
         step_path = () if environment is None else environment.step_path
         entry = self._entry
         if request != self._request:
@@ -170,9 +174,9 @@ class GovernedStream(ForwardedStream):
     Work of the caller while it holds the stream is below neither its node nor its span.
 
     Args:
+        environment: The environment of the caller; None outside every run.
         model: The model.
         request: The request.
-        policies: The active policies.
         parent: The parent node; None without observers.
         may_be_last: Whether its answer may end the step.
         cache: The active response cache; None for none.
@@ -181,17 +185,19 @@ class GovernedStream(ForwardedStream):
 
     def __init__(
         self,
+        environment: Environment | None,
         model: Model,
         request: ModelRequest,
-        policies: Policies,
         *,
         parent: NodeWriter | None,
         may_be_last: bool,
         cache: ResponseCache | None,
         place: str | None,
     ) -> None:
+        policies = NO_POLICIES if environment is None else environment.policies
+        self._environment = environment
         self._call = ModelCall(model, request, may_be_last=may_be_last, place=place)
-        self._call.source = None if cache is None else CachedSource(cache, model, place)
+        self._call.source = None if cache is None else CachedSource(cache, environment, model, place)
         self._before = policies.overriding["before_request"]
         self._after = policies.overriding["after_request"]
         self._parent = parent
@@ -264,7 +270,7 @@ class GovernedStream(ForwardedStream):
             return None
         from ..observe.request_node import RequestNode  # here, because most requests have no observers
 
-        environment = find_environment()
+        environment = self._environment
         step = None if environment is None else environment.step
         journal, place = None if environment is None else environment.journal, self._call.place
         return RequestNode(
@@ -292,7 +298,7 @@ class GovernedStream(ForwardedStream):
                 self.check_resends(call.charges.check_resend)
             source = call.source
             await self._enter(
-                ask_source(call.model, call.request, call.place)
+                ask_source(self._environment, call.model, call.request, call.place)
                 if source is None
                 else source.open(call.request)
             )
@@ -458,9 +464,17 @@ async def load_price(model: Model) -> None:
 def open_stream(
     model: Model, request: ModelRequest, *, may_be_last: bool = True
 ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+    """Send a request in the environment of the caller; see `stream_in`."""
+    return stream_in(find_environment(), model, request, may_be_last=may_be_last)
+
+
+def stream_in(
+    environment: Environment | None, model: Model, request: ModelRequest, *, may_be_last: bool = True
+) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
     """Send a request and stream its response; see `ports.Model.stream`.
 
     Args:
+        environment: The environment of the caller; None outside every run.
         model: The model to ask.
         request: The request.
         may_be_last: Whether its answer may end the step, so that it may take the last of a budget.
@@ -472,7 +486,6 @@ def open_stream(
         ConfigurationError: The request asks for what the model lacks, or a budget cannot be kept.
         ModelError: The request failed.
     """
-    environment = find_environment()
     policies = NO_POLICIES if environment is None else environment.policies
     parent = find_node_writer()
     tracing = find_tracing()
@@ -481,16 +494,19 @@ def open_stream(
     has_journal = environment is not None and environment.journal is not None
     place = take_turn_place(model, request) if has_journal else None
     if parent is None and not is_traced and not policies.govern_requests and cache is None:
-        return ask_source(model, request, place)
+        return ask_source(environment, model, request, place)
 
     return GovernedStream(
-        model, request, policies, parent=parent, may_be_last=may_be_last, cache=cache, place=place
+        environment, model, request, parent=parent, may_be_last=may_be_last, cache=cache, place=place
     )
 
 
-def find_partial_answer() -> "PartialAnswer | None":
-    """Return a reader for the next response of the step in progress; None without listeners."""
-    environment = find_environment()
+def find_partial_answer(environment: Environment | None) -> "PartialAnswer | None":
+    """Return a reader for the next response of the step in progress; None without listeners.
+
+    Args:
+        environment: The environment of the caller; None outside every run.
+    """
     step = None if environment is None else environment.step
     if step is None or step.partial_listeners is None:
         return None

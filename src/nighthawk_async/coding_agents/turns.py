@@ -105,7 +105,7 @@ class CodingAgentTurns:
         self._model_name = model_name
         self._group = group
         self._node: RequestNode | None = None
-        self._partial_answer = find_partial_answer()
+        self._partial_answer = find_partial_answer(find_environment())
         self._pending: dict[str, anyio.Event] = {}
         self._results: dict[str, ToolResult] = {}
         self._positions: dict[str, int] = {}
@@ -128,7 +128,7 @@ class CodingAgentTurns:
         request = self._loop.next_request(messages)
         self.tools = request.tools
         self._begin_node(request)
-        self._partial_answer = find_partial_answer()
+        self._partial_answer = find_partial_answer(find_environment())
         self._pending.clear()
         self._positions.clear()
         self._results.clear()

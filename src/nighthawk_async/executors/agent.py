@@ -26,7 +26,7 @@ from ..pickling import checked_picklable
 from ..ports import Model
 from ..prompt.tokens import TokenCounter
 from ..threads import thread_limiter
-from ..tracing import Span, find_tracing, traced
+from ..tracing import Span, traced
 from ..types.messages import Message, ToolCall, ToolDefinition, ToolResult
 from ..types.model import OutcomeTransport, UsageReported
 from ..types.outcomes import StepOutcome
@@ -248,7 +248,7 @@ class AgentStepExecutor:
     async def _carry_out(self, program: str) -> tuple[StepOutcome, dict[str, object]]:
         environment = get_environment()
         settings = self.configuration.model_settings
-        if find_tracing() is None:
+        if environment.tracing is None:
             return await self._carry_out_in(environment, program, None)
         activity = AgentActivity(address=environment.step_path[-1], model=self.model, settings=settings)
         with traced(activity) as span:
@@ -257,7 +257,7 @@ class AgentStepExecutor:
     async def _carry_out_in(
         self, environment: Environment, program: str, span: Span | None
     ) -> tuple[StepOutcome, dict[str, object]]:
-        step = get_current_step()
+        step = environment.step or get_current_step()
         step.rejections_left = self.configuration.max_corrective_turns
         _check_visibility(self.configuration, step.context)
         transport = self.outcome_transport

@@ -21,7 +21,7 @@ from ..agent.answer_form import (
     variant_schemas,
     wrapped_schema,
 )
-from ..agent.model_call import find_partial_answer, load_price, open_stream, report_request, unreported_usage
+from ..agent.model_call import find_partial_answer, load_price, report_request, stream_in, unreported_usage
 from ..agent.outcome_codec import answer_from_mapping, parse_json_object
 from ..agent.prompt import StepPrompt
 from ..agent.refusals import ANSWER_AGAIN, CUT_OFF, Refusals, cause_of, count_correction, quote, refusal_text
@@ -41,6 +41,7 @@ from ..errors import (
 from ..kernel.conclude import OutcomeRefusedError
 from ..kernel.context import StepContext
 from ..kernel.declared_types import return_type
+from ..kernel.environment import find_environment
 from ..kernel.reports import write_note
 from ..kernel.step import Step
 from ..kernel.usage_meter import Past
@@ -208,9 +209,10 @@ class Asker:
         response = _Response()
         failure: ModelError | None = None
         stream: object = None
-        partial_answer = find_partial_answer()
+        environment = find_environment()
+        partial_answer = find_partial_answer(environment)
         try:
-            stream = opened = open_stream(self.model, request)
+            stream = opened = stream_in(environment, self.model, request)
             async with opened as events:
                 async for event in events:
                     _take(response, event)

@@ -7,9 +7,10 @@ from anyio import CancelScope
 
 from ..actors import BareTaskGroup
 from ..agent.loop import AgentLoop, ProposedOutcome, is_final, report_refusals
-from ..agent.model_call import find_partial_answer, load_price, open_stream, report_request
+from ..agent.model_call import find_partial_answer, load_price, report_request, stream_in
 from ..agent.task import AgentTask, plain_task
 from ..errors import ModelError
+from ..kernel.environment import find_environment
 from ..ports import Model
 from ..types.messages import ToolResult
 from ..types.model import ModelRequest
@@ -57,12 +58,13 @@ class ModelAgent:
         failures: list[Exception] = []
         request_error: ModelError | None = None
         stream: object = None
-        partial_answer = find_partial_answer()
+        environment = find_environment()
+        partial_answer = find_partial_answer(environment)
         await load_price(self.model)
 
         async with BareTaskGroup() as task_group:
             try:
-                stream = response = open_stream(self.model, request)
+                stream = response = stream_in(environment, self.model, request)
                 async with response as events:
                     async for event in events:
                         effect = loop.feed(event)

@@ -73,10 +73,14 @@ class Observers(Struct, frozen=True, kw_only=True, eq=False):
             return function(command, state)
 
 
-def find_observers() -> Observers | None:
-    """Return the observers of the caller; None for none."""
+def find_observers(*, keeps_places: bool) -> Observers | None:
+    """Return the observers of the caller; None for none.
+
+    Args:
+        keeps_places: Whether the run has a journal.
+    """
     node, trace_context = find_node_writer(), find_trace_context()
-    positions = None if get_task_hooks().find_decisions() is None else find_positions()
+    positions = find_positions() if keeps_places and get_task_hooks().find_decisions() is not None else None
     if node is None and trace_context is None and positions is None:
         return None
     return Observers(node=node, trace_context=trace_context, positions=positions)
@@ -147,6 +151,7 @@ class StepActor(Steering):
         guard: The guard that executes the commands; None for the default.
         call_guard: The guard of the calls of the step's code; None for none.
         parent: The actor of the parent step; None for none.
+        keeps_places: Whether the run has a journal, so that commands are made at the places of their senders.
 
     Attributes:
         context: The state. Read it only between messages.
@@ -162,8 +167,10 @@ class StepActor(Steering):
         guard: CommandGuard | None = None,
         call_guard: CallGuard | None = None,
         parent: "StepActor | None" = None,
+        keeps_places: bool = False,
     ) -> None:
         super().__init__(context.step_id)
+        self._keeps_places = keeps_places
         self._guard = guard or _PLAIN
         self.context = context
         self._call_guard = call_guard
@@ -356,7 +363,8 @@ class StepActor(Steering):
             raise ToolEvaluationError(message).without_content(type(error).__name__) from error
 
     def _post(self, command: Command) -> Pending[object]:
-        envelope = _Envelope(command=command, reply=Pending(command), observers=find_observers())
+        observers = find_observers(keeps_places=self._keeps_places)
+        envelope = _Envelope(command=command, reply=Pending(command), observers=observers)
         if not self._send(envelope):
             envelope.reply.fail(self._ended())
         return envelope.reply

@@ -31,6 +31,7 @@ import sys
 import types
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from contextvars import Token
 from functools import partial, wraps
 from types import CoroutineType, FunctionType, TracebackType
 from typing import Any, Protocol, TypeVar, cast
@@ -58,7 +59,7 @@ from .assignment import ArgumentCheck
 from .commands import is_awaitable
 from .context import StepContext
 from .declared_types import ReturnCheck, promised_type, static_attribute
-from .environment import find_environment, find_journal, using_environment
+from .environment import ENVIRONMENT, Environment, find_journal
 
 _CHOSEN = 0
 """The number of the blocks that are chosen at run time."""
@@ -518,7 +519,9 @@ class CallEntry:
     @property
     def is_watched(self) -> bool:
         """Whether observers or a journal want the arguments."""
-        return find_node_writer() is not None or find_journal() is not None
+        environment = ENVIRONMENT.get()
+        has_journal = environment is not None and environment.journal is not None
+        return has_journal or find_node_writer() is not None
 
     def __call__(self, arguments: Mapping[str, object] | None) -> "_CallScope | GeneratorScope":
         """Make the scope of one call.
@@ -608,17 +611,16 @@ class _Returning:
 class _CallScope(_Returning):
     """The scope of one call, for tools that the function's own code registers."""
 
-    __slots__ = ("_scope",)
+    __slots__ = ("_token",)
 
     def __init__(self, return_check: ReturnCheck | None) -> None:
         super().__init__(return_check)
-        self._scope: using_environment | None = None
+        self._token: Token[Environment | None] | None = None
 
     def __enter__(self) -> "_CallScope":
-        environment = find_environment()
+        environment = ENVIRONMENT.get()
         if environment is not None:
-            self._scope = using_environment(environment.of_call())
-            self._scope.__enter__()
+            self._token = ENVIRONMENT.set(environment.of_call())
         return self
 
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
@@ -626,8 +628,8 @@ class _CallScope(_Returning):
         fold_frames(exc)
 
     def _leave_scope(self) -> None:
-        if self._scope is not None:
-            self._scope.__exit__(None, None, None)
+        if self._token is not None:
+            ENVIRONMENT.reset(self._token)
 
 
 class _ObservedCall(_CallScope):

@@ -30,6 +30,7 @@ from ..parallel.resource_keeper import ResourceKeeper
 from ..parallel.resources import AsyncClosable, Closable, use_resource
 from ..parallel.task_current import change_place, find_node
 from ..parallel.task_node import TaskNode
+from ..tracing import Tracing
 from ..types.execution import OUTSIDE_RUNS, ExecutionRef, PartialSink
 from ..types.quick_init import quick_init
 from .actor import StepActor
@@ -59,6 +60,7 @@ class Environment:
         policies: The active policies.
         partial_sinks: The receivers of partial values while answers stream.
         step: The step in progress; None between steps.
+        tracing: The tracing when the step began; None for none.
         step_path: The addresses of the blocks in progress in this run, outermost first.
         max_depth: The greatest depth of nested steps, including enclosing ones.
         journal: The journal of the run; None for none.
@@ -78,6 +80,7 @@ class Environment:
     policies: Policies = NO_POLICIES
     partial_sinks: tuple[PartialSink, ...] = ()
     step: Step | None = None
+    tracing: Tracing | None = None
     step_path: tuple[str, ...] = ()
     max_depth: int = DEFAULT_MAX_DEPTH
     journal: RunJournal | None = None
@@ -89,16 +92,18 @@ class Environment:
         """The environment of a call in this one, which may have tools of its own."""
         return self._changed(tool_scope=ToolScope(self.tool_scope))
 
-    def of_step(self, step: Step, address: str) -> "Environment":
+    def of_step(self, step: Step, address: str, tracing: Tracing | None) -> "Environment":
         """The environment of a step in this one.
 
         Args:
             step: The step.
             address: The address of its block.
+            tracing: The tracing; None for none.
         """
         return self._changed(
             execution_ref=step.context.execution_ref,
             step=step,
+            tracing=tracing,
             step_path=(*self.step_path, address),
             policies=self.policies.of_step(),
             past=None,
@@ -118,23 +123,25 @@ _FIELDS = {name: vars(Environment)[name].__set__ for name in Environment.__slots
 _values_of: Callable[[Environment], tuple[object, ...]] = attrgetter(*_FIELDS)
 
 
-_environment: ContextVar[Environment | None] = ContextVar("nighthawk_async_environment", default=None)
+# The kernel asks once, at the beginning of a call and of a step, and hands the environment on as an argument;
+# the code of users and executors asks where it is called.
+ENVIRONMENT: ContextVar[Environment | None] = ContextVar("nighthawk_async_environment", default=None)
 
 
 def find_environment() -> Environment | None:
     """The active environment; None outside every run."""
-    return _environment.get()
+    return ENVIRONMENT.get()
 
 
 def find_journal() -> RunJournal | None:
     """The journal of the run; None without one, and outside every run."""
-    environment = _environment.get()
+    environment = ENVIRONMENT.get()
     return None if environment is None else environment.journal
 
 
 def find_orders() -> Orders | None:
     """The orders in which the tasks of the run use mailboxes and the like; None without a journal."""
-    environment = _environment.get()
+    environment = ENVIRONMENT.get()
     return None if environment is None or environment.journal is None else environment.journal.orders
 
 
@@ -144,7 +151,7 @@ def get_environment() -> Environment:
     Raises:
         NighthawkError: No run is active.
     """
-    environment = _environment.get()
+    environment = ENVIRONMENT.get()
     if environment is None:
         raise NighthawkError(
             "No run is active. Enter one around the call: `async with nighthawk_async.run(executor): …`, "
@@ -162,15 +169,15 @@ class using_environment:  # noqa: N801  (a context manager that reads as a funct
         self._environment = environment
 
     def __enter__(self) -> None:
-        self._token = _environment.set(self._environment)
+        self._token = ENVIRONMENT.set(self._environment)
 
     def __exit__(self, *exc_details: object) -> None:
-        _environment.reset(self._token)
+        ENVIRONMENT.reset(self._token)
 
 
 def current_tool_scope() -> ToolScope:
     """The innermost scope of tools: that of the call, scope or run, else that of the program."""
-    environment = _environment.get()
+    environment = ENVIRONMENT.get()
     return GLOBAL_TOOLS if environment is None else environment.tool_scope
 
 
@@ -198,7 +205,7 @@ def get_current_step() -> Step:
     Raises:
         NighthawkError: No step is active.
     """
-    environment = _environment.get()
+    environment = ENVIRONMENT.get()
     if environment is None or environment.step is None:
         raise NighthawkError(
             "No step is active. This works only in what a natural block calls: tools, binding functions, "

@@ -32,7 +32,7 @@ from ..types.outcomes import StepOutcome
 from ..types.unset import UNSET
 from ..values.error_text import describe_error
 from .conclude import OutcomeRefusedError, Rewriter, StepResult, rewritten
-from .environment import find_environment
+from .environment import Environment
 from .policy import (
     CommitReview,
     Policies,
@@ -89,11 +89,12 @@ _everywhere: list[ModelInterceptor] = []
 
 
 def ask_source(
-    model: Model, request: ModelRequest, place: str | None
+    environment: Environment | None, model: Model, request: ModelRequest, place: str | None
 ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
     """Send a request to the model, or to the active interceptor; see `ports.Model.stream`.
 
     Args:
+        environment: The environment of the caller; None outside every run.
         model: The model to ask.
         request: The request.
         place: Its place in a run with a journal; None without one.
@@ -103,7 +104,6 @@ def ask_source(
         ConfigurationError: The request asks for what the model lacks.
         ModelError: The request failed.
     """
-    environment = find_environment()
     step_path = () if environment is None else environment.step_path
 
     def ask(source: Model = model) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:

@@ -155,20 +155,6 @@ class PartialDelivery:
         self._calls_at_present = False
 
 
-def delivery_of(environment: Environment, step: Step, on_partial: Listener | None) -> PartialDelivery | None:
-    """The delivery of the values of a step; None if there can be no listener.
-
-    Args:
-        environment: The environment of the step.
-        step: The step.
-        on_partial: The listener of the function; None for none.
-    """
-    is_wanted = on_partial is not None or step.actor.node is not None or environment.partial_sinks
-    if not (is_wanted or environment.policies.listeners):
-        return None
-    return PartialDelivery(environment, step, on_partial)
-
-
 _MAX_STEPS = 1_000
 
 

@@ -37,7 +37,7 @@ from anyio.lowlevel import EventLoopToken, current_token
 
 from ..actors import BareTaskGroup
 from ..errors import NestedStepLimitError, NighthawkError
-from ..executions import find_execution_in_progress
+from ..executions import depth_below, find_execution
 from ..parallel.event_loop import is_loop_thread
 from ..parallel.fair_queue import FairQueue, wake
 from ..parallel.resource_keeper import ResourceKeeper
@@ -307,8 +307,7 @@ def current_depth() -> int:
 
     Steps that have ended do not count: a task that outlives its step is no longer nested in it.
     """
-    innermost = find_execution_in_progress()
-    return 0 if innermost is None else innermost.depth
+    return depth_below(find_execution())
 
 
 def inner_max_depth(outer: int | None, given: object) -> int:

@@ -10,19 +10,20 @@ variable has changed. If a policy retries, all of this is one attempt of several
 import builtins
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 from anyio.abc import TaskGroup
 
 from ..actors import BareTaskGroup
 from ..errors import ExecutionError, HookError, NaturalParseError
-from ..executions import Execution, find_execution
+from ..executions import Execution, depth_below, find_execution
 from ..natural.blocks import NaturalBlock
 from ..natural.program import NaturalProgram, parse_program
 from ..threads import call_in_thread
-from ..tracing import traced
+from ..tracing import find_tracing, traced
 from ..types.execution import ExecutionRef
 from ..types.outcomes import StepOutcome
 from .actor import StepActor
@@ -46,17 +47,27 @@ from .environment import (
     using_environment,
 )
 from .inspection import make_inspector
-from .partial_values import delivery_of
+from .partial_values import PartialDelivery
 from .policy import Policies, Policy, Position
 from .prepare import NaturalSite, prepare_step, step_id_of
 from .reports import KernelActivity, ObservedStep
-from .run_state import begins_stretch, current_depth, in_own_task, too_deep
+from .run_state import begins_stretch, in_own_task, too_deep
 from .skill_scope import ActiveSkills, program_with_skills, references_to_skills, take_named_skills
 from .step import ExecuteAttempt, SteerableStep, Step, StepAttempt, Verify, admitted
 from .usage_meter import LastStep
 
 _StepEnd: TypeAlias = tuple[StepOutcome, StepResult]
 """The outcome of a step, and its result."""
+
+
+class _Block(NamedTuple):
+    """A block that is to be executed, with what its place in the program gives it; see `run_step`."""
+
+    block: NaturalBlock
+    site: NaturalSite
+    python_locals: Mapping[str, object]
+    literal: str | None
+    caller: Execution | None
 
 
 def run_step_from_sync(
@@ -102,20 +113,23 @@ async def run_step(
         BudgetExceededError: A budget has no room for it.
         NestedStepLimitError: It would be nested in too many steps.
     """
-    depth = current_depth()
+    caller = find_execution()
+    depth = depth_below(caller)
     with last or LastStep(step_id_of(block)) as last:
-        execute_once: ExecuteAttempt = partial(
-            _execute_once, block, site, python_locals, literal, depth, last
-        )
-        if find_journal() is not None:
+        outer = get_environment()
+        called = _Block(block, site, python_locals, literal, caller)
+        execute_once: ExecuteAttempt = partial(_execute_once, outer, called, last)
+        if outer.journal is not None:
             place = place or take_step_place(block, python_locals, literal)
             execute_once = partial(_execute_at, place, execute_once)
-        execute = partial(_execute_attempts, block, execute_once)
+        execute = partial(_execute_attempts, outer.policies, block, execute_once)
         return await in_own_task(execute) if begins_stretch(depth) else await execute()
 
 
-def _execute_attempts(block: NaturalBlock, execute: ExecuteAttempt) -> Awaitable[StepResult]:
-    for policy in get_environment().policies.overriding["around_attempts"]:  # one at most
+def _execute_attempts(
+    policies: Policies, block: NaturalBlock, execute: ExecuteAttempt
+) -> Awaitable[StepResult]:
+    for policy in policies.overriding["around_attempts"]:  # one at most
         return policy.around_attempts(step_id_of(block), execute)
     return execute()
 
@@ -127,34 +141,35 @@ async def _execute_at(place: str, execute: ExecuteAttempt, attempt: StepAttempt 
 
 
 async def _execute_once(
-    block: NaturalBlock,
-    site: NaturalSite,
-    python_locals: Mapping[str, object],
-    literal: str | None,
-    depth: int,
-    last: LastStep,
-    attempt: StepAttempt | None = None,
+    outer: Environment, called: _Block, last: LastStep, attempt: StepAttempt | None = None
 ) -> StepResult:
-    """Execute a block at a nesting depth; an attempt is one of several."""
-    outer = get_environment()
-    execution_ref = _identity(outer, block)
+    """Execute a block; an attempt, one of several, may have an environment of its own."""
+    if attempt is not None:
+        outer = get_environment()
+    block, depth = called.block, depth_below(called.caller)
+    execution_ref = _identity(outer, called.caller, block)
     number = None if attempt is None else attempt.number
+    tracing = find_tracing()
     activity = KernelActivity(name="step", execution_ref=execution_ref, attempt=number)
-    with traced(activity) as span, ObservedStep(activity, span) as observed:
+    with (
+        nullcontext() if tracing is None else traced(activity) as span,
+        ObservedStep(activity, span) as observed,
+    ):
         try:
             if depth >= outer.max_depth:
                 raise too_deep(depth, outer.max_depth, step_id=step_id_of(block))
-            outer, step = _prepare(outer, execution_ref, block, site, python_locals, literal)
+            outer, step = _prepare(outer, execution_ref, called)
             last.begin_attempt(step.actor.progress.usage_meter)
             step.kept = last
             if outer.journal is not None:
                 step.place = current_place()
-                inputs = inputs_of(step.context, block, python_locals, literal)
+                inputs = inputs_of(step.context, block, called.python_locals, called.literal)
                 step.record = outer.journal.begin_step(step.place, step.program, inputs)
             observed.begin(step)
             if attempt is not None:
                 attempt.prepare(step.actor)
-            work = partial(_run_in_task_group, outer, step, block.address, attempt, site)
+            environment = outer.of_step(step, block.address, tracing)
+            work = partial(_run_in_task_group, outer, environment, step, attempt, called.site)
             outcome, result = await observed.execute(_around_waiting(outer.policies, work))
         except Exception as error:
             mark_with_execution(error, execution_ref)
@@ -178,26 +193,19 @@ def _ignore_begin() -> None:
     """Do nothing: no policy waits for the beginning."""
 
 
-def _identity(outer: Environment, block: NaturalBlock) -> ExecutionRef:
-    parent = find_execution()
+def _identity(outer: Environment, caller: Execution | None, block: NaturalBlock) -> ExecutionRef:
     return ExecutionRef(
         run_id=outer.execution_ref.run_id,
         scope_id=outer.execution_ref.scope_id,
         step_id=step_id_of(block),
         execution_id=os.urandom(16).hex(),
-        parent_execution_id=None if parent is None else parent.id,
+        parent_execution_id=None if caller is None else caller.id,
     )
 
 
-def _prepare(
-    outer: Environment,
-    execution_ref: ExecutionRef,
-    block: NaturalBlock,
-    site: NaturalSite,
-    python_locals: Mapping[str, object],
-    literal: str | None,
-) -> tuple[Environment, Step]:
+def _prepare(outer: Environment, execution_ref: ExecutionRef, called: _Block) -> tuple[Environment, Step]:
     """Return the environment that the step is to run in, and the step."""
+    block, site, python_locals, literal, caller = called
     program = block.program
     if program is None:
         program = _parse_rendered(block, cast("str", literal))
@@ -234,11 +242,14 @@ def _prepare(
             guard=guards[0] if guards else None,
             call_guard=call_guards[0] if call_guards else None,
             parent=None if outer.step is None else outer.step.actor,
+            keeps_places=outer.journal is not None,
         ),
         program=text,
         is_interpolated=block.program is None or bool(named),
         verify=_verifier(policies, site, step_id=context.step_id, program=text),
-        execution=Execution(cast("str", execution_ref.execution_id)),
+        execution=Execution(
+            cast("str", execution_ref.execution_id), None if caller is None else caller.in_progress
+        ),
     )
 
 
@@ -269,8 +280,8 @@ def _parse_rendered(block: NaturalBlock, literal: str) -> NaturalProgram:
 
 async def _run_in_task_group(
     outer: Environment,
+    environment: Environment,
     step: Step,
-    block_address: str,
     attempt: StepAttempt | None,
     site: NaturalSite,
     begin: Callable[[], None],
@@ -278,10 +289,12 @@ async def _run_in_task_group(
     """Wait for admission; then serve the actor while the executor works."""
     run_state, actor = outer.run_state, step.actor
     parent_slot = None if outer.step is None else outer.step.actor.slot
-    environment = outer.of_step(step, block_address)
     step.past = outer.past
     step.inspect = make_inspector(environment.policies, step)
-    delivery = step.partial_listeners = delivery_of(environment, step, site.on_partial)
+    has_listeners = site.on_partial is not None or actor.node is not None or environment.partial_sinks
+    delivery: PartialDelivery | None = None
+    if has_listeners or environment.policies.listeners:
+        delivery = step.partial_listeners = PartialDelivery(environment, step, site.on_partial)
     async with BareTaskGroup() as task_group:
         with SteerableStep(actor) as steerable:
             if attempt is not None:
@@ -427,7 +440,8 @@ async def _execute_with_after_steps(
 
 
 async def _execute(environment: Environment, step: Step, steerable: SteerableStep) -> _StepEnd:
-    with traced(KernelActivity(name="step_executor", execution_ref=environment.execution_ref)):
+    activity = KernelActivity(name="step_executor", execution_ref=environment.execution_ref)
+    with nullcontext() if environment.tracing is None else traced(activity):
         answer = await _find_or_make_answer(environment, step)
         await steerable.end()
     outcome, bindings = _checked_answer(answer, environment.step_executor, step.context.step_id)

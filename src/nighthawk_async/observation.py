@@ -189,6 +189,7 @@ class NodeWriter(Protocol):
         ...
 
 
+# Tasks, actors and evaluations are nodes, too, with or without a run. It is set only where somebody observes.
 _node_writer: ContextVar[NodeWriter | None] = ContextVar("nighthawk_async_node_writer")
 _everywhere: NodeWriter | None = None
 

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from .core_figures import BOUNDS, FEATURES_IN_THE_CORE, MODULES, PACKAGE, feature_imports, figures
+from .core_figures import (
+    BOUNDS,
+    FEATURES_IN_THE_CORE,
+    MODULES,
+    PACKAGE,
+    calls_in,
+    feature_imports,
+    figures,
+)
 
 TOP = Path(__file__).parents[2]
 
@@ -27,6 +35,15 @@ def test_imports_of_features_that_are_gone_are_no_longer_allowed() -> None:
     existing = {module.removeprefix(f"{PACKAGE}.") for module in MODULES}
     assert FEATURES_IN_THE_CORE - feature_imports() == set()
     assert {name for pair in FEATURES_IN_THE_CORE for name in pair} - existing == set()
+
+
+def test_each_context_variable_has_its_reason_beside_it() -> None:
+    assert [
+        f"{module.name}:{call.lineno}"
+        for module in MODULES.values()
+        for call in calls_in(module, "ContextVar")
+        if not module.lines[call.lineno - 2].startswith("# ")
+    ] == []
 
 
 def test_no_figure_of_the_source_grows(found: Mapping[str, int]) -> None:

@@ -156,6 +156,7 @@ class Namespace:
 
 _Things: TypeAlias = dict[tuple[Family[Any], str], object]
 
+# Names exist without runs, too. A task that joins a run has the names of the run, and keeps its own holders.
 _innermost: ContextVar[Namespace | None] = ContextVar("nighthawk_async_namespace", default=None)
 _process: RunVar[Namespace] = RunVar("nighthawk_async_process_namespace")
 

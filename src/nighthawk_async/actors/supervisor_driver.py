@@ -236,6 +236,7 @@ class ActorRunner(ChildRunner):
         super().conclude(error)
 
 
+# Supervisors know nothing of runs. A child and a holder begin and end apart from each other.
 _current: ContextVar[ChildRunner | None] = ContextVar("nighthawk_async_supervised_child", default=None)
 
 

@@ -90,6 +90,7 @@ class Holder(ABC):
         return task_id is not None
 
 
+# Actors know nothing of runs. Handlers, jobs and what they start wait as their holder, with or without a run.
 _innermost: ContextVar[Holder | None] = ContextVar("nighthawk_async_holder", default=None)
 
 

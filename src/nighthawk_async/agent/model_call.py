@@ -11,18 +11,16 @@ However the request ends, its charges are settled at once, before any other awai
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from contextvars import ContextVar
 from functools import partial
 from time import perf_counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from msgspec import Struct
-
 from ..catalog.request_cost import priced
 from ..errors import ConnectTimeoutError, HookError, ModelError, ModelStatusError
 from ..kernel.calls import below_place, take_turn_place
 from ..kernel.environment import Environment, find_environment
+from ..kernel.features import Feature
 from ..kernel.inspection import ask_model, ask_source
 from ..kernel.policy import NO_POLICIES, ModelCall, check_answer
 from ..kernel.reports import EventArrived, RequestActivity
@@ -78,29 +76,24 @@ class ResponseCache(Protocol):
         ...
 
 
-class _Active(Struct, frozen=True, eq=False):
-    cache: ResponseCache | None
-    outer: "_Active | None"
-
-
-_active: ContextVar[_Active | None] = ContextVar("nighthawk_async_response_cache", default=None)
+# With the caches around it, outermost first: one object can be entered many times, in many tasks.
+_caches = Feature[tuple[ResponseCache | None, ...]](())
 
 
 def enter_response_cache(cache: ResponseCache | None) -> None:
     """Activate a response cache until `leave_response_cache`; None for none, whatever is active."""
-    _active.set(_Active(cache, _active.get()))
+    _caches.set((*_caches.get(), cache))
 
 
 def leave_response_cache() -> None:
     """Activate the response cache again that was active before."""
-    active = _active.get()
-    _active.set(None if active is None else active.outer)
+    _caches.set(_caches.get()[:-1])
 
 
 def find_response_cache() -> ResponseCache | None:
     """Return the active response cache; None for none."""
-    active = _active.get()
-    return None if active is None else active.cache
+    caches = _caches.get()
+    return caches[-1] if caches else None
 
 
 class CachedSource:
@@ -308,7 +301,7 @@ class GovernedStream(ForwardedStream):
             raise
 
     async def _enter(self, source: AbstractAsyncContextManager[AsyncIterator[ModelEvent]]) -> None:
-        call = self._call
+        call, step = self._call, None if self._environment is None else self._environment.step
         if isinstance(source, ResponseStream):
             source.settle_first(self._settle_charges)
         activity = RequestActivity(
@@ -317,6 +310,7 @@ class GovernedStream(ForwardedStream):
             is_replay=isinstance(source, ResponseStream) and source.is_replay,
             journal_place=source.journal_place if isinstance(source, ResponseStream) else None,
             is_cached=call.source is not None and call.source.is_cached,
+            agent=None if step is None else step.agent_span,
         )
         span = self._span = begin_span(activity)
         try:

@@ -3,13 +3,13 @@
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 import anyio
 from msgspec import Struct
 
+from ..kernel.features import Feature
 from ..parallel.task_node import TaskNode
 from .event_stream_live import LiveStream, find_seen, parse_event_id
 from .exchange import Inbox
@@ -204,7 +204,7 @@ class ActiveRequest(Struct, frozen=True, kw_only=True, eq=False):
     streams: KeptStreams
 
 
-_request: ContextVar[ActiveRequest | None] = ContextVar("nighthawk_async_asgi_request", default=None)
+_request = Feature[ActiveRequest | None](None)
 
 
 def find_request() -> ActiveRequest | None:
@@ -219,8 +219,5 @@ def using_request(request: ActiveRequest) -> Generator[None, None, None]:
     Args:
         request: The request.
     """
-    token = _request.set(request)
-    try:
+    with _request.active(request):
         yield
-    finally:
-        _request.reset(token)

@@ -1,10 +1,10 @@
 """The task that waits for a call on a worker."""
 
-from contextvars import ContextVar
-
 import anyio
 
-_caller: ContextVar[object] = ContextVar("nighthawk_async_caller_task", default=None)
+from ..kernel.features import Feature
+
+_caller = Feature[object](None)
 
 
 def note_caller_task() -> None:

@@ -6,8 +6,7 @@ from functools import partial
 from itertools import count
 
 from ..kernel.environment import Environment
-from ..models.pacing import PacingLimits, Start
-from ..models.shared_limits import LIMIT_FINDER
+from ..models.pacing import LIMIT_FINDER, PacingLimits, Start
 from ..parallel.event_loop import shared_time
 from . import limit_service as wire
 from .grants import ask_for_grant
@@ -22,11 +21,8 @@ def enter(
     channel: CallChannel, setup: bytes, environment: Environment | None
 ) -> Generator[Environment | None, None, None]:
     """Have the rate-limited functions of a call on a worker wait in the program."""
-    token = LIMIT_FINDER.set(partial(_ProgramLimit, channel))
-    try:
+    with LIMIT_FINDER.active(partial(_ProgramLimit, channel)):
         yield environment
-    finally:
-        LIMIT_FINDER.reset(token)
 
 
 class _NumberedStart(Start):

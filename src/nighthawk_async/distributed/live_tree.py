@@ -2,12 +2,12 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from contextvars import ContextVar
 
 import msgspec
 from msgspec import Struct
 
 from ..kernel.environment import Environment
+from ..kernel.features import Feature
 from ..observation import WORKER, NodeWriter, PreviewedError, find_node_writer, using_node_writer
 from ..observe.mirrored import MirroredNodes
 from ..observe.previews import PreviewLimits
@@ -28,7 +28,7 @@ class _Setup(Struct, frozen=True):
     is_watched: bool
 
 
-_current: ContextVar["_TreePart | None"] = ContextVar("nighthawk_async_mirrored_tree", default=None)
+_current = Feature["_TreePart | None"](None)
 
 
 def begin(

@@ -5,8 +5,7 @@ from contextlib import contextmanager
 from itertools import count
 
 from ..kernel.environment import Environment
-from ..models.pacing import Demand, Pacer, Permit
-from ..models.shared_limits import PACER_MAKER
+from ..models.pacing import PACER_MAKER, Demand, Pacer, Permit
 from ..wire.rate_limits import RateLimit
 from . import pacing_service as wire
 from .grants import ask_for_grant
@@ -22,11 +21,8 @@ def enter(
     channel: CallChannel, setup: bytes, environment: Environment | None
 ) -> Generator[Environment | None, None, None]:
     """Have the requests of a call on a worker wait in the program."""
-    token = PACER_MAKER.set(_ProgramPacer)
-    try:
+    with PACER_MAKER.active(_ProgramPacer):
         yield environment
-    finally:
-        PACER_MAKER.reset(token)
 
 
 class _ProgramPacer(Pacer):

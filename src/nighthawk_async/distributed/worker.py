@@ -4,7 +4,7 @@ import socket
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
-from contextvars import Context, ContextVar, copy_context
+from contextvars import Context, copy_context
 from itertools import count
 from os import getpid
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from anyio.abc import TaskGroup
 from ..actors import BareTaskGroup
 from ..actors.task_group import is_cancelled
 from ..kernel.environment import Environment, get_environment, using_environment
+from ..kernel.features import Feature
 from ..kernel.policy import NO_POLICIES
 from ..kernel.run import Run
 from ..kernel.run_state import DEFAULT_MAX_DEPTH, LOOP_SUBSTITUTE
@@ -93,7 +94,7 @@ class BlockingEndpoint(Protocol):
         ...
 
 
-_current_call: ContextVar["_RunningCall | None"] = ContextVar("nighthawk_async_worker_call", default=None)
+_current_call = Feature["_RunningCall | None"](None)
 
 
 def _note_memory(error: MemoryError, function: str, worker: str, others: int) -> None:

@@ -258,6 +258,7 @@ class AgentStepExecutor:
         self, environment: Environment, program: str, span: Span | None
     ) -> tuple[StepOutcome, dict[str, object]]:
         step = environment.step or get_current_step()
+        step.agent_span = span
         step.rejections_left = self.configuration.max_corrective_turns
         _check_visibility(self.configuration, step.context)
         transport = self.outcome_transport

@@ -1,18 +1,18 @@
 """The active replay: in it, programs that open a store get the records of the replay instead."""
 
 from collections.abc import Callable, Coroutine
-from contextvars import ContextVar
 from functools import wraps
 from typing import Any, ParamSpec, TypeAlias
 
 from ..journal_ports import OpenedJournal
+from ..kernel.features import Feature
 
 Parameters = ParamSpec("Parameters")
 
 OpenReplay: TypeAlias = Callable[[str], OpenedJournal]
 """Opens the replay of the run with this id."""
 
-_open_replay: ContextVar[OpenReplay | None] = ContextVar("nighthawk_async_replay", default=None)
+_open_replay = Feature[OpenReplay | None](None)
 
 
 def find_replay() -> OpenReplay | None:
@@ -41,13 +41,13 @@ def no_effect_in_replays(
 class using_replay:  # noqa: N801  (a context manager that reads as a function at its call)
     """Activate a replay during the `with` statement."""
 
-    __slots__ = ("_open_replay", "_token")
+    __slots__ = ("_before", "_open_replay")
 
     def __init__(self, open_replay: OpenReplay) -> None:
         self._open_replay = open_replay
 
     def __enter__(self) -> None:
-        self._token = _open_replay.set(self._open_replay)
+        self._before = _open_replay.set(self._open_replay)
 
     def __exit__(self, *exc_details: object) -> None:
-        _open_replay.reset(self._token)
+        _open_replay.reset(self._before)

@@ -4,17 +4,17 @@ An effect outside of every run is not recorded, so each life would make it again
 rarely means that: it has lost the context of the run in a thread or in a pool.
 """
 
-from contextvars import ContextVar
 from types import TracebackType
 from weakref import ReferenceType, ref
 
 from ..kernel.environment import find_environment
+from ..kernel.features import Feature
 from .active_replay import is_replaying
 from .errors import JournalError, OutsideRunError
 
 # The ids of runs, by what holds them open: weakly, because a run that is abandoned is never left.
 _open_lives: dict[ReferenceType[object], str] = {}
-_is_meant: ContextVar[bool] = ContextVar("nighthawk_async_unrecorded", default=False)
+_is_meant = Feature(False)
 
 
 def note_open(life: object, run_id: str) -> None:
@@ -67,7 +67,7 @@ class unrecorded:  # noqa: N801  (a context manager that reads as a function at 
         JournalError: It is used in a run with a journal, where every effect is recorded.
     """
 
-    __slots__ = ("_token",)
+    __slots__ = ("_before",)
 
     def __enter__(self) -> None:
         environment = find_environment()
@@ -76,9 +76,9 @@ class unrecorded:  # noqa: N801  (a context manager that reads as a function at 
                 "unrecorded() is for calls outside of durable runs: in a run with a journal, every effect is "
                 "recorded."
             )
-        self._token = _is_meant.set(True)
+        self._before = _is_meant.set(True)
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        _is_meant.reset(self._token)
+        _is_meant.reset(self._before)

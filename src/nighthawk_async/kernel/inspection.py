@@ -1,7 +1,7 @@
 """Review of a step's commit by policies; errors of hooks and policies; the source of a response.
 
-An active interceptor answers instead of the model, or asks the model itself and observes. It is held in a
-context variable, so it flows into steps, threads and nested runs. Policies come before it.
+An active interceptor answers instead of the model, or asks the model itself and observes. It flows into
+steps, threads and nested runs. Policies come before it.
 
 A rejection goes back to the model as long as its executor allows another answer; then it fails the step.
 """
@@ -9,7 +9,6 @@ A rejection goes back to the model as long as its executor allows another answer
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Generator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
-from contextvars import ContextVar
 from functools import partial
 from typing import Protocol
 
@@ -33,6 +32,7 @@ from ..types.unset import UNSET
 from ..values.error_text import describe_error
 from .conclude import OutcomeRefusedError, Rewriter, StepResult, rewritten
 from .environment import Environment
+from .features import Feature
 from .policy import (
     CommitReview,
     Policies,
@@ -82,9 +82,7 @@ class ModelInterceptor(Protocol):
         ...
 
 
-_interceptor: ContextVar[ModelInterceptor | None] = ContextVar(
-    "nighthawk_async_model_interceptor", default=None
-)
+_interceptor = Feature[ModelInterceptor | None](None)
 _everywhere: list[ModelInterceptor] = []
 
 
@@ -146,16 +144,16 @@ def find_interception_error(error: BaseException) -> InterceptionError | None:
 class using_interceptor:  # noqa: N801  (a context manager that reads as a function at its call)
     """Activate an interceptor during the `with` statement; the innermost one counts."""
 
-    __slots__ = ("_interceptor", "_token")
+    __slots__ = ("_before", "_interceptor")
 
     def __init__(self, interceptor: ModelInterceptor) -> None:
         self._interceptor = interceptor
 
     def __enter__(self) -> None:
-        self._token = _interceptor.set(self._interceptor)
+        self._before = _interceptor.set(self._interceptor)
 
     def __exit__(self, *exc_details: object) -> None:
-        _interceptor.reset(self._token)
+        _interceptor.reset(self._before)
 
 
 class using_interceptor_everywhere:  # noqa: N801

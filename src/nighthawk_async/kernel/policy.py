@@ -19,7 +19,6 @@ Methods find the active environment and the current step with `environment.get_e
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, ExitStack, contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from typing import (
@@ -47,6 +46,7 @@ from ..types.usage import Usage
 from .commands import CallGuard, CommandGuard
 from .conclude import StepResult
 from .context import StepContext, StepExecutor
+from .features import Feature
 from .step import ExecuteAttempt, Step, Verify
 from .tools import Tool
 
@@ -147,7 +147,7 @@ class _Question:
         self.wants_value = False
 
 
-_question: ContextVar[_Question | None] = ContextVar("nighthawk_async_commit_question", default=None)
+_question = Feature[_Question | None](None)
 
 
 def shown(subject: Subject, return_value: object) -> Subject:
@@ -236,7 +236,7 @@ async def ask_early(subject: object, ask: Callable[[], Awaitable[Answer]]) -> An
         Exception: Any error of `ask`, unless the value was read.
     """
     question = _Question(subject, _question.get())
-    token = _question.set(question)
+    before = _question.set(question)
     try:
         answer = await ask()
     except Exception:
@@ -244,7 +244,7 @@ async def ask_early(subject: object, ask: Callable[[], Awaitable[Answer]]) -> An
             return UNSET
         raise
     finally:
-        _question.reset(token)
+        _question.reset(before)
     return UNSET if question.wants_value else answer
 
 

@@ -78,6 +78,7 @@ class RequestActivity(Struct, frozen=True, kw_only=True, eq=False):
         is_replay: Whether the response is a recorded one, so that no model is asked.
         journal_place: The place of the request in a run with a journal; None without one.
         is_cached: Whether the response comes from a response cache.
+        agent: The span of the agent that sends it; None for none.
     """
 
     model: Model
@@ -85,6 +86,7 @@ class RequestActivity(Struct, frozen=True, kw_only=True, eq=False):
     is_replay: bool
     journal_place: str | None = None
     is_cached: bool = False
+    agent: Span | None = None
 
 
 class LifeBegun(Struct, frozen=True, kw_only=True, eq=False):

@@ -24,7 +24,7 @@ import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager, suppress
-from contextvars import Context, ContextVar, copy_context
+from contextvars import Context, copy_context
 from copy import copy
 from functools import partial
 from threading import get_ident
@@ -44,6 +44,7 @@ from ..parallel.resource_keeper import ResourceKeeper
 from ..parallel.task_current import change_place, find_node
 from ..parallel.task_node import TaskNode
 from ..threads import wait_interruptibly
+from .features import Feature
 
 
 def checked_max_concurrent_steps(value: object) -> int | None:
@@ -113,9 +114,7 @@ Arguments = TypeVarTuple("Arguments")
 
 _thread = threading.local()
 
-LOOP_SUBSTITUTE: ContextVar[Callable[[Callable[[], bool]], None] | None] = ContextVar(
-    "nighthawk_async_loop_substitute", default=None
-)
+LOOP_SUBSTITUTE = Feature[Callable[[Callable[[], bool]], None] | None](None)
 """Does what a blocked event loop has to do for the steps that it waits for, until a condition holds."""
 
 _MOST_PORTALS = 64

@@ -22,6 +22,7 @@ from ..executions import Execution
 from ..journal_ports import RecordedAnswer
 from ..parallel.task_current import find_node, find_place, find_positions
 from ..parallel.task_node import TaskNode, get_task_hooks
+from ..tracing import Span
 from ..types.messages import Message, UserContent
 from ..types.outcomes import RaiseStepOutcome, ReturnStepOutcome, StepOutcome
 from ..types.unset import UNSET
@@ -131,6 +132,7 @@ class Step:
 
     Attributes:
         context: The state of the step.
+        agent_span: The span of the agent that works on it; None for none.
         inspect: The inspection that the commit must pass, and that may change it; None for none.
         rejections_left: The number of commits that may still be rejected before the step fails. An executor
             that can send a rejection back to its model sets it.
@@ -146,6 +148,7 @@ class Step:
         "_evaluation",
         "_verify",
         "actor",
+        "agent_span",
         "context",
         "execution",
         "inspect",
@@ -170,6 +173,7 @@ class Step:
     ) -> None:
         self.actor = actor
         self.context: StepContext = actor.context
+        self.agent_span: Span | None = None
         self.execution = execution
         self.program = program
         self.is_interpolated = is_interpolated

@@ -9,7 +9,6 @@ import threading
 import weakref
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -26,6 +25,7 @@ from ..types.messages import AssistantMessage, Message, ToolCall
 from ..types.outcomes import OutcomeKind
 from ..types.usage import Usage
 from ..values.error_text import describe_error
+from .features import Feature
 
 
 class UsageReceiver(Protocol):
@@ -331,7 +331,7 @@ class LastStep:
         _last_step.set(self)
 
 
-_last_step: ContextVar[LastStep | None] = ContextVar("nighthawk_async_last_step", default=None)
+_last_step = Feature[LastStep | None](None)
 
 
 def find_last_step() -> LastStep | None:

@@ -22,8 +22,7 @@ from msgspec import Struct
 
 from ..errors import ModelProtocolError
 from ..kernel.environment import shared_in_run
-from .pacing import Pacer
-from .shared_limits import PACER_MAKER
+from .pacing import PACER_MAKER, Pacer
 
 if TYPE_CHECKING:
     from .http_transport import HttpConnection

@@ -14,11 +14,12 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import count
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import anyio
 from msgspec import Struct, field
 
+from ..kernel.features import Feature
 from ..wire.rate_limits import RateLimit, RateLimitKind, read_rate_limits
 
 
@@ -751,3 +752,35 @@ class Pacer:
     def _signal(self, ticket: Ticket | None) -> None:
         if ticket is not None and ticket in self._signals:
             self._signals[ticket].set()
+
+
+PACER_MAKER = Feature[Callable[[Hashable], Pacer] | None](None)
+"""Makes the pacers of a run whose first request is sent in this context; None for those of this process."""
+
+
+class CallLimit(Protocol):
+    """A limit of the calls that begin within a minute, and of their tokens."""
+
+    @property
+    def limits(self) -> PacingLimits:
+        """The numbers."""
+        ...
+
+    def enter_nowait(self, tokens: int | None) -> Start | None:
+        """Begin a call, or return None when it has to wait, or to ask."""
+        ...
+
+    async def enter(self, tokens: int | None, *, goes_first: bool = False) -> Start:
+        """Begin a call when it is its turn."""
+        ...
+
+    def settle(self, start: Start, tokens: int | None) -> None:
+        """Record the end of a call, and the tokens that it used."""
+        ...
+
+
+LimitFinder: TypeAlias = Callable[[str, PacingLimits], CallLimit]
+"""Finds the limit of a name, with the numbers that it has."""
+
+LIMIT_FINDER = Feature[LimitFinder | None](None)
+"""On workers: finds the limits of `rate_limit` that are shared; None for those of this process."""

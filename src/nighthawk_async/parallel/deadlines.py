@@ -30,6 +30,7 @@ Result = TypeVar("Result")
 
 _BLOCKING = "what blocks its event loop"
 
+# Set in threads alone, where no event loop knows the deadline; a call to a loop empties it.
 _in_thread: ContextVar[tuple["Deadline", ...]] = ContextVar("nighthawk_async_thread_deadlines", default=())
 
 

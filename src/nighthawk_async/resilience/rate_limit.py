@@ -16,8 +16,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..kernel.environment import find_environment, get_environment, using_environment
 from ..kernel.usage_meter import UsageMeter
-from ..models.pacing import Demand, LimitCounts, PacingLimits, Start
-from ..models.shared_limits import LIMIT_FINDER, CallLimit
+from ..models.pacing import LIMIT_FINDER, CallLimit, Demand, LimitCounts, PacingLimits, Start
 from ..parallel import raise_if_cancel_requested
 from ..parallel.event_loop import is_loop_thread, is_worker_thread, shared_time
 from ..parallel.fair_queue import FairQueue, wake

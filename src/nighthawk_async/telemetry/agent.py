@@ -2,10 +2,8 @@
 
 import time
 from collections.abc import Mapping
-from contextlib import suppress
-from contextvars import ContextVar, Token
 
-from opentelemetry.trace import Span, SpanKind
+from opentelemetry.trace import SpanKind
 
 from ..catalog.telemetry_names import AGENT_SECONDS, FINISH_REASONS, GENERATING_PROVIDERS, OWN_AGENT
 from ..kernel.reports import AgentActivity, EventArrived, RequestActivity, ToolCallActivity, ToolCallFailed
@@ -91,9 +89,9 @@ class AgentSpan:
         self._calls: dict[int, ToolSpan] = {}
         self._began = time.perf_counter()
 
-    def active(self) -> "_using_agent":
+    def active(self) -> using_span:
         """Make it the current span."""
-        return _using_agent(self, self._span)
+        return using_span(self._span)
 
     def note_recorded(self, usage: Usage | None) -> None:
         """Record that the response to a request was recorded in an earlier life, which has counted it."""
@@ -141,35 +139,6 @@ class AgentSpan:
             record_duration(names.agent_duration_metric, seconds, measured, bounds=AGENT_SECONDS)
             record_calls(names, self._inferences, self._tool_calls, measured)
         end_span(self._span, names.error_type, error_type)
-
-
-_agent: ContextVar[AgentSpan | None] = ContextVar("nighthawk_async_agent_span", default=None)
-
-
-class _using_agent(using_span):  # noqa: N801
-    """Make the span of an agent the current one, so that its requests find it.
-
-    Args:
-        agent: The span of the agent.
-        span: Its OpenTelemetry span.
-    """
-
-    __slots__ = ("_agent", "_token")
-
-    def __init__(self, agent: AgentSpan, span: Span) -> None:
-        super().__init__(span)
-        self._agent = agent
-        self._token: Token[AgentSpan | None] | None = None
-
-    def __enter__(self) -> Span:
-        self._token = _agent.set(self._agent)
-        return super().__enter__()
-
-    def __exit__(self, *exc_details: object) -> None:
-        super().__exit__(*exc_details)
-        with suppress(ValueError):  # another context, in which an unfinished coroutine is closed
-            if self._token is not None:
-                _agent.reset(self._token)
 
 
 class ToolSpan:
@@ -288,7 +257,7 @@ class ChatSpan:
             kind=SpanKind.CLIENT,
             attributes=self._reported,
         )
-        self._agent = _agent.get()
+        self._agent = activity.agent if isinstance(activity.agent, AgentSpan) else None
         self._is_logged = is_logged()
         self._has_details = (
             self._is_logged and settings.events_hold_content and names.details_event is not None

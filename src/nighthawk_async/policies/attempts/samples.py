@@ -6,9 +6,10 @@ cache keeps an answer for each of them.
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from contextvars import ContextVar, Token
 
-_sample: ContextVar[tuple[int, ...]] = ContextVar("nighthawk_async_sample", default=())
+from ...kernel.features import Before, Feature
+
+_sample = Feature[tuple[int, ...]](())
 
 
 def current_sample() -> tuple[int, ...]:
@@ -19,7 +20,7 @@ def current_sample() -> tuple[int, ...]:
     return sample
 
 
-_seed: ContextVar[int | None] = ContextVar("nighthawk_async_trial_seed", default=None)
+_seed = Feature[int | None](None)
 
 
 def current_seed() -> int | None:
@@ -30,11 +31,8 @@ def current_seed() -> int | None:
 @contextmanager
 def using_seed(seed: int) -> Generator[None, None, None]:
     """Make a seed the current one during the `with` statement."""
-    token = _seed.set(seed)
-    try:
+    with _seed.active(seed):
         yield
-    finally:
-        _seed.reset(token)
 
 
 def enter_seed(seed: int | None) -> None:
@@ -54,13 +52,13 @@ class using_sample:  # noqa: N801  (a context manager that reads as a function a
         number: The number, from 0.
     """
 
-    __slots__ = ("_number", "_token")
+    __slots__ = ("_before", "_number")
 
     def __init__(self, number: int) -> None:
         self._number = number
 
     def __enter__(self) -> None:
-        self._token: Token[tuple[int, ...]] = _sample.set((*_sample.get(), self._number))
+        self._before: Before = _sample.set((*_sample.get(), self._number))
 
     def __exit__(self, *exc_details: object) -> None:
-        _sample.reset(self._token)
+        _sample.reset(self._before)

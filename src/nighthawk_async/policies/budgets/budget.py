@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from contextvars import ContextVar
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any, ParamSpec, TypeVar, cast, overload
@@ -11,6 +10,7 @@ from ...catalog.request_cost import Prices
 from ...errors import NighthawkError
 from ...kernel.calls import wrap_calls
 from ...kernel.environment import get_environment, using_environment
+from ...kernel.features import Feature
 from ...kernel.policy import InnerScope, Policies
 from ...types.usage import Usage
 from .account import BudgetAccount
@@ -21,9 +21,7 @@ from .terms import BudgetAmounts, BudgetLimits, BudgetTerms, OnExceeded, checked
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-_entered: ContextVar[tuple[tuple["Budget", ExitStack], ...]] = ContextVar(
-    "nighthawk_async_entered_budgets", default=()
-)
+_entered = Feature[tuple[tuple["Budget", ExitStack], ...]](())
 
 
 @overload

@@ -2,13 +2,13 @@
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import replace
 
 from ...errors import BudgetExceededError, HookError
 from ...kernel.context import StepContext
 from ...kernel.environment import get_environment
 from ...kernel.events import BudgetThreshold
+from ...kernel.features import Feature
 from ...kernel.policy import Listener
 from ...kernel.step import Step
 from ...kernel.tools import OUTCOME_TOOL_NAME
@@ -59,20 +59,15 @@ def _is_all_set(context: StepContext) -> bool:
     )
 
 
-_refusals: ContextVar[list[BudgetExceededError] | None] = ContextVar(
-    "nighthawk_async_budget_refusals", default=None
-)
+_refusals = Feature[list[BudgetExceededError] | None](None)
 
 
 @contextmanager
 def noting_refusals() -> Generator[list[BudgetExceededError], None, None]:
     """Note the refusals of budgets during the `with` statement, also those that the program handles."""
     refusals: list[BudgetExceededError] = []
-    token = _refusals.set(refusals)
-    try:
+    with _refusals.active(refusals):
         yield refusals
-    finally:
-        _refusals.reset(token)
 
 
 def note_refusal(error: BudgetExceededError) -> None:

@@ -10,7 +10,6 @@ import logging
 import reprlib
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -19,6 +18,7 @@ import anyio
 from ...errors import HookError, StepAbortedError, StepRejectedError, ToolBoundaryError
 from ...kernel.commands import await_value, is_awaitable
 from ...kernel.events import BeforeToolCall, FinishedEvent, HookEvent
+from ...kernel.features import Feature
 from ...kernel.policy import ask_early, wants_value, with_changes
 from ...kernel.reports import HookAnswer, HookAnswered, HookFailed
 from ...parallel import TaskCancelledError, cancel_requested, is_async_callable
@@ -107,7 +107,7 @@ Registration: TypeAlias = tuple[Hooks, HookFunction[Any]]
 
 _LOGGER = logging.getLogger("nighthawk")
 _SECONDS_AFTER_CANCELLATION = 5.0
-_answering: ContextVar[tuple[Hooks, ...]] = ContextVar("nighthawk_async_answering_hooks", default=())
+_answering = Feature[tuple[Hooks, ...]](())
 
 
 def answering_hooks() -> tuple[Hooks, ...]:
@@ -291,12 +291,9 @@ async def call_alone(registration: Registration, event: object) -> object:
         Exception: Any exception raised by the hook.
     """
     hooks, function = registration
-    token = _answering.set((*_answering.get(), hooks))
-    try:
+    with _answering.active((*_answering.get(), hooks)):
         answer = cast("object", function(event))
         return await await_value(answer) if is_awaitable(answer) else answer
-    finally:
-        _answering.reset(token)
 
 
 async def _ask(registration: Registration, event: object) -> object:
@@ -331,7 +328,7 @@ def _ask_sync(registration: Registration, event: object) -> object:
 
 @contextmanager
 def _answered_by(hooks: Hooks, function: HookFunction[Any], event_type: type) -> Generator[None, None, None]:
-    token = _answering.set((*_answering.get(), hooks))
+    before = _answering.set((*_answering.get(), hooks))
     try:
         yield
     except Exception as error:
@@ -345,7 +342,7 @@ def _answered_by(hooks: Hooks, function: HookFunction[Any], event_type: type) ->
         failed = HookError(f"{what}: {describe_error(error)}", hook=name)
         raise failed.without_content(f"{what}: {type(error).__name__}") from error
     finally:
-        _answering.reset(token)
+        _answering.reset(before)
 
 
 def _async_hook_error(function: HookFunction[Any], event_type: type, remedy: str) -> HookError:

@@ -2,15 +2,14 @@
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import TYPE_CHECKING
+
+from ...kernel.features import Feature
 
 if TYPE_CHECKING:
     from .request import HumanHandler
 
-_default_handler: ContextVar["HumanHandler | None"] = ContextVar(
-    "nighthawk_async_default_human_handler", default=None
-)
+_default_handler = Feature["HumanHandler | None"](None)
 
 
 @contextmanager
@@ -20,11 +19,8 @@ def using_default_handler(handler: "HumanHandler | None") -> Generator[None, Non
     Args:
         handler: The handler; None for none.
     """
-    token = _default_handler.set(handler)
-    try:
+    with _default_handler.active(handler):
         yield
-    finally:
-        _default_handler.reset(token)
 
 
 def find_default_handler() -> "HumanHandler | None":

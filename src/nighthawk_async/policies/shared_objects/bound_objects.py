@@ -130,6 +130,7 @@ class _Registry:
 
 
 _REGISTRY = _Registry()
+# It flows through the runs within a step, whose environment has no step.
 _innermost: ContextVar["BoundObjects | None"] = ContextVar("nighthawk_async_bound_objects", default=None)
 
 

@@ -51,18 +51,18 @@ BOUNDS: Mapping[str, int] = {
     "methods of a policy": 27,
     "context variables": 10,  # each with its reason beside it
     "features": 19,  # values that rooms above the kernel have it carry in one of these variables
-    "imports inside functions": 161,
+    "imports inside functions": 159,
     "partial(": 203,
-    "cast(": 927,
+    "cast(": 936,
     "partials of methods of policies": 3,
-    "modules in eager reach": 153,
-    "lines of code in eager reach": 26_824,  # more by arguments handed on, and by `kernel.features`
-    "modules in reach": 280,
-    "lines of code in reach": 45_664,
-    "files of a scripted step": 63,
-    "changes of file of a scripted step": 295,
-    "files of a step over HTTP": 88,
-    "changes of file of a step over HTTP": 612,
+    "modules in eager reach": 150,
+    "lines of code in eager reach": 26_962,  # more by arguments handed on, and by `kernel.features`
+    "modules in reach": 275,
+    "lines of code in reach": 45_426,
+    "files of a scripted step": 59,
+    "changes of file of a scripted step": 276,
+    "files of a step over HTTP": 83,
+    "changes of file of a step over HTTP": 480,
 }
 """The highest figures allowed."""
 

@@ -173,9 +173,9 @@ def _parts_of(kind: type[Any], value: Any) -> Iterable[object] | None:
     if kind is partial:
         return value.func, value.args, value.keywords
     if kind in (operator.itemgetter, operator.attrgetter, operator.methodcaller):
-        return cast("Iterable[object]", value.__reduce__()[1:])  # type: ignore[call-arg]
+        return cast("Iterable[object]", value.__reduce__()[1:])
     if kind in (datetime.datetime, datetime.time):
-        return cast("Iterable[object]", kind.__reduce__(value)[1])
+        return cast("Iterable[object]", cast("Any", kind).__reduce__(value)[1])
     if kind is msgspec.structs.StructConfig:
         return [getattr(value, name) for name in dir(kind) if name[:1] != "_"]
     name = type_name(kind)

@@ -68,6 +68,7 @@ class _Block(NamedTuple):
     python_locals: Mapping[str, object]
     literal: str | None
     caller: Execution | None
+    depth: int
 
 
 def run_step_from_sync(
@@ -117,7 +118,7 @@ async def run_step(
     depth = depth_below(caller)
     with last or LastStep(step_id_of(block)) as last:
         outer = get_environment()
-        called = _Block(block, site, python_locals, literal, caller)
+        called = _Block(block, site, python_locals, literal, caller, depth)
         execute_once: ExecuteAttempt = partial(_execute_once, outer, called, last)
         if outer.journal is not None:
             place = place or take_step_place(block, python_locals, literal)
@@ -146,7 +147,7 @@ async def _execute_once(
     """Execute a block; an attempt, one of several, may have an environment of its own."""
     if attempt is not None:
         outer = get_environment()
-    block, depth = called.block, depth_below(called.caller)
+    block, depth = called.block, called.depth
     execution_ref = _identity(outer, called.caller, block)
     number = None if attempt is None else attempt.number
     tracing = find_tracing()
@@ -205,7 +206,7 @@ def _identity(outer: Environment, caller: Execution | None, block: NaturalBlock)
 
 def _prepare(outer: Environment, execution_ref: ExecutionRef, called: _Block) -> tuple[Environment, Step]:
     """Return the environment that the step is to run in, and the step."""
-    block, site, python_locals, literal, caller = called
+    block, site, python_locals, literal, caller, _ = called
     program = block.program
     if program is None:
         program = _parse_rendered(block, cast("str", literal))

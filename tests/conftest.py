@@ -32,7 +32,7 @@ from tests.unsteady import take_recorder
 from tests.warm_python import open_template
 
 WATCH = EventLoopWatch(bound_seconds=2.0)
-PATIENCE_SECONDS = 5.0
+PATIENCE_SECONDS = 60.0
 _SESSION = ExitStack()
 _OUTCOME = pytest.StashKey[bool]()
 _ATTEMPTS = pytest.StashKey[Attempts]()

@@ -198,7 +198,7 @@ async def test_the_server_answers_nobody_without_its_key_and_no_web_page() -> No
         async with (
             open_local_server(launch) as server,
             server.admit() as access,
-            httpx.AsyncClient() as client,
+            httpx.AsyncClient(timeout=240) as client,
         ):
             outside = access.address.removesuffix("/nighthawk")
             assert outside != access.address

@@ -154,7 +154,7 @@ async def read_until_it_succeeds(tools: Any) -> None:
 
 
 async def call_again(tools: Any, scope: anyio.CancelScope, *, task_status: Any) -> None:
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         assert await tools.add(a=2, b=2) == 4
     task_status.started()
 

@@ -62,7 +62,7 @@ async def test_a_worker_that_hangs_ends_with_the_grace_of_a_cancelled_call(
 
 async def test_a_call_that_cancels_itself_ends() -> None:
     async with Processes(1, backend="asyncio") as workers:
-        with anyio.fail_after(60), pytest.raises(parallel.CallCancelledError):
+        with anyio.fail_after(240), pytest.raises(parallel.CallCancelledError):
             await parallel.map(cancel_itself, [1], on=workers)
 
 
@@ -70,7 +70,7 @@ async def test_processes_that_a_call_has_started_end_with_the_worker(tmp_path: P
     mark = tmp_path / "mark"
     async with Processes(1) as workers:
         assert await parallel.map(is_open_in_children, [0], on=workers) == [False]
-        with anyio.fail_after(60):
+        with anyio.fail_after(240):
             assert await parallel.map(fork_and_die, [str(mark)], on=workers) == [7]
         assert await anyio.to_thread.run_sync(mark_has_ended, mark)
         assert await anyio.to_thread.run_sync(mark_has_ended, tmp_path / "mark.other")

@@ -117,7 +117,7 @@ def test_a_server_ends_on_ctrl_c_with_its_calls(shop: Path) -> None:
 
     async def call_and_end(process: Any, url: str) -> None:
         async with (
-            httpx2.AsyncClient(headers={"Authorization": "Bearer sesame"}) as http,
+            httpx2.AsyncClient(headers={"Authorization": "Bearer sesame"}, timeout=240) as http,
             Client(streamable_http_client(url, http_client=http), mode="legacy") as client,
         ):
             assert client.server_info is not None

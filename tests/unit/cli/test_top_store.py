@@ -55,7 +55,7 @@ async def test_runs_are_followed_also_after_the_store_was_away(tmp_path: Path) -
     with opened(tmp_path) as store, opened(tmp_path) as other:
         await live(other, "order-17")
         client = StoreClient(store)
-        with anyio.fail_after(20):
+        with anyio.fail_after(240):
             await take(client, nodes, 1)
             change_tables(tmp_path, "ALTER TABLE runs RENAME TO moved_runs")
             with pytest.raises(DashboardError):

@@ -27,6 +27,6 @@ def executor_of(base_url: str, **settings: Any) -> nh.AgentStepExecutor:
 
 async def until(holds: Callable[[], bool]) -> None:
     """Wait until something holds, which nothing here can signal."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         while not holds():  # noqa: ASYNC110
             await anyio.sleep(0.002)

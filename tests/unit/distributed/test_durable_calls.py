@@ -75,7 +75,7 @@ def mapped(folder: Path, function: Callable[[Any], Awaitable[Any]]) -> Program:
 
 async def eventually(path: Path) -> None:
     """Wait for what a worker does."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(240):
         while not await anyio.Path(path).exists():  # noqa: ASYNC110
             await anyio.sleep(0.001)
 
@@ -85,7 +85,7 @@ async def lose_worker_of_call(
 ) -> None:
     """Lose the worker that waits, when a record of a kind has arrived."""
     await eventually(folder / "waiting")
-    with anyio.fail_after(30):
+    with anyio.fail_after(240):
         while all(record.kind != kind for record in store.records("run-1")):  # noqa: ASYNC110
             await anyio.sleep(0.001)
     (name,) = workers.workers
@@ -274,7 +274,7 @@ async def test_people_answer_calls_on_workers_through_the_store(tmp_path: Path) 
 
         async def answer() -> None:
             for _ in range(2):
-                with anyio.fail_after(30):
+                with anyio.fail_after(240):
                     while not (questions := store.questions("run-1")):  # noqa: ASYNC110
                         await anyio.sleep(0.001)
                 if questions[0].kind == "question":
@@ -400,7 +400,7 @@ async def test_a_limit_that_expired_ends_a_call_at_the_first_thing_that_is_new(t
                 continue  # the limit had expired before the first effect
             (folder / "slow").unlink()
             limit[0] = 10_000.0
-            with anyio.fail_after(60):
+            with anyio.fail_after(240):
                 assert await live(folder, store, program, run_id=folder.name) == result
         assert effects_in(folder) == ["charged a", "charged end"]
         return

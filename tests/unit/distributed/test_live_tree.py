@@ -34,7 +34,7 @@ def find(view: NodeView, kind: str, name: str | None = None) -> NodeView:
 
 async def seen(tree: TaskTree, condition: Callable[[NodeView], object]) -> NodeView:
     """Wait until the tree fulfils a condition."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(240):
         async with tree.watch(min_interval=0) as views:
             async for view in views:
                 if condition(view):

@@ -41,7 +41,7 @@ def levels() -> Generator[None, None, None]:
 
 async def handled(caplog: pytest.LogCaptureFixture, count: int) -> list[logging.LogRecord]:
     """Wait for records, which are sent soon."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(240):
         while len(caplog.records) < count:  # noqa: ASYNC110
             await anyio.sleep(0.005)
     return caplog.records

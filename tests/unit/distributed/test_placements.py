@@ -51,7 +51,7 @@ async def placement(
 
 async def eventually(path: Path) -> None:
     """Wait for what another process does, which nothing here can signal."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(240):
         while not await anyio.Path(path).exists():  # noqa: ASYNC110
             await anyio.sleep(0.005)
 

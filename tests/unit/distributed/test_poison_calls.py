@@ -28,7 +28,7 @@ pytestmark = pytest.mark.anyio
 
 async def lines_in(path: Path, number: int) -> Counter[str]:
     """The lines of a file, once there are so many."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         while len(lines := read_lines(path)) < number:
             await anyio.lowlevel.checkpoint()
     return Counter(lines)

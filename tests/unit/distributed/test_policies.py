@@ -67,7 +67,7 @@ async def test_a_step_that_blocks_the_event_loop_of_its_worker_reaches_the_progr
         return Modify({**event.bindings, "stars": event.bindings["stars"] - 1})
 
     async with nh.run(agent(), hooks=hooks), Processes(1) as workers:
-        with anyio.fail_after(60):
+        with anyio.fail_after(240):
             assert await parallel.map(rate_on_loop, ["a", "b"], on=workers) == [3, 3]
     assert asked == ["commit"] * 2
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 async def controllable(task: TaskHandle[object]) -> None:
     """Wait until something in a task can be controlled."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(240):
         while True:
             try:
                 await task.snapshot()

@@ -50,14 +50,14 @@ def appended_by_program(workers: InMemoryWorkers) -> int:
 
 async def eventually(path: Path) -> None:
     """Wait for what a worker does."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(240):
         while not await anyio.Path(path).exists():  # noqa: ASYNC110
             await anyio.sleep(0.001)
 
 
 async def result_in(store: JournalStore) -> None:
     """Wait for the record of a result."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(240):
         while all(record.kind != "result" for record in store.records("run-1")):  # noqa: ASYNC110
             await anyio.sleep(0.001)
 

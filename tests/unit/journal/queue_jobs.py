@@ -125,7 +125,7 @@ def worker_of(
 @asynccontextmanager
 async def serving(*workers: Worker) -> AsyncIterator[None]:
     """Have workers serve meanwhile; they drain at the end."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         async with anyio.create_task_group() as group:
             for worker in workers:
                 await group.start(worker.serve)

@@ -158,7 +158,7 @@ async def test_who_does_not_want_to_wait_says_so(tmp_path: Path) -> None:
     async def program() -> None:
         for call in (quick, reconciled, read):
             with held_commits() as (reached, _):
-                with anyio.fail_after(60):
+                with anyio.fail_after(240):
                     assert await call(1) == 1
                 await anyio.to_thread.run_sync(reached.wait, 60)
 

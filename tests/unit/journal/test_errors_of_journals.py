@@ -144,7 +144,7 @@ async def test_an_error_of_a_journal_ends_the_run(
     fault = Fault(kind)
     model = shouting()
     with opened(tmp_path) as store:
-        with anyio.fail_after(5), pytest.raises(Exception) as caught:  # noqa: PT011
+        with anyio.fail_after(240), pytest.raises(Exception) as caught:  # noqa: PT011
             await live(store, model, lambda: program(fault))
         assert store.runs()[0].status == "failed"
     assert fault.calls == 1

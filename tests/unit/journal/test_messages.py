@@ -46,7 +46,7 @@ async def test_a_waiting_run_gets_messages_of_this_and_of_other_stores(tmp_path:
     async def program() -> list[object]:
         return [await nh.journal.receive("reply"), await nh.journal.receive("reply")]
 
-    with opened(tmp_path) as store, opened(tmp_path) as other, anyio.fail_after(20):
+    with opened(tmp_path) as store, opened(tmp_path) as other, anyio.fail_after(240):
         results: list[object] = []
         async with anyio.create_task_group() as group:
 
@@ -134,7 +134,7 @@ async def test_a_batch_ends_with_its_window_whenever_it_is_looked_for(tmp_path: 
 
 
 async def test_a_batch_is_completed_by_a_message_that_comes_while_it_is_waited_for(tmp_path: Path) -> None:
-    with opened(tmp_path) as store, opened(tmp_path) as other, anyio.fail_after(20):
+    with opened(tmp_path) as store, opened(tmp_path) as other, anyio.fail_after(240):
         results: list[object] = []
         await store.send("run-1", "mail", "first")
         async with anyio.create_task_group() as group:

@@ -298,7 +298,7 @@ async def test_an_order_is_repeated_after_a_crash_at_each_record(tmp_path: Path,
 
 
 async def one_life(store: nh.journal.JournalStore, program: Program, run_id: str, order: str) -> Any:
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         async with nh.run(ScriptedExecutor([]), journal=store, run_id=run_id):
             return await program(pausing(order))
 

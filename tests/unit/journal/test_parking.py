@@ -396,7 +396,7 @@ async def test_a_run_without_a_limit_waits_itself(tmp_path: Path) -> None:
     async def program() -> str:
         return await nh.ask_user("Which?")
 
-    with opened(tmp_path) as store, opened(tmp_path) as other, anyio.fail_after(20):
+    with opened(tmp_path) as store, opened(tmp_path) as other, anyio.fail_after(240):
         async with anyio.create_task_group() as group:
 
             async def answer() -> None:
@@ -598,7 +598,7 @@ async def test_a_tool_that_may_be_called_again_waits_for_days(
 
 async def test_a_tool_that_would_be_in_doubt_keeps_its_process(tmp_path: Path) -> None:
     program, model = asking_tool(lambda function: function)
-    with opened(tmp_path) as store, anyio.fail_after(20):
+    with opened(tmp_path) as store, anyio.fail_after(240):
         async with anyio.create_task_group() as group:
 
             async def answer() -> None:

@@ -316,7 +316,7 @@ async def test_a_worker_whose_runs_are_not_durable_ends(tmp_path: Path) -> None:
     with opened(tmp_path) as store:
         run_id = await store.enqueue(note, 1)
         worker = nh.journal.Worker(store, [note], run=lambda run_id: nh.run(executor, run_id=run_id))
-        with anyio.fail_after(30), pytest.raises(nh.ConfigurationError, match="journal=store"):
+        with anyio.fail_after(240), pytest.raises(nh.ConfigurationError, match="journal=store"):
             await worker.serve()
         assert status_of(store, run_id) == "queued"
         assert queue_jobs.made == []

@@ -47,7 +47,7 @@ async def live(
 
 async def find_question(store: nh.journal.JournalStore) -> QuestionRow:
     """The question that a run asks."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(240):
         while not (questions := store.questions("run-1")):
             await anyio.lowlevel.checkpoint()
     return questions[0]
@@ -65,7 +65,7 @@ async def while_asking(
     async def one_life() -> None:
         results.append(await live(store, program, human))
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(240):
         async with anyio.create_task_group() as group:
             group.start_soon(one_life)
             await answer(await find_question(store))

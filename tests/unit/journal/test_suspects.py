@@ -149,7 +149,7 @@ async def test_workers_of_one_process_know_of_each_other(tmp_path: Path) -> None
             worker_of(store, pass_gate, queue="one"), worker_of(store, pass_gate, queue="two")
         ):
             await _begun("a", "b")
-            with anyio.fail_after(60):
+            with anyio.fail_after(240):
                 while _company(store) != {"a": 1, "b": 1}:
                     await anyio.lowlevel.checkpoint()
             for gate in queue_jobs.gates.values():
@@ -157,7 +157,7 @@ async def test_workers_of_one_process_know_of_each_other(tmp_path: Path) -> None
 
 
 async def _begun(*names: str) -> None:
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         while set(queue_jobs.made) < set(names):
             await anyio.lowlevel.checkpoint()
 
@@ -191,12 +191,12 @@ async def test_a_busy_worker_claims_no_more_until_a_suspect_has_run(tmp_path: Pa
             await _begun("long")
             await store.enqueue(meet, "suspect", key="suspect", delay=3_600)
             change(store, "UPDATE queue_entries SET losses = 2, due_at = 0 WHERE run_id = 'suspect'")
-            with anyio.fail_after(60):
+            with anyio.fail_after(240):
                 while not _holder(store, "suspect"):
                     await anyio.lowlevel.checkpoint()
             await store.enqueue(meet, "healthy", key="healthy")
             polled_at = worker.statistics().polled_at
-            with anyio.fail_after(60):
+            with anyio.fail_after(240):
                 while worker.statistics().polled_at == polled_at:
                     await anyio.lowlevel.checkpoint()
             assert [status_of(store, name) for name in ("suspect", "healthy")] == ["queued", "queued"]

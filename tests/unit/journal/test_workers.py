@@ -66,7 +66,7 @@ def line_with(lines: Iterable[str], text: str) -> str:
 
 async def made(number: int) -> None:
     """Wait until so many calls have begun."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         while len(queue_jobs.made) < number:
             await anyio.lowlevel.checkpoint()
 

@@ -18,7 +18,7 @@ PLAIN_SERVER = Path(__file__).with_name("plain_server.py")
 
 async def wait_until(condition: Callable[[], object]) -> None:
     """Wait for something that happens outside of the event loop."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(240):
         while not condition():  # noqa: ASYNC110
             await anyio.sleep(0.01)
 

@@ -59,7 +59,7 @@ async def test_a_client_has_no_more_calls_than_allowed(era: Era) -> None:
     async with (
         serving(app) as url,
         Client(url, mode=era) as unknown,
-        httpx2.AsyncClient(headers={"x-client": "ada"}) as http,
+        httpx2.AsyncClient(headers={"x-client": "ada"}, timeout=240) as http,
         Client(streamable_http_client(url, http_client=http), mode=era) as known,
         anyio.create_task_group() as tasks,
     ):

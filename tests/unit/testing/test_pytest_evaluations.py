@@ -166,7 +166,7 @@ async def test_together():
     waiting.append(1)
     if len(waiting) == 2:
         both.set()
-    with anyio.fail_after(30):
+    with anyio.fail_after(240):
         await both.wait()
 """
     run(project, body).assert_outcomes(passed=2)

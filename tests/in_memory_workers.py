@@ -21,7 +21,10 @@ class InMemoryWorkers(Workers):
         told: The reports of all workers.
         lost_after: The number of the message, of all workers, with which its sender is lost; None for none.
         received: The number of messages that workers have sent.
+        can_be_suspended: Whether `InMemoryLink.suspend` is of use.
     """
+
+    can_be_suspended = False
 
     def __init__(
         self,
@@ -145,8 +148,8 @@ class InMemoryLink(_End):
         """Have the worker's process seem to be stopped by a signal."""
         self._is_suspended = True
 
-    def is_suspended(self) -> bool:
-        return self._is_suspended
+    def is_suspended(self) -> bool | None:
+        return self._is_suspended if self._workers.can_be_suspended else None
 
     def kill(self) -> None:
         self._is_killed = True

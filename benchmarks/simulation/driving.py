@@ -145,6 +145,9 @@ class _SimulatedLink:
             await self._arrived.wait()
         return self._inbox.pop(0)
 
+    def is_suspended(self) -> None:
+        """Nothing suspends a model of a worker."""
+
     def kill(self) -> None:
         """End the worker."""
         self.deliver(None)

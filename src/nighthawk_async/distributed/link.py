@@ -30,8 +30,8 @@ class WorkerLink(Protocol):
         """
         ...
 
-    def is_suspended(self) -> bool:
-        """Whether a signal has stopped the worker's process; false where that cannot be seen."""
+    def is_suspended(self) -> bool | None:
+        """Whether a signal has stopped the worker's process; None where that can never be seen."""
         ...
 
     def kill(self) -> None:

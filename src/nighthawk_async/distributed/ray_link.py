@@ -108,9 +108,8 @@ class RayLink:
             self._received.extend(messages)
         return self._received.popleft()
 
-    def is_suspended(self) -> bool:
-        """False: the process of an actor may be on another machine."""
-        return False
+    def is_suspended(self) -> None:
+        """None: the process of an actor may be on another machine."""
 
     def kill(self) -> None:
         """End the actor at once; `receive` raises soon."""

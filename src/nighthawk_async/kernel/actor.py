@@ -222,7 +222,7 @@ class StepActor(Steering):
 
     async def _serve(self) -> None:
         # No `Mailbox`: this is made in each step, has one receiver, and its messages have an order already.
-        await checkpoint_if_cancelled()
+        await checkpoint()  # what the model sends with the first call comes before it, as telemetry.md shows
         while not self._has_stopped_serving:
             if not self._messages:
                 self._sent = anyio.Event()

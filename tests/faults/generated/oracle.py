@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nighthawk_async.journal.frames import effect_of_intent, function_place
+from nighthawk_async.journal.frames import effect_of_intent
 from nighthawk_async.testing.killing import KillPoint, Life, ProgramKiller
 from tests.faults.durable import lives as durable_lives
 from tests.faults.durable.lives import Lives
@@ -123,7 +123,7 @@ class GeneratedLives(Lives):
         missing = "" if found is None else found["place"]
         parent = missing.partition("~")[0].rpartition("/")[0]
         return "~" in missing and all(
-            _function_of(effect) != _function_of(function_place(missing))
+            _function_of(effect) != _function_of(missing)
             and (effect.rpartition("/")[0] != parent or "~" in effect.rpartition("/")[2])
             for effect in self._new_effects()
         )
@@ -241,6 +241,7 @@ def run_lives(
         return {"hangs": [str(error)]}
 
 
-def _function_of(place: str | None) -> str:
-    """The name of the function of a call."""
-    return (place or "").rpartition("/")[2].partition("(")[0]
+def _function_of(place: str) -> str:
+    """The name of the innermost function that a place is in; empty for none."""
+    names = [frame.partition("(")[0] for frame in place.split("/") if "()" in frame]
+    return names[-1] if names else ""

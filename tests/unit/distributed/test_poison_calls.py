@@ -133,9 +133,15 @@ def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "_LOOK_SECONDS", 0.001)
 
 
+class SuspendableWorkers(InMemoryWorkers):
+    """Workers that can be suspended."""
+
+    can_be_suspended = True
+
+
 @pytest.mark.usefixtures("quick_looks")
 async def test_a_worker_that_is_suspended_for_long_is_lost(tmp_path: Path) -> None:
-    async with InMemoryWorkers(1, max_placements=1) as workers, anyio.create_task_group() as group:
+    async with SuspendableWorkers(1, max_placements=1) as workers, anyio.create_task_group() as group:
         errors: list[Exception] = []
 
         async def run() -> None:
@@ -156,7 +162,7 @@ async def test_calls_of_a_process_that_is_stopped_go_on_in_another_one(tmp_path:
         assert (tmp_path / "stopped").exists()
 
 
-class SuspendedStarts(InMemoryWorkers):
+class SuspendedStarts(SuspendableWorkers):
     """Workers of which the second one is stopped while it starts."""
 
     async def open_link(self, name: str, begin: Begin) -> InMemoryLink:

@@ -29,22 +29,25 @@ def _note(folder: str, name: str) -> None:
         file.write(f"{name}\n")
 
 
-async def end_process(folder: str, way: str) -> None:
-    """End the process, soon after everything else has begun."""
+async def end_process(folder: str, way: str, company: int, lives: int) -> None:
+    """End the process, in the first lives when others have begun in it."""
     _note(folder, "poison")
     _in_progress.add("poison")
-    for _ in range(1_000):
-        await anyio.lowlevel.checkpoint()
+    if (Path(folder) / "begun.txt").read_text().split().count("poison") <= lives:
+        while len(_in_progress) <= company:
+            await anyio.lowlevel.checkpoint()
     WAYS_TO_END[way]()
 
 
 async def outlast_poison(folder: str, name: str) -> str:
     """End as soon as no other call of this process is about to end it."""
     _note(folder, name)
+    _in_progress.add(name)
     for _ in range(100):
         await anyio.lowlevel.checkpoint()
-    while _in_progress:
+    while "poison" in _in_progress:
         await anyio.lowlevel.checkpoint()
+    _in_progress.discard(name)
     return name
 
 

@@ -242,7 +242,8 @@ async def test_a_job_that_ends_its_process_gets_stuck_alone(
     assert way in WAYS_TO_END
     healthy = ["a", "b", "c"]
     with opened(tmp_path) as store:
-        await store.enqueue(end_process, str(tmp_path), way, key="poison", priority=1, max_lives=2)
+        poison = (str(tmp_path), way, len(healthy), 2)
+        await store.enqueue(end_process, *poison, key="poison", priority=1, max_lives=2)
         for name in healthy:
             await store.enqueue(outlast_poison, str(tmp_path), name, key=name)
         for _ in range(4):  # two lives together, and two alone

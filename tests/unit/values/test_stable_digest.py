@@ -47,6 +47,12 @@ def load_samples() -> Any:
 samples = load_samples()
 
 
+@pytest.fixture(autouse=True)
+def main_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The samples are the main module, whatever other tests have made of that name."""
+    monkeypatch.setitem(sys.modules, "__mp_main__", samples)
+
+
 @every("name", samples.PAIRS)
 def test_different_values_have_different_digests(name: str) -> None:
     first, second = samples.PAIRS[name]

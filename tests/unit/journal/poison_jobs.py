@@ -33,19 +33,21 @@ async def end_process(folder: str, way: str, company: int, lives: int) -> None:
     """End the process, in the first lives when others have begun in it."""
     _note(folder, "poison")
     _in_progress.add("poison")
-    if (Path(folder) / "begun.txt").read_text().split().count("poison") <= lives:
+    if _lives_of_poison(folder) <= lives:
         while len(_in_progress) <= company:
             await anyio.lowlevel.checkpoint()
     WAYS_TO_END[way]()
 
 
-async def outlast_poison(folder: str, name: str) -> str:
-    """End as soon as no other call of this process is about to end it."""
+def _lives_of_poison(folder: str) -> int:
+    return (Path(folder) / "begun.txt").read_text().split().count("poison")
+
+
+async def outlast_poison(folder: str, name: str, lives: int) -> str:
+    """End when the call that ends its process has done so in its first lives, and is not in progress here."""
     _note(folder, name)
     _in_progress.add(name)
-    for _ in range(100):
-        await anyio.lowlevel.checkpoint()
-    while "poison" in _in_progress:
+    while _lives_of_poison(folder) < lives or "poison" in _in_progress:  # which comes later in this process
         await anyio.lowlevel.checkpoint()
     _in_progress.discard(name)
     return name

@@ -245,7 +245,7 @@ async def test_a_job_that_ends_its_process_gets_stuck_alone(
         poison = (str(tmp_path), way, len(healthy), 2)
         await store.enqueue(end_process, *poison, key="poison", priority=1, max_lives=2)
         for name in healthy:
-            await store.enqueue(outlast_poison, str(tmp_path), name, key=name)
+            await store.enqueue(outlast_poison, str(tmp_path), name, 2, key=name)
         for _ in range(4):  # two lives together, and two alone
             await anyio.to_thread.run_sync(serve_in_process, anyio_backend_name, address_of(tmp_path))
         async with serving(worker_of(store, end_process, outlast_poison)):

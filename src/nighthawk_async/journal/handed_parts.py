@@ -115,7 +115,13 @@ class PartsRecorder(RunRecorder):
         for failed, here in end.open_errors.items():
             self._open_errors.add(failed, None, here)
         self._failed_groups += end.failed_groups
+        if end.divergence is not None:
+            self.delivery.diverge(end.divergence)
 
     def end_part(self) -> PartEnd:
         """Return the errors that this process leaves a part of a run with; see `take_back`."""
-        return PartEnd(open_errors=self._open_errors.places(), failed_groups=self._failed_groups)
+        return PartEnd(
+            open_errors=self._open_errors.places(),
+            failed_groups=self._failed_groups,
+            divergence=self.delivery.divergence,
+        )

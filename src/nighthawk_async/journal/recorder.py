@@ -99,6 +99,7 @@ class RunRecorder:
         counting = records_that_count(records)
         self._index = RecordIndex(counting, lives)
         self.delivery = Delivery(counting, self._index)
+        self.delivery.on_divergence = self._note_divergence
         self.gate = Gate(self._index, self.delivery, self._depending, self._check_begun)
         self.holding = Holding(
             self._index, self.delivery, is_active=new_code == "error" and not self.is_replay
@@ -238,7 +239,10 @@ class RunRecorder:
             if is_cancelled or any(place.startswith(f"{calls}/") for place in failed):
                 failed[group] = None
         self._write(*_marks("unhandled", failed))
-        if self.delivery.has_diverged:
+
+    def _note_divergence(self) -> None:
+        """Record that the life counts for nothing, at once: the process may be killed before it ends."""
+        with suppress(JournalError):  # the next record fails, too
             self._write((ROOT, "life", DIVERGED))
 
     def interrupt(self, content: bytes) -> None:

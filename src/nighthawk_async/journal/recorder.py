@@ -137,6 +137,10 @@ class RunRecorder:
         """Return the record of an earlier life at a place; this life has reached the place."""
         return self._index.find(place, kind)
 
+    def knows(self, place: str) -> bool:
+        """Whether an earlier life recorded something at a place, which this life need not have reached."""
+        return self._index.knows(place)
+
     def has_response(self, place: str) -> bool:
         """Whether a request is answered, or fails, as in an earlier life, without reaching the place."""
         if self._index.has(place, "response"):

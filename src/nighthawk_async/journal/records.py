@@ -173,19 +173,20 @@ def records_that_count(records: Sequence[Record], latest: int | None = None) -> 
                 continue
             diverged.discard(each.epoch)
     kept = [each for each in records if each.epoch not in diverged]
-    begun = {effect_of_intent(each.place) for each in kept if each.kind in ("intent", "question")}
+    begun = {effect_of_intent(each.place) for each in kept if each.kind == "intent"}
+    asked = {each.place for each in kept if each.kind == "question"}
     return [
         each
         for each in records
-        if each.epoch not in diverged or each.kind == "life" or _ends_one_of(begun, each)
+        if each.epoch not in diverged or each.kind == "life" or _is_end(each, begun, asked)
     ]
 
 
-def _ends_one_of(begun: Collection[str], record: Record) -> bool:
-    """Whether a record ends an effect, or has what a person said to a question, of some places."""
+def _is_end(record: Record, begun: Collection[str], asked: Collection[str]) -> bool:
+    """Whether a record is the end of an effect, or has what people said to a question."""
     if record.kind == "result":
         return record.place in begun and not is_stage(record.place)
-    is_said = record.place in begun or record.place.rpartition("/")[0] in begun
+    is_said = record.place in asked or record.place.rpartition("/")[0] in asked
     return record.kind == "value" and is_said
 
 

@@ -175,8 +175,8 @@ async def test_what_such_a_life_has_ended_for_others_has_ended(
     async def program(word: str) -> list[str]:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(shout, word)
-            (result,) = await nh.parallel.map(effect, ["ann"])
-        return [result]
+            return await nh.parallel.map(effect, ["ann"])
+        raise AssertionError
 
     with opened(tmp_path) as store:
         stopped.append("ann")

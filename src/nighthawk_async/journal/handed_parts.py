@@ -71,6 +71,7 @@ class PartsRecorder(RunRecorder):
             raise JournalError(f"{place}: its process has recorded something elsewhere; please report this.")
         self.write_orders()
         with self._lock:
+            self._cleanup = None
             now, first = time.time(), self._seq + 1
             self._seq += len(records)
             taken = [

@@ -93,8 +93,13 @@ _PROMISES: Mapping[str, tuple[str, ...]] = {
     "Another order": ("unit/journal/test_orders.py::test_a_turn_that_never_comes_is_an_error_or_skipped",),
     "Whatever follows": (
         "unit/journal/test_changed_programs.py::test_nothing_new_begins_once_the_program_is_known_to_have_changed",
+        "unit/journal/test_diverged_lives.py::test_a_program_that_handles_the_error_does_not_end_the_run",
+        "unit/journal/test_enqueueing_runs.py::test_nothing_is_enqueued_in_a_life_that_has_diverged",
     ),
     "The way back": (
+        "unit/journal/test_diverged_lives.py::test_a_life_that_is_killed_after_it_diverged_counts_for_nothing",
+        "unit/journal/test_diverged_lives.py::test_what_such_a_life_has_ended_for_others_has_ended",
+        "unit/journal/test_diverged_lives.py::test_people_who_answered_in_such_a_life_are_not_asked_again",
         "unit/journal/test_diverged_lives.py::test_a_life_that_diverged_counts_for_nothing",
         "unit/journal/test_diverged_lives.py::test_a_life_that_made_an_effect_before_it_diverged_counts",
     ),
@@ -153,6 +158,7 @@ _PROMISES: Mapping[str, tuple[str, ...]] = {
     ),
     "Cleanup": (
         "unit/journal/test_handled_errors.py::test_a_life_that_ends_with_a_replayed_error_lets_the_next_one_ask",
+        "unit/journal/test_interrupted_lives.py::test_a_run_goes_on_after_a_life_whose_cleanup_made_an_effect",
     ),
     "Places by scheduling": (
         "unit/journal/test_continued_runs.py::test_tasks_that_were_started_by_hand_are_told_apart_by_their_arguments",

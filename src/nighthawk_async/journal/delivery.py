@@ -10,7 +10,7 @@ Nothing new begins before all recorded answers have arrived.
 
 import threading
 from collections import Counter
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from heapq import heappop, heappush
 from itertools import count
@@ -81,7 +81,7 @@ class NotingDivergence:
 
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
         if isinstance(exc, JournalDivergenceError):
-            self._delivery.diverge(exc)
+            self._delivery.diverge(str(exc))
 
 
 class Delivery:
@@ -105,6 +105,7 @@ class Delivery:
         self._held: list[PatientEvent] = []  # to be set when everything has arrived
         self._asleep: set[str] = set()  # the tasks, by the beginning of their places, that came too late
         self._divergence: str | None = None
+        self.on_divergence: Callable[[], object] = lambda: None  # called once
         self._lock = threading.Lock()
         self._numbers = count()
         self._waiters: list[tuple[int, int, _Waiter]] = []  # a heap, by position
@@ -152,17 +153,18 @@ class Delivery:
         """Let nothing new begin any more if an error says that the program is not the recorded one."""
         return NotingDivergence(self)
 
-    def diverge(self, error: JournalDivergenceError) -> None:
-        """Let nothing new begin any more; see `check_same`."""
+    def diverge(self, text: str) -> None:
+        """Let nothing new begin any more, because of an error with this text; see `check_same`."""
         if self._divergence is None:
-            self._divergence = str(error)
+            self._divergence = text
+            self.on_divergence()
 
     @property
-    def has_diverged(self) -> bool:
-        """Whether it is known that the program is not the recorded one."""
-        return self._divergence is not None
+    def divergence(self) -> str | None:
+        """The text of the error that says that the program is not the recorded one; None while it may be."""
+        return self._divergence
 
-    def check_same(self, place: str) -> None:
+    def check_same(self, place: str, what: str = "nothing new begins in this life") -> None:
         """Check that the program is still the recorded one, before something new begins in a place.
 
         Raises:
@@ -171,8 +173,7 @@ class Delivery:
         """
         if self._divergence is not None:
             raise JournalDivergenceError(
-                f"{place}: nothing new begins in this life, because the program has changed: "
-                f"{self._divergence}",
+                f"{place}: {what}, because the program has changed: {self._divergence}",
                 place=place,
             )
 

@@ -71,6 +71,7 @@ class PartsRecorder(RunRecorder):
             raise JournalError(f"{place}: its process has recorded something elsewhere; please report this.")
         self.write_orders()
         with self._lock:
+            self._cleanup = None
             now, first = time.time(), self._seq + 1
             self._seq += len(records)
             taken = [
@@ -115,7 +116,13 @@ class PartsRecorder(RunRecorder):
         for failed, here in end.open_errors.items():
             self._open_errors.add(failed, None, here)
         self._failed_groups += end.failed_groups
+        if end.divergence is not None:
+            self.delivery.diverge(end.divergence)
 
     def end_part(self) -> PartEnd:
         """Return the errors that this process leaves a part of a run with; see `take_back`."""
-        return PartEnd(open_errors=self._open_errors.places(), failed_groups=self._failed_groups)
+        return PartEnd(
+            open_errors=self._open_errors.places(),
+            failed_groups=self._failed_groups,
+            divergence=self.delivery.divergence,
+        )

@@ -13,7 +13,7 @@ from .acknowledgement import Acknowledgement
 from .activity import Activity, IsDue, ParkedSignal
 from .errors import JournalError, RunParked
 from .open_lives import note_closed, note_open
-from .records import INTERRUPTED, PARKED, Record
+from .records import Record
 from .run_journal import RunJournal
 from .store_thread import StoreThread
 from .tables import RunStatus
@@ -132,13 +132,13 @@ class OpenedRun(OpenedJournal):
         text = "" if error is None else f"{type(error).__name__}: {error}"[:2_000]
         try:
             if parked is not None:
-                recorder.interrupt(PARKED)
+                recorder.park()
             elif error is None:
                 recorder.end()
             else:
                 recorder.fail(error)
                 if status == "cancelled":
-                    recorder.interrupt(INTERRUPTED)
+                    recorder.interrupt()
             ended = self._thread.end(
                 self._run_id,
                 recorder.epoch,

@@ -227,7 +227,7 @@ class RunOrders:
         self._nameless: dict[str, ReferenceType[object]] = {}  # by frame: the first task without a name
         self._lanes_of: dict[str, dict[str, None]] = {}  # in which a claimant is expected
         self.on_full: Callable[[], object] = lambda: None
-        self.on_divergence: Callable[[JournalDivergenceError], object] = lambda _: None
+        self.on_divergence: Callable[[str], object] = lambda _: None
         self.is_driven: Callable[[str], bool] = lambda place: False
         note_orders()
         for record in index.orders:
@@ -442,7 +442,7 @@ class RunOrders:
             'each life of the run. Open the journal with changes="insert" to go on without it.',
             place=place,
         )
-        self.on_divergence(error)
+        self.on_divergence(str(error))
         return error
 
     def _close(self, claimants: Iterable[str]) -> None:

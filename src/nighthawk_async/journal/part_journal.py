@@ -58,6 +58,7 @@ class PartJournal(RunJournal):
         self.known_objects = KnownObjects(part.rules, is_replay=False, said=said)
         self._root = part.root
         self.orders = self.make_orders(part.place)
+        self.delivery.on_divergence = lambda: None  # the process of the run records it; see `PartEnd`
         self._blocks_for_ever = blocks_for_ever
         self._divergence = part.divergence
         self._has_counted = has_counted

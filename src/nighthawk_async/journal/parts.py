@@ -51,10 +51,12 @@ class PartEnd(Struct, frozen=True, kw_only=True):
     Args:
         open_errors: The places of errors that the program has not handled, by those of their records.
         failed_groups: The places of decisions that follow from errors.
+        divergence: The text of the error that says that the program is not the recorded one; None for none.
     """
 
     open_errors: dict[str, str] = {}
     failed_groups: list[str] = []
+    divergence: str | None = None
 
 
 class HandedOut:

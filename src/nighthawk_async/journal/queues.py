@@ -18,7 +18,7 @@ from . import queue_table, schedule_table
 from .active_replay import is_replaying
 from .cron_times import latest_time, next_time
 from .database import Database
-from .effect_call import idempotency_key
+from .effect_call import Effect, EffectCall, idempotency_key
 from .errors import JournalError, RunPrunedError, RunStuckError
 from .listeners import FIRST_PAUSE_SECONDS, MOST_PAUSE_SECONDS, Listeners
 from .names import check_id, check_name
@@ -121,49 +121,88 @@ class Queues:
         if key is not None:
             check_name(key, "the key, which is the id of the run,")
         name = function_name(function)
-        key_in_run = None if key is not None else _key_in_run((options.queue, name, args, keywords))
-        run_id = key or key_in_run or uuid.uuid4().hex
+        arguments = encode_arguments(function, name, args, keywords, rules=self._rules)
+        seconds, due_at = _due(delay, at)
+        recorder = find_journal() if key is None else None
+        place = None
+        if isinstance(recorder, RunRecorder):
+            taken = take_place("enqueue()", new_arguments((options.queue, name, args, keywords)))
+            place = recorder.relative(taken)
+            key = idempotency_key(recorder.run_id, place)
         entry = NewEntry(
-            run_id=run_id,
+            run_id=key or uuid.uuid4().hex,
             queue=options.queue,
             function=name,
-            arguments=encode_arguments(function, name, args, keywords, rules=self._rules),
+            arguments=arguments,
             priority=options.priority,
             max_lives=options.max_lives,
             enqueued_at=time.time(),
         )
-        seconds, due_at = _due(delay, at)
-        if is_replaying():
-            return run_id
+
+        async def add() -> str:
+            def is_same(known: bytes) -> bool:
+                return known == arguments or is_same_call(function, name, args, keywords, known)
+
+            return await self._add(entry, seconds, due_at, is_same, may_be_pruned=place is not None)
+
+        if place is None:
+            return entry.run_id if is_replaying() else await add()
+        assert isinstance(recorder, RunRecorder)
+        if not recorder.knows(place):
+            if is_replaying():
+                return entry.run_id
+            if recorder.epoch > 1 and await self._is_enqueued(entry.run_id):
+                return await add()  # an earlier version did that, and recorded nothing in the run
+        inputs = {
+            "the function": name,
+            "the queue": options.queue,
+            **Effect(function, "repeatable").inputs_of(args, keywords),
+        }
+        return await EffectCall(recorder, place, _ENQUEUEING, add, lambda: None, inputs).run_async()
+
+    async def _is_enqueued(self, run_id: str) -> bool:
+        try:
+            return await self.read(lambda database: queue_table.find_call(database, run_id)) is not None
+        except RunPrunedError:
+            return True
+
+    async def _add(
+        self,
+        entry: NewEntry,
+        delay: float,
+        due_at: float | None,
+        is_same: Callable[[bytes], bool],
+        *,
+        may_be_pruned: bool,
+    ) -> str:
+        """Add a call to its queue, once; return the id of its run."""
 
         def add(database: Database) -> tuple[str, bytes] | None:
-            if queue_table.add_entry(database, entry, delay=seconds, due_at=due_at):
+            if queue_table.add_entry(database, entry, delay=delay, due_at=due_at):
                 return None
-            return queue_table.read_call(database, run_id)
+            return queue_table.read_call(database, entry.run_id)
 
         try:
             known = await self.transact(add)
         except RunPrunedError:
-            if key_in_run is None:
+            if not may_be_pruned:
                 raise
-            return run_id  # an earlier life of the active run has enqueued it
+            return entry.run_id  # an earlier life of the active run has enqueued it
         if known is None:
-            self.wake(options.queue)
-            return run_id
+            self.wake(entry.queue)
+            return entry.run_id
         known_name, known_arguments = known
-        if known_name != name:
+        if known_name != entry.function:
             raise NighthawkError(
-                f"run {run_id!r} was enqueued before, and calls {known_name}, not {name}; give each "
-                "piece of work a key of its own"
+                f"run {entry.run_id!r} was enqueued before, and calls {known_name}, not {entry.function}; "
+                "give each piece of work a key of its own"
             )
-        if known_arguments != entry.arguments and not is_same_call(
-            function, name, args, keywords, known_arguments
-        ):
+        if not is_same(known_arguments):
             raise NighthawkError(
-                f"run {run_id!r} was enqueued before, with other arguments of {name}; give each piece of "
-                "work a key of its own"
+                f"run {entry.run_id!r} was enqueued before, with other arguments of {entry.function}; give "
+                "each piece of work a key of its own"
             )
-        return run_id
+        return entry.run_id
 
     async def result(self, run_id: str, seconds: float | None) -> Any:
         """Wait for the result of a run; see `JournalStore.result`."""
@@ -275,12 +314,13 @@ def scheduled_run_id(name: str, due_at: float) -> str:
     return f"{name}@{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(due_at))}"
 
 
-def _key_in_run(call: object) -> str | None:
-    """A key that is the same in every life of the active run, so that it enqueues a call once; or None."""
-    recorder = find_journal()
-    if not isinstance(recorder, RunRecorder):
-        return None
-    return idempotency_key(recorder.run_id, recorder.relative(take_place("enqueue()", new_arguments(call))))
+async def _enqueue() -> str:
+    """The call that puts another one into a queue, as the run that makes it records it."""
+    raise NotImplementedError
+
+
+_enqueue.__name__ = "enqueue"
+_ENQUEUEING = Effect(_enqueue, "repeatable")
 
 
 def _due(delay: float | timedelta | None, at: datetime | None) -> tuple[float, float | None]:

@@ -1,5 +1,6 @@
 """The records of one run: those of earlier lives, and what this life adds."""
 
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -28,7 +29,17 @@ from .open_errors import OpenErrors, mark_error, marks_of
 from .orders import RunOrders
 from .parts import HandedOut
 from .people import Questions
-from .records import DIVERGED, ENDED, LifeTimes, Record, RecordIndex, RecordKind, records_that_count
+from .records import (
+    DIVERGED,
+    ENDED,
+    PARKED,
+    LifeTimes,
+    Record,
+    RecordIndex,
+    RecordKind,
+    interrupted_body,
+    records_that_count,
+)
 from .values import ValueRules, check_size, encode_value
 from .writers import Writers
 
@@ -99,6 +110,7 @@ class RunRecorder:
         counting = records_that_count(records)
         self._index = RecordIndex(counting, lives)
         self.delivery = Delivery(counting, self._index)
+        self.delivery.on_divergence = self._note_divergence
         self.gate = Gate(self._index, self.delivery, self._depending, self._check_begun)
         self.holding = Holding(
             self._index, self.delivery, is_active=new_code == "error" and not self.is_replay
@@ -107,6 +119,8 @@ class RunRecorder:
         self.known_objects = KnownObjects(rules, is_replay=self.is_replay)
         self.departures = Departures()
         self._seq = records[-1].seq if records else 0
+        self._error_before = sys.exc_info()[1]  # the program may enter the run while it handles one
+        self._cleanup: int | None = None  # the first of the latest records, if all were made by cleanup
         self._written: set[tuple[str, RecordKind]] = set()
         self._asked: set[str] = set()  # the places of steps that asked a model
         self._open_errors = OpenErrors()
@@ -135,6 +149,10 @@ class RunRecorder:
     def find_record(self, place: str, kind: RecordKind) -> Record | None:
         """Return the record of an earlier life at a place; this life has reached the place."""
         return self._index.find(place, kind)
+
+    def knows(self, place: str) -> bool:
+        """Whether an earlier life recorded something at a place, which this life need not have reached."""
+        return self._index.knows(place)
 
     def has_response(self, place: str) -> bool:
         """Whether a request is answered, or fails, as in an earlier life, without reaching the place."""
@@ -238,12 +256,19 @@ class RunRecorder:
             if is_cancelled or any(place.startswith(f"{calls}/") for place in failed):
                 failed[group] = None
         self._write(*_marks("unhandled", failed))
-        if self.delivery.has_diverged:
+
+    def _note_divergence(self) -> None:
+        """Record that the life counts for nothing, at once: the process may be killed before it ends."""
+        with suppress(JournalError):  # the next record fails, too
             self._write((ROOT, "life", DIVERGED))
 
-    def interrupt(self, content: bytes) -> None:
-        """Record that the life was cancelled or parked: only cleanup came after the last work."""
-        self._write((ROOT, "life", content))
+    def interrupt(self) -> None:
+        """Record that the life was cancelled: only cleanup came after the last work."""
+        self._write((ROOT, "life", interrupted_body(self._cleanup)))
+
+    def park(self) -> None:
+        """Record that the life was parked."""
+        self._write((ROOT, "life", PARKED))
 
     def _check_addition(self, place: str, kind: RecordKind) -> None:
         if (place, kind) in self._written or self._index.has(place, kind):
@@ -395,12 +420,19 @@ class RunRecorder:
             with suppress(JournalError):  # the next record fails, too
                 self.add_failure(place, "decision", NO_DECISION, None)
 
+    def _is_in_cleanup(self) -> bool:
+        """Whether the caller runs while its task is cancelled, in the `finally` of a block for example."""
+        error = sys.exc_info()[1]
+        return error is not None and error is not self._error_before and not isinstance(error, Exception)
+
     def _write(self, *records: tuple[str, RecordKind, bytes]) -> Acknowledgement[None]:
         with self._lock:
             is_work = any(kind not in ("life", "unhandled") for _, kind, _ in records)
             order = self.orders.take_pending(self.life) if is_work else None
             if order is not None:
                 records = (order, *records)
+            if is_work:
+                self._cleanup = (self._cleanup or self._seq + 1) if self._is_in_cleanup() else None
             now, first = time.time(), self._seq + 1
             self._seq += len(records)
             self._last_written = written = self._append(

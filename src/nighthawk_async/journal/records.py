@@ -1,6 +1,6 @@
 """Records of a run, and their index by place."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NoReturn, TypeAlias
 
@@ -9,7 +9,15 @@ from msgspec import Struct
 
 from ..values.stable_digest import VERSION
 from .errors import JournalDivergenceError
-from .frames import function_place, is_awaited, is_item, is_stage, is_within, withdrawn_place
+from .frames import (
+    effect_of_intent,
+    function_place,
+    is_awaited,
+    is_item,
+    is_stage,
+    is_within,
+    withdrawn_place,
+)
 
 RecordKind: TypeAlias = Literal[
     "life",
@@ -90,7 +98,7 @@ ENDED = b"ended"
 """The content of the record of a life that has ended regularly."""
 
 INTERRUPTED = b"interrupted"
-"""The content of the record of a life that was cancelled."""
+"""The content of the record of a life that was cancelled; see `interrupted_body`."""
 
 PARKED = b"parked"
 """The content of the record of a life that has ended because everything in the run waits."""
@@ -127,6 +135,15 @@ def life_body(trace_parent: str | None, identity: int) -> bytes:
     return f"{trace_parent or ''}{f'{_IDENTITY}{identity}' if identity > 1 else ''}".encode()
 
 
+def interrupted_body(cleanup: int | None) -> bytes:
+    """The body of the record of a life that was cancelled, with the number of the first record of cleanup."""
+    return INTERRUPTED if cleanup is None else INTERRUPTED + f" {cleanup}".encode()
+
+
+def _is_interruption(record: Record) -> bool:
+    return record.body == PARKED or record.body.partition(b" ")[0] == INTERRUPTED
+
+
 def trace_of_life(record: Record) -> str:
     """The trace of a life, from the record of its beginning; empty without one."""
     return record.body.decode().partition(_IDENTITY)[0]
@@ -134,31 +151,53 @@ def trace_of_life(record: Record) -> str:
 
 def begins_life(record: Record) -> bool:
     """Whether a record is that of the beginning of a life, and not of its end."""
-    return record.kind == "life" and record.body not in (ENDED, INTERRUPTED, PARKED, DIVERGED)
+    is_end = record.body in (ENDED, DIVERGED) or _is_interruption(record)
+    return record.kind == "life" and not is_end
 
 
-def records_that_count(records: Sequence[Record]) -> Sequence[Record]:
+def records_that_count(records: Sequence[Record], latest: int | None = None) -> Sequence[Record]:
     """Leave out what lives recorded that found out that the program has changed, and did nothing outside.
 
     The program may then be changed back as if there had been no such life
     (`test_a_life_that_diverged_counts_for_nothing`). It may not if such a life made an effect.
 
+    Effects and questions that were begun in a life that counts, and were ended in such a life, have ended
+    (`test_what_such_a_life_has_ended_for_others_has_ended`).
+
     Args:
         records: The records of a run, in order.
+        latest: A life whose records are not left out.
 
     Returns:
         The same without those of such lives, but for the records that they began and ended.
     """
-    diverged = {each.epoch for each in records if each.kind == "life" and each.body == DIVERGED}
+    diverged = {each.epoch for each in records if each.kind == "life" and each.body == DIVERGED} - {latest}
     if not diverged:
         return records
     withdrawn = {each.place for each in records if each.epoch in diverged and each.kind == "decision"}
     for each in records:
         if each.epoch in diverged and KINDS[each.kind].is_outside:
-            if each.kind == "intent" and (is_stage(each.place) or withdrawn_place(each.place) in withdrawn):
+            if each.kind == "intent" and (
+                is_stage(effect_of_intent(each.place)) or withdrawn_place(each.place) in withdrawn
+            ):
                 continue
             diverged.discard(each.epoch)
-    return [each for each in records if each.epoch not in diverged or each.kind == "life"]
+    kept = [each for each in records if each.epoch not in diverged]
+    begun = {effect_of_intent(each.place) for each in kept if each.kind == "intent"}
+    asked = {each.place for each in kept if each.kind == "question"}
+    return [
+        each
+        for each in records
+        if each.epoch not in diverged or each.kind == "life" or _is_end(each, begun, asked)
+    ]
+
+
+def _is_end(record: Record, begun: Collection[str], asked: Collection[str]) -> bool:
+    """Whether a record is the end of an effect, or has what people said to a question."""
+    if record.kind == "result":
+        return record.place in begun and not is_stage(record.place)
+    is_said = record.place in asked or record.place.rpartition("/")[0] in asked
+    return record.kind == "value" and is_said
 
 
 class LifeTimes(Struct, frozen=True, kw_only=True):
@@ -212,6 +251,7 @@ class RecordIndex:
         self.orders: list[Record] = []  # which are at no place that a program reaches
         self.identity = VERSION  # of the digests in places
         has_begun = False
+        cleanups: list[tuple[int, int]] = []
         for record in records:
             begun_at = self._times.get(record.epoch, (record.at, 0.0))[0]
             self._times[record.epoch] = begun_at, record.at
@@ -219,8 +259,11 @@ class RecordIndex:
                 self.orders.append(record)
             elif record.kind != "life":
                 self._add(record)
-            elif record.body in (INTERRUPTED, PARKED):
+            elif _is_interruption(record):
                 self._interrupted.add(record.epoch)
+                cleanup = record.body.partition(b" ")[2]
+                if cleanup:
+                    cleanups.append((int(cleanup), record.seq))
             elif begins_life(record):
                 trace_parent, _, identity = record.body.decode().partition(_IDENTITY)
                 self.trace_parent = self.trace_parent or trace_parent or None
@@ -233,6 +276,8 @@ class RecordIndex:
             self._last_work[epoch] = life.last_work
             if life.is_interrupted:
                 self._interrupted.add(epoch)
+        for first, end in cleanups:
+            self._expect_no_cleanup(first, end)
         self._failed_at: dict[int, int] = {}  # by life: the number of the first error that ended it
         for record in self.of_kind("unhandled"):
             self._expect_nothing_after(record.place)
@@ -570,6 +615,15 @@ class RecordIndex:
                 if each != frame and self._frames[parent][each] > raised_at:
                     self.dropped.add(f"{parent}/{each}")
             parent = f"{parent}/{frame}" if parent else frame
+
+    def _expect_no_cleanup(self, first: int, end: int) -> None:
+        """Let later lives go on without what was done while a life was cancelled, between two records."""
+        for here in (self._left, self._foreign):
+            for parent, frames in here.items():
+                for each in [each for each in frames if first <= self._frames[parent][each] < end]:
+                    if here is self._left:
+                        del frames[each]
+                    self.dropped.add(f"{parent}/{each}" if parent else each)
 
     def _first_new(self, place: str) -> tuple[str | None, str]:
         """The first frame of a place that nothing was recorded in, and the place that it is in."""

@@ -25,7 +25,7 @@ from .mailboxes import Choose, Inbox, Mailboxes
 from .message_table import Message
 from .people import Questions
 from .recorder import NewCode
-from .records import Record, RecordIndex, RecordKind
+from .records import Record, RecordIndex, RecordKind, records_that_count
 from .response import JournaledResponse
 from .run_journal import RunJournal
 from .store_thread import StoreThread
@@ -58,10 +58,11 @@ class ReplayJournal(RunJournal):
     ) -> None:
         nothing = StoreThread("", _refuse_connection)
         nowhere = Mailboxes(nothing)
+        counting = records_that_count(records)
         super().__init__(
             run_id=run_id,
             epoch=1 + max((record.epoch for record in records), default=0),
-            records=records,
+            records=counting,
             append=_append_nothing,
             hold=lambda: None,
             durability="effect",
@@ -70,13 +71,13 @@ class ReplayJournal(RunJournal):
             questions=Questions(nothing, _RULES),
             rules=_RULES,
         )
-        self._records = records
+        self._records = counting
         self._keep_error = keep_error
-        self._index = _ReplayIndex(records, reached)
-        self.delivery = Delivery(records, self._index)
+        self._index = _ReplayIndex(counting, reached)
+        self.delivery = Delivery(counting, self._index)
         self.gate = Gate(self._index, self.delivery, self._depending, self._check_begun)
         self._answered = {  # steps whose requests were answered, or have failed
-            record.place.rpartition("/turn[")[0] for record in records if "/turn[" in record.place
+            record.place.rpartition("/turn[")[0] for record in counting if "/turn[" in record.place
         }
         self.inbox = _NoInbox(run_id, nowhere, ())
         self.frames: dict[str, FrameType] = {}

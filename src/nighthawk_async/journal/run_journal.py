@@ -339,9 +339,14 @@ class RunJournal(QuestionRecorder):
             "failed with nighthawk_async.once or repeatable, which record errors.",
             place=place,
         )
-        self.delivery.diverge(error)
+        self.delivery.diverge(str(error))
         raise error
 
     def check_end(self) -> None:
-        """Check the regular end of the run; see `leave`."""
+        """Check the regular end of the run; see `leave`.
+
+        Raises:
+            JournalDivergenceError: The program has changed. It may have handled the error that said so.
+        """
         self.leave(self._root, is_recorded=True)
+        self.delivery.check_same(ROOT, "it has not ended, whatever the program did with the error")

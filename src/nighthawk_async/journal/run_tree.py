@@ -16,7 +16,7 @@ from ..observe.views import ErrorView
 from .branch_nodes import Branch, NodeFacts, facts_of
 from .frames import is_awaited, is_within
 from .recorder import ROOT
-from .records import ENDED, Record, begins_life
+from .records import ENDED, Record, begins_life, records_that_count
 from .tables import RunRow
 
 _ENDS: dict[str, NodeState] = {
@@ -72,7 +72,8 @@ def tree_of(records: Sequence[Record], row: RunRow, *, is_whole: bool) -> TaskTr
 def nodes_of(records: Sequence[Record], row: RunRow, *, is_whole: bool) -> list[RestoredNode]:
     """Return the nodes of a run, parents first; see `tree_of`. Further records change no ids."""
     root = Branch(ROOT, None)
-    for record in records:
+    latest = records[-1].epoch if records else None  # show what it did, even if that does not count
+    for record in records_that_count(records, latest):
         if record.kind not in ("life", "order"):
             root.add(record)
     moment = max([row.updated_at if is_whole else row.created_at, *(record.at for record in records[-1:])])

@@ -17,6 +17,7 @@ from nighthawk_async.distributed import WorkerLostError, journal_writers
 from nighthawk_async.distributed.services import CallChannel
 from nighthawk_async.journal import (
     CallInDoubtError,
+    JournalDivergenceError,
     JournalError,
     JournalIdentityError,
     JournalIdentityWarning,
@@ -476,3 +477,25 @@ async def test_a_thread_that_a_call_has_left_behind_records_nothing_more() -> No
         writer.append([])
     with pytest.raises(JournalError, match="has ended"):
         await waiting.wait()
+
+
+async def test_a_life_that_diverged_on_a_worker_counts_for_nothing(tmp_path: Path) -> None:
+    def shouting_before(word: str, item: str, *, crashes: bool = False) -> Program:
+        async def program(on: parallel.Placement | None) -> list[str]:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(functions.shout, word)
+            results = await parallel.map(functions.handle, [(str(tmp_path), item)], on=on)
+            if crashes:
+                raise SystemError
+            return results
+
+        return program
+
+    with opened(tmp_path) as store:
+        with pytest.raises(SystemError):
+            await live(tmp_path, store, shouting_before("ann", "a", crashes=True))
+        charged = [each for each in effects_in(tmp_path) if each.startswith("charged")]
+        with pytest.raises(JournalDivergenceError):
+            await live(tmp_path, store, shouting_before("carl", "b"))
+        assert await live(tmp_path, store, shouting_before("ann", "a"))
+    assert [each for each in effects_in(tmp_path) if each.startswith("charged")] == charged

@@ -1,6 +1,7 @@
 """Lives that found out that the program has changed: what they leave to the program before the change."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -8,6 +9,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.journal import JournalDivergenceError
+from tests.unit.policies.human_handlers import Handler, answering
 
 from .durable_runs import live, opened, shout, shouting
 
@@ -133,3 +135,144 @@ async def test_nothing_new_begins_after_a_recorded_call_that_is_passed_by(tmp_pa
         with pytest.raises(JournalDivergenceError, match=r"gather\[0\], which the program has passed"):
             await live(store, shouting(), after)
     assert made == ["b"]
+
+
+stopped: list[str] = []
+answered: dict[str, str] = {}
+
+
+class KilledError(BaseException):
+    """The end of a process."""
+
+
+async def find_transfer(name: str) -> str | None:
+    made.append(f"look for {name}")
+    return answered.get(name)
+
+
+@nh.once(reconcile=find_transfer)
+async def transfer(name: str) -> str:
+    """An effect that can be looked for."""
+    if name in stopped:
+        raise KilledError
+    made.append(name)
+    return name
+
+
+@nh.repeatable
+async def read(name: str) -> str:
+    """A call that may be repeated."""
+    if name in stopped:
+        raise KilledError
+    made.append(name)
+    return name
+
+
+@pytest.mark.parametrize("effect", [transfer, read])
+async def test_what_such_a_life_has_ended_for_others_has_ended(
+    tmp_path: Path, effect: Callable[[str], Awaitable[str]]
+) -> None:
+    async def program(word: str) -> list[str]:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(shout, word)
+            return await nh.parallel.map(effect, ["ann"])
+        raise AssertionError
+
+    with opened(tmp_path) as store:
+        stopped.append("ann")
+        with pytest.raises(BaseException):  # noqa: B017, PT011  (a group, by the event loop)
+            await live(store, shouting(), lambda: program("one"))
+        stopped.clear()
+        with pytest.raises(JournalDivergenceError):
+            await live(store, shouting(), lambda: program("two"))
+        once = list(made)
+        assert once.count("ann") == 1
+        assert await live(store, shouting(), lambda: program("one")) == ["ann"]
+    assert made == once, "it is in doubt no more, and is not made again"
+
+
+async def test_people_who_answered_in_such_a_life_are_not_asked_again(tmp_path: Path) -> None:
+    async def live_with(handler: Handler, word: str) -> list[object]:
+        async def program() -> list[object]:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(shout, word)
+                return await nh.parallel.map(lambda prompt: nh.ask_user(prompt), ["Who?"])
+            raise AssertionError
+
+        executor = nh.AgentStepExecutor.from_model(shouting())
+        async with nh.run(executor, journal=store, run_id="run-1", human=handler):
+            return await program()
+
+    async def be_killed(question: object) -> object:
+        raise KilledError
+
+    nobody = Handler()
+    with opened(tmp_path) as store:
+        with pytest.raises(BaseException):  # noqa: B017, PT011  (a group, by the event loop)
+            await live_with(Handler(answer=be_killed), "one")
+        with pytest.raises(JournalDivergenceError):
+            await live_with(answering("bob"), "two")
+        assert await live_with(nobody, "one") == ["bob"]
+    assert nobody.questions == []
+
+
+async def test_a_program_that_handles_the_error_does_not_end_the_run(tmp_path: Path) -> None:
+    async def program(words: Sequence[str], name: str) -> str:
+        await shout_side_by_side(words)
+        try:
+            return await pay(name)
+        except JournalDivergenceError:
+            return "went on"
+
+    async def crashing() -> None:
+        await program(["ann"], "ann")
+        raise CrashError
+
+    with opened(tmp_path) as store:
+        with pytest.raises(CrashError):
+            await live(store, shouting(), crashing)
+        with pytest.raises(JournalDivergenceError, match="it has not ended"):
+            await live(store, shouting(), lambda: program(["ann", "carl"], "bob"))
+        assert [run.status for run in store.runs()] == ["failed"]
+        assert await live(store, shouting(), lambda: program(["ann"], "ann")) == "ann"
+    assert made == ["ann"]
+
+
+async def test_a_life_that_is_killed_after_it_diverged_counts_for_nothing(tmp_path: Path) -> None:
+    async def killed() -> None:
+        await shout_side_by_side(["ann", "carl"])
+        with suppress(JournalDivergenceError):
+            await pay("bob")
+        assert [each.body for each in store.records("run-1") if each.kind == "life"][-1] == b"diverged"
+        raise KilledError
+
+    async def program(*, crashes: bool = False) -> list[str]:
+        shouted = await shout_side_by_side(["ann"])
+        await pay("ann")
+        if crashes:
+            raise CrashError
+        return shouted
+
+    with opened(tmp_path) as store:
+        with pytest.raises(CrashError):
+            await live(store, shouting(), lambda: program(crashes=True))
+        with pytest.raises(KilledError):
+            await live(store, shouting(), killed)
+        assert await live(store, shouting(), program) == ["ANN"]
+
+
+async def test_a_replay_and_the_tree_have_nothing_of_such_a_life_after_the_next_one(tmp_path: Path) -> None:
+    def count_nodes() -> int:
+        return sum(1 for _ in store.tree("run-1").snapshot().walk())
+
+    with opened(tmp_path) as store:
+        with pytest.raises(CrashError):
+            await live(store, shouting(), lambda: crash_after(["ann"]))
+        before = count_nodes()
+        with pytest.raises(JournalDivergenceError):
+            await live(store, shouting(), lambda: shout_side_by_side(["carl"]))
+        assert count_nodes() > before
+        first = await live(store, shouting(), lambda: shout_side_by_side(["ann"]))
+        assert count_nodes() == before
+        with nh.journal.replay(store, "run-1"):
+            assert await live(store, shouting(), lambda: shout_side_by_side(["ann"])) == first

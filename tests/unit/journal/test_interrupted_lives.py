@@ -1,0 +1,114 @@
+"""Lives that were cancelled: what only their cleanup did is not expected of later lives."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+import nighthawk_async as nh
+from nighthawk_async.journal import JournalDivergenceError
+
+from .durable_runs import live, opened, shout, shouting
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
+
+made: list[str] = []
+
+
+class CrashError(Exception):
+    """The end of a life."""
+
+
+class StoppedError(BaseException):
+    """A signal that the program does not handle."""
+
+
+@pytest.fixture(autouse=True)
+def nothing_made() -> None:
+    made.clear()
+
+
+@nh.once
+async def pay(name: str) -> None:
+    """Take effect."""
+    made.append(f"pay {name}")
+
+
+@nh.once
+async def undo(name: str) -> None:
+    """Take back what was done."""
+    made.append(f"undo {name}")
+
+
+async def buy(*, stops: bool = False, crashes: bool = False, last: str = "last") -> str:
+    """Take effects, and take them back where the program is stopped."""
+    await pay("first")
+    await shout("word")
+    try:
+        if stops:
+            raise StoppedError
+        await pay("second")
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await undo("first")
+        raise
+    if crashes:
+        raise CrashError
+    await nh.parallel.map(pay, [last])
+    return "bought"
+
+
+async def test_a_run_goes_on_after_a_life_whose_cleanup_made_an_effect(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        with pytest.raises(StoppedError):
+            await live(store, shouting(), lambda: buy(stops=True))
+        with pytest.raises(CrashError):
+            await live(store, shouting(), lambda: buy(crashes=True))
+        for _ in range(2):
+            assert await live(store, shouting(), buy) == "bought"
+    assert made == ["pay first", "undo first", "pay second", "pay last"]
+
+
+async def test_a_cancelled_life_expects_what_came_before_its_cleanup(tmp_path: Path) -> None:
+    async def cancelled() -> None:
+        with anyio.CancelScope() as scope:
+
+            async def cancel_and_go_on() -> None:
+                await pay("first")
+                scope.cancel()
+                try:
+                    await anyio.sleep_forever()
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await undo("first")
+
+            await live(store, shouting(), cancel_and_go_on)
+
+    async def without() -> None:
+        await shout("another program")
+
+    async def without_undo() -> str:
+        await pay("first")
+        return "went on"
+
+    with opened(tmp_path) as store:
+        await cancelled()
+        with pytest.raises(JournalDivergenceError, match=r"pay\(\)\[0\]"):
+            await live(store, shouting(), without)
+        assert await live(store, shouting(), without_undo) == "went on"
+    assert made == ["pay first", "undo first"]
+
+
+async def test_a_run_that_is_entered_while_an_error_is_handled_is_no_cleanup(tmp_path: Path) -> None:
+    async def first() -> None:
+        await pay("first")
+        raise StoppedError
+
+    with opened(tmp_path) as store:
+        try:
+            raise StoppedError
+        except StoppedError:
+            with pytest.raises(StoppedError):
+                await live(store, shouting(), first)
+        with pytest.raises(JournalDivergenceError, match=r"pay\(\)\[0\]"):
+            await live(store, shouting(), lambda: shout("another program"))

@@ -1,6 +1,7 @@
 """Workers: they make the calls of a queue, each in a durable run of its own."""
 
 import logging
+import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -89,6 +90,8 @@ class Worker:
         self._make_run = run
         self._holder = process_name(uuid.uuid4().hex[:8])
         self._claims: dict[str, ClaimedEntry] = {}
+        self._just_claimed: dict[str, ClaimedEntry] = {}  # which the event loop does not know of yet
+        self._noting = threading.Lock()
         self._turns = ClaimTurns(queue, list(self._functions), self._holder)
         self._ends: dict[EndKind, int] = {}
         self._number_claimed = 0
@@ -204,6 +207,10 @@ class Worker:
             if looks:
                 queue_claims.wake_continued_entries(database, queue)
             claimed, failed = self._turns.claim(database, in_progress, most)
+            self._just_claimed = {each.run_id: each for each in claimed}
+            # Here, because another worker of this process may claim before the event loop knows
+            # (`test_workers_that_look_at_the_same_moment_take_turns`).
+            self._note_calls()
             return _Poll(
                 claimed=claimed,
                 failed=failed,
@@ -212,15 +219,18 @@ class Worker:
                 unknown=queue_claims.unknown_functions(database, queue, names) if looks else (),
             )
 
-        poll = await self._queues.transact_shielded(claim)
+        try:
+            poll = await self._queues.transact_shielded(claim)
+            self._claims.update(self._just_claimed)
+        finally:
+            self._just_claimed = {}
+            self._note_calls()
         self._note_success()
         self._polled_at = time.time()
         if looks:
             self._looked_at = time.monotonic()
         self._report(poll)
         self._number_claimed += len(poll.claimed)
-        self._claims.update({each.run_id: each for each in poll.claimed})
-        self._note_calls()
         return poll.claimed
 
     def _report(self, poll: "_Poll") -> None:
@@ -277,9 +287,10 @@ class Worker:
                 return
 
     def _note_calls(self) -> None:
-        """Let the other workers of this process know of the calls in progress."""
-        is_alone = self._turns.is_alone(self._claims.values())
-        note_calls(self._holder, len(self._claims), is_alone=is_alone)
+        """Let the other workers of this process know of the calls in progress; from any thread."""
+        with self._noting:
+            calls = {**self._claims, **self._just_claimed}
+            note_calls(self._holder, len(calls), is_alone=self._turns.is_alone(calls.values()))
 
     async def _give_back(self, entry: ClaimedEntry, end: LifeEnd) -> None:
         """Put an entry back that did not end; one that cannot be put back is taken over after its lease."""

@@ -1,6 +1,6 @@
-"""What features have made active around the caller, in runs and outside of them.
+"""The values that features have made active around the caller, in runs and outside of them.
 
-The kernel carries it into steps, tasks and threads without knowing what it is: each room defines features of
+The kernel carries them into steps, tasks and threads without knowing what they are: each room defines features of
 its own. Most programs use none, and so have an empty mapping in one context variable.
 """
 
@@ -21,7 +21,7 @@ _values: ContextVar[Values] = ContextVar("nighthawk_async_features", default=_NO
 
 
 class Before(NamedTuple):
-    """What `Feature.reset` needs."""
+    """The state that `Feature.reset` goes back to."""
 
     token: Token[Values]
     made: Values

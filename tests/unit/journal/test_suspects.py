@@ -182,6 +182,22 @@ async def test_a_suspect_and_other_calls_take_turns(tmp_path: Path) -> None:
         assert len(each) == 1 or not each.intersection(suspects)
 
 
+async def test_workers_that_look_at_the_same_moment_take_turns(tmp_path: Path) -> None:
+    with opened(tmp_path) as store:
+        for name in ("suspect", "healthy"):
+            await store.enqueue(meet, name, key=name)
+        change(store, "UPDATE queue_entries SET losses = 2 WHERE run_id = 'suspect'")
+        workers = [worker_of(store, meet) for _ in range(2)]
+        async with anyio.create_task_group() as group:
+            for each in workers:  # the second looks before the first one knows what it has
+                group.start_soon(each._claim, 2)
+        claimed = [run_id for each in workers for run_id in each._claims]
+        assert len(claimed) == 1
+        for each in workers:
+            each._claims.clear()
+            each._note_calls()
+
+
 async def test_a_busy_worker_claims_no_more_until_a_suspect_has_run(tmp_path: Path) -> None:
     queue_jobs.gates.update(long=anyio.Event())
     with opened(tmp_path) as store:

@@ -1,7 +1,7 @@
 """The values that features have made active around the caller, in runs and outside of them.
 
-The kernel carries them into steps, tasks and threads without knowing what they are: each room defines features of
-its own. Most programs use none, and so have an empty mapping in one context variable.
+The kernel carries them into steps, tasks and threads without knowing what they are: each room defines
+features of its own. Most programs use none, and so have an empty mapping in one context variable.
 """
 
 from collections.abc import Generator, Mapping

@@ -52,6 +52,24 @@ class Outcome:
     results: tuple[Result, ...] = ()
     said: str | None = None
 
+    def with_rounds_of(self, again: "Outcome") -> "Outcome":
+        """This outcome with the rounds of a second measuring behind its own; the second one if it failed.
+
+        Args:
+            again: How the same benchmark ended when it was measured once more.
+        """
+        if again.state == "failed":
+            return again
+        more = {result.metric: result.rounds for result in again.results}
+        return replace(
+            self,
+            seconds=self.seconds + again.seconds,
+            results=tuple(
+                replace(result, rounds=result.rounds + more.get(result.metric, ()))
+                for result in self.results
+            ),
+        )
+
 
 def run_all(found: Sequence[FoundBenchmark], *, is_quick: bool) -> Iterator[Outcome]:
     """Measure benchmarks; give each outcome as soon as it is known, in the order of measuring.

@@ -75,6 +75,29 @@ def test_a_ratio_that_is_really_worse_fails_the_run_and_is_named(
         assert told in line
 
 
+def test_what_is_above_its_bound_is_measured_once_more_and_all_rounds_count(
+    command_line: CommandLine, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    source = f"""
+from pathlib import Path
+
+def told_ratios():
+    measured = Path({str(tmp_path / "measured")!r})
+    worse = not measured.exists()
+    measured.touch()
+    yield from {[bound() + 0.5] * 3} if worse else {[bound() - 0.1] * 3}
+
+{module_of(*[0.0] * 3)}
+ratios = told_ratios()
+"""
+    assert command_line.run(source, "--quick") == 0
+    told = capsys.readouterr().out
+    assert f"measured once more: {BENCHMARK}" in told
+    assert "ABOVE ITS BOUND" not in told
+    (result,) = read_report(command_line.figures("results")).results
+    assert result.rounds == pytest.approx([*[bound() + 0.5] * 3, *[bound() - 0.1] * 3])
+
+
 def test_a_ratio_above_its_bound_by_less_than_its_spread_allows_fails_nothing(
     command_line: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:

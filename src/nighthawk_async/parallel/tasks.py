@@ -102,18 +102,23 @@ async def _call(
 
 
 def _end_with(state: TaskState[Any], error: Exception) -> None:
-    """End a task with an error: cancelled if it was asked to end and raised `TaskCancelledError`."""
-    if state.node.request is not None and _says_cancelled(error):
+    """End a task with an error: cancelled if it was asked to end and raised nothing but `TaskCancelledError`."""
+    rest = _without_answers_to_request(error) if state.node.request is not None else error
+    if rest is None:
         state.end_cancelled()
     else:
-        state.fail(error)
+        state.fail(rest)
 
 
-def _says_cancelled(error: Exception) -> bool:
+def _without_answers_to_request(error: Exception) -> Exception | None:
+    """An error without the `TaskCancelledError`s with which code answers a request to end; None for nothing else.
+
+    Code in a plain task group may have failed just before: its errors come in one group with such an answer.
+    """
     if isinstance(error, ExceptionGroup):
         group = cast("ExceptionGroup[Exception]", error)
-        return all(_says_cancelled(each) for each in group.exceptions)
-    return isinstance(error, TaskCancelledError)
+        return group.split(TaskCancelledError)[1]
+    return None if isinstance(error, TaskCancelledError) else error
 
 
 Result = TypeVar("Result")

@@ -410,6 +410,35 @@ async def test_who_was_asked_to_end_and_raises_that_its_tasks_were_cancelled_has
     assert handle.status == "cancelled"
 
 
+async def test_errors_beside_an_answer_to_the_request_to_end_are_the_failure_without_it() -> None:
+    """In a plain task group, code that fails and code that ends because it was asked to come in one group."""
+
+    async def fail_at_the_end() -> None:
+        await asked.wait()
+        raise ValueError("not cleaned up")
+
+    async def end_when_asked() -> None:
+        with anyio.CancelScope(shield=True):
+            await asked.wait()
+        raise_if_cancel_requested()
+
+    async def both() -> None:
+        async with anyio.create_task_group() as task_group:
+            task_group.start_soon(end_when_asked)
+            task_group.start_soon(fail_at_the_end)
+
+    asked = anyio.Event()
+    with pytest.raises(ExceptionGroup) as raised:
+        async with open_tasks() as tasks, anyio.create_task_group() as task_group:
+            handle = tasks.start(both)
+            await anyio.wait_all_tasks_blocked()
+            task_group.start_soon(handle.cancel_gracefully, float("inf"))
+            await anyio.wait_all_tasks_blocked()
+            asked.set()
+    assert raised.group_contains(ValueError, match="not cleaned up")
+    assert not raised.group_contains(TaskCancelledError)
+
+
 async def test_who_is_cancelled_while_giving_grace_leaves_the_task_asked_and_running() -> None:
     go = anyio.Event()
 

@@ -102,7 +102,7 @@ async def _call(
 
 
 def _end_with(state: TaskState[Any], error: Exception) -> None:
-    """End a task with an error: cancelled if it was asked to end and raised nothing but `TaskCancelledError`."""
+    """End a task with an error; as cancelled if it only answers the request to end."""
     rest = _without_answers_to_request(error) if state.node.request is not None else error
     if rest is None:
         state.end_cancelled()
@@ -111,7 +111,7 @@ def _end_with(state: TaskState[Any], error: Exception) -> None:
 
 
 def _without_answers_to_request(error: Exception) -> Exception | None:
-    """An error without the `TaskCancelledError`s with which code answers a request to end; None for nothing else.
+    """An error without what answers a request to end; None if it is nothing else.
 
     Code in a plain task group may have failed just before: its errors come in one group with such an answer.
     """

@@ -13,6 +13,9 @@ what was really asked. So beside what is checked of every killed program (see `d
 - false alarm: the program was the same, and kept its orders in a supported way, and a life raised.
 - stuck: a life is in doubt about a call that had not begun, or the program does not go on after it was
   changed and, when that raised and had made no effect, changed back.
+
+A life that says that nothing tells calls apart keeps what it had recorded until then. What its places are
+in the next program nobody can say, so such a program is not judged by what comes afterwards.
 """
 
 import collections
@@ -35,10 +38,12 @@ from .programs import Program, dumped, is_added_by_hand, is_supported, wanted
 _MISSING = (
     re.compile(r"recorded (?P<place>\S+), which this life has not reached"),
     re.compile(r"journal has (?P<place>\S+) there too, which a task that was started by hand"),
+    re.compile(r"an earlier life served (?P<place>\S+) before, which has not come"),
 )
 
 KINDS = (*durable_lives.KINDS, "another's answer", "contradicted", "late", "false alarm", "stuck")
 DOUBT = "CallInDoubtError"
+AMBIGUOUS = "AmbiguousPlaceError"
 
 
 class GeneratedLives(Lives):
@@ -228,6 +233,8 @@ def run_lives(
             if not life.was_killed and number:
                 break
         findings = lives.findings(life)
+        if change is not None and any(AMBIGUOUS in each for each in lives.raised):
+            return findings
         if life.result is None or "ended" not in life.result:
             return findings or (lives.changed_back() if change is not None else {})
         if findings:

@@ -427,14 +427,17 @@ async def test_errors_beside_an_answer_to_the_request_to_end_are_the_failure_wit
             task_group.start_soon(end_when_asked)
             task_group.start_soon(fail_at_the_end)
 
-    asked = anyio.Event()
-    with pytest.raises(ExceptionGroup) as raised:
+    async def ask_to_end() -> None:
         async with open_tasks() as tasks, anyio.create_task_group() as task_group:
             handle = tasks.start(both)
             await anyio.wait_all_tasks_blocked()
             task_group.start_soon(handle.cancel_gracefully, float("inf"))
             await anyio.wait_all_tasks_blocked()
             asked.set()
+
+    asked = anyio.Event()
+    with pytest.raises(ExceptionGroup) as raised:
+        await ask_to_end()
     assert raised.group_contains(ValueError, match="not cleaned up")
     assert not raised.group_contains(TaskCancelledError)
 

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import Context, copy_context
 from typing import Any, TypeVarTuple
 
 import anyio
@@ -61,8 +62,23 @@ class EventLoop:
             RuntimeError: It has ended.
         """
         loop: Any = self._token.native_token
-        name = next(name for name in ("run_sync_soon", "call_soon_threadsafe") if hasattr(loop, name))
-        getattr(loop, name)(function)
+        if hasattr(loop, "run_sync_soon"):  # Trio's
+            loop.run_sync_soon(function)
+        else:
+            loop.call_soon_threadsafe(function, context=_context_on_asyncio())
+
+
+def _context_on_asyncio() -> Context:
+    """The context of the caller for a callback on asyncio.
+
+    AnyIO marks the context of a worker thread as one without an event loop. A callback in it that read the
+    clock would ask the loop's thread from the loop's thread, and wait for ever
+    (`test_what_a_thread_has_called_soon_finds_its_event_loop`).
+    """
+    context = copy_context()
+    if (sniffio := sys.modules.get("sniffio")) is not None:
+        context.run(sniffio.current_async_library_cvar.set, "asyncio")
+    return context
 
 
 class LoopEvent:

@@ -64,7 +64,8 @@ class Holding:
 
     def hold_in_thread(self, place: str, inputs: Mapping[str, str]) -> None:
         """Wait as `hold` does, and block the thread; on that of an event loop, raise at once."""
-        while (expected := self._find_expected(place)) is not None:
+        in_worker = not self._index.is_empty and is_worker_thread()
+        while (expected := self._find_expected(place, in_worker=in_worker)) is not None:
             event = self._wait_for(expected)
             with self._held(), self._delivery.waking(event):
                 if is_loop_thread() or not event.wait_in_thread():
@@ -98,8 +99,14 @@ class Holding:
             is_over=lambda: not self._may_come(place) and expected not in self._index.lost_after(),
         )
 
-    def _find_expected(self, place: str) -> Record | None:
-        """The first recorded call that may still come, and that the effect of a place may stand for."""
+    def _find_expected(self, place: str, *, in_worker: bool = False) -> Record | None:
+        """The first recorded call that may still come, and that the effect of a place may stand for.
+
+        Args:
+            place: The place of the effect.
+            in_worker: Whether a worker thread makes it: then the code that waits for the thread comes to none
+                of its own recorded calls meanwhile.
+        """
         if not self._is_active or self._index.is_empty:
             return None
         if lost := self._index.lost_after():
@@ -109,6 +116,9 @@ class Holding:
             for lost in self._index.lost_in(parent):
                 if not self._delivery.is_closed(lost.place):
                     return lost
+        for left in self._index.left_beside(place, in_worker=in_worker):
+            if self._may_come(left.place):
+                return left
         return next(self._siblings(place, _function_of(frame)), None)
 
     def _siblings(self, place: str, name: str) -> Iterator[Record]:

@@ -1,6 +1,6 @@
 """Records of a run, and their index by place."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NoReturn, TypeAlias
 
@@ -239,6 +239,7 @@ class RecordIndex:
         self._frames: dict[str, dict[str, int]] = {}  # by place and frame in it: the first record's number
         self._left: dict[str, dict[str, None]] = {}  # by place: the frames that this life has not reached
         self._foreign: dict[str, dict[str, None]] = {}  # as `_left`, the frames of tasks started by hand
+        self._items: dict[str, dict[str, None]] = {}  # as `_left`, the items of combinators
         self._errors: dict[tuple[str, RecordKind], list[Record]] = {}  # by the place that has them below it
         self._reached: set[str] = set()
         self._lost: dict[str, Record] = {}  # by place: see `note_lost`
@@ -297,6 +298,8 @@ class RecordIndex:
                 self._left.setdefault(place, {})[frame] = None
             elif "~" in frame:
                 self._foreign.setdefault(place, {})[frame] = None
+            elif frame.startswith("item["):
+                self._items.setdefault(place, {})[frame] = None
             place = f"{place}/{frame}" if place else frame
 
     def find(self, place: str, kind: RecordKind) -> Record | None:
@@ -385,6 +388,8 @@ class RecordIndex:
             if "~" in frame:
                 self._foreign.get(place, {}).pop(frame, None)
                 self._lost.pop(f"{place}/{frame}" if place else frame, None)
+            elif frame.startswith("item["):
+                self._items.get(place, {}).pop(frame, None)
 
     @property
     def is_empty(self) -> bool:
@@ -415,6 +420,42 @@ class RecordIndex:
             The first record of each that counts.
         """
         return list(self._find_lost(parent).values())
+
+    def left_beside(self, place: str, *, in_worker: bool) -> Iterator[Record]:
+        """Find records beside a place that this life has not reached, and that wait for nothing new.
+
+        Beside an item are other items of its combinator; beside a worker thread, the calls that the code
+        around it makes itself. Calls that had only begun something do not count.
+
+        Args:
+            place: The place.
+            in_worker: Whether it is reached in a worker thread.
+
+        Returns:
+            The first record of each that counts.
+        """
+        *parents, last = place.split("/")
+        parent = ""
+        for frame in parents:
+            if frame.startswith("item["):
+                yield from self._paid_in(parent, self._items, but=frame)
+            parent = f"{parent}/{frame}" if parent else frame
+        if in_worker and "~" in last:
+            yield from self._paid_in(parent, self._left, but=last)
+
+    def _paid_in(
+        self, parent: str, frames: Mapping[str, Mapping[str, None]], *, but: str
+    ) -> Iterator[Record]:
+        for each in tuple(frames.get(parent, ())):
+            if each != but and (paid := self._find_paid(f"{parent}/{each}")) is not None:
+                yield paid
+
+    def _find_paid(self, place: str) -> Record | None:
+        """The first record in a place that something was paid for, and that counts; None for none."""
+        if place in self.dropped:
+            return None
+        paid = next((each for each in self.records_in(place) if self.is_paid(each)), None)
+        return None if paid is None or self.is_after_end(paid) else paid
 
     def note_lost(self, parent: str) -> None:
         """Note that a place has ended regularly, while tasks that were started by hand in it may go on."""

@@ -244,3 +244,55 @@ async def test_one_more_effect_started_by_hand_is_not_held_for_ever(tmp_path: Pa
         with pytest.raises(JournalDivergenceError, match="<name>"):
             await live(store, both(), lambda: program("new", is_whole=True))
         assert made == ["ann", "the end of 0", "new"]
+
+
+@nh.once
+def send(name: str) -> str:
+    made.append(name)
+    return name
+
+
+async def test_an_effect_in_a_worker_thread_is_not_made_before_the_call_that_is_gone(tmp_path: Path) -> None:
+    """Whoever waits for the thread cannot come to the recorded call meanwhile."""
+
+    async def program(*, asks: bool, is_whole: bool) -> str:
+        said = await shout("a") if asks else "A"
+        if not is_whole:
+            raise CrashError
+        return await anyio.to_thread.run_sync(send, said)
+
+    model = both()
+    with opened(tmp_path) as store:
+        with pytest.raises(CrashError):
+            await live(store, model, lambda: program(asks=True, is_whole=False))
+        with pytest.raises(JournalDivergenceError, match=r"recorded run/shout\(\)\[0\]"):
+            await live(store, model, lambda: program(asks=False, is_whole=True))
+        assert made == []
+        assert await live(store, model, lambda: program(asks=True, is_whole=True)) == "A"
+    assert made == ["A"]
+
+
+async def test_no_item_makes_an_effect_before_a_recorded_one_that_is_gone_is_missed(tmp_path: Path) -> None:
+    answered: list[str] = []
+
+    async def program(*words: str, is_whole: bool) -> list[str]:
+        async def item(word: str) -> str:
+            said = await shout(word)
+            answered.append(said)
+            if not is_whole:
+                if len(answered) < len(words):
+                    await anyio.sleep_forever()
+                raise CrashError
+            return await pay(said)
+
+        return await nh.parallel.map(item, words)
+
+    model = both()
+    with opened(tmp_path) as store:
+        with pytest.raises(CrashError):
+            await live(store, model, lambda: program("a", "b", is_whole=False))
+        with pytest.raises(JournalDivergenceError, match=r"item\[1\]"):
+            await live(store, model, lambda: program("a", is_whole=True))
+        assert made == []
+        assert await live(store, model, lambda: program("a", "b", is_whole=True)) == ["A", "B"]
+    assert sorted(made) == ["A", "B"]

@@ -39,4 +39,3 @@ async def test_what_a_thread_has_called_soon_can_read_the_clock() -> None:
     clock = Clock()
     (of_clock,) = await call_soon_from_thread(clock.now)
     assert before <= of_anyio <= of_clock <= anyio.current_time()
-

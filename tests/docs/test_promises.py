@@ -95,6 +95,7 @@ _PROMISES: Mapping[str, tuple[str, ...]] = {
         "unit/journal/test_changed_programs.py::test_nothing_new_begins_once_the_program_is_known_to_have_changed",
         "unit/journal/test_diverged_lives.py::test_a_program_that_handles_the_error_does_not_end_the_run",
         "unit/journal/test_enqueueing_runs.py::test_nothing_is_enqueued_in_a_life_that_has_diverged",
+        "unit/journal/test_sending_runs.py::test_a_life_that_has_diverged_writes_nothing_to_stores",
     ),
     "The way back": (
         "unit/journal/test_diverged_lives.py::test_a_life_that_is_killed_after_it_diverged_counts_for_nothing",

@@ -89,6 +89,11 @@ _PROMISES: Mapping[str, tuple[str, ...]] = {
         "unit/journal/test_changed_programs.py::test_a_call_that_is_gone_is_an_error_at_the_end_of_its_function",
         "unit/journal/test_decided_calls.py::test_nothing_new_begins_in_calls_that_have_counted",
         "unit/journal/test_diverged_lives.py::test_nothing_new_begins_after_a_recorded_call_that_is_passed_by",
+        "unit/journal/test_ended_calls.py::test_nothing_new_begins_in_a_call_after_which_something_was_recorded",
+    ),
+    "Another answer": (
+        "unit/journal/test_ended_calls.py::test_an_answer_that_is_accepted_sooner_than_before_is_refused",
+        "unit/journal/test_ended_calls.py::test_an_answer_that_is_refused_after_it_was_used_is_not_asked_for_again",
     ),
     "Another order": ("unit/journal/test_orders.py::test_a_turn_that_never_comes_is_an_error_or_skipped",),
     "Whatever follows": (
@@ -194,6 +199,7 @@ _CONTROLS: Mapping[str, tuple[str, ...]] = {
     "Another call": ("text", "dotted", "stable digests", "self", "registered identities"),
     "Another argument in a task started by hand": ("hold", "digests"),
     "Another program": ("new calls", "leftovers"),
+    "Another answer": ("new calls", "leftovers"),
     "Another order": ("orders",),
     "Whatever follows": ("changed programs",),
     "The way back": ("diverged lives",),

@@ -207,8 +207,13 @@ class RunRecorder:
             self._index.check_new(place)
 
     def is_behind(self, place: str) -> bool:
-        """Whether an earlier life recorded something in a place that this life has not reached."""
-        return bool(self._index.left_in(place)) or self._index.find_decided(place) is not None
+        """Whether an earlier life came further in a place than this life, or went on after it."""
+        index = self._index
+        return (
+            bool(index.left_in(place))
+            or index.find_decided(place) is not None
+            or index.find_later(place) is not None
+        )
 
     def encode_value(self, value: object, *, place: str, declared: object = None) -> bytes:
         """Write a value; see `values.encode_value`."""

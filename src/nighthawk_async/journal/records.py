@@ -13,6 +13,7 @@ from .frames import (
     effect_of_intent,
     function_place,
     is_awaited,
+    is_awaited_before,
     is_item,
     is_stage,
     is_within,
@@ -471,9 +472,7 @@ class RecordIndex:
             place = f"{parent}/{frame}"
             if not is_item(frame) or place in self._reached or is_begun(place):
                 continue
-            inside = self.records_in(place)
-            is_cancelled = any(each.kind == "decision" and self.is_handled(each) for each in inside)
-            if not is_cancelled and any(self.is_paid(each) for each in inside):
+            if any(map(self.is_paid, self.records_in(place))) and not self._was_cancelled(place):
                 found.append(frame)
         return found
 
@@ -525,7 +524,8 @@ class RecordIndex:
     def check_new(self, place: str) -> None:
         """Check that a place without a record may be new.
 
-        What came after it was not recorded, and what came before it in its task was reached.
+        What came after it, or after a call that it is in, was not recorded, and what came before it in its
+        task was reached.
 
         Raises:
             JournalDivergenceError: It was, or was not, so the program has changed.
@@ -537,6 +537,8 @@ class RecordIndex:
             self._refuse_new(place, f"has {passed}, which the program has passed without reaching it")
         if self._decided and not self.knows(place) and (ended := self.find_decided(place)) is not None:
             self._refuse_new(place, f"knows that {ended} had ended")
+        if not self.knows(place) and (later := self.find_later(place)) is not None:
+            self._refuse_new(place, f"has {later} after what it is in")
 
     def _find_passed(self, place: str) -> str | None:
         """Return a place before one that this place is in, which earlier lives had reached, not this one."""
@@ -553,6 +555,27 @@ class RecordIndex:
                         return f"{parent}/{each}"
             parent = f"{parent}/{frame}" if parent else frame
         return None
+
+    def find_later(self, place: str) -> str | None:
+        """Return a place that earlier lives had reached after a call ended that a place is in; else None.
+
+        Tasks started by hand may go on after that end. A scope of the program may have cancelled the call.
+        """
+        while place:
+            parent, _, frame = place.rpartition("/")
+            left, frames = self._left.get(parent), self._frames.get(parent, {})
+            if left and frame in frames:
+                for each in left:
+                    if is_awaited_before(frame, each) and frames[each] > frames[frame]:
+                        return None if self._was_cancelled(place) else f"{parent}/{each}"
+            if "~" in frame:
+                return None
+            place = parent
+        return None
+
+    def _was_cancelled(self, place: str) -> bool:
+        """Whether an earlier life cancelled something in a place before it went on."""
+        return any(each.kind == "decision" and self.is_handled(each) for each in self.records_in(place))
 
     def _refuse_new(self, place: str, why: str) -> NoReturn:
         raise JournalDivergenceError(

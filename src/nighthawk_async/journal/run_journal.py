@@ -225,6 +225,8 @@ class RunJournal(QuestionRecorder):
     ) -> None:
         """Record the answer of an executor that asked no model here; see `journal_ports.RunJournal`."""
         place = self.relative(place)
+        if self._new_code == "error":
+            self._refuse_left(place, self._left_in(place))
         if place in self._asked or self._index.find(place, "answer") is not None:
             return
         outcome, bindings = cast("tuple[object, Mapping[str, object]]", answer)

@@ -24,7 +24,7 @@ from .queue_suspects import stuck_text
 from .queue_table import NewEntry
 from .queued_call import decode_end, encode_arguments, function_name, is_same_call
 from .recorder import find_recorder
-from .run_writes import RunWrite
+from .run_writes import RunWrite, refuse_after_divergence
 from .schedule_table import ScheduleRow
 from .store_thread import StoreThread
 from .values import ValueRules
@@ -123,6 +123,9 @@ class Queues:
         arguments = encode_arguments(function, name, args, keywords, rules=self._rules)
         seconds, due_at = _due(delay, at)
         recorder, given = find_recorder(), (options.queue, name, args, keywords)
+        if recorder is not None and key == recorder.run_id:  # it hands itself over: whoever goes on is it
+            refuse_after_divergence("store.enqueue()")
+            recorder = None
         write = None
         if recorder is not None and key is None:
             write = RunWrite(recorder, "enqueue()", given)

@@ -12,7 +12,7 @@ from nighthawk_async.causes import leaves_of
 from nighthawk_async.journal import JournalDivergenceError
 from nighthawk_async.journal.effect_call import idempotency_key
 
-from .durable_runs import live, opened, query, shouting
+from .durable_runs import live, opened, places, query, shouting
 from .queue_jobs import note
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
@@ -148,3 +148,15 @@ async def test_what_an_earlier_version_enqueued_with_a_key_is_the_same_call(tmp_
         key = await store.enqueue(note, 1, key=idempotency_key("run-1", "run/enqueue()[0]"))
         assert await life(store, both, [1]) == ["note-1", key], "those with a key do not count among others"
         assert count_jobs(store) == 2
+
+
+async def test_a_run_that_puts_itself_into_a_queue_records_nothing_of_that(tmp_path: Path) -> None:
+    async def program() -> None:
+        await pay(1)
+        await store.enqueue(note, 2, key="run-1")
+
+    with opened(tmp_path) as store:
+        for _ in range(2):
+            await live(store, shouting(), program)
+        assert count_jobs(store) == 1
+        assert places(store, "intent") == ["run/pay()[0]"]

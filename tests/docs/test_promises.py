@@ -91,6 +91,12 @@ _PROMISES: Mapping[str, tuple[str, ...]] = {
         "unit/journal/test_diverged_lives.py::test_nothing_new_begins_after_a_recorded_call_that_is_passed_by",
         "unit/journal/test_ended_calls.py::test_nothing_new_begins_in_a_call_after_which_something_was_recorded",
     ),
+    "An error before what was recorded": (
+        "unit/journal/test_ended_calls.py::"
+        "test_the_program_does_not_go_on_after_a_call_that_fails_before_what_it_had_recorded",
+        "unit/journal/test_ended_calls.py::"
+        "test_an_error_that_ends_a_life_before_what_was_recorded_is_raised_as_it_is",
+    ),
     "Another answer": (
         "unit/journal/test_ended_calls.py::test_an_answer_that_is_accepted_sooner_than_before_is_refused",
         "unit/journal/test_ended_calls.py::test_an_answer_that_is_refused_after_it_was_used_is_not_asked_for_again",
@@ -199,6 +205,7 @@ _CONTROLS: Mapping[str, tuple[str, ...]] = {
     "Another call": ("text", "dotted", "stable digests", "self", "registered identities"),
     "Another argument in a task started by hand": ("hold", "digests"),
     "Another program": ("new calls", "leftovers"),
+    "An error before what was recorded": ("new calls", "leftovers"),
     "Another answer": ("new calls", "leftovers"),
     "Another order": ("orders",),
     "Whatever follows": ("changed programs",),

@@ -19,6 +19,7 @@ from anyio.lowlevel import checkpoint
 from ..actors import BareTaskGroup
 from ..actors.errors import check_seconds, check_whole_number
 from ..journal.active_replay import is_replaying
+from ..journal.frames import lost_place
 from ..kernel.environment import find_journal
 from ..parallel.errors import PlacementClosedError, PlacementError
 from ..parallel.event_loop import EventLoop
@@ -28,7 +29,7 @@ from .call_encoder import CallEncoder, place_of
 from .connection import WorkerConnection, connect_worker
 from .dispatch import Dispatcher, Effect, End, Kill, Place, Withdrawal
 from .errors import WorkerLostError, WorkerStartError
-from .job import RemoteJob, lost_place
+from .job import RemoteJob
 from .link import WorkerLink
 from .log_records import handle_records, log_levels
 from .messages import (

@@ -18,8 +18,8 @@ from .acknowledgement import Acknowledgement
 from .activity import Activity, DurableWait, IsDue, ParkedSignal
 from .delivery import Delivery
 from .departures import Departures
-from .errors import JournalError, RunParked
-from .frames import are_concurrent, failure_place, intent_place, withdrawn_place
+from .errors import JournalDivergenceError, JournalError, RunParked
+from .frames import are_concurrent, comes_after, failure_place, intent_place, is_failure, withdrawn_place
 from .gate import Gate, nothing_written
 from .gate import Hold as HoldEffect
 from .holding import Holding
@@ -124,6 +124,7 @@ class RunRecorder:
         self._written: set[tuple[str, RecordKind]] = set()
         self._asked: set[str] = set()  # the places of steps that asked a model
         self._open_errors = OpenErrors()
+        self._cut_short: list[str] = []  # what calls that failed had recorded, and have not reached
         self._failed_groups: list[str] = []  # the records of decisions that follow from an error
         self._lock = threading.Lock()  # effects are recorded in threads, too
         self._handed_out: dict[str, HandedOut] = {}  # parts of the run that other processes record
@@ -205,6 +206,24 @@ class RunRecorder:
         """
         if self._new_code == "error":
             self._index.check_new(place)
+            if self._cut_short and not self._index.knows(place) and not is_failure(place):
+                self.refuse_cut(lambda cut: comes_after(place, cut, self.delivery.is_closed), place)
+
+    def refuse_cut(self, is_passed: Callable[[str], bool], place: str) -> None:
+        """Refuse to go on at a place after a call that failed before it had reached what was recorded in it.
+
+        Args:
+            is_passed: Whether the program goes on after a place that was not reached.
+            place: The place.
+        """
+        if (cut := next(filter(is_passed, self._cut_short), None)) is not None:
+            raise JournalDivergenceError(
+                f"{place}: the journal has {cut}, and this time a call has failed before it. Everything that "
+                "a run reads from outside has to be the same in each of its lives: decorate what failed with "
+                "nighthawk_async.once or repeatable, which record errors. If the program has changed, open "
+                'the journal with changes="insert" to go on without it.',
+                place=cut,
+            )
 
     def is_behind(self, place: str) -> bool:
         """Whether an earlier life came further in a place than this life, or went on after it."""

@@ -14,6 +14,7 @@ from .frames import (
     function_place,
     is_awaited,
     is_awaited_before,
+    is_failure,
     is_item,
     is_stage,
     is_within,
@@ -537,7 +538,9 @@ class RecordIndex:
             self._refuse_new(place, f"has {passed}, which the program has passed without reaching it")
         if self._decided and not self.knows(place) and (ended := self.find_decided(place)) is not None:
             self._refuse_new(place, f"knows that {ended} had ended")
-        if not self.knows(place) and (later := self.find_later(place)) is not None:
+        if self.knows(place) or is_failure(place):
+            return
+        if (later := self.find_later(place)) is not None:
             self._refuse_new(place, f"has {later} after what it is in")
 
     def _find_passed(self, place: str) -> str | None:

@@ -9,9 +9,11 @@ from typing import Any, NoReturn, cast
 import msgspec
 from msgspec import Struct
 
+from ..causes import ends_run, leaves_of
 from ..journal_ports import RecordedAnswer, StepInputs
 from ..kernel.calls import unnamed_digests
 from ..kernel.reports import LifeBegun
+from ..parallel import CallCancelledError, TaskCancelledError
 from ..ports import OpenSource
 from ..recording.exchange import RecordedExchange, is_cached
 from ..tracing import find_trace_parent, note_event
@@ -27,12 +29,14 @@ from ..types.unset import UNSET
 from ..values.stable_digest import VERSION, digests_of_version_1, stable_digests
 from .effects import tool_effect
 from .errors import JournalDivergenceError, JournalError, check_inputs, refuse_inputs
-from .frames import counted_place, is_combinator
+from .frames import counted_place, is_combinator, is_within, lost_place
 from .questions import QuestionRecorder
 from .recorder import NO_DECISION, ROOT
 from .records import life_body
 from .response import JournaledResponse
 from .values import decode_value
+
+_ENDED_BY_TIME = (JournalError, TimeoutError, TaskCancelledError, CallCancelledError)
 
 _CONVERTED = "converted"
 """The key of the names of converted values, beside the fields of an outcome."""
@@ -276,6 +280,7 @@ class RunJournal(QuestionRecorder):
         place = self.relative(place)
         if self._new_code == "error":
             self._refuse_left(place, self._left_in(place))
+            self._refuse_cut(place)
             self._index.note_lost(place)
             if is_recorded:
                 self._check_lost(place)
@@ -288,6 +293,12 @@ class RunJournal(QuestionRecorder):
             for frame in self._index.left_in(place)
             if any(each.kind != "step" for each in self._index.records_in(f"{place}/{frame}"))
         ]
+
+    def _refuse_cut(self, place: str) -> None:
+        """Refuse that a place has ended, although a call in it failed before what it had recorded."""
+        if self._cut_short:
+            with self.delivery.noting_divergence():
+                self.refuse_cut(lambda cut: is_within(cut, place), place)
 
     def _check_lost(self, place: str) -> None:
         lost = self._index.lost_after(place)
@@ -309,6 +320,7 @@ class RunJournal(QuestionRecorder):
         place = self.relative(place)
         if self._new_code == "error":
             self._refuse_left(place, self._left_in(place))
+            self._refuse_cut(place)
             self._index.note_lost(place)
         self.handled_in(place)
 
@@ -318,6 +330,7 @@ class RunJournal(QuestionRecorder):
         if self._new_code == "error":
             left = self._left_in(place) or self._index.unbegun_in(place, self.delivery.is_closed)
             self._refuse_left(place, left)
+            self._refuse_cut(place)
         self.handled_in(place)
 
     def miss(self, place: str) -> None:
@@ -325,6 +338,21 @@ class RunJournal(QuestionRecorder):
         if self._new_code == "error":
             calls, _, frame = self.relative(place).rpartition("/")
             self._refuse_left(calls, [frame])
+
+    def failed(self, place: str, error: Exception) -> None:
+        """Note that a function, an item or a task has failed; see `journal_ports.RunJournal`.
+
+        Where time has ended it, it need not have come as far as in an earlier life.
+        """
+        place = self.relative(place)
+        if self._new_code != "error" or not self._index.has_below(place) or self.gate.is_driven(place):
+            return
+        if any(isinstance(each, _ENDED_BY_TIME) for each in leaves_of(error)) or ends_run(error):
+            return
+        if self._index.knows(lost_place(place)):
+            return  # that error is recorded, and what the workers had recorded is not gone through again
+        if left := self._left_in(place):
+            self._cut_short.append(f"{place}/{left[0]}")
 
     def raised(self, place: str, to: str | None = None) -> None:
         """Note that errors are raised in another place; see `journal_ports.RunJournal`."""

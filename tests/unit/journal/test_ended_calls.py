@@ -1,6 +1,7 @@
 """What had ended in an earlier life: nothing new begins in it, and nothing that it had recorded is left."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -196,6 +197,105 @@ async def test_what_a_scope_of_the_program_had_cancelled_may_go_on_until_it_is_c
 def shouting_names() -> AnsweringModel:
     """A model that answers with the name."""
     return AnsweringModel(lambda prompt, turn: assigning("loud", "name"))
+
+
+@nh.natural_function
+async def answer_then_pay(word: str) -> str:
+    """Answer, and pay; the changed program fails before."""
+    loud: str
+    """natural
+    Set <:loud> to <word> in capitals.
+    """
+    if is_changed:
+        raise ValueError("too early")
+    await pay("recorded")
+    return loud
+
+
+async def in_function() -> None:
+    with suppress(ValueError):
+        await answer_then_pay("ann")
+
+
+async def in_settle() -> None:
+    await nh.parallel.settle(pay_after_shout, ["ann"])
+
+
+async def in_map() -> None:
+    with suppress(ValueError):
+        await nh.parallel.map(pay_after_shout, ["ann"])
+
+
+async def in_stream() -> None:
+    with suppress(ValueError):
+        async with nh.parallel.stream(pay_after_shout, ["ann"]) as results:
+            async for _ in results:
+                pass
+
+
+async def in_race() -> None:
+    with suppress(ValueError, ExceptionGroup):
+        await nh.parallel.race(pay_after_shout, ["ann"])
+
+
+async def in_task() -> None:
+    async with nh.open_tasks() as tasks:
+        handle = tasks.start(pay_after_shout, "ann")
+        with suppress(ValueError):
+            await handle
+
+
+async def out_of_a_block_of_tasks() -> None:
+    with suppress(ValueError):
+        async with nh.open_tasks() as tasks:
+            await tasks.start(pay_after_shout, "ann")
+
+
+async def pay_after_shout(word: str) -> None:
+    await shout(word)
+    if is_changed:
+        raise ValueError("too early")
+    await pay("recorded")
+
+
+@pytest.mark.parametrize(
+    "call", [in_function, in_settle, in_map, in_stream, in_race, in_task, out_of_a_block_of_tasks]
+)
+@pytest.mark.parametrize("after", [None, "recorded", "new"])
+async def test_the_program_does_not_go_on_after_a_call_that_fails_before_what_it_had_recorded(
+    tmp_path: Path, call: Program, after: str | None
+) -> None:
+    async def program() -> None:
+        await call()
+        if after == "recorded" or (after == "new" and is_changed):
+            await mail("later")
+
+    with opened(tmp_path) as store:
+        with pytest.raises(CrashError):
+            await live(store, shouting(), lambda: crash_after(program))
+        before = list(made)
+        change()
+        with pytest.raises(JournalDivergenceError):
+            await live(store, shouting(), program)
+        assert made == before
+        change(to=False)
+        await live(store, shouting(), program)
+
+
+async def test_an_error_that_ends_a_life_before_what_was_recorded_is_raised_as_it_is(tmp_path: Path) -> None:
+    async def program() -> None:
+        await nh.parallel.map(answer_then_pay, ["ann"])
+        await mail("later")
+
+    with opened(tmp_path) as store:
+        with pytest.raises(CrashError):
+            await live(store, shouting(), lambda: crash_after(program))
+        change()
+        with pytest.raises(ValueError, match="too early"):
+            await live(store, shouting(), program)
+        change(to=False)
+        await live(store, shouting(), program)
+    assert made == ["recorded", "later"]
 
 
 accepted_from = 0

@@ -171,6 +171,8 @@ _PROMISES: Mapping[str, tuple[str, ...]] = {
     "Cleanup": (
         "unit/journal/test_handled_errors.py::test_a_life_that_ends_with_a_replayed_error_lets_the_next_one_ask",
         "unit/journal/test_interrupted_lives.py::test_a_run_goes_on_after_a_life_whose_cleanup_made_an_effect",
+        "unit/journal/test_interrupted_lives.py::"
+        "test_a_run_goes_on_after_an_error_without_a_record_whose_cleanup_made_effects",
     ),
     "Places by scheduling": (
         "unit/journal/test_continued_runs.py::test_tasks_that_were_started_by_hand_are_told_apart_by_their_arguments",

@@ -37,6 +37,7 @@ from .records import (
     Record,
     RecordIndex,
     RecordKind,
+    failed_body,
     interrupted_body,
     records_that_count,
 )
@@ -121,6 +122,7 @@ class RunRecorder:
         self._seq = records[-1].seq if records else 0
         self._error_before = sys.exc_info()[1]  # the program may enter the run while it handles one
         self._cleanup: int | None = None  # the first of the latest records, if all were made by cleanup
+        self._after_errors: dict[int, tuple[Exception, int]] = {}  # the same, by the errors handled then
         self._written: set[tuple[str, RecordKind]] = set()
         self._asked: set[str] = set()  # the places of steps that asked a model
         self._open_errors = OpenErrors()
@@ -280,6 +282,9 @@ class RunRecorder:
             if is_cancelled or any(place.startswith(f"{calls}/") for place in failed):
                 failed[group] = None
         self._write(*_marks("unhandled", failed))
+        if self._after_errors and self._after_errors.keys() <= {id(each) for each in with_causes(error)}:
+            self._write((ROOT, "life", failed_body(min(first for _, first in self._after_errors.values()))))
+        self._after_errors.clear()
 
     def _note_divergence(self) -> None:
         """Record that the life counts for nothing, at once: the process may be killed before it ends."""
@@ -444,10 +449,18 @@ class RunRecorder:
             with suppress(JournalError):  # the next record fails, too
                 self.add_failure(place, "decision", NO_DECISION, None)
 
-    def _is_in_cleanup(self) -> bool:
-        """Whether the caller runs while its task is cancelled, in the `finally` of a block for example."""
+    def _note_cleanup(self) -> None:
+        """Note whether the caller runs because of an error or a cancellation, in a `finally` for example."""
         error = sys.exc_info()[1]
-        return error is not None and error is not self._error_before and not isinstance(error, Exception)
+        if error is None or error is self._error_before:
+            self._cleanup = None
+            self._after_errors.clear()
+        elif isinstance(error, Exception):
+            self._cleanup = None
+            self._after_errors.setdefault(id(error), (error, self._seq + 1))
+        else:
+            self._cleanup = self._cleanup or self._seq + 1
+            self._after_errors.clear()
 
     def _write(self, *records: tuple[str, RecordKind, bytes]) -> Acknowledgement[None]:
         with self._lock:
@@ -456,7 +469,7 @@ class RunRecorder:
             if order is not None:
                 records = (order, *records)
             if is_work:
-                self._cleanup = (self._cleanup or self._seq + 1) if self._is_in_cleanup() else None
+                self._note_cleanup()
             now, first = time.time(), self._seq + 1
             self._seq += len(records)
             self._last_written = written = self._append(

@@ -142,8 +142,20 @@ def interrupted_body(cleanup: int | None) -> bytes:
     return INTERRUPTED if cleanup is None else INTERRUPTED + f" {cleanup}".encode()
 
 
+_AFTER_ERROR = b"failed "
+
+
+def failed_body(cleanup: int) -> bytes:
+    """The body of the record of a life that an error ended, with the number of the first record after it."""
+    return _AFTER_ERROR + str(cleanup).encode()
+
+
 def _is_interruption(record: Record) -> bool:
     return record.body == PARKED or record.body.partition(b" ")[0] == INTERRUPTED
+
+
+def _is_failure(record: Record) -> bool:
+    return record.body.startswith(_AFTER_ERROR)
 
 
 def trace_of_life(record: Record) -> str:
@@ -153,7 +165,7 @@ def trace_of_life(record: Record) -> str:
 
 def begins_life(record: Record) -> bool:
     """Whether a record is that of the beginning of a life, and not of its end."""
-    is_end = record.body in (ENDED, DIVERGED) or _is_interruption(record)
+    is_end = record.body in (ENDED, DIVERGED) or _is_interruption(record) or _is_failure(record)
     return record.kind == "life" and not is_end
 
 
@@ -266,6 +278,8 @@ class RecordIndex:
                 cleanup = record.body.partition(b" ")[2]
                 if cleanup:
                     cleanups.append((int(cleanup), record.seq))
+            elif _is_failure(record):
+                cleanups.append((int(record.body.removeprefix(_AFTER_ERROR)), record.seq))
             elif begins_life(record):
                 trace_parent, _, identity = record.body.decode().partition(_IDENTITY)
                 self.trace_parent = self.trace_parent or trace_parent or None

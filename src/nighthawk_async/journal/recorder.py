@@ -109,6 +109,7 @@ class RunRecorder:
         self.hold = hold
         self._new_code: NewCode = new_code
         counting = records_that_count(records)
+        self._uncounted = _responses_beside(counting, records)
         self._index = RecordIndex(counting, lives)
         self.delivery = Delivery(counting, self._index)
         self.delivery.on_divergence = self._note_divergence
@@ -481,6 +482,14 @@ class RunRecorder:
         if self.activity is not None:
             self.activity.note_record()
         return written
+
+
+def _responses_beside(counting: Sequence[Record], records: Sequence[Record]) -> list[Record]:
+    """The responses among some records that do not count; see `records_that_count`."""
+    if len(counting) == len(records):
+        return []
+    counted = {each.seq for each in counting}
+    return [each for each in records if each.kind == "response" and each.seq not in counted]
 
 
 def find_recorder() -> RunRecorder | None:

@@ -1,6 +1,7 @@
 """The journal of one run, as the runtime uses it: steps, responses, tools and decisions at their places."""
 
 import hashlib
+import logging
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import fields
@@ -35,6 +36,8 @@ from .recorder import NO_DECISION, ROOT
 from .records import life_body
 from .response import JournaledResponse
 from .values import decode_value
+
+_logger = logging.getLogger("nighthawk")
 
 _ENDED_BY_TIME = (JournalError, TimeoutError, TaskCancelledError, CallCancelledError)
 
@@ -108,8 +111,23 @@ class RunJournal(QuestionRecorder):
         self._root = root
         self._index.reach(ROOT)
         trace_parent = find_trace_parent()
+        if self._uncounted:
+            self._warn_of_uncounted()
         self._write((ROOT, "life", life_body(trace_parent, self.identity_version)))
         note_event(LifeBegun(life=self.epoch, first_trace_parent=self._index.trace_parent))
+
+    def _warn_of_uncounted(self) -> None:
+        """Say what models were asked in vain: money was spent, and no budget has it."""
+        tokens = 0
+        for record in self._uncounted:
+            exchange = msgspec.msgpack.decode(record.body, type=RecordedExchange)
+            usage = exchange.consumed or exchange.usage or {}
+            tokens += usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
+        _logger.warning(
+            "run %s: lives whose program had changed have asked models %d times (%d tokens). That counts for "
+            "no usage and no budget of the run, which goes on as if there had been no such lives.",
+            *(self.run_id, len(self._uncounted), tokens),
+        )
 
     def find(self, place: str) -> tuple[int, ...] | None:
         """Return a kept decision; see `journal_ports.RunJournal`."""

@@ -65,8 +65,7 @@ class Outcome:
             self,
             seconds=self.seconds + again.seconds,
             results=tuple(
-                replace(result, rounds=result.rounds + more.get(result.metric, ()))
-                for result in self.results
+                replace(result, rounds=result.rounds + more.get(result.metric, ())) for result in self.results
             ),
         )
 

@@ -314,6 +314,10 @@ class RunJournal(Protocol):
         """Note that a call which counted is not there; see `parallel.task_node.Decisions`."""
         ...
 
+    def failed(self, place: str, error: Exception) -> None:
+        """Note that a function, an item or a task has failed; see `parallel.task_node.Decisions`."""
+        ...
+
     def raised(self, place: str, to: str | None = None) -> None:
         """Note that errors have been raised in the caller's task; see `parallel.task_node.Decisions`."""
         ...

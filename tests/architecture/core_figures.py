@@ -56,9 +56,9 @@ BOUNDS: Mapping[str, int] = {
     "cast(": 936,
     "partials of methods of policies": 3,
     "modules in eager reach": 150,
-    "lines of code in eager reach": 26_971,  # more by arguments handed on, and by `kernel.features`
+    "lines of code in eager reach": 26_967,  # more by arguments handed on, and by `kernel.features`
     "modules in reach": 275,
-    "lines of code in reach": 45_435,
+    "lines of code in reach": 45_441,
     "files of a scripted step": 59,
     "changes of file of a scripted step": 276,
     "files of a step over HTTP": 83,

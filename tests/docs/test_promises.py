@@ -89,12 +89,24 @@ _PROMISES: Mapping[str, tuple[str, ...]] = {
         "unit/journal/test_changed_programs.py::test_a_call_that_is_gone_is_an_error_at_the_end_of_its_function",
         "unit/journal/test_decided_calls.py::test_nothing_new_begins_in_calls_that_have_counted",
         "unit/journal/test_diverged_lives.py::test_nothing_new_begins_after_a_recorded_call_that_is_passed_by",
+        "unit/journal/test_ended_calls.py::test_nothing_new_begins_in_a_call_after_which_something_was_recorded",
+    ),
+    "An error before what was recorded": (
+        "unit/journal/test_ended_calls.py::"
+        "test_the_program_does_not_go_on_after_a_call_that_fails_before_what_it_had_recorded",
+        "unit/journal/test_ended_calls.py::"
+        "test_an_error_that_ends_a_life_before_what_was_recorded_is_raised_as_it_is",
+    ),
+    "Another answer": (
+        "unit/journal/test_ended_calls.py::test_an_answer_that_is_accepted_sooner_than_before_is_refused",
+        "unit/journal/test_ended_calls.py::test_an_answer_that_is_refused_after_it_was_used_is_not_asked_for_again",
     ),
     "Another order": ("unit/journal/test_orders.py::test_a_turn_that_never_comes_is_an_error_or_skipped",),
     "Whatever follows": (
         "unit/journal/test_changed_programs.py::test_nothing_new_begins_once_the_program_is_known_to_have_changed",
         "unit/journal/test_diverged_lives.py::test_a_program_that_handles_the_error_does_not_end_the_run",
         "unit/journal/test_enqueueing_runs.py::test_nothing_is_enqueued_in_a_life_that_has_diverged",
+        "unit/journal/test_sending_runs.py::test_a_life_that_has_diverged_writes_nothing_to_stores",
     ),
     "The way back": (
         "unit/journal/test_diverged_lives.py::test_a_life_that_is_killed_after_it_diverged_counts_for_nothing",
@@ -159,6 +171,8 @@ _PROMISES: Mapping[str, tuple[str, ...]] = {
     "Cleanup": (
         "unit/journal/test_handled_errors.py::test_a_life_that_ends_with_a_replayed_error_lets_the_next_one_ask",
         "unit/journal/test_interrupted_lives.py::test_a_run_goes_on_after_a_life_whose_cleanup_made_an_effect",
+        "unit/journal/test_interrupted_lives.py::"
+        "test_a_run_goes_on_after_an_error_without_a_record_whose_cleanup_made_effects",
     ),
     "Places by scheduling": (
         "unit/journal/test_continued_runs.py::test_tasks_that_were_started_by_hand_are_told_apart_by_their_arguments",
@@ -193,6 +207,8 @@ _CONTROLS: Mapping[str, tuple[str, ...]] = {
     "Another call": ("text", "dotted", "stable digests", "self", "registered identities"),
     "Another argument in a task started by hand": ("hold", "digests"),
     "Another program": ("new calls", "leftovers"),
+    "An error before what was recorded": ("new calls", "leftovers"),
+    "Another answer": ("new calls", "leftovers"),
     "Another order": ("orders",),
     "Whatever follows": ("changed programs",),
     "The way back": ("diverged lives",),

@@ -43,6 +43,7 @@ class WorkerConnection:
         writer: Its name as a writer of journals; empty for none.
         answering: The questions of the worker that are being answered, by number.
         log_levels: The levels of log records that it was told; see `log_records`.
+        had_call: Whether a call was sent to it.
     """
 
     def __init__(self, name: str, link: WorkerLink, log_levels: dict[str, int]) -> None:
@@ -55,6 +56,7 @@ class WorkerConnection:
         self._kept: OrderedDict[bytes, int] = OrderedDict()
         self._kept_bytes = 0
         self._end = ""  # why it was ended
+        self.had_call = False
 
     async def serve(self, take: Callable[[FromWorker], None]) -> str:
         """Send and receive until the worker ends; return why, if it does not end by itself.
@@ -104,6 +106,7 @@ class WorkerConnection:
             attempt: The number of times that it was placed before.
             seconds: The seconds until its deadline; None for none.
         """
+        self.had_call = True
         if self.writer:
             for part in job.parts.values():
                 part.note_writer(self.writer)
@@ -142,7 +145,8 @@ class WorkerConnection:
         while looks < _MOST_SUSPENDED_LOOKS:
             await anyio.sleep(_LOOK_SECONDS)
             looks = looks + 1 if self._link.is_suspended() else 0
-        self._kill(f"it was stopped by a signal for {looks * _LOOK_SECONDS:g} seconds")
+        seconds = looks * _LOOK_SECONDS
+        self._kill(KilledFromOutside(f"it was stopped by a signal for {seconds:g} seconds"))
 
     def stop(self) -> None:
         """Ask the worker to end."""

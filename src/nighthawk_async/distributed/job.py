@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
+from ..journal.frames import lost_place
 from ..kernel.environment import Environment
 from ..parallel.errors import CallCancelledError
 from .contents import HeldContent
@@ -16,15 +17,6 @@ from .crossing_errors import decode_error
 from .errors import WorkerLostError
 from .messages import Ended
 from .services import ProgramPart
-
-
-def lost_place(place: str) -> str:
-    """The place of the record that the workers of a call were lost, in a run with a journal.
-
-    Args:
-        place: The place of the call.
-    """
-    return f"{place}/lost[0]"
 
 
 class RemoteJob:

@@ -3,6 +3,8 @@
 A worker that something else has ended while it started, such as the kernel for want of memory, says nothing
 about the next one. So it is no broken start. A placement gives such a worker up only when it was killed very
 often, for a long time, and no other worker of the placement has been ready meanwhile.
+
+Workers that end soon after they were ready, without a call, are limited, too: no call counts their losses.
 """
 
 import logging
@@ -12,6 +14,7 @@ import anyio
 
 from .connection import WorkerConnection
 from .errors import WorkerStartError
+from .link import KilledFromOutside
 
 _logger = logging.getLogger("nighthawk")
 
@@ -21,6 +24,11 @@ _MOST_KILLED_STARTS = 100
 """The number of starts in which something else may end the worker, while no other one becomes ready."""
 _MOST_KILLED_SECONDS = 600.0
 """The seconds for which that has to go on: on a busy machine starts take long, and are killed more often."""
+
+_MOST_UNUSED = 5
+"""The workers in succession that may end by themselves right after they were ready, without a call."""
+_SHORT_LIFE_SECONDS = 60.0
+"""The seconds after which the end of a worker without a call is none of these."""
 
 _FIRST_PAUSE_SECONDS = 0.1
 _MOST_PAUSE_SECONDS = 2.0
@@ -72,6 +80,46 @@ class WorkerStarts:
                 return connection
             await anyio.sleep(pause)
             pause = min(2 * pause, _MOST_PAUSE_SECONDS)
+
+
+class UnusedWorkers:
+    """Workers, one after the other, that have ended right after they were ready, without a call."""
+
+    def __init__(self) -> None:
+        self._failures: list[WorkerStartError] = []
+        self._killed = 0
+        self._pause = 0.0
+
+    async def note_end(self, connection: WorkerConnection, seconds: float, how: str) -> None:
+        """Note that a worker has ended, and wait before the next one is started.
+
+        Args:
+            connection: The worker.
+            seconds: The seconds for which it was ready.
+            how: How it has ended.
+
+        Raises:
+            WorkerStartError: Too many have ended so; those before the last one are its notes.
+        """
+        if connection.had_call or seconds >= _SHORT_LIFE_SECONDS:
+            self._failures.clear()
+            self._killed, self._pause = 0, 0.0
+            return
+        when = f"{seconds:.1f} seconds after it was ready, without a call"
+        error = WorkerStartError(f"worker {connection.name} has ended {when}: {how}")
+        if isinstance(how, KilledFromOutside):
+            error.was_killed = True
+            self._killed += 1
+        else:
+            self._failures.append(error)
+        if len(self._failures) >= _MOST_UNUSED:
+            _note_attempts(error, self._failures, 0)
+            raise error
+        number = self._killed + len(self._failures)
+        if number > 1 and not number & number - 1:
+            _logger.warning("%s; that was number %d in succession", error, number)
+        await anyio.sleep(self._pause)
+        self._pause = min(2 * self._pause, _MOST_PAUSE_SECONDS) or _FIRST_PAUSE_SECONDS
 
 
 def _note_attempts(last: WorkerStartError, failures: list[WorkerStartError], killed: int) -> None:

@@ -19,6 +19,7 @@ from anyio.lowlevel import checkpoint
 from ..actors import BareTaskGroup
 from ..actors.errors import check_seconds, check_whole_number
 from ..journal.active_replay import is_replaying
+from ..journal.frames import lost_place
 from ..kernel.environment import find_journal
 from ..parallel.errors import PlacementClosedError, PlacementError
 from ..parallel.event_loop import EventLoop
@@ -28,7 +29,7 @@ from .call_encoder import CallEncoder, place_of
 from .connection import WorkerConnection, connect_worker
 from .dispatch import Dispatcher, Effect, End, Kill, Place, Withdrawal
 from .errors import WorkerLostError, WorkerStartError
-from .job import RemoteJob, lost_place
+from .job import RemoteJob
 from .link import WorkerLink
 from .log_records import handle_records, log_levels
 from .messages import (
@@ -44,7 +45,7 @@ from .messages import (
     Withdraw,
 )
 from .services import begin_services
-from .worker_starts import WorkerStarts
+from .worker_starts import UnusedWorkers, WorkerStarts
 
 _logger = logging.getLogger("nighthawk")
 
@@ -375,16 +376,18 @@ class Workers(ABC):
         self, name: str, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
         """Keep a worker: start it, serve it, and replace it when it is lost."""
-        connection = await self._start_worker(name, is_first=True)
+        connection, unused = await self._start_worker(name, is_first=True), UnusedWorkers()
         self._keepers += 1
         task_status.started()
         failure: Exception = PlacementClosedError("the workers have ended, because their block has failed")
         try:
             with self._shield():
                 for life in count(1):
-                    await self._serve(connection)
+                    begun_at = anyio.current_time()
+                    how = await self._serve(connection)
                     if self._is_over:
                         return
+                    await unused.note_end(connection, anyio.current_time() - begun_at, how)
                     connection = await self._start_worker(f"{name}.{life}", is_first=False)
         except WorkerStartError as error:
             failure = error
@@ -394,8 +397,8 @@ class Workers(ABC):
                 self._give_up(failure)
                 self._all_ended.set()
 
-    async def _serve(self, connection: WorkerConnection) -> None:
-        """Give calls to a worker until it has ended."""
+    async def _serve(self, connection: WorkerConnection) -> str:
+        """Give calls to a worker until it has ended; return how."""
         name = connection.name
         self._connections[name] = connection
         try:
@@ -412,6 +415,7 @@ class Workers(ABC):
             if number in self._jobs:
                 self._jobs[number].end_placement(is_lost=True, reason=reason)
         self._carry_out(self._dispatcher.lose_worker(name, reason))
+        return reason
 
     async def _start_worker(self, name: str, *, is_first: bool) -> WorkerConnection:
         """Start a worker and wait until it is ready; see `WorkerStarts` and `connect_worker`."""

@@ -1,13 +1,10 @@
 """The active replay: in it, programs that open a store get the records of the replay instead."""
 
-from collections.abc import Callable, Coroutine
-from functools import wraps
-from typing import Any, ParamSpec, TypeAlias
+from collections.abc import Callable
+from typing import TypeAlias
 
 from ..journal_ports import OpenedJournal
 from ..kernel.features import Feature
-
-Parameters = ParamSpec("Parameters")
 
 OpenReplay: TypeAlias = Callable[[str], OpenedJournal]
 """Opens the replay of the run with this id."""
@@ -23,19 +20,6 @@ def find_replay() -> OpenReplay | None:
 def is_replaying() -> bool:
     """Whether a replay is active, so that programs must not write to stores."""
     return find_replay() is not None
-
-
-def no_effect_in_replays(
-    write: Callable[Parameters, Coroutine[Any, Any, None]],
-) -> Callable[Parameters, Coroutine[Any, Any, None]]:
-    """Have a method that programs call to write to a store do nothing in a replay."""
-
-    @wraps(write)
-    async def write_outside_of_replays(*args: Parameters.args, **keywords: Parameters.kwargs) -> None:
-        if not is_replaying():
-            await write(*args, **keywords)
-
-    return write_outside_of_replays
 
 
 class using_replay:  # noqa: N801  (a context manager that reads as a function at its call)

@@ -1,5 +1,6 @@
 """Places of a run as paths of frames: what a frame is, and which places run one after the other."""
 
+from collections.abc import Callable
 from functools import lru_cache
 
 
@@ -13,9 +14,23 @@ def failure_place(place: str, life: str) -> str:
     return f"{place}/failed[{life}]"
 
 
+def is_failure(place: str) -> bool:
+    """Whether a place is that of an error; see `failure_place`."""
+    return place.rpartition("/")[2].startswith("failed[")
+
+
 def counted_place(place: str, life: str) -> str:
     """The place of the record that the time of a limit counts in a life."""
     return f"{place}/counted[{life}]"
+
+
+def lost_place(place: str) -> str:
+    """The place of the record that the workers of a call were lost, in a run with a journal.
+
+    Args:
+        place: The place of the call.
+    """
+    return f"{place}/lost[0]"
 
 
 def intent_place(place: str, life: str) -> str:
@@ -91,6 +106,17 @@ def are_in_one_task(place: str, other: str) -> bool:
     for frame, other_frame in zip(place.split("/"), other.split("/"), strict=False):
         if frame != other_frame:
             return is_awaited(frame) and is_awaited(other_frame)
+    return False
+
+
+def comes_after(place: str, other: str, is_closed: Callable[[str], bool]) -> bool:
+    """Whether a place is reached only after another one has ended, or after what that one is in was left."""
+    parent = ""
+    for frame, other_frame in zip(place.split("/"), other.split("/"), strict=False):
+        if frame != other_frame:
+            has_ended = is_awaited(other_frame) or is_closed(f"{parent}{other_frame}")
+            return is_awaited(frame) and has_ended
+        parent += f"{frame}/"
     return False
 
 

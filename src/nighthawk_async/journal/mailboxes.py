@@ -1,7 +1,6 @@
 """Mailboxes of runs, as their store keeps them and as one life of a run takes messages from them."""
 
 import threading
-import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -65,22 +64,30 @@ class Mailboxes:
         self._rules = rules
         self._listeners = Listeners()
 
-    async def send(self, run_id: str, name: str, value: object, message_id: str | None) -> None:
-        """Send a message; see `JournalStore.send`."""
+    def encode(self, run_id: str, name: str, value: object, message_id: str | None) -> bytes:
+        """Write a message, and check its names; see `JournalStore.send`."""
         check_names(run_id, name)
         if message_id is not None:
             check_name(message_id, "the id of a message")
-        place = f"the message {name!r} to run {run_id!r}"
-        body = encode_value(value, place=place, rules=self._rules)
+        return encode_value(value, place=f"the message {name!r} to run {run_id!r}", rules=self._rules)
+
+    async def send(self, run_id: str, name: str, body: bytes, message_id: str) -> None:
+        """Send a message that is encoded; nothing if the mailbox has one with that id."""
 
         def append() -> None:
             database = self._thread.opened()
             with database.transaction():
-                message_table.append_message(database, run_id, name, message_id or uuid.uuid4().hex, body)
+                message_table.append_message(database, run_id, name, message_id, body)
                 tables.wake_run(database, run_id)
             self._listeners.wake((run_id, name))
 
         await self._thread.perform(append).wait()
+
+    async def has_message(self, run_id: str, name: str, message_id: str) -> bool:
+        """Whether a mailbox has a message with an id."""
+        return await self._thread.perform(
+            lambda: message_table.has_message(self._thread.opened(), run_id, name, message_id)
+        ).wait()
 
     async def read(self, run_id: str, name: str, after: int, limit: int) -> tuple[list[Message], float]:
         """Return the first messages of a mailbox after a number, and the time."""

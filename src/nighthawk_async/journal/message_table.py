@@ -83,6 +83,16 @@ def append_message(database: Database, run_id: str, name: str, message_id: str, 
     )
 
 
+def has_message(database: Database, run_id: str, name: str, message_id: str) -> bool:
+    """Whether a mailbox has a message with an id."""
+    return bool(
+        database.query(
+            "SELECT 1 FROM messages WHERE run_id = ? AND name = ? AND message_id = ?",
+            *(run_id, name, message_id),
+        )
+    )
+
+
 def copy_messages(database: Database, run_id: str, to: str) -> None:
     """Copy all messages to a run to one that is new, within a transaction of the caller."""
     rows = database.query(

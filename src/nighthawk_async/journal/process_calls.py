@@ -5,6 +5,7 @@ their calls are lost with it.
 """
 
 import os
+import threading
 
 from msgspec import Struct
 
@@ -17,6 +18,25 @@ class _WorkerCalls(Struct, frozen=True):
 
 
 _calls: dict[str, _WorkerCalls] = {}
+_claiming = threading.Lock()
+
+
+def claiming() -> threading.Lock:
+    """The lock of a claim, from the look at the others of this process to the note of what was claimed.
+
+    Stores claim in threads of their own (`test_workers_of_two_stores_claim_one_after_the_other`). It is held
+    within transactions. None waits for it that holds what its owner needs: it is the first step of each.
+    """
+    return _claiming
+
+
+def _renew_lock() -> None:
+    global _claiming
+    _claiming = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 def note_calls(holder: str, number: int, *, is_alone: bool) -> None:

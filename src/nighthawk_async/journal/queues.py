@@ -11,21 +11,20 @@ import anyio
 from msgspec import Struct
 
 from ..errors import NighthawkError
-from ..kernel.calls import new_arguments, take_place
-from ..kernel.environment import find_journal
 from ..parallel.event_loop import LoopEvent
 from . import queue_table, schedule_table
 from .active_replay import is_replaying
 from .cron_times import latest_time, next_time
 from .database import Database
-from .effect_call import Effect, EffectCall, idempotency_key
+from .effect_call import Effect
 from .errors import JournalError, RunPrunedError, RunStuckError
 from .listeners import FIRST_PAUSE_SECONDS, MOST_PAUSE_SECONDS, Listeners
 from .names import check_id, check_name
 from .queue_suspects import stuck_text
 from .queue_table import NewEntry
 from .queued_call import decode_end, encode_arguments, function_name, is_same_call
-from .recorder import RunRecorder
+from .recorder import find_recorder
+from .run_writes import RunWrite, refuse_after_divergence
 from .schedule_table import ScheduleRow
 from .store_thread import StoreThread
 from .values import ValueRules
@@ -123,14 +122,17 @@ class Queues:
         name = function_name(function)
         arguments = encode_arguments(function, name, args, keywords, rules=self._rules)
         seconds, due_at = _due(delay, at)
-        recorder = find_journal() if key is None else None
-        place = None
-        if isinstance(recorder, RunRecorder):
-            taken = take_place("enqueue()", new_arguments((options.queue, name, args, keywords)))
-            place = recorder.relative(taken)
-            key = idempotency_key(recorder.run_id, place)
+        recorder, given = find_recorder(), (options.queue, name, args, keywords)
+        if recorder is not None and key == recorder.run_id:  # it hands itself over: whoever goes on is it
+            refuse_after_divergence("store.enqueue()")
+            recorder = None
+        write = None
+        if recorder is not None and key is None:
+            write = RunWrite(recorder, "enqueue()", given)
+        elif recorder is not None:  # at places of their own: earlier versions recorded nothing of them
+            write = RunWrite(recorder, "store.enqueue()", (*given, key))
         entry = NewEntry(
-            run_id=key or uuid.uuid4().hex,
+            run_id=key or (uuid.uuid4().hex if write is None else write.key),
             queue=options.queue,
             function=name,
             arguments=arguments,
@@ -143,22 +145,24 @@ class Queues:
             def is_same(known: bytes) -> bool:
                 return known == arguments or is_same_call(function, name, args, keywords, known)
 
-            return await self._add(entry, seconds, due_at, is_same, may_be_pruned=place is not None)
+            may_be_pruned = write is not None and key is None
+            return await self._add(entry, seconds, due_at, is_same, may_be_pruned=may_be_pruned)
 
-        if place is None:
+        if write is None:
             return entry.run_id if is_replaying() else await add()
-        assert isinstance(recorder, RunRecorder)
-        if not recorder.knows(place):
-            if is_replaying():
-                return entry.run_id
-            if recorder.epoch > 1 and await self._is_enqueued(entry.run_id):
-                return await add()  # an earlier version did that, and recorded nothing in the run
         inputs = {
             "the function": name,
             "the queue": options.queue,
+            **({} if key is None else {"the key": key}),
             **Effect(function, "repeatable").inputs_of(args, keywords),
         }
-        return await EffectCall(recorder, place, _ENQUEUEING, add, lambda: None, inputs).run_async()
+        return await write.make(
+            _ENQUEUEING,
+            inputs,
+            add,
+            was_made=lambda: self._is_enqueued(entry.run_id),
+            in_replays=entry.run_id,
+        )
 
     async def _is_enqueued(self, run_id: str) -> bool:
         try:

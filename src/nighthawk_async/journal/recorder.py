@@ -18,8 +18,8 @@ from .acknowledgement import Acknowledgement
 from .activity import Activity, DurableWait, IsDue, ParkedSignal
 from .delivery import Delivery
 from .departures import Departures
-from .errors import JournalError, RunParked
-from .frames import are_concurrent, failure_place, intent_place, withdrawn_place
+from .errors import JournalDivergenceError, JournalError, RunParked
+from .frames import are_concurrent, comes_after, failure_place, intent_place, is_failure, withdrawn_place
 from .gate import Gate, nothing_written
 from .gate import Hold as HoldEffect
 from .holding import Holding
@@ -37,6 +37,7 @@ from .records import (
     Record,
     RecordIndex,
     RecordKind,
+    failed_body,
     interrupted_body,
     records_that_count,
 )
@@ -108,6 +109,7 @@ class RunRecorder:
         self.hold = hold
         self._new_code: NewCode = new_code
         counting = records_that_count(records)
+        self._uncounted = _responses_beside(counting, records)
         self._index = RecordIndex(counting, lives)
         self.delivery = Delivery(counting, self._index)
         self.delivery.on_divergence = self._note_divergence
@@ -121,9 +123,11 @@ class RunRecorder:
         self._seq = records[-1].seq if records else 0
         self._error_before = sys.exc_info()[1]  # the program may enter the run while it handles one
         self._cleanup: int | None = None  # the first of the latest records, if all were made by cleanup
+        self._after_errors: dict[int, tuple[Exception, int]] = {}  # the same, by the errors handled then
         self._written: set[tuple[str, RecordKind]] = set()
         self._asked: set[str] = set()  # the places of steps that asked a model
         self._open_errors = OpenErrors()
+        self._cut_short: list[str] = []  # what calls that failed had recorded, and have not reached
         self._failed_groups: list[str] = []  # the records of decisions that follow from an error
         self._lock = threading.Lock()  # effects are recorded in threads, too
         self._handed_out: dict[str, HandedOut] = {}  # parts of the run that other processes record
@@ -205,10 +209,33 @@ class RunRecorder:
         """
         if self._new_code == "error":
             self._index.check_new(place)
+            if self._cut_short and not self._index.knows(place) and not is_failure(place):
+                self.refuse_cut(lambda cut: comes_after(place, cut, self.delivery.is_closed), place)
+
+    def refuse_cut(self, is_passed: Callable[[str], bool], place: str) -> None:
+        """Refuse to go on at a place after a call that failed before it had reached what was recorded in it.
+
+        Args:
+            is_passed: Whether the program goes on after a place that was not reached.
+            place: The place.
+        """
+        if (cut := next(filter(is_passed, self._cut_short), None)) is not None:
+            raise JournalDivergenceError(
+                f"{place}: the journal has {cut}, and this time a call has failed before it. Everything that "
+                "a run reads from outside has to be the same in each of its lives: decorate what failed with "
+                "nighthawk_async.once or repeatable, which record errors. If the program has changed, open "
+                'the journal with changes="insert" to go on without it.',
+                place=cut,
+            )
 
     def is_behind(self, place: str) -> bool:
-        """Whether an earlier life recorded something in a place that this life has not reached."""
-        return bool(self._index.left_in(place)) or self._index.find_decided(place) is not None
+        """Whether an earlier life came further in a place than this life, or went on after it."""
+        index = self._index
+        return (
+            bool(index.left_in(place))
+            or index.find_decided(place) is not None
+            or index.find_later(place) is not None
+        )
 
     def encode_value(self, value: object, *, place: str, declared: object = None) -> bytes:
         """Write a value; see `values.encode_value`."""
@@ -256,6 +283,9 @@ class RunRecorder:
             if is_cancelled or any(place.startswith(f"{calls}/") for place in failed):
                 failed[group] = None
         self._write(*_marks("unhandled", failed))
+        if self._after_errors and self._after_errors.keys() <= {id(each) for each in with_causes(error)}:
+            self._write((ROOT, "life", failed_body(min(first for _, first in self._after_errors.values()))))
+        self._after_errors.clear()
 
     def _note_divergence(self) -> None:
         """Record that the life counts for nothing, at once: the process may be killed before it ends."""
@@ -420,10 +450,18 @@ class RunRecorder:
             with suppress(JournalError):  # the next record fails, too
                 self.add_failure(place, "decision", NO_DECISION, None)
 
-    def _is_in_cleanup(self) -> bool:
-        """Whether the caller runs while its task is cancelled, in the `finally` of a block for example."""
+    def _note_cleanup(self) -> None:
+        """Note whether the caller runs because of an error or a cancellation, in a `finally` for example."""
         error = sys.exc_info()[1]
-        return error is not None and error is not self._error_before and not isinstance(error, Exception)
+        if error is None or error is self._error_before:
+            self._cleanup = None
+            self._after_errors.clear()
+        elif isinstance(error, Exception):
+            self._cleanup = None
+            self._after_errors.setdefault(id(error), (error, self._seq + 1))
+        else:
+            self._cleanup = self._cleanup or self._seq + 1
+            self._after_errors.clear()
 
     def _write(self, *records: tuple[str, RecordKind, bytes]) -> Acknowledgement[None]:
         with self._lock:
@@ -432,7 +470,7 @@ class RunRecorder:
             if order is not None:
                 records = (order, *records)
             if is_work:
-                self._cleanup = (self._cleanup or self._seq + 1) if self._is_in_cleanup() else None
+                self._note_cleanup()
             now, first = time.time(), self._seq + 1
             self._seq += len(records)
             self._last_written = written = self._append(
@@ -444,6 +482,14 @@ class RunRecorder:
         if self.activity is not None:
             self.activity.note_record()
         return written
+
+
+def _responses_beside(counting: Sequence[Record], records: Sequence[Record]) -> list[Record]:
+    """The responses among some records that do not count; see `records_that_count`."""
+    if len(counting) == len(records):
+        return []
+    counted = {each.seq for each in counting}
+    return [each for each in records if each.kind == "response" and each.seq not in counted]
 
 
 def find_recorder() -> RunRecorder | None:

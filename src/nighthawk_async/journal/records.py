@@ -13,6 +13,8 @@ from .frames import (
     effect_of_intent,
     function_place,
     is_awaited,
+    is_awaited_before,
+    is_failure,
     is_item,
     is_stage,
     is_within,
@@ -140,8 +142,20 @@ def interrupted_body(cleanup: int | None) -> bytes:
     return INTERRUPTED if cleanup is None else INTERRUPTED + f" {cleanup}".encode()
 
 
+_AFTER_ERROR = b"failed "
+
+
+def failed_body(cleanup: int) -> bytes:
+    """The body of the record of a life that an error ended, with the number of the first record after it."""
+    return _AFTER_ERROR + str(cleanup).encode()
+
+
 def _is_interruption(record: Record) -> bool:
     return record.body == PARKED or record.body.partition(b" ")[0] == INTERRUPTED
+
+
+def _is_failure(record: Record) -> bool:
+    return record.body.startswith(_AFTER_ERROR)
 
 
 def trace_of_life(record: Record) -> str:
@@ -151,7 +165,7 @@ def trace_of_life(record: Record) -> str:
 
 def begins_life(record: Record) -> bool:
     """Whether a record is that of the beginning of a life, and not of its end."""
-    is_end = record.body in (ENDED, DIVERGED) or _is_interruption(record)
+    is_end = record.body in (ENDED, DIVERGED) or _is_interruption(record) or _is_failure(record)
     return record.kind == "life" and not is_end
 
 
@@ -265,6 +279,8 @@ class RecordIndex:
                 cleanup = record.body.partition(b" ")[2]
                 if cleanup:
                     cleanups.append((int(cleanup), record.seq))
+            elif _is_failure(record):
+                cleanups.append((int(record.body.removeprefix(_AFTER_ERROR)), record.seq))
             elif begins_life(record):
                 trace_parent, _, identity = record.body.decode().partition(_IDENTITY)
                 self.trace_parent = self.trace_parent or trace_parent or None
@@ -512,9 +528,7 @@ class RecordIndex:
             place = f"{parent}/{frame}"
             if not is_item(frame) or place in self._reached or is_begun(place):
                 continue
-            inside = self.records_in(place)
-            is_cancelled = any(each.kind == "decision" and self.is_handled(each) for each in inside)
-            if not is_cancelled and any(self.is_paid(each) for each in inside):
+            if any(map(self.is_paid, self.records_in(place))) and not self._was_cancelled(place):
                 found.append(frame)
         return found
 
@@ -566,7 +580,8 @@ class RecordIndex:
     def check_new(self, place: str) -> None:
         """Check that a place without a record may be new.
 
-        What came after it was not recorded, and what came before it in its task was reached.
+        What came after it, or after a call that it is in, was not recorded, and what came before it in its
+        task was reached.
 
         Raises:
             JournalDivergenceError: It was, or was not, so the program has changed.
@@ -578,6 +593,10 @@ class RecordIndex:
             self._refuse_new(place, f"has {passed}, which the program has passed without reaching it")
         if self._decided and not self.knows(place) and (ended := self.find_decided(place)) is not None:
             self._refuse_new(place, f"knows that {ended} had ended")
+        if self.knows(place) or is_failure(place):
+            return
+        if (later := self.find_later(place)) is not None:
+            self._refuse_new(place, f"has {later} after what it is in")
 
     def _find_passed(self, place: str) -> str | None:
         """Return a place before one that this place is in, which earlier lives had reached, not this one."""
@@ -594,6 +613,27 @@ class RecordIndex:
                         return f"{parent}/{each}"
             parent = f"{parent}/{frame}" if parent else frame
         return None
+
+    def find_later(self, place: str) -> str | None:
+        """Return a place that earlier lives had reached after a call ended that a place is in; else None.
+
+        Tasks started by hand may go on after that end. A scope of the program may have cancelled the call.
+        """
+        while place:
+            parent, _, frame = place.rpartition("/")
+            left, frames = self._left.get(parent), self._frames.get(parent, {})
+            if left and frame in frames:
+                for each in left:
+                    if is_awaited_before(frame, each) and frames[each] > frames[frame]:
+                        return None if self._was_cancelled(place) else f"{parent}/{each}"
+            if "~" in frame:
+                return None
+            place = parent
+        return None
+
+    def _was_cancelled(self, place: str) -> bool:
+        """Whether an earlier life cancelled something in a place before it went on."""
+        return any(each.kind == "decision" and self.is_handled(each) for each in self.records_in(place))
 
     def _refuse_new(self, place: str, why: str) -> NoReturn:
         raise JournalDivergenceError(

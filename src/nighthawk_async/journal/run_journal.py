@@ -1,6 +1,7 @@
 """The journal of one run, as the runtime uses it: steps, responses, tools and decisions at their places."""
 
 import hashlib
+import logging
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import fields
@@ -9,9 +10,11 @@ from typing import Any, NoReturn, cast
 import msgspec
 from msgspec import Struct
 
+from ..causes import ends_run, leaves_of
 from ..journal_ports import RecordedAnswer, StepInputs
 from ..kernel.calls import unnamed_digests
 from ..kernel.reports import LifeBegun
+from ..parallel import CallCancelledError, TaskCancelledError
 from ..ports import OpenSource
 from ..recording.exchange import RecordedExchange, is_cached
 from ..tracing import find_trace_parent, note_event
@@ -27,12 +30,16 @@ from ..types.unset import UNSET
 from ..values.stable_digest import VERSION, digests_of_version_1, stable_digests
 from .effects import tool_effect
 from .errors import JournalDivergenceError, JournalError, check_inputs, refuse_inputs
-from .frames import counted_place, is_combinator
+from .frames import counted_place, is_combinator, is_within, lost_place
 from .questions import QuestionRecorder
 from .recorder import NO_DECISION, ROOT
 from .records import life_body
 from .response import JournaledResponse
 from .values import decode_value
+
+_logger = logging.getLogger("nighthawk")
+
+_ENDED_BY_TIME = (JournalError, TimeoutError, TaskCancelledError, CallCancelledError)
 
 _CONVERTED = "converted"
 """The key of the names of converted values, beside the fields of an outcome."""
@@ -104,8 +111,23 @@ class RunJournal(QuestionRecorder):
         self._root = root
         self._index.reach(ROOT)
         trace_parent = find_trace_parent()
+        if self._uncounted:
+            self._warn_of_uncounted()
         self._write((ROOT, "life", life_body(trace_parent, self.identity_version)))
         note_event(LifeBegun(life=self.epoch, first_trace_parent=self._index.trace_parent))
+
+    def _warn_of_uncounted(self) -> None:
+        """Say what models were asked in vain: money was spent, and no budget has it."""
+        tokens = 0
+        for record in self._uncounted:
+            exchange = msgspec.msgpack.decode(record.body, type=RecordedExchange)
+            usage = exchange.consumed or exchange.usage or {}
+            tokens += usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
+        _logger.warning(
+            "run %s: lives whose program had changed have asked models %d times (%d tokens). That counts for "
+            "no usage and no budget of the run, which goes on as if there had been no such lives.",
+            *(self.run_id, len(self._uncounted), tokens),
+        )
 
     def find(self, place: str) -> tuple[int, ...] | None:
         """Return a kept decision; see `journal_ports.RunJournal`."""
@@ -225,6 +247,8 @@ class RunJournal(QuestionRecorder):
     ) -> None:
         """Record the answer of an executor that asked no model here; see `journal_ports.RunJournal`."""
         place = self.relative(place)
+        if self._new_code == "error":
+            self._refuse_left(place, self._left_in(place))
         if place in self._asked or self._index.find(place, "answer") is not None:
             return
         outcome, bindings = cast("tuple[object, Mapping[str, object]]", answer)
@@ -274,6 +298,7 @@ class RunJournal(QuestionRecorder):
         place = self.relative(place)
         if self._new_code == "error":
             self._refuse_left(place, self._left_in(place))
+            self._refuse_cut(place)
             self._index.note_lost(place)
             if is_recorded:
                 self._check_lost(place)
@@ -286,6 +311,12 @@ class RunJournal(QuestionRecorder):
             for frame in self._index.left_in(place)
             if any(each.kind != "step" for each in self._index.records_in(f"{place}/{frame}"))
         ]
+
+    def _refuse_cut(self, place: str) -> None:
+        """Refuse that a place has ended, although a call in it failed before what it had recorded."""
+        if self._cut_short:
+            with self.delivery.noting_divergence():
+                self.refuse_cut(lambda cut: is_within(cut, place), place)
 
     def _check_lost(self, place: str) -> None:
         lost = self._index.lost_after(place)
@@ -307,6 +338,7 @@ class RunJournal(QuestionRecorder):
         place = self.relative(place)
         if self._new_code == "error":
             self._refuse_left(place, self._left_in(place))
+            self._refuse_cut(place)
             self._index.note_lost(place)
         self.handled_in(place)
 
@@ -316,6 +348,7 @@ class RunJournal(QuestionRecorder):
         if self._new_code == "error":
             left = self._left_in(place) or self._index.unbegun_in(place, self.delivery.is_closed)
             self._refuse_left(place, left)
+            self._refuse_cut(place)
         self.handled_in(place)
 
     def miss(self, place: str) -> None:
@@ -323,6 +356,21 @@ class RunJournal(QuestionRecorder):
         if self._new_code == "error":
             calls, _, frame = self.relative(place).rpartition("/")
             self._refuse_left(calls, [frame])
+
+    def failed(self, place: str, error: Exception) -> None:
+        """Note that a function, an item or a task has failed; see `journal_ports.RunJournal`.
+
+        Where time has ended it, it need not have come as far as in an earlier life.
+        """
+        place = self.relative(place)
+        if self._new_code != "error" or not self._index.has_below(place) or self.gate.is_driven(place):
+            return
+        if any(isinstance(each, _ENDED_BY_TIME) for each in leaves_of(error)) or ends_run(error):
+            return
+        if self._index.knows(lost_place(place)):
+            return  # that error is recorded, and what the workers had recorded is not gone through again
+        if left := self._left_in(place):
+            self._cut_short.append(f"{place}/{left[0]}")
 
     def raised(self, place: str, to: str | None = None) -> None:
         """Note that errors are raised in another place; see `journal_ports.RunJournal`."""

@@ -13,7 +13,7 @@ from ..journal_ports import OpenedJournal
 from ..observe import TaskTree
 from ..recording.redaction import Redaction, Redactor
 from . import tables
-from .active_replay import find_replay, is_replaying, no_effect_in_replays
+from .active_replay import find_replay, is_replaying
 from .addresses import is_shared_address, read_address
 from .audit import Audit
 from .database import Database
@@ -29,6 +29,7 @@ from .recorder import ROOT, Durability, NewCode
 from .records import Record, records_that_count
 from .reencryption import reencrypt_runs
 from .run_journal import RunJournal
+from .run_writes import refuse_after_divergence, send_message
 from .store_mark import mark_path
 from .store_questions import StoreQuestions
 from .store_queues import StoreQueues
@@ -206,7 +207,10 @@ class JournalStore(StoreQueues, StoreQuestions):
             raise ConfigurationError(
                 "prune takes the statuses 'ended', 'failed' and 'cancelled', and a time that is not negative"
             )
-        return prune_runs(self.thread, older_than, tuple(statuses), is_trial=dry_run or is_replaying())
+        is_trial = dry_run or is_replaying()
+        if not is_trial:
+            refuse_after_divergence("store.prune()")
+        return prune_runs(self.thread, older_than, tuple(statuses), is_trial=is_trial)
 
     def reencrypt(self) -> int:
         """Encrypt everything that is stored with the active key, and chain it with the audit key. Blocks.
@@ -226,7 +230,6 @@ class JournalStore(StoreQueues, StoreQuestions):
         """
         return reencrypt_runs(self.thread)
 
-    @no_effect_in_replays
     async def send(self, run_id: str, name: str, value: object, *, id: str | None = None) -> None:
         """Send a message to a run, which receives it with `nighthawk_async.journal.receive`.
 
@@ -237,16 +240,18 @@ class JournalStore(StoreQueues, StoreQuestions):
             name: The name of the mailbox.
             value: The message: plain data, or of a type that is registered with `register`.
             id: The identity of the message, for senders that may send it again: of messages with the same id,
-                a mailbox takes the first one only. None for one of its own.
+                a mailbox takes the first one only. None for one of its own; within a durable run, for one
+                that is the same in all lives.
 
         Raises:
             JournalValueError: The value or a name cannot be stored, or the value is too large.
             JournalKeyError: A key of the encryption is missing, or is another one.
+            JournalDivergenceError: The active run has sent something else there, or its program has changed.
             RunPrunedError: The records of the run were deleted.
             JournalStoreError: The store cannot be written.
             NighthawkError: A name or the id is empty.
         """
-        await self.mailboxes.send(run_id, name, value, id)
+        await send_message(self.mailboxes, run_id, name, value, id)
 
     def copy(self, run_id: str, path: str | os.PathLike[str], *, redact: tuple[Redaction, ...] = ()) -> None:
         """Copy a run into a file of its own, a store with this run alone. Blocks meanwhile.
@@ -322,6 +327,7 @@ class JournalStore(StoreQueues, StoreQuestions):
         from .forks import fork_run  # here, because programs that run need no forks
 
         check_id(run_id)
+        refuse_after_divergence("store.fork()")
         return self.thread.perform(
             lambda: fork_run(self.thread.opened(), run_id, at=at, to=to, values=set or {})
         ).wait_in_thread()

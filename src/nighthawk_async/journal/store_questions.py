@@ -1,10 +1,10 @@
 """The questions of the runs of a store, as programs answer them."""
 
 from ..policies.people.request import HumanHandler
-from .active_replay import no_effect_in_replays
 from .names import check_id
 from .people import Questions, StorePeople
 from .question_table import QuestionRow
+from .run_writes import written_by_programs
 
 
 class StoreQuestions:
@@ -31,7 +31,7 @@ class StoreQuestions:
             check_id(run_id)
         return self._questions.read(run_id).wait_in_thread()
 
-    @no_effect_in_replays
+    @written_by_programs
     async def answer(self, question_id: str, value: object) -> None:
         """Answer a question of a run, which may be in progress in any process, or parked: then it is due.
 
@@ -53,7 +53,7 @@ class StoreQuestions:
         """
         await self._questions.answer(question_id, value)
 
-    @no_effect_in_replays
+    @written_by_programs
     async def vote(
         self, question_id: str, *, approve: bool, voter: str, digest: str | None = None, reason: str = ""
     ) -> None:

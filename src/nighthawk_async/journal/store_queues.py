@@ -5,9 +5,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from . import queue_table, schedule_table
-from .active_replay import is_replaying, no_effect_in_replays
+from .active_replay import is_replaying
 from .queue_table import QueueEntry
 from .queues import EnqueueOptions, Queues
+from .run_writes import refuse_after_divergence, written_by_programs
 from .schedule_table import ScheduleRow
 from .store_thread import StoreThread
 
@@ -69,6 +70,8 @@ class StoreQueues:
             TypeError: The function does not take the arguments.
             JournalValueError: An argument or a name cannot be stored, or the arguments are too large.
             JournalKeyError: A key of the encryption is missing, or is another one.
+            JournalDivergenceError: The active run has enqueued something else there, or its program has
+                changed.
             RunPrunedError: The run has ended, and its records were deleted.
             JournalStoreError: The store cannot be written.
         """
@@ -97,7 +100,7 @@ class StoreQueues:
         """
         return await self.queues.result(run_id, timeout)
 
-    @no_effect_in_replays
+    @written_by_programs
     async def requeue(self, run_id: str) -> None:
         """Put a run back into its queue that has failed or is stuck. It continues from its records.
 
@@ -119,7 +122,7 @@ class StoreQueues:
         """
         return self.thread.perform(lambda: queue_table.read_entries(self.thread.opened())).wait_in_thread()
 
-    @no_effect_in_replays
+    @written_by_programs
     async def schedule(
         self,
         name: str,
@@ -174,7 +177,10 @@ class StoreQueues:
         Raises:
             JournalStoreError: The store cannot be written.
         """
-        return not is_replaying() and await self.queues.unschedule(name)
+        if is_replaying():
+            return False
+        refuse_after_divergence("store.unschedule()")
+        return await self.queues.unschedule(name)
 
     def schedules(self) -> list[ScheduleRow]:
         """Return the schedules, by name. Blocks while it reads.

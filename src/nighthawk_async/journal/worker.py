@@ -23,7 +23,7 @@ from .errors import JournalStoreError
 from .holders import is_alive, process_name
 from .key_table import check_keys
 from .listeners import FIRST_PAUSE_SECONDS, MOST_PAUSE_SECONDS
-from .process_calls import note_calls
+from .process_calls import claiming, note_calls
 from .queue_claims import ClaimedEntry
 from .queued_call import function_name
 from .queued_life import EndKind, LifeEnd, RunFactory, interrupted, live, settle
@@ -219,8 +219,12 @@ class Worker:
                 unknown=queue_claims.unknown_functions(database, queue, names) if looks else (),
             )
 
+        def claim_alone(database: Database) -> _Poll:
+            with claiming():
+                return claim(database)
+
         try:
-            poll = await self._queues.transact_shielded(claim)
+            poll = await self._queues.transact_shielded(claim_alone)
             self._claims.update(self._just_claimed)
         finally:
             self._just_claimed = {}

@@ -253,6 +253,8 @@ class using_function_place:  # noqa: N801  (a context manager that reads as a st
         elif not isinstance(exc, KeyboardInterrupt | SystemExit | GeneratorExit):
             self._journal.note_cancelled(self._place)
         if exc is not None:
+            if isinstance(exc, Exception) and self._checks_end:
+                self._journal.failed(self._place, exc)
             self._journal.raised(self._place)
         elif self._checks_end:
             self._journal.leave(self._place)

@@ -358,6 +358,8 @@ class Calls(Generic[Item, Result]):
                 outcome = await self._observed_outcome(index, item)
             if isinstance(outcome, Succeeded):
                 self._order.note_success(index)
+            else:
+                self._order.note_failure(index, outcome.error)
             if self._order.is_too_early(index):
                 self._rooms_given_away += 1  # to calls that count before this one
                 self._release_room()

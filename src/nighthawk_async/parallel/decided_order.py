@@ -170,6 +170,10 @@ class DecidedOrder:
         """Note that a call has succeeded."""
         self._decisions.ended(f"{self._place}/item[{index}]")
 
+    def note_failure(self, index: int, error: Exception) -> None:
+        """Note that a call has failed."""
+        self._decisions.failed(f"{self._place}/item[{index}]", error)
+
     def close(self) -> None:
         """Note that no call is in flight any more."""
         self._decisions.close(self._place)
@@ -192,6 +196,20 @@ def note_regular_end(place: str) -> None:
     decisions = get_task_hooks().find_decisions()
     if decisions is not None:
         decisions.ended(place)
+
+
+def note_block_left(place: str) -> None:
+    """Note that an error has left a block of tasks, in which no task is left, where decisions are kept."""
+    decisions = get_task_hooks().find_decisions()
+    if decisions is not None:
+        decisions.close(place)
+
+
+def note_failure(place: str, error: Exception) -> None:
+    """Note that a task has failed, where decisions are kept."""
+    decisions = get_task_hooks().find_decisions()
+    if decisions is not None:
+        decisions.failed(place, error)
 
 
 def note_block_end(place: str) -> None:

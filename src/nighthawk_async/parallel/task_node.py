@@ -188,6 +188,15 @@ class Decisions(Protocol):
         """Note that there is no such call in this life; raises where an earlier life needs it."""
         ...
 
+    def failed(self, place: str, error: Exception) -> None:
+        """Note that a function, an item or a task has failed: the program must not go on without its records.
+
+        Args:
+            place: Its place.
+            error: The error that it has raised.
+        """
+        ...
+
     def raised(self, place: str, to: str | None = None) -> None:
         """Note that the errors in a place have been raised in the caller's task.
 

@@ -27,7 +27,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from ..observation import NodeWriter, using_node_writer
 from ..placements import Placement, call_item, checked_placement
 from .calling import call_any
-from .decided_order import note_block_end, note_regular_end
+from .decided_order import note_block_end, note_block_left, note_failure, note_regular_end
 from .errors import CallCancelledError, TaskCancelledError, TasksClosedError
 from .nodes import begin_group, begin_task, end_group
 from .outcomes import only_error, raise_bare, without_cancellations
@@ -107,6 +107,7 @@ def _end_with(state: TaskState[Any], error: Exception) -> None:
     if rest is None:
         state.end_cancelled()
     else:
+        note_failure(state.node.id, rest)
         state.fail(rest)
 
 
@@ -166,10 +167,13 @@ class Tasks:
         try:
             await self._leave(exc)
         except BaseException as error:
+            note_block_left(self._positions.path)
             end_group(self._node, error)
             raise
         if exc is None:
             note_block_end(self._positions.path)
+        else:
+            note_block_left(self._positions.path)
         end_group(self._node, exc)
 
     async def _leave(self, exc: BaseException | None) -> None:

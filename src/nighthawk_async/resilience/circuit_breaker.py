@@ -11,6 +11,7 @@ A probe is the one call that is let through while half-open. The result of a cal
 change of state is ignored.
 """
 
+import math
 import threading
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
@@ -18,8 +19,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, overload
 
 from ..causes import leaves_of
+from ..kernel.calls import skips_waits
 from ..parallel.deadlines import find_deadline_error
 from ..parallel.event_loop import shared_time
+from ..parallel.task_current import find_positions
+from ..parallel.task_node import get_task_hooks
 from ..policies.attempts.resilience import may_be_retried
 from ..tracing import note_named_event
 from .errors import CircuitOpenError
@@ -154,6 +158,65 @@ class CircuitState:
             return 0.0
         # Rounded: a caller that waited for exactly this long is not refused for the last bit of a float.
         return round(self._opened_at + self._reset_timeout - now, 6)
+
+
+_REFUSED, _PASSED = 0, 1
+_UNKNOWN_TIME = -1
+
+
+class KeptPassage:
+    """Whether one call was let through, as a run with a journal keeps it: the times of calls decide that.
+
+    Tasks that were started by hand keep nothing.
+    """
+
+    __slots__ = ("_decisions", "_kept", "_place")
+
+    def __init__(self) -> None:
+        self._kept: tuple[int, ...] | None = None
+        self._decisions = get_task_hooks().find_decisions()
+        if self._decisions is None:
+            return
+        positions = find_positions()
+        if not positions.is_owned:
+            self._decisions = None
+            return
+        skips = skips_waits()  # before it is reached
+        self._place = positions.take("circuit")
+        self._kept = self._decisions.find(self._place)
+        if self._kept is None and skips:  # an earlier version has kept nothing
+            self._kept = (_PASSED,)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether an earlier life has decided."""
+        return self._kept is not None
+
+    def enter(self, name: str) -> None:
+        """Go through, or raise, as the earlier life did.
+
+        Raises:
+            CircuitOpenError: The circuit of this name was open.
+        """
+        if self._kept is not None and self._kept[0] == _REFUSED:
+            raise _refusal(name, self._kept[1])
+
+    def keep(self) -> None:
+        """Keep that the call was let through."""
+        if self._decisions is not None:
+            self._decisions.keep(self._place, (_PASSED,))
+
+    def keep_refusal(self, error: CircuitOpenError) -> CircuitOpenError:
+        """Keep that the call was refused; return the error, with whole milliseconds where they are kept."""
+        if self._decisions is None:
+            return error
+        milliseconds = _UNKNOWN_TIME if error.retry_in is None else math.ceil(error.retry_in * 1000)
+        self._decisions.keep(self._place, (_REFUSED, milliseconds))
+        return _refusal(error.name, milliseconds)
+
+
+def _refusal(name: str, milliseconds: int) -> CircuitOpenError:
+    return CircuitOpenError(name, retry_in=None if milliseconds == _UNKNOWN_TIME else milliseconds / 1000)
 
 
 Parameters = ParamSpec("Parameters")
@@ -324,9 +387,18 @@ class CircuitBreaker(Transformer):
 
     @contextmanager
     def _passing(self) -> Generator[None, None, None]:
-        passage = self._enter()
+        kept = KeptPassage()
+        if kept.is_known:  # it says nothing about the service now, so it does not count
+            kept.enter(self.name)
+            yield
+            return
+        try:
+            passage = self._enter()
+        except CircuitOpenError as error:
+            raise kept.keep_refusal(error) from None
         is_failure: bool | None = None
         try:
+            kept.keep()
             yield
             is_failure = False
         except Exception as error:

@@ -33,7 +33,7 @@ from tests.faults.durable.lives import Lives
 from tests.faults.durable.service import lines_of
 
 from .calls import DOUBTS, WRONG
-from .programs import Program, dumped, is_added_by_hand, is_supported, wanted
+from .programs import Program, calls_of, dumped, is_added_by_hand, is_only_by_hand, is_supported, wanted
 
 _MISSING = (
     re.compile(r"recorded (?P<place>\S+), which this life has not reached"),
@@ -107,7 +107,7 @@ class GeneratedLives(Lives):
             self.raised.append(f"{self.lives}: {names} {text}")
             self._has_left_effects |= self.lives > 1 and len(self.bookings) > effects
             new = self._not_added(self.bookings[effects:])
-            if self.lives > 1 and new and not self._are_beside_missing(text):
+            if self.lives > 1 and new and not self._are_beside_missing(text) and not self._is_gone_by_hand():
                 self._late.append(f"{names} {text}, after {new}")
             if DOUBT in names and not self._was_killed:
                 self._stuck.append(text)
@@ -118,6 +118,12 @@ class GeneratedLives(Lives):
         """The new effects, without one more of a task started by hand, which only a second is waited for."""
         is_known = is_added_by_hand(self._program.root)
         return [each for each in bookings if not (is_known and each.endswith(" text new"))]
+
+    def _is_gone_by_hand(self) -> bool:
+        """Whether what the program does not call any more were requests of tasks started by hand alone."""
+        left = {each.number for each in calls_of(self._program.root)}
+        gone = {each.number for each in calls_of(self._first.root)} - left
+        return bool(gone) and is_only_by_hand(self._first.root, gone)
 
     def _are_beside_missing(self, text: str) -> bool:
         """Whether the new effects are of other functions than a missing call of a task started by hand.

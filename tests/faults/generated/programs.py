@@ -4,7 +4,7 @@
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Literal, TypeAlias, get_args
 
 import msgspec
@@ -205,12 +205,31 @@ def is_supported(node: Node, *, is_foreign: bool = False) -> bool:
         case Call():
             return not (is_foreign and node.kind == "pay with token")
         case Shared():
-            is_bad = node.form in UNSUPPORTED_FORMS
+            in_threads = sum(any(each.kind in IN_THREADS for each in calls_of(part)) for part in node.parts)
+            is_bad = node.form in UNSUPPORTED_FORMS or in_threads > 1  # threads run side by side
             is_foreign = is_foreign or node.spread in FOREIGN
         case Branch():
             is_bad = is_foreign and node.kind in ("tasks", "nested")
             is_foreign = is_foreign or node.kind in FOREIGN
     return not is_bad and all(is_supported(part, is_foreign=is_foreign) for part in parts_of(node))
+
+
+def calls_of(node: Node) -> Iterator[Call]:
+    """All calls of a program."""
+    if isinstance(node, Call):
+        yield node
+    else:
+        for part in parts_of(node):
+            yield from calls_of(part)
+
+
+def is_only_by_hand(node: Node, numbers: Collection[int], *, is_foreign: bool = False) -> bool:
+    """Whether calls are all of tasks that the library does not know, and make no effect."""
+    if isinstance(node, Call):
+        return node.number not in numbers or (is_foreign and not node.kind.startswith("pay"))
+    spread = node.spread if isinstance(node, Shared) else node.kind
+    is_foreign = is_foreign or spread in FOREIGN
+    return all(is_only_by_hand(part, numbers, is_foreign=is_foreign) for part in parts_of(node))
 
 
 def is_added_by_hand(node: Node, *, is_foreign: bool = False) -> bool:
@@ -219,6 +238,10 @@ def is_added_by_hand(node: Node, *, is_foreign: bool = False) -> bool:
         return is_foreign and node.number == ADDED
     spread = node.spread if isinstance(node, Shared) else node.kind
     return any(is_added_by_hand(part, is_foreign=is_foreign or spread in FOREIGN) for part in parts_of(node))
+
+
+IN_THREADS = ("thread", "pay in thread")
+"""The kinds of calls that worker threads make."""
 
 
 class Wanted(Struct):

@@ -17,6 +17,7 @@ from nighthawk_async.distributed import (
     worker_starts,
 )
 from nighthawk_async.distributed.connection import WorkerConnection
+from nighthawk_async.distributed.link import KilledFromOutside
 from nighthawk_async.distributed.messages import Begin
 from nighthawk_async.distributed.processes import _ProcessLink
 from nighthawk_async.distributed.worker_starts import WorkerStarts
@@ -286,3 +287,85 @@ async def test_a_worker_that_becomes_ready_lets_the_starts_of_others_be_killed_a
 
     with pytest.raises(WorkerStartError, match="attempt 6"):
         await starts.start("killed", connect, is_first=False)
+
+
+class EndingWorkers(InMemoryWorkers):
+    """Workers that end as soon as they are ready, and have no call; the last of them stay.
+
+    Attributes:
+        stays_from: The number of the start from which workers stay.
+        how: How they end.
+    """
+
+    stays_from = 1_000
+    how: str = "exit code 3"
+
+    async def open_link(self, name: str, begin: Begin) -> InMemoryLink:
+        link = await super().open_link(name, begin)
+        number, close = len(self.links), link.close
+
+        async def end() -> str:
+            await close()
+            return self.how
+
+        if 1 < number < self.stays_from:
+            link.close = end  # type: ignore[method-assign]
+            lose_when_ready(link)
+        return link
+
+
+def lose_when_ready(link: InMemoryLink) -> None:
+    """Lose a worker after its first message, which says that it is ready."""
+    receive = link.receive
+
+    async def receive_once() -> bytes:
+        link.receive = receive  # type: ignore[method-assign]
+        body = await receive()
+        link.lose()
+        return body
+
+    link.receive = receive_once  # type: ignore[method-assign]
+
+
+@pytest.mark.virtual_time
+async def test_workers_that_end_as_soon_as_they_are_ready_are_started_after_pauses_and_given_up(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with EndingWorkers(1) as workers:
+        workers.lose("worker-0")
+        await anyio.sleep(30)
+        with pytest.raises(WorkerStartError, match=r"worker-0\.4 has ended .* without a call") as raised:
+            await parallel.map(double, [1], on=workers)
+        assert len(raised.value.__notes__) == 4
+    assert list(workers.links) == ["worker-0", *(f"worker-0.{number}" for number in range(1, 5))]
+    assert "has ended 0.0 seconds after it was ready, without a call: exit code 3" in caplog.text
+
+
+@pytest.mark.virtual_time
+async def test_workers_that_something_else_ends_are_started_again_after_pauses() -> None:
+    async with EndingWorkers(1) as workers:
+        workers.how, workers.stays_from = KilledFromOutside("signal SIGKILL"), 20
+        begun_at = anyio.current_time()
+        workers.lose("worker-0")
+        await anyio.sleep(300)
+        assert await parallel.map(double, [1], on=workers) == [2]
+        assert anyio.current_time() - begun_at >= 300
+    assert len(workers.links) == 20
+
+
+@pytest.mark.virtual_time
+async def test_a_worker_that_had_a_call_or_was_there_for_long_is_replaced_at_once() -> None:
+    async with InMemoryWorkers(1) as workers:
+        for number in range(10):
+            name = f"worker-0.{number}" if number else "worker-0"
+            assert workers.workers == (name,)
+            if number % 2:
+                assert await parallel.map(double, [1], on=workers) == [2]
+            else:
+                await anyio.sleep(60)
+            begun_at = anyio.current_time()
+            workers.lose(name)
+            with anyio.fail_after(240):
+                while workers.workers in ((), (name,)):
+                    await anyio.lowlevel.checkpoint()
+            assert anyio.current_time() == begun_at

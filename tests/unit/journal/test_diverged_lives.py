@@ -276,3 +276,27 @@ async def test_a_replay_and_the_tree_have_nothing_of_such_a_life_after_the_next_
         assert count_nodes() == before
         with nh.journal.replay(store, "run-1"):
             assert await live(store, shouting(), lambda: shout_side_by_side(["ann"])) == first
+
+
+async def test_what_such_a_life_had_asked_counts_for_no_budget_and_the_log_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def program(words: Sequence[str]) -> int:
+        async with nh.budget(turns=2) as budget:
+            await shout_side_by_side(words)
+        return budget.usage.requests
+
+    async def crashing() -> None:
+        await program(["ann"])
+        raise CrashError
+
+    model = shouting()
+    with opened(tmp_path) as store:
+        with pytest.raises(CrashError):
+            await live(store, model, crashing)
+        with pytest.raises(JournalDivergenceError):
+            await live(store, model, lambda: program(["carl"]))
+        assert "have asked models" not in caplog.text
+        assert await live(store, model, lambda: program(["ann", "bob"])) == 2
+    assert len(model.prompts) == 3
+    assert "run run-1: lives whose program had changed have asked models 1 times" in caplog.text

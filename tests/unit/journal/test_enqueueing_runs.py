@@ -1,4 +1,4 @@
-"""Calls that a run enqueues without a key are effects of the run: recorded, and compared in later lives."""
+"""Calls that a run enqueues are effects of the run: recorded, and compared in later lives."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from nighthawk_async.causes import leaves_of
 from nighthawk_async.journal import JournalDivergenceError
 from nighthawk_async.journal.effect_call import idempotency_key
 
-from .durable_runs import live, opened, query, shouting
+from .durable_runs import live, opened, places, query, shouting
 from .queue_jobs import note
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("database")]
@@ -43,6 +43,23 @@ async def side_by_side(store: nh.journal.JournalStore, numbers: Sequence[int]) -
     return []
 
 
+async def with_keys(store: nh.journal.JournalStore, numbers: Sequence[int]) -> list[str]:
+    """Enqueue calls with keys of their own, in tasks that are started by hand."""
+
+    async def enqueue(number: int) -> None:
+        await store.enqueue(note, number, key=f"note-{number}")
+
+    async with anyio.create_task_group() as tasks:
+        for number in numbers:
+            tasks.start_soon(enqueue, number)
+    return []
+
+
+async def with_keys_in_order(store: nh.journal.JournalStore, numbers: Sequence[int]) -> list[str]:
+    """Enqueue calls with keys of their own, one after the other."""
+    return [await store.enqueue(note, number, key=f"note-{number}") for number in numbers]
+
+
 async def life(
     store: nh.journal.JournalStore, enqueue: Enqueueing, numbers: Sequence[int], *, crashes: bool = False
 ) -> list[str]:
@@ -64,7 +81,7 @@ def count_jobs(store: nh.journal.JournalStore) -> int:
     return int(query(store, "SELECT count(*) FROM queue_entries")[0][0])
 
 
-@pytest.mark.parametrize("enqueue", [in_order, side_by_side])
+@pytest.mark.parametrize("enqueue", [in_order, side_by_side, with_keys, with_keys_in_order])
 async def test_another_argument_is_refused_before_it_is_enqueued(tmp_path: Path, enqueue: Enqueueing) -> None:
     with opened(tmp_path) as store:
         with pytest.raises(CrashError):
@@ -118,3 +135,28 @@ async def test_what_an_earlier_version_enqueued_is_the_same_call(tmp_path: Path)
         assert await store.enqueue(note, 1, key=key) == key
         assert await life(store, in_order, [1]) == [key]
         assert count_jobs(store) == 1
+
+
+async def test_what_an_earlier_version_enqueued_with_a_key_is_the_same_call(tmp_path: Path) -> None:
+    async def both(store: nh.journal.JournalStore, numbers: Sequence[int]) -> list[str]:
+        return [*await with_keys_in_order(store, numbers), *await in_order(store, numbers)]
+
+    with opened(tmp_path) as store:
+        with pytest.raises(CrashError):
+            await life(store, in_order, [], crashes=True)
+        await with_keys_in_order(store, [1])
+        key = await store.enqueue(note, 1, key=idempotency_key("run-1", "run/enqueue()[0]"))
+        assert await life(store, both, [1]) == ["note-1", key], "those with a key do not count among others"
+        assert count_jobs(store) == 2
+
+
+async def test_a_run_that_puts_itself_into_a_queue_records_nothing_of_that(tmp_path: Path) -> None:
+    async def program() -> None:
+        await pay(1)
+        await store.enqueue(note, 2, key="run-1")
+
+    with opened(tmp_path) as store:
+        for _ in range(2):
+            await live(store, shouting(), program)
+        assert count_jobs(store) == 1
+        assert places(store, "intent") == ["run/pay()[0]"]

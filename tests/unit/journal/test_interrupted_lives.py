@@ -40,6 +40,12 @@ async def undo(name: str) -> None:
     made.append(f"undo {name}")
 
 
+@nh.once
+async def tidy(name: str) -> None:
+    """Take effect at the end, whatever happens."""
+    made.append(f"tidy {name}")
+
+
 async def buy(*, stops: bool = False, crashes: bool = False, last: str = "last") -> str:
     """Take effects, and take them back where the program is stopped."""
     await pay("first")
@@ -67,6 +73,60 @@ async def test_a_run_goes_on_after_a_life_whose_cleanup_made_an_effect(tmp_path:
         for _ in range(2):
             assert await live(store, shouting(), buy) == "bought"
     assert made == ["pay first", "undo first", "pay second", "pay last"]
+
+
+async def sell(*, fails: bool = False, crashes: bool = False, raises_another: bool = False) -> str:
+    """Take effects, and take them back where a service fails that the journal does not know."""
+    try:
+        await pay("first")
+        await shout("word")
+        if fails:
+            raise ValueError("the service is away")
+        await pay("second")
+    except ValueError as error:
+        await undo("first")
+        if raises_another:
+            raise CrashError from error
+        raise
+    finally:
+        await tidy("up")
+    if crashes:
+        raise CrashError
+    return "sold"
+
+
+@pytest.mark.parametrize("raises_another", [True, False])
+async def test_a_run_goes_on_after_an_error_without_a_record_whose_cleanup_made_effects(
+    tmp_path: Path, *, raises_another: bool
+) -> None:
+    with opened(tmp_path) as store:
+        with pytest.raises((ValueError, CrashError)):
+            await live(store, shouting(), lambda: sell(fails=True, raises_another=raises_another))
+        once = list(made)
+        assert once == ["pay first", "undo first", "tidy up"]
+        with pytest.raises(CrashError):
+            await live(store, shouting(), lambda: sell(crashes=True))
+        assert await live(store, shouting(), sell) == "sold"
+    assert made == [*once, "pay second"]
+
+
+async def test_what_follows_an_error_that_was_handled_is_expected(tmp_path: Path) -> None:
+    async def program(*, fails: bool) -> None:
+        try:
+            if fails:
+                raise ValueError
+        except ValueError:
+            await undo("first")
+        if fails:
+            raise CrashError
+        await pay("second")
+
+    with opened(tmp_path) as store:
+        with pytest.raises(CrashError):
+            await live(store, shouting(), lambda: program(fails=True))
+        with pytest.raises(JournalDivergenceError, match="undo"):
+            await live(store, shouting(), lambda: program(fails=False))
+    assert made == ["undo first"]
 
 
 async def test_a_cancelled_life_expects_what_came_before_its_cleanup(tmp_path: Path) -> None:

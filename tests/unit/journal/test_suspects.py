@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ import msgspec
 import pytest
 
 from nighthawk_async.journal import JournalError, JournalStore, RunStuckError, queue_suspects, tables
+from nighthawk_async.journal.claim_turns import ClaimTurns
 from nighthawk_async.journal.queue_claims import ClaimedEntry
 from nighthawk_async.journal.queued_life import interrupted
 from nighthawk_async.journal.values import DEFAULT_RULES
@@ -196,6 +198,42 @@ async def test_workers_that_look_at_the_same_moment_take_turns(tmp_path: Path) -
         for each in workers:
             each._claims.clear()
             each._note_calls()
+
+
+async def test_workers_of_two_stores_claim_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside: list[ClaimTurns] = []
+    most = 0
+    claim = ClaimTurns.claim
+
+    def claim_slowly(self: ClaimTurns, *args: Any) -> Any:
+        nonlocal most
+        inside.append(self)
+        most = max(most, len(inside))
+        time.sleep(0.05)  # in which the thread of the other store would claim, too
+        try:
+            return claim(self, *args)
+        finally:
+            inside.remove(self)
+
+    monkeypatch.setattr(ClaimTurns, "claim", claim_slowly)
+    folders = [tmp_path / name for name in ("suspect", "healthy")]
+    for each in folders:
+        each.mkdir()
+    with opened(folders[0]) as store, opened(folders[1]) as other:
+        workers = [worker_of(each, meet) for each in (store, other)]
+        for each, folder in zip((store, other), folders, strict=True):
+            await each.enqueue(meet, folder.name, key=folder.name)
+        change(store, "UPDATE queue_entries SET losses = 2 WHERE run_id = 'suspect'")
+        async with anyio.create_task_group() as group:
+            for worker in workers:
+                group.start_soon(worker._claim, 2)
+        assert most == 1
+        assert len([run_id for each in workers for run_id in each._claims]) == 1
+        for worker in workers:
+            worker._claims.clear()
+            worker._note_calls()
 
 
 async def test_a_busy_worker_claims_no_more_until_a_suspect_has_run(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from types import MemberDescriptorType
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 from msgspec import Struct
 from pydantic import BaseModel, RootModel
@@ -22,6 +22,7 @@ from .plain_text import (
     FIELD_SHARE,
     ValueLine,
     class_dictionary,
+    class_value,
     find_class_attribute,
     has_base,
     instance_dictionary,
@@ -41,7 +42,7 @@ _FRAMEWORK_BASES: tuple[type, ...] = (object, BaseModel, RootModel)
 """Classes whose attributes are internals that do not describe the object."""
 
 
-def is_public_name(name: object) -> bool:
+def is_public_name(name: object) -> TypeGuard[str]:
     """Whether a name can follow a dot and does not start with an underscore."""
     return type(name) is str and name.isidentifier() and not name.startswith("_")
 
@@ -79,7 +80,7 @@ def object_fields(value: object) -> dict[str, object]:
     """
     cls = type(value)
     fields = _slot_fields(value, cls)
-    if has_base(cls, BaseException) and find_class_attribute(cls, "args")[1] is _EXCEPTION_ARGUMENTS:
+    if has_base(cls, BaseException) and class_value(cls, "args") is _EXCEPTION_ARGUMENTS:
         # The arguments of an exception are no slot, yet most exceptions hold nothing else.
         fields["args"] = _EXCEPTION_ARGUMENTS.__get__(value, cls)
     for name, field in islice(instance_dictionary(value).items(), _MAX_FIELDS_READ):
@@ -129,21 +130,15 @@ def _slot_names(namespace: Mapping[str, object]) -> Iterable[str]:
     if slots is None:
         return ()
     declared = cast("Iterable[object]", slots) if is_one_of(type(slots), (tuple, list)) else namespace
-    return [cast(str, name) for name in declared if is_public_name(name)]
+    return [name for name in declared if is_public_name(name)]
 
 
 def _extra_model_fields(value: object, cls: type) -> dict[str, object]:
     """Read the extra data of a pydantic model with `extra="allow"`."""
-    _, descriptor = find_class_attribute(cls, "__pydantic_extra__")
-    _, extra = read_slot(value, descriptor)
-    if type(extra) is not dict:
-        return {}
-    named = cast("dict[object, object]", extra)
-    return {
-        cast(str, name): field
-        for name, field in islice(named.items(), _MAX_FIELDS_READ)
-        if is_public_name(name)
-    }
+    _, extra = read_slot(value, class_value(cls, "__pydantic_extra__"))
+    named = cast("dict[object, object]", extra if type(extra) is dict else {})
+    entries = islice(named.items(), _MAX_FIELDS_READ)
+    return {name: field for name, field in entries if is_public_name(name)}
 
 
 _CACHING_WRAPPER_TYPE = type(functools.lru_cache(lambda: None))
@@ -251,7 +246,7 @@ def find_functions(
         limits: The number of functions to show.
         names: The names by which the block writes types; None for their own names.
     """
-    held = cast("dict[str, Any]", {} if is_library_module(module) else instance_dictionary(module))
+    held: Mapping[str, Any] = {} if is_library_module(module) else instance_dictionary(module)
     listed = held.get("__all__")
     if type(listed) in (list, tuple):
         public = {name for name in cast("list[object]", listed) if type(name) is str}

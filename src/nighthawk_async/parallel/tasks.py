@@ -367,7 +367,7 @@ def open_tasks(
 
 def _name_of(function: Callable[..., Any]) -> str:
     while isinstance(function, partial):
-        function = cast("Callable[..., Any]", function.func)
+        function = function.func
     return getattr(function, "__name__", None) or type(function).__name__
 
 

@@ -14,6 +14,7 @@ from ..errors import NighthawkError
 from ..kernel.calls import new_arguments, take_place
 from ..kernel.environment import find_journal
 from ..parallel.event_loop import LoopEvent
+from ..types.json import is_number
 from . import queue_table, schedule_table
 from .active_replay import is_replaying
 from .cron_times import latest_time, next_time
@@ -332,7 +333,7 @@ def _due(delay: float | timedelta | None, at: datetime | None) -> tuple[float, f
             raise NighthawkError(f"at is a datetime with a time zone, not {at!r}")
         return 0.0, at.timestamp()
     seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay or 0.0
-    if isinstance(cast("object", seconds), bool) or not isinstance(cast("object", seconds), int | float):
+    if not is_number(seconds):
         raise NighthawkError(f"delay is a number of seconds or a timedelta, not {delay!r}")
     if not 0 <= seconds < float("inf"):
         raise NighthawkError(f"delay is a time of at least 0 seconds, not {seconds:g}")

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -165,5 +165,5 @@ def _count(thread: StoreThread, run_id: str) -> dict[str, int]:
     counts: dict[str, int] = {}
     for table, _, condition in _DELETED:
         rows = thread.opened().query(f"SELECT count(*) FROM {table} WHERE {condition}", run_id)
-        counts[table] = cast("Sequence[tuple[int]]", rows)[0][0]
+        counts[table] = rows[0][0]
     return counts

@@ -13,6 +13,7 @@ from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import AfterValidator, AnyUrl, Field, TypeAdapter
 from typing_extensions import TypedDict  # which pydantic demands before Python 3.12
 
+from ..prompt.types import written_type
 from ..types.json import is_json_list, is_json_mapping, is_list_or_tuple
 from .schema_parts import pointed_at
 
@@ -86,8 +87,6 @@ class SchemaTypes:
 
 def record_type(types: Mapping[str, Any], required: Sequence[str]) -> object:
     """Return a `TypedDict`, whose name shows its fields: prompts write it wherever it is mentioned."""
-    from ..prompt.types import written_type
-
     shown = ", ".join(
         f"{name!r}{'' if name in required else '?'}: {written_type(each)}" for name, each in types.items()
     )

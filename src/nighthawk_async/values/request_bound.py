@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from ..catalog.providers import PROVIDERS
 from ..prompt.tokens import TokenCounter
 from ..types.json import is_json_mapping
 from ..types.messages import (
@@ -255,8 +256,6 @@ def _object(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def _has_own_tokenizer(model_name: str) -> bool:
     """Whether the token counter for a model's name uses the model's own tokenizer."""
     from tiktoken.model import encoding_name_for_model
-
-    from ..catalog.providers import PROVIDERS  # here, because most programs have no token budget
 
     provider, _, name = model_name.partition(":")
     facts = PROVIDERS.get(provider)

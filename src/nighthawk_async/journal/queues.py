@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from datetime import datetime, timedelta
-from typing import Any, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import anyio
 from msgspec import Struct
@@ -32,6 +32,7 @@ from .store_thread import StoreThread
 from .values import ValueRules
 
 Result = TypeVar("Result")
+Given = ParamSpec("Given")
 
 _MOST_PRIORITY = 2**31 - 1
 
@@ -84,14 +85,24 @@ class Queues:
         """Call a function that only reads in the thread of the store."""
         return await self._thread.perform(lambda: function(self._thread.opened())).wait()
 
-    async def transact(self, function: Callable[[Database], Result]) -> Result:
+    async def transact(
+        self,
+        function: Callable[Concatenate[Database, Given], Result],
+        *args: Given.args,
+        **keywords: Given.kwargs,
+    ) -> Result:
         """Call a function in the thread of the store, within a transaction."""
-        return await self._thread.transact(function).wait()
+        return await self._thread.transact(function, *args, **keywords).wait()
 
-    async def transact_shielded(self, function: Callable[[Database], Result]) -> Result:
+    async def transact_shielded(
+        self,
+        function: Callable[Concatenate[Database, Given], Result],
+        *args: Given.args,
+        **keywords: Given.kwargs,
+    ) -> Result:
         """The same to its end, also where the caller is cancelled: what was claimed has to be given back."""
         with anyio.CancelScope(shield=True):
-            return await self.transact(function)
+            return await self.transact(function, *args, **keywords)
         raise AssertionError("a shielded scope is not cancelled")
 
     def listening(self, queue: str) -> AbstractContextManager[LoopEvent]:

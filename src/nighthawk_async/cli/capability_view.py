@@ -100,7 +100,7 @@ def run_capability_check(model_id: str, settings: Mapping[str, Any], *, as_json:
     found = _Found(report=_ignore if as_json else _print_found)
     if not as_json:
         typer.echo(f"{model_id}, {subject.base_url or 'on this machine'}")
-    facts = anyio.run(partial(_check_in_run, subject, found), backend="trio")
+    facts = anyio.run(_check_in_run, subject, found, backend="trio")
     written = _settings_to_write(subject, found.abilities) if found.is_good else None
     if as_json:
         typer.echo(json.dumps(_as_json(subject, facts, found, written), indent=2))

@@ -12,7 +12,6 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import anyio
@@ -248,7 +247,7 @@ def run_check(model_id: str, settings: Mapping[str, Any], *, asks_all: bool, as_
     if not as_json:
         _print_heading(description)
     key_sent = description.has_key
-    anyio.run(partial(_check_in_run, model, key_sent, asks_all, report), backend="trio")
+    anyio.run(_check_in_run, model, key_sent, asks_all, report, backend="trio")
     is_good = all(finding.state != "failed" for finding in findings)
     if as_json:
         found = [asdict(finding) for finding in findings]

@@ -9,8 +9,9 @@ import functools
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
+from operator import itemgetter
 from types import MemberDescriptorType
-from typing import Any, TypeGuard, cast
+from typing import Any, NamedTuple, TypeGuard, cast
 
 from msgspec import Struct
 from pydantic import BaseModel, RootModel
@@ -182,11 +183,11 @@ def find_members(
         limits: The numbers of methods and fields to show.
         names: The names by which the block writes types; None for their own names.
     """
-    fields = sorted(readable_fields(value).items(), key=_by_name)
-    methods = sorted(_methods(value).items(), key=_by_name)
+    fields = sorted(readable_fields(value).items(), key=itemgetter(0))
+    methods = sorted(_methods(value).items(), key=itemgetter(0))
     return ObjectMembers(
         methods=tuple(
-            (name, describe(names=names)) for name, describe in methods[: limits.object_max_methods]
+            (name, method.described(names)) for name, method in methods[: limits.object_max_methods]
         ),
         omitted_methods=max(0, len(methods) - limits.object_max_methods),
         fields=tuple(fields[: limits.object_max_fields]),
@@ -288,31 +289,38 @@ def method_lines(
         yield f"{name}.<methods>: <snipped {members.omitted_methods} public methods>"
 
 
-def _by_name(member: tuple[str, object]) -> str:
-    return member[0]
+class Method(NamedTuple):
+    """A callable as a method. Only those that are shown are described."""
+
+    function: Callable[..., object]
+    is_bound: bool = False
+
+    def described(self, names: TypeNames | None) -> CallableDescription:
+        """The description of the method."""
+        return describe_callable(self.function, is_bound=self.is_bound, names=names)
 
 
-def _methods(value: object) -> dict[str, Callable[..., CallableDescription]]:
-    """Find the methods by name, with a describer for each, so that only those shown are described."""
+def _methods(value: object) -> dict[str, Method]:
+    """Find the methods by name."""
     own = object_fields(value)
     methods = class_methods(type(value), hidden=own)
     for name, field in own.items():
         if callable(field):
-            methods[name] = functools.partial(describe_callable, field)
+            methods[name] = Method(field)
     return methods
 
 
 def class_methods(
     cls: type, *, hidden: Collection[str] = (), bases: Iterable[type] | None = None
-) -> dict[str, Callable[..., CallableDescription]]:
-    """Find the public methods of the instances of a class by name, with a describer for each.
+) -> dict[str, Method]:
+    """Find the public methods of the instances of a class by name.
 
     Args:
         cls: The class.
         hidden: Names that have another meaning on an instance.
         bases: The classes whose methods count; None for all from which it inherits.
     """
-    methods: dict[str, Callable[..., CallableDescription]] = {}
+    methods: dict[str, Method] = {}
     seen = set(hidden)
     for base in resolution_order(cls) if bases is None else bases:
         if is_framework_base(base):
@@ -320,25 +328,22 @@ def class_methods(
         for name, attribute in class_dictionary(base).items():
             if name not in seen and is_public_name(name) and not is_model_machinery(cls, name):
                 seen.add(name)
-                describe = _method_description(attribute)
-                if describe is not None:
-                    methods[name] = describe
+                if (method := _method(attribute)) is not None:
+                    methods[name] = method
     return methods
 
 
-def _method_description(attribute: object) -> Callable[..., CallableDescription] | None:
-    """Return a describer of a class attribute as a method; None when it is none or a descriptor hides it."""
+def _method(attribute: object) -> Method | None:
+    """A class attribute as a method; None when it is none or a descriptor hides it."""
     kind = type(attribute)
     if is_one_of(kind, _BOUND_KINDS):
-        return functools.partial(describe_callable, cast("Callable[..., object]", attribute), is_bound=True)
+        return Method(cast("Callable[..., object]", attribute), is_bound=True)
     if kind is staticmethod:
-        return functools.partial(describe_callable, cast("staticmethod[..., Any]", attribute).__func__)
+        return Method(cast("staticmethod[..., Any]", attribute).__func__)
     if kind is classmethod:
         function = cast("classmethod[Any, ..., Any]", attribute).__func__
-        return functools.partial(describe_callable, function, is_bound=True) if callable(function) else None
-    if callable(attribute) and not is_descriptor(attribute):
-        return functools.partial(describe_callable, attribute)
-    return None
+        return Method(function, is_bound=True) if callable(function) else None
+    return Method(attribute) if callable(attribute) and not is_descriptor(attribute) else None
 
 
 _FUNCTION_TYPES: tuple[type, ...] = (types.FunctionType, types.BuiltinFunctionType, _CACHING_WRAPPER_TYPE)

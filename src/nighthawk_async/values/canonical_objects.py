@@ -176,7 +176,7 @@ def _parts_of(kind: type[Any], value: Any) -> Iterable[object] | None:
     if kind in (operator.itemgetter, operator.attrgetter, operator.methodcaller):
         return value.__reduce__()[1:]
     if kind in (datetime.datetime, datetime.time):
-        return kind.__reduce__(value)[1]
+        return cast("Any", kind).__reduce__(value)[1]
     if kind is msgspec.structs.StructConfig:
         return [getattr(value, name) for name in dir(kind) if name[:1] != "_"]
     name = type_name(kind)

@@ -205,8 +205,8 @@ def _method_lines(cls: type, names: TypeNames) -> Iterator[str]:
         name for base in own for name, each in class_dictionary(base).items() if has_base(type(each), type)
     }
     methods = class_methods(cls, hidden=_validators(cls) | inner, bases=own)
-    for name, describe in islice(sorted(methods.items(), key=itemgetter(0)), _MAX_METHODS):
-        yield _method_line(name, describe(names=names))
+    for name, method in islice(sorted(methods.items(), key=itemgetter(0)), _MAX_METHODS):
+        yield _method_line(name, method.described(names))
     if len(methods) > _MAX_METHODS:
         yield f"{_INDENT}# {len(methods) - _MAX_METHODS} more methods"
 

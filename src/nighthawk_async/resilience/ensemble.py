@@ -257,6 +257,8 @@ def _checked_models(models: object) -> tuple[str, ...]:
         parse_model_id(model)
     return tuple(
         chain.from_iterable(
-            repeat(str(model), checked_count(f"models[{model!r}]", count)) for model, count in models.items()
+            repeat(model, checked_count(f"models[{model!r}]", count))
+            for model, count in models.items()
+            if isinstance(model, str)  # as all are
         )
     )
